@@ -1,0 +1,1 @@
+"""Boards: what a device offers (placeholder until boards are loaded)."""

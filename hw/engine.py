@@ -1,0 +1,70 @@
+"""The contract of an engine: a configuration, gates for it, its kernel arguments and what it needs of a board.
+
+An engine is three separable layers, each usable without the next: the **core** (streams and commands in, streams
+out), the **movers** (descriptors to DMA to streams) and the **body** that the kernel shell wraps (arguments,
+start and done, memory ports).  A new engine is a new folder in ``hw``, one line in `hw.registry` and one module of
+the same name in ``sim/engines``; nothing else is edited.
+"""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+from amaranth.lib import wiring
+
+from hw.board import Board
+from hw.lib.arguments import ArgumentTable
+from hw.lib.place import Placer
+
+Config = TypeVar("Config")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resources:
+    """FPGA resources, as a board offers them or an engine is expected to take them."""
+
+    lut: int
+    ff: int
+    dsp: int
+    bram36: int
+    uram: int
+
+
+class Engine(abc.ABC, Generic[Config]):
+    """What the generator, the simulator and the reports need to know of an engine.
+
+    Members
+    -------
+    name : str
+        Name on the command line; also the folder in ``hw`` and the module in ``sim/engines``.
+    summary : str
+        One line for listings.
+    config_type : type
+        The frozen dataclass of the configuration; its fields are the YAML keys.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    config_type: ClassVar[type[Any]]
+
+    @abc.abstractmethod
+    def default_config(self, board: Board) -> Config:
+        """Give the configuration used when the user gives none: one that fits ``board``."""
+
+    @abc.abstractmethod
+    def arguments(self, config: Config, board: Board) -> ArgumentTable:
+        """Give the table of kernel arguments and counters."""
+
+    @abc.abstractmethod
+    def body(self, config: Config, board: Board, placer: Placer) -> wiring.Component:
+        """Make the gates: a component with the signature `hw.lib.kernel.BodySignature` of `arguments`."""
+
+    @abc.abstractmethod
+    def resources(self, config: Config, board: Board) -> Resources:
+        """Estimate what the kernel takes, on the safe side; checked against the board before any work."""
+
+    @abc.abstractmethod
+    def placement(self, config: Config, board: Board) -> dict[str, int]:
+        """Give the memory channel each memory port is connected to, by port name."""

@@ -1,0 +1,1 @@
+"""Gateware that two engines share: streams, AXI, DMA, memories, fixed point, counters, the kernel shell."""

@@ -1,0 +1,123 @@
+"""One argument table: from it come the register file, the C header, the Tcl and the host script."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from hw.errors import InputError
+
+#: Byte offset of the first argument, as Vitis lays out an ``ap_ctrl_hs`` kernel.
+FIRST_ARGUMENT_OFFSET = 0x10
+#: Byte offset of the first read-only counter; arguments end below it.
+FIRST_COUNTER_OFFSET = 0x400
+
+
+class Kind(enum.Enum):
+    """What a register of the table is."""
+
+    SCALAR = "scalar"  # 32 bit, written by the host
+    POINTER = "pointer"  # 64 bit address behind one memory port, written by the host
+    COUNTER = "counter"  # 64 bit, read only, not an argument of the kernel call
+
+
+@dataclass(frozen=True, kw_only=True)
+class Argument:
+    """One register of the table.
+
+    Parameters
+    ----------
+    name
+        C identifier; the name everywhere (gateware, header, host script, report).
+    kind
+        `Kind.SCALAR`, `Kind.POINTER` or `Kind.COUNTER`.
+    doc
+        One line, with the unit.
+    port
+        For a pointer: the memory port it belongs to (``"gmem0"``); otherwise None.
+    """
+
+    name: str
+    kind: Kind
+    doc: str
+    port: str | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.name.isidentifier() and self.name.islower()):
+            raise InputError("argument name", self.name, "a lower-case C identifier")
+        if (self.kind is Kind.POINTER) != (self.port is not None):
+            raise InputError(f"port of argument {self.name}", self.port, "given for a pointer and only for one")
+
+    @property
+    def bits(self) -> int:
+        """Width of the register in bits."""
+        return 32 if self.kind is Kind.SCALAR else 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Register:
+    """An argument with its place: byte offset into ``s_axi_control``."""
+
+    argument: Argument
+    offset: int
+
+
+@dataclass(frozen=True)
+class ArgumentTable:
+    """The arguments of a kernel, in call order, then its counters.
+
+    Parameters
+    ----------
+    arguments
+        All entries; scalars and pointers in the order of the kernel call.
+    """
+
+    arguments: tuple[Argument, ...]
+
+    def __post_init__(self) -> None:
+        names = [argument.name for argument in self.arguments]
+        for name in names:
+            if names.count(name) > 1:
+                raise InputError("argument name", name, "used once in the table")
+        if any(register.offset + 12 > FIRST_COUNTER_OFFSET for register in self.registers):
+            raise InputError("arguments", len(self.call), f"few enough to end below {FIRST_COUNTER_OFFSET:#x}")
+
+    @property
+    def call(self) -> tuple[Argument, ...]:
+        """Scalars and pointers, in the order of the kernel call."""
+        return tuple(argument for argument in self.arguments if argument.kind is not Kind.COUNTER)
+
+    @property
+    def counters(self) -> tuple[Argument, ...]:
+        """The read-only counters."""
+        return tuple(argument for argument in self.arguments if argument.kind is Kind.COUNTER)
+
+    @property
+    def ports(self) -> tuple[str, ...]:
+        """Memory ports named by the pointers, in order of first use."""
+        return tuple(dict.fromkeys(argument.port for argument in self.call if argument.port is not None))
+
+    @cached_property
+    def registers(self) -> tuple[Register, ...]:
+        """Every call argument with its byte offset: a value, then one reserved word, as Vitis HLS does."""
+        return tuple(self._laid_out(self.call, FIRST_ARGUMENT_OFFSET, reserved_bytes=4))
+
+    @cached_property
+    def counter_registers(self) -> tuple[Register, ...]:
+        """Every counter with its byte offset: 64-bit words without gaps."""
+        return tuple(self._laid_out(self.counters, FIRST_COUNTER_OFFSET, reserved_bytes=0))
+
+    def offset(self, name: str) -> int:
+        """Byte offset of the register called ``name``."""
+        for register in (*self.registers, *self.counter_registers):
+            if register.argument.name == name:
+                return register.offset
+        raise InputError("argument", name, "one of " + ", ".join(a.name for a in self.arguments))
+
+    @staticmethod
+    def _laid_out(arguments: tuple[Argument, ...], offset: int, *, reserved_bytes: int) -> Iterator[Register]:
+        for argument in arguments:
+            yield Register(argument=argument, offset=offset)
+            offset += argument.bits // 8 + reserved_bytes

@@ -1,0 +1,88 @@
+"""Placing one module many times without converting it many times.
+
+Amaranth never merges identical submodules: a 32-row array elaborated row by row takes 32 times as long to
+convert, and every later tool sees 32 different modules.  A `Placer` decides how a repeated component enters
+its parent:
+
+* `InlinePlacer`: as an ordinary submodule.  Amaranth's own simulator and formal proofs see through it.
+* `CellPlacer`: the component is converted once, on its own, and every placement is an ``Instance`` of it.
+  Generation of Verilog uses this one; `CellPlacer.verilog` is the text of all placed cells.
+
+The parent is written once and works with either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from amaranth.back import verilog
+from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal
+from amaranth.lib import wiring
+
+
+class Placer(Protocol):
+    """How a repeated component enters its parent."""
+
+    def place(self, m: Module, name: str, cell: str, make: Callable[[], wiring.Component]) -> Any:
+        """Place one copy in ``m`` and return an object with the component's interface.
+
+        Parameters
+        ----------
+        m
+            The parent being elaborated.
+        name
+            Name of this placement, unique in ``m`` (``"row_3"``).
+        cell
+            Name of the cell's Verilog module, unique in the design for its configuration.
+        make
+            Makes the component; all placements of one ``cell`` must make equal components.
+        """
+        ...
+
+
+class InlinePlacer:
+    """Every placement is an ordinary submodule."""
+
+    def place(self, m: Module, name: str, cell: str, make: Callable[[], wiring.Component]) -> Any:
+        """Add ``make()`` to ``m`` as the submodule ``name``."""
+        component = make()
+        m.submodules[name] = component
+        return component
+
+
+class CellPlacer:
+    """Every placement is an ``Instance`` of a cell converted once.
+
+    Members
+    -------
+    cells : dict
+        Verilog text of each cell, by module name, in order of first use.
+    """
+
+    def __init__(self) -> None:
+        self.cells: dict[str, str] = {}
+        self._signatures: dict[str, wiring.Signature] = {}
+
+    def place(self, m: Module, name: str, cell: str, make: Callable[[], wiring.Component]) -> Any:
+        """Convert ``make()`` if ``cell`` is new, and add an ``Instance`` of it to ``m``.
+
+        The cell's only clock is ``sync``: its ``clk`` and ``rst`` ports are tied to the parent's.
+        """
+        if cell not in self.cells:
+            component = make()
+            self.cells[cell] = verilog.convert(component, name=cell, emit_src=False, strip_internal_attrs=True)
+            self._signatures[cell] = component.signature
+        signature = self._signatures[cell]
+        interface = signature.create(path=(name,))
+        connections: dict[str, Any] = {"i_clk": ClockSignal(), "i_rst": ResetSignal()}
+        for path, member, value in signature.flatten(interface):
+            prefix = "i" if member.flow == wiring.In else "o"
+            connections[f"{prefix}_" + "__".join(map(str, path))] = value
+        m.submodules[name] = Instance(cell, **connections)
+        return interface
+
+    @property
+    def verilog(self) -> str:
+        """Text of all cells, in order of first use."""
+        return "\n".join(self.cells.values())

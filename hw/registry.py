@@ -1,0 +1,29 @@
+"""The one list of engines."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from hw.engine import Engine
+from hw.errors import InputError
+
+#: Engine name -> "module:class".  Loaded on use, so that one engine's trouble is not every command's.
+ENGINES: dict[str, str] = {
+    "attention": "hw.attention.engine:AttentionEngine",
+}
+
+
+def find_engine(name: str) -> Engine[Any]:
+    """Return the engine called ``name``.
+
+    Raises
+    ------
+    InputError
+        When there is no such engine; the message lists those there are.
+    """
+    if name not in ENGINES:
+        raise InputError("engine", name, "one of " + ", ".join(sorted(ENGINES)))
+    module, attribute = ENGINES[name].split(":")
+    engine: Engine[Any] = getattr(import_module(module), attribute)()
+    return engine

@@ -1,0 +1,123 @@
+"""The contract of an engine's simulation side: tensors to a launch, a launch's outcome to tensors and numbers."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.board import Board
+
+Tensor = NDArray[Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Buffer:
+    """What stands behind one pointer argument.
+
+    Parameters
+    ----------
+    argument
+        Name of the pointer in the argument table.
+    data
+        The bytes placed there before the launch, uint8, one dimension; None for a buffer the kernel writes.
+    size_bytes
+        Length of the buffer.
+    output
+        Whether it is read back after the launch.
+    """
+
+    argument: str
+    data: NDArray[np.uint8] | None
+    size_bytes: int
+    output: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """One kernel call: the scalars by argument name, and the buffers behind the pointers."""
+
+    scalars: Mapping[str, int]
+    buffers: tuple[Buffer, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metrics:
+    """What the workload asks of the hardware, and what the engine's cycle model predicts.
+
+    Members
+    -------
+    useful_macs
+        Multiply-accumulates the result needs.
+    mac_slots_per_cycle
+        Multiply-accumulators of the engine.
+    compulsory_bytes
+        Bytes that must cross the memory port whatever the schedule: every input once, every output once.
+    predicted_read_bytes, predicted_write_bytes
+        Useful bytes the engine's schedule moves, from its formula.
+    predicted_cycles
+        From start to done, from the engine's analytic cycle model.
+    bound_cycles
+        Roofline: the larger of the compute bound and the memory bound.
+    details
+        More figures for the table, units in the names.
+    """
+
+    useful_macs: int
+    mac_slots_per_cycle: int
+    compulsory_bytes: int
+    predicted_read_bytes: int
+    predicted_write_bytes: int
+    predicted_cycles: int
+    bound_cycles: int
+    details: Mapping[str, float] = field(default_factory=dict)
+
+
+class EngineAdapter(abc.ABC):
+    """How one engine is simulated; the module ``sim.engines.<name>`` has one as ``ADAPTER``.
+
+    Members
+    -------
+    name : str
+        The engine's name in `hw.registry`.
+    """
+
+    name: ClassVar[str]
+
+    @abc.abstractmethod
+    def job(self, tensors: Mapping[str, Tensor], config: Any) -> Any:
+        """Check and quantize the user's tensors into a job.
+
+        Raises
+        ------
+        InputError
+            On a missing tensor, wrong shape or type, NaN or infinity, or a size the configuration cannot do.
+        """
+
+    @abc.abstractmethod
+    def launch(self, job: Any, config: Any, board: Board) -> Launch:
+        """Lay the job out in memory: scalars and buffers of the kernel call."""
+
+    @abc.abstractmethod
+    def golden(self, job: Any, config: Any) -> dict[str, Tensor]:
+        """Run the golden model; the same keys, shapes and types as `outputs`."""
+
+    @abc.abstractmethod
+    def outputs(self, job: Any, config: Any, buffers: Mapping[str, NDArray[np.uint8]]) -> dict[str, Tensor]:
+        """Turn the bytes the kernel wrote, by argument name, into integer tensors."""
+
+    @abc.abstractmethod
+    def results(self, job: Any, config: Any, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Give what the user's output file holds, in real units, from the integer outputs."""
+
+    @abc.abstractmethod
+    def errors(self, job: Any, config: Any, integers: Mapping[str, Tensor]) -> dict[str, float]:
+        """Measure the integer outputs against float64: on the quantized inputs and on the user's own."""
+
+    @abc.abstractmethod
+    def metrics(self, job: Any, config: Any, board: Board) -> Metrics:
+        """Count the work and predict cycles and bytes."""
