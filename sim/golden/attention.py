@@ -1,13 +1,15 @@
 """Golden model of the fused attention engine, in integers, from the number formats of ``docs/attention.md``.
 
-Matrix products run in float64 through BLAS: every product and partial sum is an integer below 2^53, so they are
-exact, and a hundred times faster than NumPy's integer products.
+Matrix products run in float64 through BLAS: every product and partial sum is an integer below 2^53, so they
+are exact, and a hundred times faster than NumPy's integer products.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ SCORE_FRACTION_BITS = 12
 SEGMENTS = 16
 _TABLE_BITS = 18
 _SEGMENT_BITS = 8  # of the 12 fraction bits of t, below the segment index
+_BLOCK_SCORES = 2**22  # scores held at a time: blocks of query rows bound the memory for any number of keys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,6 +168,12 @@ def attention_tile(
     return normalize(output, total, fraction)
 
 
+def _row_blocks(queries: int, keys: int) -> Iterator[slice]:
+    step = max(1, _BLOCK_SCORES // keys)
+    for first in range(0, queries, step):
+        yield slice(first, first + step)
+
+
 def attention(
     q: NDArray[np.int8],
     k: NDArray[np.int8],
@@ -176,24 +185,25 @@ def attention(
 ) -> NDArray[np.int16]:
     """Attention of every head: ``q`` [H, Nq, D], ``k`` and ``v`` [Hkv, Nk, D]; H is a multiple of Hkv."""
     group = q.shape[0] // k.shape[0]
-    return np.stack(
-        [
-            attention_tile(
-                q[h], k[h // group], v[h // group], scale.multiplier, scale.shift, fraction, tile_keys
+    out = np.empty((*q.shape[:2], v.shape[2]), np.int16)
+    for h in range(q.shape[0]):
+        for block in _row_blocks(q.shape[1], k.shape[1]):
+            out[h, block] = attention_tile(
+                q[h, block], k[h // group], v[h // group], scale.multiplier, scale.shift, fraction, tile_keys
             )
-            for h in range(q.shape[0])
-        ]
-    )
+    return out
 
 
 def attention_float64(
-    q: NDArray[np.floating], k: NDArray[np.floating], v: NDArray[np.floating], *, softmax_scale: float
+    q: NDArray[Any], k: NDArray[Any], v: NDArray[Any], *, softmax_scale: float
 ) -> NDArray[np.float64]:
     """Exact softmax attention in float64: the reference of every error measure. Shapes as `attention`."""
     group = q.shape[0] // k.shape[0]
-    out = np.empty((q.shape[0], q.shape[1], v.shape[2]), np.float64)
+    out = np.empty((*q.shape[:2], v.shape[2]), np.float64)
     for h in range(q.shape[0]):
-        logits = (q[h].astype(np.float64) @ k[h // group].astype(np.float64).T) * softmax_scale
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        out[h] = (weights @ v[h // group].astype(np.float64)) / weights.sum(axis=1, keepdims=True)
+        keys, values = k[h // group].astype(np.float64), v[h // group].astype(np.float64)
+        for block in _row_blocks(q.shape[1], k.shape[1]):
+            logits = (q[h, block].astype(np.float64) @ keys.T) * softmax_scale
+            weights = np.exp(logits - logits.max(axis=1, keepdims=True))
+            out[h, block] = (weights @ values) / weights.sum(axis=1, keepdims=True)
     return out
