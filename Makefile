@@ -1,0 +1,58 @@
+# Everything runs in .venv, which the first command makes from constraints.txt.
+#   make demo                     the main job on real input, ending in a report page
+#   make test                     lint, types, unit tests, proofs, co-simulation
+#   make verilog BOARD=u55c       Verilog and everything Vitis needs, in build/verilog
+
+PYTHON     ?= python3
+BOARD      ?= u55c
+ENGINE     ?= attention
+CONFIG     ?=
+WORKERS    ?= 2
+
+BIN        := .venv/bin
+READY      := .venv/ready
+PYTEST     := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+.PHONY: demo test lint regression soak verilog calibrate doctor clean
+.DELETE_ON_ERROR:
+
+demo: $(READY)
+	$(BIN)/loomwork demo
+
+test: lint
+	$(PYTEST)
+
+lint: $(READY)
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+# The cocotb part alone, with a result file for CI.
+regression: $(READY)
+	$(PYTEST) tests/regression --junitxml build/regression.xml
+
+# Everything that is too long for CI: more seeds, more sizes, every calibration point.
+soak: $(READY)
+	$(PYTEST) -m "soak or not soak"
+
+verilog: $(READY)
+	$(BIN)/loomwork verilog --board $(BOARD) --engine $(ENGINE) $(if $(CONFIG),--config $(CONFIG))
+
+calibrate: $(READY)
+	$(BIN)/loomwork calibrate
+
+doctor: $(READY)
+	$(BIN)/loomwork doctor
+
+# A venv that was interrupted half way has no `ready` and is made anew.
+$(READY): constraints.txt pyproject.toml
+	@echo "Setting up .venv (once, about a minute)"
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Loomwork needs Python 3.11 or newer; set PYTHON=")'
+	rm -rf .venv
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-index -e .
+	touch $@
+
+clean:
+	rm -rf build
