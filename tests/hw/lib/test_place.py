@@ -1,0 +1,70 @@
+"""One parent, two ways to place its cells: the same behaviour, and one module however many copies."""
+
+from amaranth.back import verilog
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.sim import Simulator
+
+from hw.lib.place import CellPlacer, InlinePlacer
+
+
+class Accumulator(wiring.Component):
+    """Adds ``i`` to a register every cycle."""
+
+    def __init__(self):
+        super().__init__({"i": In(8), "o": Out(16)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.sync += self.o.eq(self.o + self.i)
+        return m
+
+
+class Row(wiring.Component):
+    """``copies`` accumulators of i, i + 1, ...; o is their sum."""
+
+    def __init__(self, copies, placer):
+        self.copies, self.placer = copies, placer
+        super().__init__({"i": In(8), "o": Out(16)})
+
+    def elaborate(self, platform):
+        m = Module()
+        cells = [self.placer.place(m, f"cell_{n}", "accumulator", Accumulator) for n in range(self.copies)]
+        for n, cell in enumerate(cells):
+            m.d.comb += cell.i.eq(self.i + n)
+        m.d.comb += self.o.eq(sum(cell.o for cell in cells))
+        return m
+
+
+def test_inline_placement_simulates():
+    row = Row(4, InlinePlacer())
+
+    async def bench(ctx):
+        ctx.set(row.i, 5)
+        await ctx.tick().repeat(3)
+        assert ctx.get(row.o) == 3 * (5 + 6 + 7 + 8)
+
+    simulator = Simulator(row)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(bench)
+    simulator.run()
+
+
+def test_cells_are_converted_once():
+    placer = CellPlacer()
+    text = verilog.convert(Row(32, placer), name="row", emit_src=False, strip_internal_attrs=True)
+    assert list(placer.cells) == ["accumulator"]
+    assert placer.verilog.count("module accumulator") == 1
+    assert text.count("accumulator cell_") == 32
+    assert ".clk(clk)" in text
+    assert ".rst(rst)" in text
+
+
+def test_text_is_the_same_every_time():
+    def text():
+        placer = CellPlacer()
+        top = verilog.convert(Row(3, placer), name="row", emit_src=False, strip_internal_attrs=True)
+        return placer.verilog + top
+
+    assert text() == text()
