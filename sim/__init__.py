@@ -1,1 +1,1 @@
-"""What runs and judges the gates: golden models, memory models, the simulator, reports and the command line."""
+"""What runs and judges the gates: golden and memory models, the simulator, reports and the command line."""

@@ -1,9 +1,9 @@
-"""The contract of an engine's simulation side: tensors to a launch, a launch's outcome to tensors and numbers."""
+"""The contract of an engine's simulation side: tensors to a launch, and what came of it to numbers."""
 
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -77,6 +77,37 @@ class Metrics:
     details: Mapping[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One run of the regression: what is generated, what goes through it, and on which memory.
+
+    Parameters
+    ----------
+    name
+        Unique within the engine; the test's name.
+    board
+        Name of the board.
+    config
+        The engine's configuration. Cases with equal board and configuration share one built simulator.
+    tensors
+        Input tensors, as a user would give them.
+    memory
+        ``"model"`` (calibrated), ``"fast"`` (fixed latency and bandwidth) or ``"jitter"`` (waits by seed).
+    seed
+        Seed of the memory's jitter.
+    soak
+        Whether it runs in the soak only.
+    """
+
+    name: str
+    board: str
+    config: Any
+    tensors: Mapping[str, Tensor]
+    memory: str
+    seed: int = 0
+    soak: bool = False
+
+
 class EngineAdapter(abc.ABC):
     """How one engine is simulated; the module ``sim.engines.<name>`` has one as ``ADAPTER``.
 
@@ -121,3 +152,7 @@ class EngineAdapter(abc.ABC):
     @abc.abstractmethod
     def metrics(self, job: Any, config: Any, board: Board) -> Metrics:
         """Count the work and predict cycles and bytes."""
+
+    @abc.abstractmethod
+    def cases(self) -> Iterator[Case]:
+        """Give the engine's regression: sizes at their limits, random shapes, every memory mode."""

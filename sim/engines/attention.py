@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,8 @@ from hw.attention.config import AttentionConfig
 from hw.attention.cycles import predict_cycles
 from hw.board import Board
 from hw.errors import InputError
-from sim.adapter import Buffer, EngineAdapter, Launch, Metrics, Tensor
+from sim.adapter import Buffer, Case, EngineAdapter, Launch, Metrics, Tensor
+from sim.engines.attention_cases import attention_cases
 from sim.golden.attention import Scaling, attention, attention_float64, scaling
 
 MAX_TOKENS = 65536
@@ -248,6 +249,10 @@ class AttentionAdapter(EngineAdapter):
             bound_cycles=max(-(-macs // slots), math.ceil(compulsory / bytes_per_cycle)),
             details={"passes_over_keys": passes, "heads": heads, "queries": queries, "keys": keys},
         )
+
+    def cases(self) -> Iterator[Case]:
+        """See `sim.engines.attention_cases`."""
+        return attention_cases()
 
 
 def _input(argument: str, tensor: Tensor) -> Buffer:
