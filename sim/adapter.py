@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -61,8 +62,8 @@ class Metrics:
         Useful bytes the engine's schedule moves, from its formula.
     predicted_cycles
         From start to done, from the engine's analytic cycle model.
-    bound_cycles
-        Roofline: the larger of the compute bound and the memory bound.
+    memory_bytes_per_cycle
+        What the engine's memory ports get from the memory at its realistic bandwidth.
     details
         More figures for the table, units in the names.
     """
@@ -73,8 +74,23 @@ class Metrics:
     predicted_read_bytes: int
     predicted_write_bytes: int
     predicted_cycles: int
-    bound_cycles: int
+    memory_bytes_per_cycle: float
     details: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def compute_bound_cycles(self) -> int:
+        """Cycles the useful multiply-accumulates need with every slot filled."""
+        return -(-self.useful_macs // self.mac_slots_per_cycle) if self.useful_macs else 0
+
+    @property
+    def memory_bound_cycles(self) -> int:
+        """Cycles the compulsory bytes need through the memory ports."""
+        return math.ceil(self.compulsory_bytes / self.memory_bytes_per_cycle)
+
+    @property
+    def bound_cycles(self) -> int:
+        """Roofline: the larger of the compute bound and the memory bound."""
+        return max(self.compute_bound_cycles, self.memory_bound_cycles)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +122,28 @@ class Case:
     memory: str
     seed: int = 0
     soak: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demo:
+    """What ``loomwork demo`` puts through an engine.
+
+    Parameters
+    ----------
+    title
+        One line: whose tensors these are.
+    config
+        The engine's configuration.
+    launches
+        Input tensors of each launch, by the name of its row in the table.
+    conclude
+        Given each launch's results (`EngineAdapter.results`) by the same names, lines to print below the table.
+    """
+
+    title: str
+    config: Any
+    launches: Mapping[str, Mapping[str, Tensor]]
+    conclude: Callable[[Mapping[str, Mapping[str, Tensor]]], Sequence[str]] = lambda results: ()
 
 
 class EngineAdapter(abc.ABC):
@@ -156,3 +194,7 @@ class EngineAdapter(abc.ABC):
     @abc.abstractmethod
     def cases(self) -> Iterator[Case]:
         """Give the engine's regression: sizes at their limits, random shapes, every memory mode."""
+
+    def demo(self, board: Board) -> Demo | None:
+        """Give real input for ``loomwork demo``; None when the engine has none to show."""
+        return None

@@ -246,7 +246,7 @@ class AttentionAdapter(EngineAdapter):
             predicted_read_bytes=job.q.size + passes * keys * 2 * size,
             predicted_write_bytes=2 * job.q.size,
             predicted_cycles=predict_cycles(config, board, queries=queries, keys=keys, heads=heads),
-            bound_cycles=max(-(-macs // slots), math.ceil(compulsory / bytes_per_cycle)),
+            memory_bytes_per_cycle=bytes_per_cycle,
             details={"passes_over_keys": passes, "heads": heads, "queries": queries, "keys": keys},
         )
 
