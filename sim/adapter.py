@@ -137,7 +137,7 @@ class Demo:
     launches
         Input tensors of each launch, by the name of its row in the table.
     conclude
-        Given each launch's results (`EngineAdapter.results`) by the same names, lines to print below the table.
+        Given the results (`EngineAdapter.results`) of each launch by name, lines to print below the table.
     """
 
     title: str
