@@ -1,0 +1,201 @@
+"""The Yosys side of `tests.support.formal`: one process per question, because Yosys leaves on an error.
+
+Run as ``python -m tests.support.formal_worker JOB.json``.  The job names an RTLIL file and a question; the
+answer is written beside it as JSON, the solver's own words go to standard output.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyosys
+from pyosys import libyosys
+
+#: What `sat` prints, and what it means.
+VERDICTS = {
+    "Induction step proven: SUCCESS!": "proved",
+    "proved base case for": "held",
+    "model found for base case: FAIL!": "failed",
+    "Reached maximum number of time steps -> proof failed.": "undecided",
+    "Interrupted SAT solver: TIMEOUT!": "undecided",
+}
+
+
+class Bench:
+    """A flattened spec whose properties have become one-bit wires.
+
+    Every ``$check`` is taken as evaluated in each cycle in which its enable is up.  That is also what a check
+    in a clocked block means when there is one clock, and it keeps the failing cycle the last of the trace.
+    """
+
+    def __init__(self, rtlil: Path, job_dir: Path) -> None:
+        self.dir = job_dir
+        self.design = libyosys.Design()
+        self.run(f"read_rtlil {rtlil}")
+        self.run("hierarchy -top top")
+        self.run("proc")
+        self.run("flatten")
+        self.run("memory -nomap")
+        self.run("memory_map -formal")
+        self.properties = self._properties()
+        self.run("opt -full -keepdc")
+        self.run("async2sync")
+        self.run("dffunmap")
+        # A bit nobody drives, or that is undefined, may be anything; `sat` alone would read it as zero.
+        self.run("setundef -undriven -anyseq")
+        self.run("setundef -anyseq")
+        self.run("opt_clean")
+
+    def run(self, command: str) -> None:
+        libyosys.run_pass(command, self.design)
+
+    def _properties(self) -> list[dict[str, Any]]:
+        """Replace each ``$check`` by wires ``<kind>_<n>_on`` (enabled) and ``<kind>_<n>_hit`` (see below).
+
+        ``hit`` of a cover is the covered event; of an assertion, a violation; an assumption keeps no ``hit``.
+        """
+        module = self.design.top_module()
+        name = libyosys.IdString
+        found = []
+        for cell in module.selected_cells():
+            if cell.type.str() != "$check":
+                continue
+            parameters = {key.str(): value for key, value in cell.parameters.items()}
+            attributes = {key.str(): value for key, value in cell.attributes.items()}
+            source = attributes["\\src"].decode_string() if "\\src" in attributes else "?"
+            found.append(
+                {
+                    "kind": parameters["\\FLAVOR"].decode_string(),
+                    "message": parameters["\\FORMAT"].decode_string(),
+                    "source": source,
+                    "cell": cell,
+                }
+            )
+        counts: dict[str, int] = {}
+        violations = libyosys.SigSpec(libyosys.Const(0, 1))
+        # Cell names carry the order of elaboration: sort by them, so that equal specs give equal runs.
+        for entry in sorted(found, key=lambda item: (len(item["cell"].name.str()), item["cell"].name.str())):
+            cell = entry.pop("cell")
+            number = counts[entry["kind"]] = counts.get(entry["kind"], -1) + 1
+            label = entry["label"] = f"{entry['kind']}_{number}"
+            value = cell.getPort(name("\\A"))
+            enable = cell.getPort(name("\\EN"))
+            if entry["kind"] == "assume":
+                module.addAssume(name(f"\\{label}"), value, enable)
+            else:
+                wanted = value if entry["kind"] == "cover" else module.Not(name(f"${label}_not"), value)
+                hit = module.And(name(f"${label}_and"), wanted, enable)
+                self._wire(f"{label}_hit", hit)
+                if entry["kind"] == "assert":
+                    violations = module.Or(name(f"${label}_or"), violations, hit)
+            self._wire(f"{label}_on", enable)
+            module.remove(cell)
+        self._wire("violation", violations)
+        for entry in found:
+            entry.pop("cell", None)
+        return sorted(found, key=lambda item: item["label"])
+
+    def _wire(self, label: str, value: Any) -> None:
+        module = self.design.top_module()
+        wire = module.addWire(libyosys.IdString(f"\\{label}"), 1)
+        wire.set_bool_attribute(libyosys.IdString("\\keep"), True)
+        module.connect(libyosys.SigSpec(wire), value)
+
+    def ask(
+        self, label: str, options: str, *, reset: str, seconds: int, assumes: bool = True
+    ) -> dict[str, Any]:
+        """Run `sat` on "wire ``label`` is never 1" and read its verdict and trace."""
+        log = self.dir / f"{label}.log"
+        trace = self.dir / f"{label}.trace.json"
+        trace.unlink(missing_ok=True)
+        has_reset = any(wire.name.str() == "\\rst" for wire in self.design.top_module().selected_wires())
+        constraint = "-set rst 0" if reset == "low" and has_reset else ""
+        start = time.monotonic()
+        self.run(
+            f"tee -q -o {log} sat {options} -prove {label} 0 -set-assumes {constraint} "
+            f"-timeout {seconds} -show-public -dump_json {trace} top"
+        )
+        text = log.read_text()
+        answer: dict[str, Any] = {"verdict": "undecided", "seconds": time.monotonic() - start}
+        for words, verdict in VERDICTS.items():
+            if words in text:
+                answer["verdict"] = verdict
+        answer["depth"] = text.count("** Trying induction with length")
+        if trace.exists():
+            answer["trace"] = json.loads(trace.read_text())["signal"]
+        return answer
+
+    def pdr(self, *, reset: str, seconds: int) -> dict[str, Any]:
+        """Ask ABC's property directed reachability, which finds inductive invariants by itself.
+
+        Returns verdict ``proved``, ``failed`` with the ``depth`` a trace needs, or ``undecided``.
+        """
+        start = time.monotonic()
+        self.run("design -push-copy")
+        module = self.design.top_module()
+        wires = {wire.name.str(): wire for wire in module.selected_wires()}
+        one = libyosys.SigSpec(libyosys.Const(1, 1))
+        name = libyosys.IdString
+        holds = module.Not(name("$holds"), libyosys.SigSpec(wires["\\violation"]))
+        module.addAssert(name("\\no_violation"), holds, one)
+        if reset == "low" and "\\rst" in wires:
+            low = module.Not(name("$rst_low"), libyosys.SigSpec(wires["\\rst"]))
+            module.addAssume(name("\\rst_low"), low, one)
+        self.run("setattr -unset keep")
+        self.run("formalff -clk2ff -ff2anyinit")
+        self.run("setundef -undriven -anyseq")
+        self.run("opt -full")
+        self.run("techmap")
+        self.run("aigmap")
+        self.run("opt_clean")
+        aig = self.dir / "model.aig"
+        self.run(f"write_aiger -I -B -zinit -no-startoffset {aig}")
+        self.run("design -pop")
+        abc = Path(pyosys.__file__).with_name("yosys-abc")
+        script = f"read_aiger {aig}; fold; strash; pdr -T {seconds}"
+        done = subprocess.run([abc, "-c", script], capture_output=True, text=True, check=False)
+        (self.dir / "pdr.log").write_text(done.stdout + done.stderr)
+        answer: dict[str, Any] = {"verdict": "undecided", "seconds": time.monotonic() - start}
+        if "Property proved" in done.stdout:
+            answer["verdict"] = "proved"
+        elif "asserted in frame" in done.stdout:
+            answer["verdict"] = "failed"
+            answer["depth"] = int(done.stdout.split("asserted in frame")[1].split(".")[0]) + 1
+        return answer
+
+
+def answer(job: dict[str, Any], directory: Path) -> dict[str, Any]:
+    """Answer one job; see `tests.support.formal` for the questions."""
+    bench = Bench(Path(job["rtlil"]), directory)
+    depth, reset, seconds = job["depth"], job["reset"], job["seconds"]
+    result: dict[str, Any] = {"properties": bench.properties}
+    base = f"-tempinduct-baseonly -maxsteps {depth}"
+    if job["question"] == "prove":
+        result["induction"] = found = bench.ask(
+            "violation", f"-tempinduct -maxsteps {depth}", reset=reset, seconds=seconds
+        )
+        if found["verdict"] == "undecided" and job["pdr"]:
+            result["pdr"] = pdr = bench.pdr(reset=reset, seconds=seconds)
+            if pdr["verdict"] == "failed":
+                base = f"-tempinduct-baseonly -maxsteps {max(depth, pdr['depth'])}"
+                result["induction"] = bench.ask("violation", base, reset=reset, seconds=seconds)
+    elif job["question"] == "bounded":
+        result["bounded"] = bench.ask("violation", base, reset=reset, seconds=seconds)
+    else:
+        result["covers"] = {
+            wire: bench.ask(wire, base, reset=reset, seconds=seconds)
+            for entry in bench.properties
+            for wire in [f"{entry['label']}_{'hit' if entry['kind'] == 'cover' else 'on'}"]
+        }
+    return result
+
+
+if __name__ == "__main__":
+    job_path = Path(sys.argv[1])
+    job = json.loads(job_path.read_text())
+    job_path.with_suffix(".answer.json").write_text(json.dumps(answer(job, job_path.parent)))

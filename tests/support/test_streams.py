@@ -1,0 +1,79 @@
+"""The stream helpers themselves: order, rate, and a checker that catches what it is for."""
+
+from __future__ import annotations
+
+import pytest
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from tests.support.streams import STALLS, Side, StreamError, Stuck, exchange, seeds
+
+
+class Wire(wiring.Component):
+    """Passes a stream through; ``fault`` chooses what goes wrong in the cycle after a stall."""
+
+    def __init__(self, shape=8, fault=None):
+        self.fault = fault
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+
+    def elaborate(self, platform):
+        m = Module()
+        waited = Signal()
+        m.d.sync += waited.eq(self.o.valid & ~self.o.ready)
+        m.d.comb += [
+            self.o.payload.eq(self.i.payload),
+            self.o.valid.eq(self.i.valid),
+            self.i.ready.eq(self.o.ready),
+        ]
+        if self.fault == "valid falls":
+            m.d.comb += self.o.valid.eq(self.i.valid & ~waited)
+            m.d.comb += self.i.ready.eq(self.o.ready & ~waited)
+        if self.fault == "payload changes":
+            m.d.comb += self.o.payload.eq(self.i.payload ^ waited)
+        if self.fault == "never valid":
+            m.d.comb += [self.o.valid.eq(0), self.i.ready.eq(0)]
+        return m
+
+
+def run(dut, items, *, seed=0, stall_i=0.0, stall_o=0.0, limit=5_000):
+    sides = {
+        "i": Side(dut.i, items=items, stall=stall_i),
+        "o": Side(dut.o, count=len(items), stall=stall_o),
+    }
+    exchange(dut, sides, seed=seed, limit=limit)
+    return sides["o"]
+
+
+@pytest.mark.parametrize("seed", seeds(2, 20))
+@pytest.mark.parametrize("stall_i", STALLS)
+@pytest.mark.parametrize("stall_o", STALLS)
+def test_everything_arrives_in_order(stall_i, stall_o, seed):
+    items = [n * 7 % 256 for n in range(20)]
+    assert run(Wire(), items, seed=seed, stall_i=stall_i, stall_o=stall_o).received == items
+
+
+def test_without_stalls_one_item_a_cycle():
+    assert run(Wire(), list(range(30))).gapless
+
+
+def test_stalls_are_as_frequent_as_asked():
+    cycles = run(Wire(), [0] * 400, stall_o=0.7).cycles
+    assert 0.6 < 1 - 400 / cycles[-1] < 0.8
+
+
+def test_structured_payloads_come_back_plain():
+    shape = data.StructLayout({"last": 1, "lane": data.ArrayLayout(4, 2)})
+    items = [{"last": n & 1, "lane": [n, 15 - n]} for n in range(8)]
+    assert run(Wire(shape), items, stall_i=0.3, stall_o=0.3).received == items
+
+
+@pytest.mark.parametrize(("fault", "words"), [("valid falls", "valid fell"), ("payload changes", "changed")])
+def test_checker_catches_a_broken_rule(fault, words):
+    with pytest.raises(StreamError, match=f"o: .*{words}"):
+        run(Wire(fault=fault), list(range(50)), stall_o=0.7)
+
+
+def test_what_never_ends_is_reported():
+    with pytest.raises(Stuck, match="200 cycles"):
+        run(Wire(fault="never valid"), [1], limit=200)
