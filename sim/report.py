@@ -204,7 +204,7 @@ class Prediction:
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
 class Simulation:
-    """How the figures were obtained."""
+    """The simulation the figures come from."""
 
     memory_mode: Annotated[
         MemoryMode, _doc("Memory: calibrated model, fast (fixed latency and bandwidth) or jitter by seed.")

@@ -1,0 +1,75 @@
+"""Reports of runs that never were, made through the constructor that real runs use."""
+
+from typing import Any
+
+from sim.accounting import ChannelStatistics, SimulatorFacts, build_report
+from sim.adapter import Metrics
+from sim.report import Report
+
+
+def synthetic(**changes: Any) -> Report:
+    """Give the report of a plausible attention run; ``changes`` replace arguments of the constructor."""
+    return build_report(**(arguments() | changes))
+
+
+def arguments(
+    *, queries: int = 256, keys: int = 256, heads: int = 12, stall_cycles: int = 310
+) -> dict[str, Any]:
+    """Give the constructor's arguments for an engine of 32 rows x 32 lanes x 2 on 5 HBM channels."""
+    size, rows = 32, 32
+    passes = heads * -(-queries // rows)
+    q_bytes, stream_bytes = heads * queries * size, passes * keys * size
+    busy = passes * keys
+    counters = {
+        "cycles_total": busy + stall_cycles + 190,
+        "cycles_busy": busy,
+        "cycles_stall_keys": stall_cycles - stall_cycles // 3,
+        "cycles_stall_output": stall_cycles // 3,
+        "cycles_idle": 190,
+        "gmem0_read_bytes": q_bytes,
+        "gmem0_write_bytes": 2 * q_bytes,
+        "gmem1_read_bytes": stream_bytes,
+        "gmem2_read_bytes": stream_bytes,
+        "tiles": passes * -(-keys // 64),
+    }
+    return {
+        "engine": "attention",
+        "board": "u55c",
+        "clock_mhz": 300.0,
+        "config": {"rows": rows, "head_dim": size, "tile_keys": 64, "ports_per_stream": 1},
+        "config_hash": "0123456789ab",
+        "tool_versions": {"loomwork": "0.1.0", "verilator": "5.049", "python": "3.11.7"},
+        "seed": 7,
+        "memory_mode": "model",
+        "counters": counters,
+        "placement": {"gmem0": 0, "gmem1": 1, "gmem2": 2},
+        "simulator": SimulatorFacts(
+            cycles_start_to_done=counters["cycles_total"] + 2,
+            cycles_simulated=counters["cycles_total"] + 400,
+            run_seconds=0.4,
+            build_seconds=17.5,
+            build_cached=False,
+        ),
+        "metrics": Metrics(
+            useful_macs=2 * heads * queries * keys * size,
+            mac_slots_per_cycle=2 * rows * size,
+            compulsory_bytes=3 * q_bytes + 2 * heads * keys * size,
+            predicted_read_bytes=q_bytes + 2 * stream_bytes,
+            predicted_write_bytes=2 * q_bytes,
+            predicted_cycles=busy + 200,
+            memory_bytes_per_cycle=96.0,
+            details={"heads": heads, "queries": queries, "keys": keys},
+        ),
+        "memory": [
+            ChannelStatistics(
+                memory="hbm",
+                channel=channel,
+                bus_read_bytes=counters.get(f"gmem{channel}_read_bytes", 0) + (64 if channel < 3 else 0),
+                bus_write_bytes=counters.get(f"gmem{channel}_write_bytes", 0),
+                events={"row_hits": 90 * channel, "row_misses": 4, "refreshes": 11},
+            )
+            for channel in range(32)
+        ],
+        "bit_exact": True,
+        "errors": {"relative_rms_error_int8_inputs": 1.1e-4, "relative_rms_error_given_inputs": 1.6e-2},
+    }
