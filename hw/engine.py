@@ -9,7 +9,6 @@ the same name in ``sim/engines``; nothing else is edited.
 from __future__ import annotations
 
 import abc
-from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from amaranth.lib import wiring
@@ -17,19 +16,9 @@ from amaranth.lib import wiring
 from hw.board import Board
 from hw.lib.arguments import ArgumentTable
 from hw.lib.place import Placer
+from hw.resources import Resources
 
 Config = TypeVar("Config")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Resources:
-    """FPGA resources, as a board offers them or an engine is expected to take them."""
-
-    lut: int
-    ff: int
-    dsp: int
-    bram36: int
-    uram: int
 
 
 class Engine(abc.ABC, Generic[Config]):
