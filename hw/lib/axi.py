@@ -1,13 +1,17 @@
 """AXI4 and AXI-Lite signatures (AMBA IHI 0022H), seen from the manager.
 
-Members are flat and carry the protocol's own names in lower case (``awvalid``), so that a kernel's port list is
-these names in upper case behind a prefix.  Only what an FPGA kernel on AXI3 HBM or AXI4 DDR uses is there:
-INCR bursts of full-width beats; ``size``, ``burst``, ``lock``, ``cache``, ``prot`` and ``qos`` are constants that
-the kernel shell adds.
+Members are flat and carry the protocol's own names in lower case (``awvalid``), so that a kernel's port
+list is these names in upper case behind a prefix.  Only what an FPGA kernel on AXI3 HBM or AXI4 DDR uses is
+there: INCR bursts of full-width beats; ``size``, ``burst``, ``lock``, ``cache``, ``prot`` and ``qos`` are
+constants that the kernel shell adds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, cast
+
+from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -21,7 +25,123 @@ BOUNDARY_BYTES = 4096
 RESP_OKAY = 0
 
 
-class Signature(wiring.Signature):
+def _check_widths(data_width: int, addr_width: int, id_width: int) -> None:
+    """Refuse widths outside the protocol's, or ones no port of a supported board has."""
+    if data_width not in (32, 64, 128, 256, 512, 1024):
+        raise InputError("data_width", data_width, "a power of two from 32 to 1024")
+    if not 12 < addr_width <= 64:
+        raise InputError("addr_width", addr_width, "from 13 to 64")
+    if not 1 <= id_width <= 16:
+        raise InputError("id_width", id_width, "from 1 to 16")
+
+
+def _write_members(data_width: int, addr_width: int, id_width: int) -> dict[str, wiring.Member]:
+    """Members of the aw, w and b channels."""
+    return {
+        "awvalid": Out(1),
+        "awready": In(1),
+        "awaddr": Out(addr_width),
+        "awlen": Out(8),
+        "awid": Out(id_width),
+        "wvalid": Out(1),
+        "wready": In(1),
+        "wdata": Out(data_width),
+        "wstrb": Out(data_width // 8),
+        "wlast": Out(1),
+        "bvalid": In(1),
+        "bready": Out(1),
+        "bresp": In(2),
+        "bid": In(id_width),
+    }
+
+
+def _read_members(data_width: int, addr_width: int, id_width: int) -> dict[str, wiring.Member]:
+    """Members of the ar and r channels."""
+    return {
+        "arvalid": Out(1),
+        "arready": In(1),
+        "araddr": Out(addr_width),
+        "arlen": Out(8),
+        "arid": Out(id_width),
+        "rvalid": In(1),
+        "rready": Out(1),
+        "rdata": In(data_width),
+        "rresp": In(2),
+        "rlast": In(1),
+        "rid": In(id_width),
+    }
+
+
+class _FullSignature(wiring.Signature):
+    """What the whole port and its two halves share: the widths."""
+
+    def __init__(
+        self,
+        members: Callable[[int, int, int], dict[str, wiring.Member]],
+        *,
+        data_width: int,
+        addr_width: int,
+        id_width: int,
+    ) -> None:
+        _check_widths(data_width, addr_width, id_width)
+        self.data_width = data_width
+        self.addr_width = addr_width
+        self.id_width = id_width
+        super().__init__(members(data_width, addr_width, id_width))
+
+    @property
+    def beat_bytes(self) -> int:
+        """Bytes of one beat."""
+        return self.data_width // 8
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.members == cast(_FullSignature, other).members
+
+    def __repr__(self) -> str:
+        return (
+            f"axi.{type(self).__name__}(data_width={self.data_width}, addr_width={self.addr_width}, "
+            f"id_width={self.id_width})"
+        )
+
+
+class ReadSignature(_FullSignature):
+    """The ar and r channels of a full-width AXI manager port.
+
+    Parameters
+    ----------
+    data_width, addr_width, id_width
+        As of `Signature`.
+
+    Members
+    -------
+    ar, r channels
+        ``arvalid arready araddr arlen arid``, ``rvalid rready rdata rresp rlast rid``.
+    """
+
+    def __init__(self, *, data_width: int = 256, addr_width: int = 64, id_width: int = 1) -> None:
+        super().__init__(_read_members, data_width=data_width, addr_width=addr_width, id_width=id_width)
+
+
+class WriteSignature(_FullSignature):
+    """The aw, w and b channels of a full-width AXI manager port.
+
+    Parameters
+    ----------
+    data_width, addr_width, id_width
+        As of `Signature`.
+
+    Members
+    -------
+    aw, w, b channels
+        ``awvalid awready awaddr awlen awid``, ``wvalid wready wdata wstrb wlast``,
+        ``bvalid bready bresp bid``.
+    """
+
+    def __init__(self, *, data_width: int = 256, addr_width: int = 64, id_width: int = 1) -> None:
+        super().__init__(_write_members, data_width=data_width, addr_width=addr_width, id_width=id_width)
+
+
+class Signature(_FullSignature):
     """A full-width AXI manager port.
 
     Parameters
@@ -42,55 +162,22 @@ class Signature(wiring.Signature):
     """
 
     def __init__(self, *, data_width: int = 256, addr_width: int = 64, id_width: int = 1) -> None:
-        if data_width not in (32, 64, 128, 256, 512, 1024):
-            raise InputError("data_width", data_width, "a power of two from 32 to 1024")
-        if not 12 < addr_width <= 64:
-            raise InputError("addr_width", addr_width, "from 13 to 64")
-        if not 1 <= id_width <= 16:
-            raise InputError("id_width", id_width, "from 1 to 16")
-        self.data_width = data_width
-        self.addr_width = addr_width
-        self.id_width = id_width
         super().__init__(
-            {
-                "awvalid": Out(1),
-                "awready": In(1),
-                "awaddr": Out(addr_width),
-                "awlen": Out(8),
-                "awid": Out(id_width),
-                "wvalid": Out(1),
-                "wready": In(1),
-                "wdata": Out(data_width),
-                "wstrb": Out(data_width // 8),
-                "wlast": Out(1),
-                "bvalid": In(1),
-                "bready": Out(1),
-                "bresp": In(2),
-                "bid": In(id_width),
-                "arvalid": Out(1),
-                "arready": In(1),
-                "araddr": Out(addr_width),
-                "arlen": Out(8),
-                "arid": Out(id_width),
-                "rvalid": In(1),
-                "rready": Out(1),
-                "rdata": In(data_width),
-                "rresp": In(2),
-                "rlast": In(1),
-                "rid": In(id_width),
-            }
+            lambda *widths: _write_members(*widths) | _read_members(*widths),
+            data_width=data_width,
+            addr_width=addr_width,
+            id_width=id_width,
         )
 
     @property
-    def beat_bytes(self) -> int:
-        """Bytes of one beat."""
-        return self.data_width // 8
+    def read(self) -> ReadSignature:
+        """The half that a read DMA drives."""
+        return ReadSignature(data_width=self.data_width, addr_width=self.addr_width, id_width=self.id_width)
 
-    def __repr__(self) -> str:
-        return (
-            f"axi.Signature(data_width={self.data_width}, addr_width={self.addr_width}, "
-            f"id_width={self.id_width})"
-        )
+    @property
+    def write(self) -> WriteSignature:
+        """The half that a write DMA drives."""
+        return WriteSignature(data_width=self.data_width, addr_width=self.addr_width, id_width=self.id_width)
 
 
 class LiteSignature(wiring.Signature):
@@ -128,5 +215,44 @@ class LiteSignature(wiring.Signature):
             }
         )
 
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.members == cast(LiteSignature, other).members
+
     def __repr__(self) -> str:
         return f"axi.LiteSignature(addr_width={self.addr_width})"
+
+
+def connect(m: Module, *, read: Any = None, write: Any = None, port: Any) -> None:
+    """Join a read half and a write half into one port of the component being elaborated.
+
+    Parameters
+    ----------
+    m
+        The component being elaborated.
+    read
+        ``axi`` of a read DMA in ``m`` (`ReadSignature`), or None: then the port never reads.
+    write
+        ``axi`` of a write DMA in ``m`` (`WriteSignature`), or None: then the port never writes.
+    port
+        The component's own ``Out(axi.Signature)`` member.
+
+    Errors
+    ------
+    `InputError` if a half's widths are not the port's.
+    """
+    for name, half, expected in (
+        ("read", read, port.signature.read),
+        ("write", write, port.signature.write),
+    ):
+        if half is not None and half.signature != expected:
+            raise InputError(name, half.signature, f"an interface of {expected!r}")
+        for member_name, member in expected.members.items():
+            outer = getattr(port, member_name)
+            if half is None:
+                if member.flow == Out:
+                    # No address is ever issued, so no answer ever comes: ready may as well be high.
+                    m.d.comb += outer.eq(1 if member_name in ("rready", "bready") else 0)
+            elif member.flow == Out:
+                m.d.comb += outer.eq(getattr(half, member_name))
+            else:
+                m.d.comb += getattr(half, member_name).eq(outer)

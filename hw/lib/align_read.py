@@ -1,0 +1,112 @@
+"""From bus beats at any alignment to words packed from lane 0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.lib.burst import span_layout
+
+
+def packed_layout(data_width: int) -> data.StructLayout:
+    """Give the payload of a read DMA's output: ``data``, ``keep`` (a bit for each byte), ``last``."""
+    return data.StructLayout({"data": data_width, "keep": data_width // 8, "last": 1})
+
+
+class ReadAligner(wiring.Component):
+    """Moves the bytes of each command down to lane 0.
+
+    Parameters
+    ----------
+    data_width
+        Bits of a beat.
+    burst_beats
+        As of the splitter; part of the span's layout.
+
+    Members
+    -------
+    span : In(stream of span_layout)
+        One a command, in order.  A beat is waited for only while a span is held.
+    i : In(stream of data_width bits)
+        Bus beats.
+    o : Out(stream of packed_layout)
+        Packed words: every word but the last of a command is whole; bytes with ``keep`` low have no meaning.
+    bytes_moved : Out(range(data_width // 8 + 1))
+        Useful bytes that enter ``o`` at the end of this cycle.
+
+    Behaviour
+    ---------
+    One bus beat every cycle whatever the alignments, across commands too.  A word is on ``o`` in the cycle
+    after the last beat it needs was on ``i``.  ``i.ready`` and ``span.ready`` depend on ``o.ready``.
+
+    Why
+    ---
+    A word of an unaligned command needs two beats.  The usual form, one register that keeps the previous
+    beat, spends a cycle at the start of a command (a beat goes in, no word comes out) or at its end (the
+    reverse), and so has a bubble at changes of command.  Here the window is this beat and a look at the next
+    one: every step takes exactly one beat out of the window, so the bus is never held up.
+    """
+
+    def __init__(self, *, data_width: int = 256, burst_beats: int = 16) -> None:
+        self._data_width = data_width
+        span = span_layout(data_width=data_width, burst_beats=burst_beats)
+        super().__init__(
+            {
+                "span": In(stream.Signature(span)),
+                "i": In(stream.Signature(data_width)),
+                "o": Out(stream.Signature(packed_layout(data_width))),
+                "bytes_moved": Out(range(data_width // 8 + 1)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Elaboratable:
+        """Window of two beats (``head`` and ``i``), a byte shifter, and the output register."""
+        m = Module()
+        beat_bytes = self._data_width // 8
+
+        active = Signal()
+        current = Signal(self.span.payload.shape())
+        left = current.after  # beats of the command after the window's first
+        head = Signal(self._data_width)
+        head_valid = Signal()
+
+        # The window's first beat is the head or, when there is none, the input itself.
+        alone = (current.offset == 0) | (left == 0)  # no byte of the next beat is needed
+        spent = current.extra & (left == 0)  # the previous word took all of this beat already
+        complete = Mux(head_valid, alone | self.i.valid, alone & self.i.valid)
+        free = ~self.o.valid | self.o.ready
+        step = Signal()
+        emit = Signal()
+        m.d.comb += [
+            step.eq(active & complete & (spent | free)),
+            emit.eq(step & ~spent),
+            self.i.ready.eq(step | ~head_valid),
+        ]
+        with m.If(self.i.ready):
+            m.d.sync += [
+                head.eq(self.i.payload),
+                head_valid.eq(self.i.valid & (head_valid | ~step)),
+            ]
+
+        window = Cat(Mux(head_valid, head, self.i.payload), self.i.payload)
+        last = left == current.extra
+        with m.If(emit):
+            m.d.comb += self.bytes_moved.eq(Mux(last, current.tail + 1, beat_bytes))
+        with m.If(free):
+            m.d.sync += self.o.valid.eq(emit)
+        with m.If(emit):
+            m.d.sync += [
+                self.o.payload.data.eq(window >> (current.offset << 3)),
+                self.o.payload.keep.eq(Cat(~last | (lane <= current.tail) for lane in range(beat_bytes))),
+                self.o.payload.last.eq(last),
+            ]
+
+        m.d.comb += self.span.ready.eq(~active | (step & (left == 0)))
+        with m.If(self.span.ready):
+            m.d.sync += [active.eq(self.span.valid), current.eq(self.span.payload)]
+        with m.Elif(step):
+            m.d.sync += left.eq(left - 1)
+        return m

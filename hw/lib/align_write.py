@@ -1,0 +1,109 @@
+"""From words packed from lane 0 to bus beats at any alignment, with strobes and burst ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from hw.lib.burst import span_layout
+
+
+def beat_layout(data_width: int) -> data.StructLayout:
+    """Give the payload of a write beat: ``data``, ``strb`` (one bit a byte), ``last`` of its burst."""
+    return data.StructLayout({"data": data_width, "strb": data_width // 8, "last": 1})
+
+
+class WriteAligner(wiring.Component):
+    """Moves the bytes of each command up to the lanes of its address.
+
+    Parameters
+    ----------
+    data_width
+        Bits of a beat.
+    burst_beats
+        Beats of the blocks at whose ends bursts end, as of the splitter.
+
+    Members
+    -------
+    span : In(stream of span_layout)
+        One a command, in order.
+    i : In(stream of data_width bits)
+        Packed words; a command takes as many as its bytes fill, the rest of its last word is ignored.
+    o : Out(stream of beat_layout)
+        Bus beats; bytes with ``strb`` low have no meaning.
+    bytes_taken : Out(range(data_width // 8 + 1))
+        Useful bytes that leave ``i`` at the end of this cycle.
+
+    Behaviour
+    ---------
+    One bus beat every cycle whatever the alignments, across commands too: only a command with one beat more
+    than it has words pauses ``i``, for one cycle.  A beat is on ``o`` in the cycle after its word was on
+    ``i``.  ``i.ready`` and ``span.ready`` depend on ``o.ready``.
+    """
+
+    def __init__(self, *, data_width: int = 256, burst_beats: int = 16) -> None:
+        self._data_width = data_width
+        self._burst_beats = burst_beats
+        span = span_layout(data_width=data_width, burst_beats=burst_beats)
+        super().__init__(
+            {
+                "span": In(stream.Signature(span)),
+                "i": In(stream.Signature(data_width)),
+                "o": Out(stream.Signature(beat_layout(data_width))),
+                "bytes_taken": Out(range(data_width // 8 + 1)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Elaboratable:
+        """Previous word and this one, a byte shifter, and the output register."""
+        m = Module()
+        beat_bytes = self._data_width // 8
+        lanes = exact_log2(beat_bytes)
+
+        active = Signal()
+        first = Signal()
+        current = Signal(self.span.payload.shape())
+        left = current.after  # beats of the command after this one
+        previous = Signal(self._data_width)
+
+        final = left == 0
+        flush = current.extra & final  # this beat has bytes of the previous word only
+        free = ~self.o.valid | self.o.ready
+        step = Signal()
+        m.d.comb += [
+            step.eq(active & free & (flush | self.i.valid)),
+            self.i.ready.eq(active & free & ~flush),
+        ]
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += previous.eq(self.i.payload)
+            m.d.comb += self.bytes_taken.eq(Mux(left == current.extra, current.tail + 1, beat_bytes))
+
+        window = Cat(previous, self.i.payload)
+        end = (current.offset + current.tail)[:lanes]  # lane of the command's last byte in its last beat
+        strobes = [
+            (~first | (lane >= current.offset)) & (~final | (lane <= end)) for lane in range(beat_bytes)
+        ]
+        block_ends = (current.position + 1)[exact_log2(self._burst_beats)]
+        with m.If(free):
+            m.d.sync += self.o.valid.eq(step)
+        with m.If(step):
+            m.d.sync += [
+                self.o.payload.data.eq((window << (current.offset << 3))[self._data_width :]),
+                self.o.payload.strb.eq(Cat(strobes)),
+                self.o.payload.last.eq(final | block_ends),
+            ]
+
+        m.d.comb += self.span.ready.eq(~active | (step & final))
+        with m.If(self.span.ready):
+            m.d.sync += [active.eq(self.span.valid), current.eq(self.span.payload), first.eq(1)]
+        with m.Elif(step):
+            m.d.sync += [
+                left.eq(left - 1),
+                current.position.eq(current.position + 1),
+                first.eq(0),
+            ]
+        return m

@@ -1,0 +1,151 @@
+"""Commands of any address and length, and their way into bursts that AXI allows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from hw.errors import InputError
+from hw.lib import axi
+
+#: Bits of the ``length`` of a command, in bytes.
+LENGTH_BITS = 32
+
+
+def check_bursts(*, data_width: int, burst_beats: int) -> None:
+    """Refuse a burst that is not a power of two of beats, too long for AXI3, or longer than 4 KiB."""
+    longest = min(axi.MAX_BURST_BEATS, axi.BOUNDARY_BYTES * 8 // data_width)
+    if burst_beats not in (1, 2, 4, 8, 16) or burst_beats > longest:
+        raise InputError("burst_beats", burst_beats, f"a power of two from 1 to {longest}")
+
+
+def command_layout(addr_width: int) -> data.StructLayout:
+    """Give the payload of a DMA's ``command``: byte ``address`` and ``length`` in bytes, at least 1."""
+    return data.StructLayout({"address": addr_width, "length": LENGTH_BITS})
+
+
+def span_layout(*, data_width: int, burst_beats: int) -> data.StructLayout:
+    """Give what an aligner must know of a command; `span` computes it.
+
+    Members
+    -------
+    offset
+        Lane of the first byte in the first bus beat.
+    tail
+        Bytes in the last word of the packed stream, less 1.
+    after
+        Bus beats after the first.
+    extra
+        Whether there is one more bus beat than there are packed words.
+    position
+        Place of the first bus beat in its aligned block of ``burst_beats``.
+    """
+    lanes = exact_log2(data_width // 8)
+    return data.StructLayout(
+        {
+            "offset": lanes,
+            "tail": lanes,
+            "after": LENGTH_BITS - lanes + 1,
+            "extra": 1,
+            "position": exact_log2(burst_beats),
+        }
+    )
+
+
+def span(command: Any, *, data_width: int, burst_beats: int) -> data.View:
+    """Compute the `span_layout` of ``command``, a view of `command_layout`: combinational."""
+    layout = span_layout(data_width=data_width, burst_beats=burst_beats)
+    lanes = exact_log2(data_width // 8)
+    offset = command.address[:lanes]
+    less_one = (command.length - 1)[:LENGTH_BITS]
+    # The bytes of the packed stream's last word, moved up by the offset, reach into one more beat or not.
+    extra = (offset + less_one[:lanes])[lanes]
+    after = (less_one[lanes:] + extra)[: LENGTH_BITS - lanes + 1]
+    position = (command.address >> lanes)[: exact_log2(burst_beats)]
+    return data.View(layout, Cat(offset, less_one[:lanes], after, extra, position))
+
+
+class BurstSplitter(wiring.Component):
+    """Splits a command into aligned INCR bursts of full-width beats.
+
+    Parameters
+    ----------
+    data_width
+        Bits of a beat.
+    addr_width
+        Bits of a byte address.
+    burst_beats
+        Beats of the longest burst, a power of two up to 16 that keeps a burst within 4 KiB.
+
+    Members
+    -------
+    command : In(stream of command_layout)
+    o : Out(stream of {"address": addr_width, "beats": 1 to burst_beats, "last": 1})
+        Bursts in the order of their addresses; ``address`` is that of the first beat, a multiple of the beat;
+        ``last`` marks the last burst of a command.
+
+    Behaviour
+    ---------
+    A burst is offered in the cycle after its command was taken, then one every cycle; the next command is
+    taken together with the last burst, so commands follow each other without a gap.  Every byte count from 1
+    and every alignment is taken; a command must not run over the end of the address space.
+
+    Why
+    ---
+    Bursts end at multiples of ``burst_beats`` beats.  That is at most one burst more for a command than with
+    bursts counted from its start.  In exchange no burst can cross 4 KiB, long transfers stay aligned to the
+    memory's pages, and the end of a burst can be told from the beat's address alone, which is how the write
+    path places ``wlast`` without being told about bursts.
+    """
+
+    def __init__(self, *, data_width: int = 256, addr_width: int = 64, burst_beats: int = 16) -> None:
+        check_bursts(data_width=data_width, burst_beats=burst_beats)
+        self._data_width = data_width
+        self._burst_beats = burst_beats
+        burst = data.StructLayout({"address": addr_width, "beats": range(burst_beats + 1), "last": 1})
+        super().__init__(
+            {
+                "command": In(stream.Signature(command_layout(addr_width))),
+                "o": Out(stream.Signature(burst)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Elaboratable:
+        """Hold one command: the address of its next beat and how many beats are left."""
+        m = Module()
+        lanes = exact_log2(self._data_width // 8)
+        command = self.command.payload
+        extent = span(command, data_width=self._data_width, burst_beats=self._burst_beats)
+
+        active = Signal()
+        beat = Signal(len(command.address) - lanes)
+        left = Signal(LENGTH_BITS - lanes + 1)  # after the one at `beat`
+
+        position = beat[: exact_log2(self._burst_beats)]
+        room: Value = self._burst_beats - 1 - position  # beats after `beat` up to the end of the block
+        fits = left <= room
+        after = Mux(fits, left, room)
+        m.d.comb += [
+            self.o.valid.eq(active),
+            self.o.payload.address.eq(beat << lanes),
+            self.o.payload.beats.eq(after + 1),
+            self.o.payload.last.eq(fits),
+            self.command.ready.eq(~active | (self.o.ready & fits)),
+        ]
+        with m.If(self.command.ready):
+            m.d.sync += [
+                active.eq(self.command.valid),
+                beat.eq(command.address >> lanes),
+                left.eq(extent.after),
+            ]
+        with m.Elif(self.o.ready):
+            # A burst that does not end its command ends at a block: the next one starts the next block.
+            m.d.sync += [
+                beat.eq(((beat >> len(position)) + 1) << len(position)),
+                left.eq(left - after - 1),
+            ]
+        return m

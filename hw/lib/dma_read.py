@@ -1,0 +1,165 @@
+"""From commands to a packed stream: the AXI read DMA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Elaboratable, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect
+
+from hw.errors import InputError
+from hw.lib import axi
+from hw.lib.align_read import ReadAligner, packed_layout
+from hw.lib.burst import BurstSplitter, command_layout, span, span_layout
+from hw.lib.fifo import Fifo
+from hw.lib.skid import Skid
+
+
+class ReadDMA(wiring.Component):
+    """Reads byte ranges from memory, many bursts ahead.
+
+    Parameters
+    ----------
+    data_width
+        Bits of a beat, on the bus and of a word on ``o``.
+    addr_width, id_width
+        As of `axi.Signature`.  All bursts have ID 0, so their data come in order.
+    burst_beats
+        Beats of the longest burst: a power of two up to 16.
+    fifo_beats
+        Beats that may be asked for and not yet taken from ``o``; at least ``burst_beats``.  A memory that
+        answers after L cycles is used to the full from L + ``burst_beats`` on.
+    commands
+        Commands whose data may be outstanding.
+
+    Members
+    -------
+    command : In(stream of {"address": addr_width, "length": 32})
+        Bytes ``address`` to ``address + length - 1``; ``length`` is at least 1.
+    o : Out(stream of {"data": data_width, "keep": data_width // 8, "last": 1})
+        The bytes packed from lane 0 whatever the address.  Every word is whole but the last of a command,
+        whose ``keep`` marks the low bytes that count; the others have no meaning.
+    axi : Out(axi.ReadSignature)
+    bytes_useful : Out(48)
+        Bytes put out so far, without those that ``keep`` excludes.
+    bytes_bus : Out(48)
+        Bytes of all beats received so far.
+    busy : Out(1)
+        A command was taken and its last word is not: registered, so a cycle late on both ends.
+    error : Out(1)
+        A beat came with a response other than OKAY since reset.
+
+    Behaviour
+    ---------
+    Latency: 2 cycles from ``command`` to ``arvalid``, 2 from ``rvalid`` to ``o.valid`` when nothing is queued
+    (3 when the first word needs two beats).  Rate: one bus beat every cycle, across bursts and commands and
+    for every alignment.  ``rready`` is always high: an address is issued only when the FIFO has room for a
+    whole longest burst.
+
+    Why
+    ---
+    A subordinate whose data are refused holds up everybody behind it in the memory's switch.  With room
+    reserved beforehand a slow consumer stops addresses, never data.  The room asked for is that of the
+    longest burst, not of the burst at hand: the comparison is then a few upper bits of a register.
+    """
+
+    def __init__(
+        self,
+        *,
+        data_width: int = 256,
+        addr_width: int = 64,
+        id_width: int = 1,
+        burst_beats: int = 16,
+        fifo_beats: int = 512,
+        commands: int = 64,
+    ) -> None:
+        port = axi.ReadSignature(data_width=data_width, addr_width=addr_width, id_width=id_width)
+        self._splitter = BurstSplitter(data_width=data_width, addr_width=addr_width, burst_beats=burst_beats)
+        if fifo_beats < burst_beats:
+            raise InputError("fifo_beats", fifo_beats, f"at least burst_beats ({burst_beats})")
+        if commands < 1:
+            raise InputError("commands", commands, "at least 1")
+        self._data_width = data_width
+        self._burst_beats = burst_beats
+        self._fifo_beats = fifo_beats
+        self._commands = commands
+        super().__init__(
+            {
+                "command": In(stream.Signature(command_layout(addr_width))),
+                "o": Out(stream.Signature(packed_layout(data_width))),
+                "axi": Out(port),
+                "bytes_useful": Out(48),
+                "bytes_bus": Out(48),
+                "busy": Out(1),
+                "error": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Elaboratable:
+        """Splitter -> address register; data register -> FIFO, or past it when it is empty -> aligner."""
+        m = Module()
+        widths = {"data_width": self._data_width, "burst_beats": self._burst_beats}
+        m.submodules.splitter = splitter = self._splitter
+        m.submodules.aligner = aligner = ReadAligner(**widths)
+        m.submodules.spans = spans = Fifo(span_layout(**widths), depth=self._commands)
+        m.submodules.beats = beats = Fifo(self._data_width, depth=self._fifo_beats)
+        connect(m, spans.o, aligner.span)
+        connect(m, aligner.o, wiring.flipped(self.o))
+
+        # A command goes to the splitter and, as a span, to the aligner's queue in one cycle.
+        m.d.comb += [
+            splitter.command.payload.eq(self.command.payload),
+            spans.i.payload.eq(span(self.command.payload, **widths)),
+            splitter.command.valid.eq(self.command.valid & spans.i.ready),
+            spans.i.valid.eq(self.command.valid & splitter.command.ready),
+            self.command.ready.eq(splitter.command.ready & spans.i.ready),
+        ]
+
+        # Addresses, while there is room for what they ask.
+        address = data.StructLayout({"address": self.axi.araddr.shape(), "len": 8})
+        m.submodules.addresses = addresses = Skid(address)
+        room = Signal(range(self._fifo_beats + 1), init=self._fifo_beats)
+        roomy = room >= self._burst_beats
+        issue = Signal()
+        m.d.comb += [
+            addresses.i.payload.address.eq(splitter.o.payload.address),
+            addresses.i.payload.len.eq(splitter.o.payload.beats - 1),
+            addresses.i.valid.eq(splitter.o.valid & roomy),
+            splitter.o.ready.eq(addresses.i.ready & roomy),
+            issue.eq(splitter.o.valid & splitter.o.ready),
+            self.axi.arvalid.eq(addresses.o.valid),
+            self.axi.araddr.eq(addresses.o.payload.address),
+            self.axi.arlen.eq(addresses.o.payload.len),
+            addresses.o.ready.eq(self.axi.arready),
+        ]
+        taken = aligner.i.valid & aligner.i.ready
+        m.d.sync += room.eq(room - Mux(issue, splitter.o.payload.beats, 0) + taken)
+
+        # Data.  The deep FIFO takes three cycles, so a beat that finds it empty goes past it.
+        arrived = Signal()
+        arrived_data = Signal(self._data_width)
+        empty = beats.level == 0
+        m.d.comb += self.axi.rready.eq(1)
+        m.d.sync += [arrived.eq(self.axi.rvalid), arrived_data.eq(self.axi.rdata)]
+        m.d.comb += [
+            aligner.i.payload.eq(Mux(empty, arrived_data, beats.o.payload)),
+            aligner.i.valid.eq(Mux(empty, arrived, beats.o.valid)),
+            beats.o.ready.eq(aligner.i.ready),
+            beats.i.payload.eq(arrived_data),
+            beats.i.valid.eq(arrived & ~(empty & aligner.i.ready)),
+        ]
+
+        with m.If(self.axi.rvalid):
+            m.d.sync += self.bytes_bus.eq(self.bytes_bus + self._data_width // 8)
+            with m.If(self.axi.rresp != axi.RESP_OKAY):
+                m.d.sync += self.error.eq(1)
+        m.d.sync += self.bytes_useful.eq(self.bytes_useful + aligner.bytes_moved)
+
+        # Each command not yet finished is a span queued, the aligner's, or behind the word on `o`.
+        unfinished = Signal(range(self._commands + 3))
+        started = self.command.valid & self.command.ready
+        finished = self.o.valid & self.o.ready & self.o.payload.last
+        m.d.sync += unfinished.eq(unfinished + started - finished)
+        m.d.comb += self.busy.eq(unfinished != 0)
+        return m

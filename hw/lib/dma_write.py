@@ -1,0 +1,193 @@
+"""From a packed stream to byte ranges in memory: the AXI write DMA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Elaboratable, Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect
+
+from hw.errors import InputError
+from hw.lib import axi
+from hw.lib.align_write import WriteAligner, beat_layout
+from hw.lib.burst import BurstSplitter, command_layout, span, span_layout
+from hw.lib.fifo import Fifo
+
+
+class WriteDMA(wiring.Component):
+    """Writes byte ranges to memory, one burst behind its data.
+
+    Parameters
+    ----------
+    data_width
+        Bits of a beat, on the bus and of a word on ``i``.
+    addr_width, id_width
+        As of `axi.Signature`.  All bursts have ID 0, so their responses come in order.
+    burst_beats
+        Beats of the longest burst: a power of two up to 16.
+    fifo_beats
+        Beats that may wait for the bus; at least ``burst_beats``, and twice that for one beat a cycle.
+    commands
+        Commands that may wait before their first burst is issued, and ``done`` tokens that may wait.
+    outstanding
+        Bursts that may wait for their response.
+
+    Members
+    -------
+    command : In(stream of {"address": addr_width, "length": 32})
+        Bytes ``address`` to ``address + length - 1``; ``length`` is at least 1.
+    i : In(stream of {"data": data_width})
+        The bytes packed from lane 0 whatever the address: a command takes ``length`` divided by the bytes of
+        a word, rounded up, words; the rest of its last word is ignored.
+    axi : Out(axi.WriteSignature)
+    done : Out(stream of 1 bit)
+        One token for each command, in order, when all its responses have come; the payload is 1 if one of
+        them was not OKAY.
+    bytes_useful : Out(48)
+        Bytes taken from ``i`` so far, without those that are ignored.
+    bytes_bus : Out(48)
+        Bytes of all beats sent so far, whatever their strobes.
+    busy : Out(1)
+        A command was taken and its token is not: registered, so a cycle late on both ends.
+    error : Out(1)
+        A response other than OKAY came since reset.
+
+    Behaviour
+    ---------
+    One bus beat every cycle, across bursts and commands and for every alignment.  From the last word of a
+    burst on ``i`` to ``awvalid``: 3 cycles; ``wvalid`` comes with or after its burst's ``awvalid``, never
+    before it, and never waits for ``awready``.
+
+    Why
+    ---
+    An address is issued only when the whole burst lies in the FIFO.  A write address holds its path through
+    the HBM switch until its last beat has passed: issued ahead of data, one engine that waits for its own
+    results would stop every other port behind that switch.  The price is the latency of one burst.
+    """
+
+    def __init__(
+        self,
+        *,
+        data_width: int = 256,
+        addr_width: int = 64,
+        id_width: int = 1,
+        burst_beats: int = 16,
+        fifo_beats: int = 512,
+        commands: int = 16,
+        outstanding: int = 64,
+    ) -> None:
+        port = axi.WriteSignature(data_width=data_width, addr_width=addr_width, id_width=id_width)
+        self._splitter = BurstSplitter(data_width=data_width, addr_width=addr_width, burst_beats=burst_beats)
+        if fifo_beats < burst_beats:
+            raise InputError("fifo_beats", fifo_beats, f"at least burst_beats ({burst_beats})")
+        if commands < 1:
+            raise InputError("commands", commands, "at least 1")
+        if outstanding < 1:
+            raise InputError("outstanding", outstanding, "at least 1")
+        self._data_width = data_width
+        self._burst_beats = burst_beats
+        self._fifo_beats = fifo_beats
+        self._commands = commands
+        self._outstanding = outstanding
+        super().__init__(
+            {
+                "command": In(stream.Signature(command_layout(addr_width))),
+                "i": In(stream.Signature(data.StructLayout({"data": data_width}))),
+                "axi": Out(port),
+                "done": Out(stream.Signature(1)),
+                "bytes_useful": Out(48),
+                "bytes_bus": Out(48),
+                "busy": Out(1),
+                "error": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Elaboratable:
+        """Aligner -> FIFO -> w; queue -> splitter, held until a burst is whole -> aw; b -> done."""
+        m = Module()
+        widths = {"data_width": self._data_width, "burst_beats": self._burst_beats}
+        m.submodules.aligner = aligner = WriteAligner(**widths)
+        m.submodules.spans = spans = Fifo(span_layout(**widths), depth=self._commands)
+        m.submodules.beats = beats = Fifo(beat_layout(self._data_width), depth=self._fifo_beats)
+        m.submodules.queue = queue = Fifo(self.command.payload.shape(), depth=self._commands)
+        m.submodules.splitter = splitter = self._splitter
+        connect(m, spans.o, aligner.span)
+        connect(m, aligner.o, beats.i)
+        connect(m, queue.o, splitter.command)
+
+        # A command goes to the aligner and to the splitter, which lags behind: two queues, filled together.
+        m.d.comb += [
+            queue.i.payload.eq(self.command.payload),
+            spans.i.payload.eq(span(self.command.payload, **widths)),
+            queue.i.valid.eq(self.command.valid & spans.i.ready),
+            spans.i.valid.eq(self.command.valid & queue.i.ready),
+            self.command.ready.eq(queue.i.ready & spans.i.ready),
+            aligner.i.payload.eq(self.i.payload.data),
+            aligner.i.valid.eq(self.i.valid),
+            self.i.ready.eq(aligner.i.ready),
+        ]
+
+        # Addresses, each when its burst is whole; a note says for every response whether it ends a command.
+        # One plain register, not a skid buffer: what was issued is on the bus in the next cycle, so that the
+        # data behind it may be.
+        m.submodules.notes = notes = Fifo(1, depth=self._outstanding)
+        whole = Signal(range(self._fifo_beats + 1))  # bursts that are in the FIFO to their end, not addressed
+        issue = Signal()
+        stored = beats.i.valid & beats.i.ready & beats.i.payload.last
+        free = ~self.axi.awvalid | self.axi.awready
+        m.d.comb += [
+            issue.eq(splitter.o.valid & (whole != 0) & notes.i.ready & free),
+            splitter.o.ready.eq(issue),
+            notes.i.valid.eq(issue),
+            notes.i.payload.eq(splitter.o.payload.last),
+        ]
+        m.d.sync += whole.eq(whole + stored - issue)
+        with m.If(free):
+            m.d.sync += self.axi.awvalid.eq(issue)
+        with m.If(issue):
+            m.d.sync += [
+                self.axi.awaddr.eq(splitter.o.payload.address),
+                self.axi.awlen.eq(splitter.o.payload.beats - 1),
+            ]
+
+        # Data, of the bursts whose address is or was on the bus: AXI forbids to wait for awready.
+        open_bursts = Signal(range(self._fifo_beats + 1))
+        sent = self.axi.wvalid & self.axi.wready
+        m.d.comb += [
+            self.axi.wvalid.eq(beats.o.valid & (open_bursts != 0)),
+            self.axi.wdata.eq(beats.o.payload.data),
+            self.axi.wstrb.eq(beats.o.payload.strb),
+            self.axi.wlast.eq(beats.o.payload.last),
+            beats.o.ready.eq(sent),
+        ]
+        m.d.sync += open_bursts.eq(open_bursts + issue - (sent & self.axi.wlast))
+        with m.If(sent):
+            m.d.sync += self.bytes_bus.eq(self.bytes_bus + self._data_width // 8)
+        m.d.sync += self.bytes_useful.eq(self.bytes_useful + aligner.bytes_taken)
+
+        # Responses, one note each.  A token that nobody takes holds the responses, in the end the addresses.
+        m.submodules.tokens = tokens = Fifo(1, depth=self._commands)
+        connect(m, tokens.o, wiring.flipped(self.done))
+        answered = self.axi.bvalid & self.axi.bready
+        wrong = self.axi.bresp != axi.RESP_OKAY
+        spoiled = Signal()  # an earlier burst of the command went wrong
+        m.d.comb += [
+            self.axi.bready.eq(notes.o.valid & tokens.i.ready),
+            notes.o.ready.eq(answered),
+            tokens.i.valid.eq(answered & notes.o.payload),
+            tokens.i.payload.eq(spoiled | wrong),
+        ]
+        with m.If(answered):
+            m.d.sync += [
+                spoiled.eq((spoiled | wrong) & ~notes.o.payload),
+                self.error.eq(self.error | wrong),
+            ]
+
+        # Each command not yet finished is in the queue, the splitter, a note, or a token.
+        unfinished = Signal(range(2 * self._commands + self._outstanding + 2))
+        started = self.command.valid & self.command.ready
+        finished = self.done.valid & self.done.ready
+        m.d.sync += unfinished.eq(unfinished + started - finished)
+        m.d.comb += self.busy.eq(unfinished != 0)
+        return m
