@@ -20,25 +20,23 @@ UNITS = ("bytes", "cycle", "cycles", "macs", "ratio", "mhz", "microseconds", "se
 UNITLESS = ("channel", "seed")
 
 #: What the checker below knows of JSON schema.
-KEYWORDS = set(
-    [
-        "title",
-        "type",
-        "description",
-        "properties",
-        "required",
-        "additionalProperties",
-        "items",
-        "anyOf",
-        "enum",
-        "const",
-        "pattern",
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "minLength",
-    ]
-)
+KEYWORDS = {
+    "title",
+    "type",
+    "description",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "anyOf",
+    "enum",
+    "const",
+    "pattern",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "minLength",
+}
 
 
 def violations(value, rule, definitions, place="report"):
