@@ -1,0 +1,113 @@
+"""Engine configurations: read from YAML, written as plain values, hashed, and checked against a board."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import inspect
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from hw.board import Board
+from hw.engine import Engine
+from hw.errors import InputError
+from hw.yaml_edge import read_document, validate
+
+#: Resources as reports spell them.
+_IN_PRINT = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram36": "BRAM36", "uram": "URAM"}
+
+
+def load_config(engine: Engine[Any], path: Path | str | None, board: Board) -> Any:
+    """Give the configuration of ``engine``: from a YAML file, or the default for ``board`` without one.
+
+    Keys the file leaves out keep the default for the board.
+
+    Raises
+    ------
+    InputError
+        When a key is unknown, a value has the wrong type or is out of range; the message names file and line.
+    """
+    default = engine.default_config(board)
+    if path is None:
+        return default
+    document = read_document(Path(path))
+    completed = dataclasses.replace(document, data={**config_dict(default), **document.data})
+    return validate(completed, TypeAdapter(engine.config_type))
+
+
+def config_dict(config: Any) -> dict[str, Any]:
+    """Give a configuration as the plain values a YAML or JSON file would hold."""
+    plain: dict[str, Any] = TypeAdapter(type(config)).dump_python(config, mode="json")
+    return plain
+
+
+def config_hash(engine_name: str, config: Any, board: Board) -> str:
+    """Give 12 hexadecimal digits that stand for an engine, its configuration and everything known of the board.
+
+    Equal digits mean equal gates and an equal simulated memory; any change of a field or a board file shows.
+    """
+    whole = {"engine": engine_name, "config": config_dict(config), "board": dataclasses.asdict(board)}
+    text = json.dumps(whole, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def check_fits(engine: Engine[Any], config: Any, board: Board) -> None:
+    """Refuse an engine that is larger than the user's part of the board, before any work is spent on it.
+
+    Raises
+    ------
+    InputError
+        For the first resource there is too little of, or a memory port on a channel the board has not.
+    """
+    need = engine.resources(config, board)
+    over = need.first_over(board.user)
+    if over is not None:
+        raise InputError(
+            f"{_IN_PRINT[over]} of {engine.name}",
+            getattr(need, over),
+            f"at most {getattr(board.user, over)}, what {board.name} has for kernels",
+        )
+    for port, channel in engine.placement(config, board).items():
+        if not 0 <= channel < board.memory.channels:
+            raise InputError(
+                f"channel of {port}",
+                channel,
+                f"from 0 to {board.memory.channels - 1}, the {board.memory.name} channels of {board.name}",
+            )
+
+
+def config_schema(engine: Engine[Any]) -> dict[str, Any]:
+    """Give the JSON Schema of an engine's configuration file, for editors that complete and check YAML."""
+    schema = TypeAdapter(engine.config_type).json_schema()
+    documented = _field_docs(engine.config_type)
+    for name, field in schema["properties"].items():
+        if name in documented:
+            field["description"] = documented[name]
+    # Keys left out keep the board's default, so none is required.
+    schema.pop("required", None)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": f"Loomwork {engine.name} configuration",
+        "description": engine.summary,
+        "additionalProperties": False,
+    }
+
+
+def _field_docs(config_type: type[Any]) -> dict[str, str]:
+    """Take the texts of the fields from the numpydoc sections of a class docstring."""
+    docs: dict[str, list[str]] = {}
+    names: list[str] = []
+    for line in inspect.cleandoc(config_type.__doc__ or "").splitlines():
+        if header := re.fullmatch(r"([a-z_0-9]+(?:, [a-z_0-9]+)*)(?: *:.*)?", line):
+            names = header[1].split(", ")
+        elif line.startswith("    ") and names:
+            for name in names:
+                docs.setdefault(name, []).append(line.strip())
+        elif line:
+            names = []
+    return {name: " ".join(texts) for name, texts in docs.items()}

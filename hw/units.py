@@ -1,0 +1,60 @@
+"""Numbers with units, as people write them in board files: ``460.8 GB/s``, ``512 MiB``, ``300 MHz``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+from pydantic_core import PydanticCustomError
+
+_DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9}
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
+_BYTES = {f"{prefix}B": factor for prefix, factor in (_DECIMAL | _BINARY).items()}
+
+#: What each unit is worth in the unit the program counts in.
+BYTES = _BYTES
+BYTES_PER_SECOND = {f"{unit}/s": factor for unit, factor in _BYTES.items()}
+MEGAHERTZ = {"kHz": Fraction(1, 1000), "MHz": 1, "GHz": 1000}
+BITS = {"bit": 1}
+BEATS = {"beats": 1}
+
+_QUANTITY = re.compile(r"([+-]?[0-9]+(?:\.[0-9]+)?) *([A-Za-z/]*)")
+
+
+def quantity(text: Any, units: Mapping[str, int | Fraction], *, whole: bool) -> int | float:
+    """Turn ``"512 MiB"`` into a number.
+
+    Parameters
+    ----------
+    text
+        What the file says.
+    units
+        The units that may follow the number, and what each is worth.
+    whole
+        Whether the result must be a whole number.
+
+    Raises
+    ------
+    PydanticCustomError
+        When the unit is missing or unknown, or the number is not above 0 or not whole; pydantic adds the place.
+    """
+    legal = "a number above 0 with one of the units " + ", ".join(units)
+    if whole:
+        legal = "a whole " + legal.removeprefix("a ")
+    match = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
+    if match is None or match[2] not in units:
+        raise PydanticCustomError("quantity", "Input should be {legal}", {"legal": legal})
+    value = Fraction(match[1]) * units[match[2]]
+    if value <= 0 or (whole and value.denominator != 1):
+        raise PydanticCustomError("quantity", "Input should be {legal}", {"legal": legal})
+    return int(value) if whole else float(value)
+
+
+Bytes = Annotated[int, BeforeValidator(lambda text: quantity(text, BYTES, whole=True))]
+BytesPerSecond = Annotated[float, BeforeValidator(lambda text: quantity(text, BYTES_PER_SECOND, whole=False))]
+Megahertz = Annotated[float, BeforeValidator(lambda text: quantity(text, MEGAHERTZ, whole=False))]
+Bits = Annotated[int, BeforeValidator(lambda text: quantity(text, BITS, whole=True))]
+Beats = Annotated[int, BeforeValidator(lambda text: quantity(text, BEATS, whole=True))]

@@ -1,0 +1,237 @@
+"""The edge where YAML becomes checked values: strict types, known keys, and errors that name file and line.
+
+A file is read into a `Document`, which remembers the line of every key, and validated by a pydantic adapter; the
+first thing wrong, in the order of the file, becomes one `InputError`.  Nothing behind the edge knows of YAML.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from hw.errors import InputError
+
+T = TypeVar("T")
+Location = tuple[str | int, ...]
+Schema = dict[str, Any]
+
+#: How pydantic begins the messages that complete "must be ...".
+_SHOULD = "Input should be "
+#: What its types are called here.
+_LEGAL = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "list_type": "a list",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """A YAML file as plain values, with the line each came from.
+
+    Members
+    -------
+    path
+        The file.
+    data
+        The mapping at its top.
+    lines
+        Line, from 1, of the key or list item at each location.
+    prefix
+        Where ``data`` stands in the file, when it is a part of it.
+    """
+
+    path: Path
+    data: Any
+    lines: Mapping[Location, int]
+    prefix: Location = ()
+
+    def where(self, location: Location) -> str:
+        """Give ``file:line`` of a location, or of the nearest one above it that is in the file."""
+        location = (*self.prefix, *location)
+        while location and location not in self.lines:
+            location = location[:-1]
+        return f"{self.path}:{self.lines.get(location, 1)}"
+
+    def at(self, location: Location) -> Any:
+        """Give the value at a location as it is written in the file; "missing" when it is not there."""
+        value = self.data
+        for step in location:
+            try:
+                value = value[step]
+            except (KeyError, IndexError, TypeError):
+                return "missing"
+        return value
+
+    def part(self, *location: str | int) -> Document:
+        """Give what stands at a location as a document of its own, with the same lines."""
+        return replace(self, data=self.at(location), prefix=(*self.prefix, *location))
+
+    def error(self, location: Location, legal: str, *, value: Any = None) -> InputError:
+        """Make the error for what is written at a location, or for ``value``."""
+        value = self.at(location) if value is None else value
+        return InputError(dotted((*self.prefix, *location)), value, legal, where=self.where(location))
+
+
+def read_document(path: Path) -> Document:
+    """Read a file that holds one YAML mapping.
+
+    Raises
+    ------
+    InputError
+        When the file is missing, unreadable, not YAML, has a key twice, or uses an alias: a file that spells
+        everything out cannot be expanded into one that fills the memory, and an error has one line to name.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError("file", str(path), f"a readable file ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise InputError("file", str(path), "text in UTF-8") from error
+    lines: dict[Location, int] = {}
+    loader = yaml.SafeLoader(text)
+    try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                where = f"{path}:{event.start_mark.line + 1}"
+                raise InputError("alias", f"*{event.anchor}", "written out in full", where=where)
+        node = loader.get_single_node()
+        if node is not None:
+            lines.update(_lines(path, node, ()))
+        data = loader.construct_document(node) if node is not None else None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        raise InputError("YAML", error.problem, "well formed", where=f"{path}:{line}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError("YAML", str(error).splitlines()[0], "well formed", where=f"{path}:1") from error
+    finally:
+        loader.dispose()
+    if not isinstance(data, dict):
+        raise InputError("file content", data, "a mapping of keys to values", where=f"{path}:1")
+    return Document(path=path, data=data, lines=lines)
+
+
+def _lines(path: Path, node: yaml.Node, location: Location) -> Iterator[tuple[Location, int]]:
+    if isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            yield (*location, index), item.start_mark.line + 1
+            yield from _lines(path, item, (*location, index))
+    elif isinstance(node, yaml.ScalarNode):
+        kind = node.tag.rpartition(":")[2]
+        line = node.start_mark.line + 1
+        if kind not in ("str", "int", "float", "bool", "null"):
+            raise InputError("value", node.value, "text, a number, true or false", where=f"{path}:{line}")
+        if kind == "float" and not math.isfinite(yaml.SafeLoader("").construct_yaml_float(node)):
+            raise InputError("value", node.value, "a finite number", where=f"{path}:{line}")
+    elif isinstance(node, yaml.MappingNode):
+        seen = set()
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if key.tag != "tag:yaml.org,2002:str":
+                written = getattr(key, "value", "")
+                raise InputError("key", written, "text; quote it if it is", where=f"{path}:{line}")
+            if key.value in seen:
+                raise InputError("key", key.value, "given once", where=f"{path}:{line}")
+            seen.add(key.value)
+            yield (*location, key.value), line
+            yield from _lines(path, value, (*location, key.value))
+
+
+def validate(document: Document, adapter: TypeAdapter[T]) -> T:
+    """Turn a document into a value of the adapter's type.
+
+    Raises
+    ------
+    InputError
+        For the first thing wrong in the order of the file: an unknown or missing key, a wrong type, a value out
+        of range.  Types are strict: ``"32"``, ``32.0`` and ``true`` are not whole numbers.
+    """
+    found = list(_unknown_keys(document, adapter.json_schema(), document.data, ()))
+    try:
+        # By way of JSON, whose strict rules are those wanted here: a list may become a tuple, text an
+        # enumeration, a mapping a dataclass, but no scalar becomes another.
+        value = adapter.validate_json(json.dumps(document.data), strict=True)
+    except ValidationError as errors:
+        found += [_translated(document, adapter, dict(error)) for error in errors.errors(include_url=False)]
+        raise min(found, key=_line) from errors
+    if found:
+        raise min(found, key=_line)
+    return value
+
+
+def _line(error: InputError) -> int:
+    return int(str(error.where).rpartition(":")[2])
+
+
+def _unknown_keys(document: Document, schema: Schema, data: Any, location: Location) -> Iterator[InputError]:
+    """Find the keys the schema does not have; pydantic lets them pass in a plain dataclass."""
+    here = _at(schema, location)
+    if isinstance(data, dict):
+        known = here.get("properties", {})
+        for key, value in data.items():
+            if known and key not in known:
+                name = dotted((*document.prefix, *location, key))
+                legal = "one of " + ", ".join(known)
+                yield InputError("key", name, legal, where=document.where((*location, key)))
+            else:
+                yield from _unknown_keys(document, schema, value, (*location, key))
+    elif isinstance(data, list):
+        for index, value in enumerate(data):
+            yield from _unknown_keys(document, schema, value, (*location, index))
+
+
+def _translated(document: Document, adapter: TypeAdapter[Any], error: dict[str, Any]) -> InputError:
+    location: Location = tuple(error["loc"])
+    kind = error["type"]
+    cause = error.get("ctx", {}).get("error")
+    if isinstance(cause, InputError):
+        location = (*location, *cause.field.split("."))
+        return document.error(location, cause.legal, value=cause.value)
+    if kind in ("missing", "missing_argument"):
+        return document.error(location, "given", value="missing")
+    legal = _LEGAL.get(kind) or error["msg"].removeprefix(_SHOULD)
+    if kind in ("dataclass_type", "model_type", "dict_type"):
+        known = ", ".join(_at(adapter.json_schema(), location).get("properties", {}))
+        legal = f"a mapping with the keys {known}" if known else "a mapping of keys to values"
+    return document.error(location, legal)
+
+
+def dotted(location: Location) -> str:
+    """Write a location as the user would say it: ``memories.hbm.peak``."""
+    return ".".join(str(step) for step in location)
+
+
+def _at(schema: Schema, location: Location) -> Schema:
+    """Give the part of a JSON Schema that rules a location."""
+    here = _resolved(schema, schema)
+    for step in location:
+        below = here.get("properties", {}).get(step, here.get("additionalProperties", here.get("items", {})))
+        here = _resolved(schema, below)
+    return here
+
+
+def _resolved(schema: Schema, part: Any) -> Schema:
+    """Follow references, and take the alternative that has keys where there are several."""
+    if not isinstance(part, dict):
+        return {}
+    if "$ref" in part:
+        return _resolved(schema, schema["$defs"][part["$ref"].rpartition("/")[2]])
+    for alternative in part.get("anyOf", ()):
+        chosen = _resolved(schema, alternative)
+        if "properties" in chosen:
+            return chosen
+    return part
