@@ -10,7 +10,8 @@ from plotly.offline import get_plotlyjs
 
 from hw.errors import InputError
 from sim import charts
-from sim.page import labels, render
+from sim.figures import labels
+from sim.page import render
 from tests.support.reports import arguments, synthetic
 
 
