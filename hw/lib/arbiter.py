@@ -1,0 +1,105 @@
+"""Several streams into one, each served in turn."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Mux, Shape, ShapeLike, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.errors import InputError
+
+
+class Arbiter(wiring.Component):
+    """Round-robin arbiter of streams.
+
+    Parameters
+    ----------
+    shape
+        Shape of the payload; with ``packets``, a `data.StructLayout` with a one-bit field ``last``.
+    inputs
+        Number of input streams, at least 1.
+    packets
+        After an item without ``last``, stay with its input until the item with ``last`` has passed.
+
+    Members
+    -------
+    i : In(stream.Signature(shape)) array of ``inputs``
+    o : Out(stream.Signature(shape))
+    source : Out(range(inputs))
+        The input that the item on ``o`` came from.
+
+    Behaviour
+    ---------
+    ``o`` is registered: latency 1 cycle, one item a cycle.  An input that waits is served within ``inputs``
+    grants (of items; of packets when ``packets``); inputs with nothing to send cost no
+    cycle.  ``i[n].ready`` is up in the cycle of the transfer only, and depends on every ``valid`` and on
+    ``o.ready``.
+
+    Why
+    ---
+    Choosing into a register, rather than onto ``o`` itself, keeps the stream rule without remembering a
+    choice: a later request cannot replace an item that is already offered.
+    """
+
+    def __init__(self, shape: ShapeLike, *, inputs: int, packets: bool = False) -> None:
+        if not isinstance(inputs, int) or inputs < 1:
+            raise InputError("inputs", inputs, "an integer of at least 1")
+        if packets and not (isinstance(shape, data.StructLayout) and "last" in shape.members):
+            raise InputError("shape", shape, "a StructLayout with a field `last` when packets are kept whole")
+        self._shape = shape
+        self.inputs = inputs
+        self.packets = packets
+        super().__init__(
+            {
+                "i": In(stream.Signature(shape)).array(inputs),
+                "o": Out(stream.Signature(shape)),
+                "source": Out(range(inputs)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        """Make the gates."""
+        m = Module()
+        requests = Signal(self.inputs)
+        #: Inputs behind the one served last: they come first.
+        behind = Signal(self.inputs)
+        grant = Signal(self.inputs)
+        free = Signal()
+        m.d.comb += [
+            requests.eq(Cat(port.valid for port in self.i)),
+            free.eq(~self.o.valid | self.o.ready),
+        ]
+        first = requests & behind
+        choice = Mux(first.any(), _lowest(first, self.inputs), _lowest(requests, self.inputs))
+        m.d.comb += grant.eq(choice)
+
+        payload = Signal(Shape.cast(self._shape).width)
+        source = Signal(range(self.inputs))
+        for index, port in enumerate(self.i):
+            m.d.comb += port.ready.eq(free & grant[index])
+            with m.If(grant[index]):
+                m.d.comb += [payload.eq(Value.cast(port.payload)), source.eq(index)]
+
+        if self.packets:
+            locked = Signal()
+            with m.If(locked):
+                m.d.comb += grant.eq(requests & (1 << self.source))
+            last = data.View(self._shape, payload)["last"]
+            with m.If(free & grant.any()):
+                m.d.sync += locked.eq(~last)
+
+        with m.If(free):
+            m.d.sync += self.o.valid.eq(grant.any())
+            with m.If(grant.any()):
+                m.d.sync += [
+                    Value.cast(self.o.payload).eq(payload),
+                    self.source.eq(source),
+                    # Everything above the granted bit: all ones from it upwards, without itself.
+                    behind.eq(~(grant | (grant - 1))),
+                ]
+        return m
+
+
+def _lowest(bits: Value, width: int) -> Value:
+    """One-hot: the lowest bit of ``bits`` that is set."""
+    return (bits & -bits)[:width]

@@ -1,0 +1,94 @@
+"""Where the cycles went: every cycle of a run is busy, stalled by one named cause, or idle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Module, Signal, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.errors import InputError
+
+#: Bits of every counter: never wraps in the life of a device.
+COUNTER_WIDTH = 64
+
+
+def counter_names(causes: Sequence[str]) -> tuple[str, ...]:
+    """Names of the counters, in the order they have in reports: total, busy, stalls by cause, idle."""
+    return ("cycles_total", "cycles_busy", *(f"cycles_stall_{cause}" for cause in causes), "cycles_idle")
+
+
+class Counters(wiring.Component):
+    """Performance counters of a run.
+
+    Parameters
+    ----------
+    causes
+        Names of the stall causes, lower-case identifiers; when several hold in a cycle, the first named
+        counts.
+
+    Members
+    -------
+    start : In(1)
+        One-cycle pulse: all counters go to zero and begin to count in the next cycle.
+    done : In(1)
+        One-cycle pulse: the cycle it comes in is the last one counted.
+    busy : In(1)
+        Useful work happens in this cycle.
+    stall : In(StructLayout), one bit a cause
+        Work was held up by this cause.
+    counters : Out(StructLayout), `COUNTER_WIDTH` bits for each of `counter_names`
+        Frozen from the cycle after ``done`` until the next ``start``.
+
+    Behaviour
+    ---------
+    Each counted cycle adds one to ``cycles_total`` and to exactly one other counter: busy if ``busy``, else
+    the first cause whose bit is set, else idle.  So busy + stalls + idle = total, in every cycle.
+    ``cycles_total`` is the distance from ``start`` to ``done``.
+
+    Why
+    ---
+    Counters that overlap cannot answer "what would be gained": classes with a priority can, and their sum
+    is a check that the report makes on every run.
+    """
+
+    def __init__(self, causes: Sequence[str]) -> None:
+        for cause in causes:
+            if not (isinstance(cause, str) and cause.isidentifier() and cause.islower()):
+                raise InputError("causes", cause, "lower-case identifiers")
+            if list(causes).count(cause) > 1:
+                raise InputError("causes", cause, "named once each")
+        self.causes = tuple(causes)
+        self.names = counter_names(causes)
+        super().__init__(
+            {
+                "start": In(1),
+                "done": In(1),
+                "busy": In(1),
+                "stall": In(data.StructLayout({cause: unsigned(1) for cause in self.causes})),
+                "counters": Out(data.StructLayout({name: unsigned(COUNTER_WIDTH) for name in self.names})),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        """Make the gates."""
+        m = Module()
+        running = Signal()
+
+        def count(name: str) -> None:
+            m.d.sync += self.counters[name].eq(self.counters[name] + 1)
+
+        with m.If(self.start):
+            m.d.sync += [running.eq(~self.done), self.counters.as_value().eq(0)]
+        with m.Elif(running):
+            m.d.sync += running.eq(~self.done)
+            count("cycles_total")
+            with m.If(self.busy):
+                count("cycles_busy")
+            for cause in self.causes:
+                with m.Elif(self.stall[cause]):
+                    count(f"cycles_stall_{cause}")
+            with m.Else():
+                count("cycles_idle")
+        return m

@@ -1,0 +1,139 @@
+"""A stream FIFO of any depth: registers or LUTRAM when it is shallow, block RAM when it is deep."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from amaranth.hdl import Module, Mux, Shape, ShapeLike, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.errors import InputError
+from hw.lib.memory import RamStyle, check_ram_style, uninitialised
+
+#: Deepest FIFO that goes into LUTRAM when no ``ram_style`` is given: one level of 64-deep distributed RAM.
+SHALLOW_DEPTH = 64
+
+
+class Fifo(wiring.Component):
+    """First in, first out.
+
+    Parameters
+    ----------
+    shape
+        Shape of the payload.
+    depth
+        Items it holds, at least 1; need not be a power of two.
+    ram_style
+        ``"distributed"`` (shallow kind) or ``"block"`` / ``"ultra"`` (deep kind).  By default by depth:
+        distributed up to `SHALLOW_DEPTH`.
+
+    Members
+    -------
+    i : In(stream.Signature(shape))
+    o : Out(stream.Signature(shape))
+    level : Out(range(depth + 1))
+        Items held, output register included; ``i.ready`` is ``level != depth``.
+
+    Behaviour
+    ---------
+    Nothing passes combinationally between ``i`` and ``o``.  One item a cycle, full or not; only at depth 1,
+    where an item must have left before the next may come, one item every second cycle.
+
+    * Shallow: latency 1 cycle; ``o.payload`` is read through the LUTRAM.
+    * Deep: latency 3 cycles; ``o.payload`` is a register behind the RAM's own output latch, so that the RAM's
+      slow clock-to-out never reaches the consumer.
+
+    Why
+    ---
+    The level counts what the output register holds too: a producer that reserves room (a DMA issuing bursts)
+    may rely on every one of ``depth`` places.
+    """
+
+    def __init__(self, shape: ShapeLike, *, depth: int, ram_style: RamStyle | None = None) -> None:
+        if not isinstance(depth, int) or depth < 1:
+            raise InputError("depth", depth, "an integer of at least 1")
+        if ram_style is None:
+            ram_style = "distributed" if depth <= SHALLOW_DEPTH else "block"
+        check_ram_style(ram_style)
+        self._shape = shape
+        self.depth = depth
+        self.kind: Literal["shallow", "deep"] = "shallow" if ram_style == "distributed" else "deep"
+        self.ram_style: RamStyle = ram_style
+        super().__init__(
+            {
+                "i": In(stream.Signature(shape)),
+                "o": Out(stream.Signature(shape)),
+                "level": Out(range(depth + 1)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        """Make the gates."""
+        m = Module()
+        width = Shape.cast(self._shape).width
+        i_payload = Value.cast(self.i.payload)
+        o_payload = Value.cast(self.o.payload)
+        push = Signal()
+        pop = Signal()
+        m.d.comb += [
+            self.i.ready.eq(self.level != self.depth),
+            push.eq(self.i.valid & self.i.ready),
+            pop.eq(self.o.valid & self.o.ready),
+        ]
+        with m.If(push & ~pop):
+            m.d.sync += self.level.eq(self.level + 1)
+        with m.If(pop & ~push):
+            m.d.sync += self.level.eq(self.level - 1)
+
+        if self.depth == 1:
+            m.d.comb += self.o.valid.eq(self.level)
+            with m.If(push):
+                m.d.sync += o_payload.eq(i_payload)
+            return m
+
+        m.submodules.storage = storage = uninitialised(
+            width=width, depth=self.depth, ram_style=self.ram_style
+        )
+        write = storage.write_port()
+        write_row = Signal(range(self.depth))
+        read_row = Signal(range(self.depth))
+
+        def following(row: Signal) -> Value:
+            return Mux(row == self.depth - 1, 0, row + 1)
+
+        m.d.comb += [write.en.eq(push), write.addr.eq(write_row), write.data.eq(i_payload)]
+        with m.If(push):
+            m.d.sync += write_row.eq(following(write_row))
+
+        if self.kind == "shallow":
+            read = storage.read_port(domain="comb")
+            m.d.comb += [read.addr.eq(read_row), o_payload.eq(read.data), self.o.valid.eq(self.level != 0)]
+            with m.If(pop):
+                m.d.sync += read_row.eq(following(read_row))
+            return m
+
+        # RAM rows -> the RAM's output latch -> output register.  A stage moves on when the next one is empty
+        # or empties in this cycle; a row is read at the earliest in the cycle after it was written.
+        read = storage.read_port()
+        stored = Signal(range(self.depth + 1))
+        latched = Signal()
+        advance = Signal()
+        fetch = Signal()
+        m.d.comb += [
+            advance.eq(~self.o.valid | self.o.ready),
+            fetch.eq((stored != 0) & (~latched | advance)),
+            read.addr.eq(read_row),
+            read.en.eq(fetch),
+        ]
+        with m.If(push & ~fetch):
+            m.d.sync += stored.eq(stored + 1)
+        with m.If(fetch & ~push):
+            m.d.sync += stored.eq(stored - 1)
+        with m.If(fetch):
+            m.d.sync += [read_row.eq(following(read_row)), latched.eq(1)]
+        with m.Elif(advance):
+            m.d.sync += latched.eq(0)
+        with m.If(advance):
+            m.d.sync += [self.o.valid.eq(latched), o_payload.eq(read.data)]
+        return m

@@ -1,0 +1,116 @@
+"""Fixed-point arithmetic: rounding, saturation, shifts and leading zeros, as Amaranth expressions.
+
+What each function computes is defined in `sim/golden/fixed.py`, which has the same functions for NumPy; the
+tests hold the two together.  Here only the shapes of results are said: ``W`` is the width of ``value``,
+``S`` a constant shift; a result of a rounding or a shift is signed when ``value`` is.
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Mux, Shape, ShapeLike, Value
+
+from hw.errors import InputError
+
+#: Widest shift amount that is a signal: a wider one would make masks of astronomic width.
+MAX_SHIFT_BITS = 6
+
+
+def round_half_up(value: Value, shift: int | Value) -> Value:
+    """Divide by 2**shift, nearest, ties towards +infinity.
+
+    Shape: ``max(W - S + 1, 1)`` bits for a constant shift, ``W + 1`` for a variable one.
+    """
+    quotient, half, _ = _parts(value, shift)
+    return _resized(quotient + half, _rounded_shape(value, shift))
+
+
+def round_half_even(value: Value, shift: int | Value) -> Value:
+    """Divide by 2**shift, nearest, ties to the even quotient; shape as of `round_half_up`."""
+    quotient, half, sticky = _parts(value, shift)
+    return _resized(quotient + (half & (sticky | quotient[0])), _rounded_shape(value, shift))
+
+
+def floor_shift(value: Value, shift: int | Value) -> Value:
+    """Divide by 2**shift, towards -infinity.
+
+    Shape: ``max(W - S, 1)`` bits for a constant shift, ``W`` for a variable one.
+    """
+    value = Value.cast(value)
+    _check_shift(shift)
+    width = max(len(value) - shift, 1) if isinstance(shift, int) else len(value)
+    return _resized(value >> shift, Shape(width, value.shape().signed))
+
+
+def saturate(value: Value, shape: ShapeLike) -> Value:
+    """Clamp to the range of ``shape``; the result has that shape."""
+    value = Value.cast(value)
+    target = Shape.cast(shape)
+    if target.width == 0:
+        raise InputError("shape", shape, "at least one bit wide")
+    low = -(1 << (target.width - 1)) if target.signed else 0
+    high = (1 << (target.width - target.signed)) - 1
+    clamped = Mux(value > high, Const(high, target), _resized(value, target))
+    return _resized(Mux(value < low, Const(low, target), clamped), target)
+
+
+def leading_zeros(value: Value) -> Value:
+    """Count the zero bits above the highest one bit; ``W`` for zero.
+
+    Shape: unsigned, ``W.bit_length()`` bits.  The depth of the logic grows with the logarithm of ``W``.
+    """
+    value = Value.cast(value)
+    width = len(value)
+    if width == 0:
+        raise InputError("value", value, "at least one bit wide")
+    # Ones put below the value make the length a power of two and end the count of a zero at W.
+    padding = (1 << (width - 1).bit_length()) - width
+    return _leading_zeros_of_power_of_two(Cat(Const(-1, padding), value))[: width.bit_length()]
+
+
+def _leading_zeros_of_power_of_two(bits: Value) -> Value:
+    """Count for 2**k bits, in k + 1 bits: the top bit alone says "all zero"."""
+    if len(bits) == 1:
+        return ~bits
+    half = len(bits) // 2
+    upper = _leading_zeros_of_power_of_two(bits[half:])
+    lower = _leading_zeros_of_power_of_two(bits[:half])
+    return Cat(
+        Mux(upper[-1], lower[:-1], upper[:-1])[: len(upper) - 1],
+        upper[-1] & ~lower[-1],
+        upper[-1] & lower[-1],
+    )
+
+
+def _check_shift(shift: int | Value) -> None:
+    if isinstance(shift, int):
+        if shift < 0:
+            raise InputError("shift", shift, "at least 0")
+        return
+    shape = Value.cast(shift).shape()
+    if shape.signed or shape.width > MAX_SHIFT_BITS:
+        raise InputError("shift", shape, f"unsigned and at most {MAX_SHIFT_BITS} bits wide")
+
+
+def _parts(value: Value, shift: int | Value) -> tuple[Value, Value, Value]:
+    """Split ``value``: floor quotient, the dropped bit worth one half, and whether a lower one is set."""
+    value = Value.cast(value)
+    _check_shift(shift)
+    # One zero bit below gives a shift of 0 a half bit to look at.
+    doubled = _resized(Cat(Const(0, 1), value), Shape(len(value) + 1, value.shape().signed))
+    shifted = doubled >> shift
+    return shifted >> 1, shifted[0], (doubled & ((1 << shift) - 1)).any()
+
+
+def _rounded_shape(value: Value, shift: int | Value) -> Shape:
+    shape = Value.cast(value).shape()
+    width = max(shape.width - shift + 1, 1) if isinstance(shift, int) else shape.width + 1
+    return Shape(width, shape.signed)
+
+
+def _resized(value: Value, shape: Shape) -> Value:
+    """Cut or extend ``value``, by its own sign, to exactly ``shape``."""
+    if len(value) < shape.width:
+        fill = value[-1] if value.shape().signed else Const(0, 1)
+        value = Cat(value, fill.replicate(shape.width - len(value)))
+    bits = value[: shape.width]
+    return bits.as_signed() if shape.signed else bits.as_unsigned()

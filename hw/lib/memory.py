@@ -1,0 +1,219 @@
+"""On-chip memory: banks of block RAM or UltraRAM that never depend on what they hold at power-up.
+
+UltraRAM cannot be initialised, and Amaranth writes every word of every memory into the Verilog as an
+``initial`` block: 65,536 words are 1.6 MB of text.  So memories made here carry the attribute `NO_INIT`, and
+`without_init`, through which all generated Verilog goes, takes their ``initial`` blocks out.  Whoever needs
+a known content clears it with the walker.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, get_args
+
+from amaranth.hdl import Module, Signal, unsigned
+from amaranth.lib import data, wiring
+from amaranth.lib import memory as amaranth_memory
+from amaranth.lib.wiring import In, Out
+
+from hw.errors import InputError
+
+RamStyle = Literal["distributed", "block", "ultra"]
+
+#: Attribute of memories whose content at power-up nobody may rely on.
+NO_INIT = "loomwork_no_init"
+
+
+def check_ram_style(ram_style: str) -> None:
+    """Raise `InputError` unless ``ram_style`` is one a tool knows."""
+    if ram_style not in get_args(RamStyle):
+        raise InputError("ram_style", ram_style, "one of " + ", ".join(get_args(RamStyle)))
+
+
+def uninitialised(*, width: int, depth: int, ram_style: RamStyle) -> amaranth_memory.Memory:
+    """Make a memory of ``depth`` words of ``width`` bits for the given kind of RAM, without initial content.
+
+    In Amaranth's simulator it holds zeros at first; in Verilog, whatever the simulator or the device has.
+    """
+    check_ram_style(ram_style)
+    return amaranth_memory.Memory(
+        shape=unsigned(width), depth=depth, init=[], attrs={"ram_style": ram_style, NO_INIT: 1}
+    )
+
+
+_INIT_BLOCK = re.compile(
+    r"^ *\(\* " + NO_INIT + r" = [^\n]*\*\)\n(?P<memory>(?: *\(\*[^\n]*\*\)\n)* *reg [^\n]*;\n)"
+    r" *initial begin\n(?: *[^\n]*\[\d+\] = [^\n]*;\n)* *end\n",
+    re.MULTILINE,
+)
+
+
+def without_init(verilog: str) -> str:
+    """Give ``verilog``, as Amaranth writes it, without the initial content of the memories made here.
+
+    Raises
+    ------
+    ValueError
+        If such a memory is written in a way this function does not know: nothing passes silently.
+    """
+    text = _INIT_BLOCK.sub(r"\g<memory>", verilog)
+    if NO_INIT in text:
+        raise ValueError(f"a memory marked {NO_INIT} is not followed by its initial block as expected")
+    return text
+
+
+class WriteSignature(wiring.Signature):
+    """A write port, seen from the memory's user.
+
+    Members
+    -------
+    en : Out(lanes)
+        One bit a lane: that lane of the word is written.
+    addr : Out(range(depth))
+    data : Out(ArrayLayout(lane_width, lanes))
+    """
+
+    def __init__(self, *, depth: int, lanes: int, lane_width: int) -> None:
+        super().__init__(
+            {
+                "en": Out(lanes),
+                "addr": Out(range(depth)),
+                "data": Out(data.ArrayLayout(unsigned(lane_width), lanes)),
+            }
+        )
+
+
+class ReadSignature(wiring.Signature):
+    """A read port, seen from the memory's user.
+
+    Members
+    -------
+    en : Out(1)
+        The word at ``addr`` is read; otherwise ``data`` keeps what it has.
+    addr : Out(range(depth))
+    data : In(ArrayLayout(lane_width, lanes))
+        ``read_latency`` cycles after ``en``.
+    """
+
+    def __init__(self, *, depth: int, lanes: int, lane_width: int) -> None:
+        super().__init__(
+            {
+                "en": Out(1),
+                "addr": Out(range(depth)),
+                "data": In(data.ArrayLayout(unsigned(lane_width), lanes)),
+            }
+        )
+
+
+class BankedMemory(wiring.Component):
+    """Equal banks, each with one read and one write port of its own.
+
+    Parameters
+    ----------
+    banks
+        Number of banks, at least 1.
+    depth
+        Words a bank, at least 2.
+    lanes, lane_width
+        A word is ``lanes`` lanes of ``lane_width`` bits; each lane has its own write enable.  Block RAM and
+        UltraRAM have write enables for 8 or 9 bits (``lane_width`` a multiple of one of them); any other
+        width costs the tool one RAM a lane.
+    ram_style
+        ``"ultra"``, ``"block"`` or ``"distributed"``.
+    read_latency
+        1, or 2 with an output register, which UltraRAM needs to be fast.
+
+    Members
+    -------
+    write : In(WriteSignature) array of ``banks``
+    read : In(ReadSignature) array of ``banks``
+    clear : In(1)
+        Starts the walker, unless it walks already.
+    clearing : Out(1)
+        The walker owns the write ports: writes of the user are lost.  Up for ``depth`` cycles from the cycle
+        after ``clear``; then every word is zero.
+
+    Behaviour
+    ---------
+    One read and one write a bank and cycle.  ``data`` of a read issued in cycle t is there in cycle t +
+    ``read_latency`` and stays until the next read's.  A read of a word in the very cycle it is written gives
+    the old word in simulation; UltraRAM does not promise that, so do not rely on it.  Content at power-up is
+    undefined; nothing is reset by ``rst`` but the walker.
+    """
+
+    def __init__(
+        self,
+        *,
+        banks: int,
+        depth: int,
+        lanes: int,
+        lane_width: int,
+        ram_style: RamStyle,
+        read_latency: int = 1,
+    ) -> None:
+        for name, value, least in (
+            ("banks", banks, 1),
+            ("depth", depth, 2),
+            ("lanes", lanes, 1),
+            ("lane_width", lane_width, 1),
+        ):
+            if not isinstance(value, int) or value < least:
+                raise InputError(name, value, f"an integer of at least {least}")
+        if read_latency not in (1, 2):
+            raise InputError("read_latency", read_latency, "1 or 2")
+        check_ram_style(ram_style)
+        self.banks = banks
+        self.depth = depth
+        self.lanes = lanes
+        self.lane_width = lane_width
+        self.ram_style: RamStyle = ram_style
+        self.read_latency = read_latency
+        write = WriteSignature(depth=depth, lanes=lanes, lane_width=lane_width)
+        read = ReadSignature(depth=depth, lanes=lanes, lane_width=lane_width)
+        super().__init__(
+            {
+                "write": In(write).array(banks),
+                "read": In(read).array(banks),
+                "clear": In(1),
+                "clearing": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        """Make the gates."""
+        m = Module()
+        clear_addr = Signal(range(self.depth))
+        with m.If(self.clearing):
+            m.d.sync += clear_addr.eq(clear_addr + 1)
+            with m.If(clear_addr == self.depth - 1):
+                m.d.sync += [self.clearing.eq(0), clear_addr.eq(0)]
+        with m.Elif(self.clear):
+            m.d.sync += self.clearing.eq(1)
+
+        for bank in range(self.banks):
+            ram = uninitialised(
+                width=self.lanes * self.lane_width, depth=self.depth, ram_style=self.ram_style
+            )
+            m.submodules[f"bank_{bank}"] = ram
+            user_write, user_read = self.write[bank], self.read[bank]
+            write = ram.write_port(granularity=self.lane_width)
+            m.d.comb += [
+                write.en.eq(user_write.en),
+                write.addr.eq(user_write.addr),
+                write.data.eq(user_write.data.as_value()),
+            ]
+            with m.If(self.clearing):
+                m.d.comb += [write.en.eq(-1), write.addr.eq(clear_addr), write.data.eq(0)]
+
+            read = ram.read_port()
+            m.d.comb += [read.en.eq(user_read.en), read.addr.eq(user_read.addr)]
+            if self.read_latency == 1:
+                m.d.comb += user_read.data.eq(read.data)
+            else:
+                arrived = Signal(name=f"arrived_{bank}")
+                held = Signal(len(read.data), name=f"held_{bank}", reset_less=True)
+                m.d.sync += arrived.eq(user_read.en)
+                m.d.comb += user_read.data.eq(held)
+                with m.If(arrived):
+                    m.d.sync += held.eq(read.data)
+        return m

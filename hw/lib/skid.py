@@ -1,0 +1,59 @@
+"""Cutting every combinational path of a stream: the two-entry skid buffer."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Shape, ShapeLike, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+
+class Skid(wiring.Component):
+    """A register stage with both directions registered.
+
+    Parameters
+    ----------
+    shape
+        Shape of the payload.
+
+    Members
+    -------
+    i : In(stream.Signature(shape))
+    o : Out(stream.Signature(shape))
+
+    Behaviour
+    ---------
+    Latency 1 cycle, one item a cycle, capacity 2.  ``o.valid``, ``o.payload`` and ``i.ready`` come straight
+    out of flip-flops, so nothing passes through combinationally.
+
+    Why
+    ---
+    With one entry, ``i.ready`` would have to know ``o.ready`` in the same cycle to keep the rate.  The spare
+    entry takes the one item that arrives before a stall has been told.
+    """
+
+    def __init__(self, shape: ShapeLike) -> None:
+        self._shape = shape
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+
+    def elaborate(self, platform: object) -> Module:
+        """Make the gates."""
+        m = Module()
+        width = Shape.cast(self._shape).width
+        payload = Value.cast(self.i.payload)
+        spare = Signal(width)
+        spare_free = Signal(init=1)
+        m.d.comb += self.i.ready.eq(spare_free)
+
+        with m.If(~self.o.valid | self.o.ready):
+            m.d.sync += [
+                self.o.valid.eq(self.i.valid | ~spare_free),
+                Value.cast(self.o.payload).eq(payload),
+                spare_free.eq(1),
+            ]
+            with m.If(~spare_free):
+                m.d.sync += Value.cast(self.o.payload).eq(spare)
+        with m.Elif(self.i.valid & spare_free):
+            m.d.sync += spare_free.eq(0)
+        with m.If(spare_free):
+            m.d.sync += spare.eq(payload)
+        return m

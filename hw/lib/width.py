@@ -1,0 +1,154 @@
+"""Making the beats of a stream narrower or wider by a whole ratio."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.errors import InputError
+
+
+class Beat(data.StructLayout):
+    """A beat of several lanes.
+
+    Parameters
+    ----------
+    lane_width
+        Bits of a lane.
+    lanes
+        Lanes of a beat.
+
+    Members
+    -------
+    data : lanes * lane_width
+        Lane 0 in the low bits, first in order.
+    keep : lanes
+        Which lanes carry something.
+    last : 1
+        The beat ends a packet.
+    """
+
+    def __init__(self, *, lane_width: int, lanes: int) -> None:
+        self.lane_width = lane_width
+        self.lanes = lanes
+        super().__init__({"data": lanes * lane_width, "keep": lanes, "last": 1})
+
+
+class WidthConverter(wiring.Component):
+    """Splits each beat into narrower ones, or joins several into a wider one, in order of lanes.
+
+    Parameters
+    ----------
+    lane_width
+        Bits of a lane; lanes are never split.
+    i_lanes, o_lanes
+        Lanes of a beat on either side; one must be a multiple of the other.
+
+    Members
+    -------
+    i : In(stream.Signature(Beat(lane_width, i_lanes)))
+    o : Out(stream.Signature(Beat(lane_width, o_lanes)))
+
+    Behaviour
+    ---------
+    ``o`` is registered; latency 1 cycle from the input beat that completes an output beat.  The narrow side
+    moves one beat a cycle without a gap, across packets too.  ``i.ready`` depends on ``o.ready`` in the same
+    cycle: put a `hw.lib.skid.Skid` on either side where that path is too long.
+
+    * Joining: a beat goes out when it is full or its last piece came with ``last``; lanes nobody filled have
+      ``keep`` 0 and hold anything.
+    * Splitting: pieces of a beat with ``last`` that follow its last kept lane are not sent, and the piece
+      that ends the packet has ``last``; a beat with ``last`` that keeps nothing gives one piece that keeps
+      nothing. All pieces of a beat without ``last`` are sent.
+    """
+
+    def __init__(self, *, lane_width: int, i_lanes: int, o_lanes: int) -> None:
+        for name, value in (("lane_width", lane_width), ("i_lanes", i_lanes), ("o_lanes", o_lanes)):
+            if not isinstance(value, int) or value < 1:
+                raise InputError(name, value, "an integer of at least 1")
+        if max(i_lanes, o_lanes) % min(i_lanes, o_lanes):
+            raise InputError("o_lanes", o_lanes, f"a multiple or a divisor of i_lanes, which is {i_lanes}")
+        self.lane_width = lane_width
+        self.i_lanes = i_lanes
+        self.o_lanes = o_lanes
+        self.ratio = max(i_lanes, o_lanes) // min(i_lanes, o_lanes)
+        super().__init__(
+            {
+                "i": In(stream.Signature(Beat(lane_width=lane_width, lanes=i_lanes))),
+                "o": Out(stream.Signature(Beat(lane_width=lane_width, lanes=o_lanes))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        """Make the gates."""
+        return self._join() if self.o_lanes >= self.i_lanes else self._split()
+
+    def _join(self) -> Module:
+        """Gather pieces in the output register itself; it is free again in the cycle it is taken."""
+        m = Module()
+        i, o = self.i, self.o
+        place = Signal(range(self.ratio))
+        push = Signal()
+        m.d.comb += [i.ready.eq(~o.valid | o.ready), push.eq(i.valid & i.ready)]
+        with m.If(o.ready):
+            m.d.sync += o.valid.eq(0)
+        with m.If(push):
+            complete = i.p.last | (place == self.ratio - 1)
+            m.d.sync += [
+                place.eq(Mux(complete, 0, place + 1)),
+                o.valid.eq(complete),
+                o.p.last.eq(i.p.last),
+            ]
+            for index in range(self.ratio):
+                keep = o.p.keep[index * self.i_lanes : (index + 1) * self.i_lanes]
+                width = self.i_lanes * self.lane_width
+                with m.If(place == index):
+                    m.d.sync += [
+                        o.p.data[index * width : (index + 1) * width].eq(i.p.data),
+                        keep.eq(i.p.keep),
+                    ]
+                with m.Elif(place == 0):
+                    m.d.sync += keep.eq(0)
+        return m
+
+    def _split(self) -> Module:
+        """Hold a beat and shift it down by a piece at a time, the piece to send being the lowest."""
+        m = Module()
+        i, o = self.i, self.o
+        piece_width = self.o_lanes * self.lane_width
+        held_data = Signal(self.i_lanes * self.lane_width)
+        held_keep = Signal(self.i_lanes)
+        held_last = Signal()
+        #: Pieces left, the one on ``o`` included, minus one.
+        left = Signal(range(self.ratio))
+        final = left == 0
+        m.d.comb += [
+            i.ready.eq(~o.valid | (o.ready & final)),
+            o.p.data.eq(held_data),
+            o.p.keep.eq(held_keep),
+            o.p.last.eq(held_last & final),
+        ]
+        with m.If(i.ready):
+            m.d.sync += [
+                o.valid.eq(i.valid),
+                held_data.eq(i.p.data),
+                held_keep.eq(i.p.keep),
+                held_last.eq(i.p.last),
+                left.eq(Mux(i.p.last, self._last_kept(m, i.p.keep), self.ratio - 1)),
+            ]
+        with m.Elif(o.ready):
+            m.d.sync += [
+                held_data.eq(held_data >> piece_width),
+                held_keep.eq(held_keep >> self.o_lanes),
+                left.eq(left - 1),
+            ]
+        return m
+
+    def _last_kept(self, m: Module, keep: Value) -> Signal:
+        """Index of the highest piece that keeps a lane, 0 if none does."""
+        index = Signal(range(self.ratio))
+        for piece in range(self.ratio):
+            with m.If(keep[piece * self.o_lanes : (piece + 1) * self.o_lanes].any()):
+                m.d.comb += index.eq(piece)
+        return index
