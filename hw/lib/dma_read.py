@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out, connect
 from hw.errors import InputError
 from hw.lib import axi
 from hw.lib.align_read import ReadAligner, packed_layout
-from hw.lib.burst import BurstSplitter, command_layout, span, span_layout
+from hw.lib.burst import BurstSplitter, check_bursts, command_layout, span, span_layout
 from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
 
@@ -75,7 +75,7 @@ class ReadDMA(wiring.Component):
         commands: int = 64,
     ) -> None:
         port = axi.ReadSignature(data_width=data_width, addr_width=addr_width, id_width=id_width)
-        self._splitter = BurstSplitter(data_width=data_width, addr_width=addr_width, burst_beats=burst_beats)
+        check_bursts(data_width=data_width, burst_beats=burst_beats)
         if fifo_beats < burst_beats:
             raise InputError("fifo_beats", fifo_beats, f"at least burst_beats ({burst_beats})")
         if commands < 1:
@@ -100,7 +100,7 @@ class ReadDMA(wiring.Component):
         """Splitter -> address register; data register -> FIFO, or past it when it is empty -> aligner."""
         m = Module()
         widths = {"data_width": self._data_width, "burst_beats": self._burst_beats}
-        m.submodules.splitter = splitter = self._splitter
+        m.submodules.splitter = splitter = BurstSplitter(addr_width=self.axi.signature.addr_width, **widths)
         m.submodules.aligner = aligner = ReadAligner(**widths)
         m.submodules.spans = spans = Fifo(span_layout(**widths), depth=self._commands)
         m.submodules.beats = beats = Fifo(self._data_width, depth=self._fifo_beats)

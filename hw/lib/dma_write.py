@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out, connect
 from hw.errors import InputError
 from hw.lib import axi
 from hw.lib.align_write import WriteAligner, beat_layout
-from hw.lib.burst import BurstSplitter, command_layout, span, span_layout
+from hw.lib.burst import BurstSplitter, check_bursts, command_layout, span, span_layout
 from hw.lib.fifo import Fifo
 
 
@@ -78,7 +78,7 @@ class WriteDMA(wiring.Component):
         outstanding: int = 64,
     ) -> None:
         port = axi.WriteSignature(data_width=data_width, addr_width=addr_width, id_width=id_width)
-        self._splitter = BurstSplitter(data_width=data_width, addr_width=addr_width, burst_beats=burst_beats)
+        check_bursts(data_width=data_width, burst_beats=burst_beats)
         if fifo_beats < burst_beats:
             raise InputError("fifo_beats", fifo_beats, f"at least burst_beats ({burst_beats})")
         if commands < 1:
@@ -111,7 +111,7 @@ class WriteDMA(wiring.Component):
         m.submodules.spans = spans = Fifo(span_layout(**widths), depth=self._commands)
         m.submodules.beats = beats = Fifo(beat_layout(self._data_width), depth=self._fifo_beats)
         m.submodules.queue = queue = Fifo(self.command.payload.shape(), depth=self._commands)
-        m.submodules.splitter = splitter = self._splitter
+        m.submodules.splitter = splitter = BurstSplitter(addr_width=self.axi.signature.addr_width, **widths)
         connect(m, spans.o, aligner.span)
         connect(m, aligner.o, beats.i)
         connect(m, queue.o, splitter.command)
