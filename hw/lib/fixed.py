@@ -2,12 +2,13 @@
 
 What each function computes is defined in `sim/golden/fixed.py`, which has the same functions for NumPy; the
 tests hold the two together.  Here only the shapes of results are said: ``W`` is the width of ``value``,
-``S`` a constant shift; a result of a rounding or a shift is signed when ``value`` is.
+``S`` a constant shift; a result of a rounding or a shift is signed when ``value`` is.  Pass signals: each
+function uses its value several times, and an Amaranth expression is built anew at each use.
 """
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Const, Mux, Shape, ShapeLike, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, ShapeLike, Signal, Value
 
 from hw.errors import InputError
 
@@ -53,10 +54,12 @@ def saturate(value: Value, shape: ShapeLike) -> Value:
     return _resized(Mux(value < low, Const(low, target), clamped), target)
 
 
-def leading_zeros(value: Value) -> Value:
+def leading_zeros(m: Module, value: Value) -> Signal:
     """Count the zero bits above the highest one bit; ``W`` for zero.
 
-    Shape: unsigned, ``W.bit_length()`` bits.  The depth of the logic grows with the logarithm of ``W``.
+    Shape: unsigned, ``W.bit_length()`` bits.  The depth of the logic grows with the logarithm of ``W``.  It
+    needs the module to put its intermediate counts into signals: as one expression, which cannot share a part
+    it uses three times, it would grow with ``W**1.6``.
     """
     value = Value.cast(value)
     width = len(value)
@@ -64,21 +67,27 @@ def leading_zeros(value: Value) -> Value:
         raise InputError("value", value, "at least one bit wide")
     # Ones put below the value make the length a power of two and end the count of a zero at W.
     padding = (1 << (width - 1).bit_length()) - width
-    return _leading_zeros_of_power_of_two(Cat(Const(-1, padding), value))[: width.bit_length()]
+    count = _leading_zeros_of_power_of_two(m, Cat(Const(1, 1).replicate(padding), value))
+    result = Signal(width.bit_length(), name="leading_zeros")
+    m.d.comb += result.eq(count)
+    return result
 
 
-def _leading_zeros_of_power_of_two(bits: Value) -> Value:
+def _leading_zeros_of_power_of_two(m: Module, bits: Value) -> Value:
     """Count for 2**k bits, in k + 1 bits: the top bit alone says "all zero"."""
     if len(bits) == 1:
         return ~bits
     half = len(bits) // 2
-    upper = _leading_zeros_of_power_of_two(bits[half:])
-    lower = _leading_zeros_of_power_of_two(bits[:half])
-    return Cat(
-        Mux(upper[-1], lower[:-1], upper[:-1])[: len(upper) - 1],
-        upper[-1] & ~lower[-1],
-        upper[-1] & lower[-1],
-    )
+    upper = _leading_zeros_of_power_of_two(m, bits[half:])
+    lower = _leading_zeros_of_power_of_two(m, bits[:half])
+    count = Signal(len(upper) + 1, name=f"zeros_of_{len(bits)}")
+    with m.If(~upper[-1]):
+        m.d.comb += count.eq(upper)
+    with m.Elif(~lower[-1]):
+        m.d.comb += count.eq(Cat(lower[:-1], 1))
+    with m.Else():
+        m.d.comb += count.eq(len(bits))
+    return count
 
 
 def _check_shift(shift: int | Value) -> None:

@@ -1,0 +1,149 @@
+# amaranth: UnusedElaboratable=no
+"""Banked memory against NumPy; nothing of it depends on, or writes, an initial content."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from amaranth.back import verilog
+
+from hw.errors import InputError
+from hw.lib.memory import NO_INIT, BankedMemory, uninitialised, without_init
+from tests.support.streams import seeds, simulate
+
+SMALL = {"banks": 2, "depth": 6, "lanes": 3, "lane_width": 4, "ram_style": "block"}
+
+
+async def write(ctx, dut, bank, addr, lanes, enables):
+    ctx.set(dut.write[bank].addr, addr)
+    ctx.set(dut.write[bank].data, lanes)
+    ctx.set(dut.write[bank].en, sum(bit << index for index, bit in enumerate(enables)))
+
+
+@pytest.mark.parametrize("seed", seeds(3, 40))
+@pytest.mark.parametrize("read_latency", [1, 2])
+@pytest.mark.parametrize("ram_style", ["distributed", "block", "ultra"])
+def test_random_traffic(ram_style, read_latency, seed):
+    """All banks at once: any lanes written, any word read, reads of the word being written left out."""
+    dut = BankedMemory(**{**SMALL, "ram_style": ram_style, "read_latency": read_latency})
+    rng = random.Random(seed)
+    words = np.zeros((2, 6, 3), dtype=int)
+
+    async def traffic(ctx):
+        # Words at power-up may hold anything: write every one of them first.
+        for bank in range(2):
+            for addr in range(6):
+                words[bank, addr] = [rng.randrange(16) for _ in range(3)]
+                await write(ctx, dut, bank, addr, words[bank, addr].tolist(), [1, 1, 1])
+                await ctx.tick()
+            ctx.set(dut.write[bank].en, 0)
+        visible = [None, None]
+        on_the_way = [[None] * read_latency for _ in range(2)]
+        for _ in range(120):
+            for bank in range(2):
+                enables = [rng.randrange(2) for _ in range(3)]
+                lanes = [rng.randrange(16) for _ in range(3)]
+                write_addr, read_addr = rng.randrange(6), rng.randrange(6)
+                await write(ctx, dut, bank, write_addr, lanes, enables)
+                reads = rng.randrange(2) and not (any(enables) and read_addr == write_addr)
+                ctx.set(dut.read[bank].en, reads)
+                ctx.set(dut.read[bank].addr, read_addr)
+                on_the_way[bank].append(words[bank, read_addr].tolist() if reads else None)
+                for index in range(3):
+                    if enables[index]:
+                        words[bank, write_addr, index] = lanes[index]
+            await ctx.tick()
+            for bank in range(2):
+                # Issued `read_latency` cycles ago; otherwise the data stays as it was.
+                arrived = on_the_way[bank][-read_latency]
+                visible[bank] = arrived or visible[bank]
+                if visible[bank] is not None:
+                    assert list(ctx.get(dut.read[bank].data)) == visible[bank]
+
+    simulate(dut, traffic)
+
+
+@pytest.mark.parametrize("depth", [2, 6, 8])
+def test_clear_walker(depth):
+    """Every word is zero after ``depth`` cycles, whatever was there; writes during the walk are lost."""
+    dut = BankedMemory(**{**SMALL, "depth": depth, "ram_style": "ultra"})
+
+    async def clear(ctx):
+        for _ in range(2):  # a second walk works as the first
+            for addr in range(depth):
+                for bank in range(2):
+                    await write(ctx, dut, bank, addr, [15, 9, 3], [1, 1, 1])
+                await ctx.tick()
+            for bank in range(2):
+                ctx.set(dut.write[bank].en, 0)
+            ctx.set(dut.clear, 1)
+            await ctx.tick()
+            ctx.set(dut.clear, 0)
+            cycles = 0
+            while ctx.get(dut.clearing):
+                await write(ctx, dut, 0, depth - 1 - cycles, [7, 7, 7], [1, 1, 1])
+                await ctx.tick()
+                cycles += 1
+            assert cycles == depth
+            ctx.set(dut.write[0].en, 0)
+            for addr in range(depth):
+                for bank in range(2):
+                    ctx.set(dut.read[bank].en, 1)
+                    ctx.set(dut.read[bank].addr, addr)
+                await ctx.tick()
+                for bank in range(2):
+                    assert list(ctx.get(dut.read[bank].data)) == [0, 0, 0]
+
+    simulate(dut, clear)
+
+
+def test_verilog_has_the_style_and_no_initial_content():
+    text = verilog.convert(BankedMemory(**{**SMALL, "ram_style": "ultra"}), emit_src=False)
+    assert text.count("initial begin") == 2
+    stripped = without_init(text)
+    assert stripped.count('ram_style = "ultra"') == 2
+    assert stripped.count("reg [11:0] bank_") == 2
+    assert "initial" not in stripped
+    assert NO_INIT not in stripped
+    removed = [line for line in text.splitlines() if line not in stripped.splitlines()]
+    assert all("bank_" in line or "initial" in line or NO_INIT in line for line in removed)
+
+
+def test_other_memories_keep_their_content():
+    from amaranth.hdl import Module
+    from amaranth.lib.memory import Memory
+
+    m = Module()
+    m.submodules.rom = table = Memory(shape=8, depth=3, init=[1, 2, 3], attrs={"ram_style": "block"})
+    m.submodules.scratch = scratch = uninitialised(width=8, depth=3, ram_style="block")
+    ports = []
+    for memory in (table, scratch):
+        port = memory.read_port()
+        ports += [port.addr, port.data, port.en]
+    written = scratch.write_port()
+    stripped = without_init(verilog.convert(m, ports=[*ports, written.en, written.addr, written.data]))
+    assert stripped.count("initial begin") == 1
+    assert "rom[2] = 8'h03" in stripped
+
+
+def test_unknown_way_of_writing_memories_is_noticed():
+    with pytest.raises(ValueError, match="not followed by its initial block"):
+        without_init(f"(* {NO_INIT} = 1 *) reg [7:0] m [3:0]; initial m[0] = 0;")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"banks": 0}, "^banks must be an integer of at least 1, not 0$"),
+        ({"depth": 1}, "^depth must be an integer of at least 2, not 1$"),
+        ({"lanes": 0}, "^lanes must be an integer of at least 1, not 0$"),
+        ({"lane_width": -8}, "^lane_width must be an integer of at least 1, not -8$"),
+        ({"read_latency": 3}, "^read_latency must be 1 or 2, not 3$"),
+        ({"ram_style": "lut"}, "^ram_style must be one of distributed, block, ultra, not 'lut'$"),
+    ],
+)
+def test_impossible_parameters_are_refused(wrong, message):
+    with pytest.raises(InputError, match=message):
+        BankedMemory(**{**SMALL, **wrong})
