@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sim.report import Report, glossary
+from sim.report import Report
+from sim.report_schema import glossary
 
 #: How a run whose RTL differs from its golden model is marked in the table.
 FAILED = "NO"

@@ -26,7 +26,8 @@ from sim.figures import (
     whole,
 )
 from sim.files import write_text
-from sim.report import Report, glossary
+from sim.report import Report
+from sim.report_schema import glossary
 
 
 @dataclass(frozen=True, kw_only=True)

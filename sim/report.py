@@ -1,20 +1,18 @@
 """The report of one run: every figure with its unit in its name, checked against the others, saved as JSON.
 
-The dataclasses below are the format: ``report.schema.json`` is generated from them, the glossary is their
-field descriptions, and a figure that contradicts another cannot be constructed, so neither can it be loaded.
+The dataclasses below are the format; `sim.report_schema` makes the JSON schema and the glossary from them.  A
+figure that contradicts another cannot be constructed, so neither can it be loaded.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
-from pydantic.json_schema import GenerateJsonSchema
 
 from hw.errors import InputError
 from sim.files import write_text
@@ -280,7 +278,8 @@ class Report:
             _require(field, value, legal, "what the counters give")
 
 
-_REPORT: TypeAdapter[Report] = TypeAdapter(Report)
+#: Checks, reads and writes reports.
+ADAPTER: TypeAdapter[Report] = TypeAdapter(Report)
 
 
 def refusal(error: ValidationError) -> str:
@@ -298,7 +297,7 @@ def save(report: Report, path: Path) -> None:
     InputError
         When the path cannot be written.
     """
-    write_text(path, json.dumps(_REPORT.dump_python(report, mode="json"), indent=2) + "\n")
+    write_text(path, json.dumps(ADAPTER.dump_python(report, mode="json"), indent=2) + "\n")
 
 
 def load(path: Path) -> Report:
@@ -314,40 +313,7 @@ def load(path: Path) -> Report:
     except OSError as error:
         raise InputError("report file", str(path), f"readable ({error.strerror})") from error
     try:
-        return _REPORT.validate_json(text)
+        return ADAPTER.validate_json(text)
     except ValidationError as error:
         legal = f"a report of format {FORMAT} ({refusal(error)})"
         raise InputError("report file", str(path), legal) from error
-
-
-class _Untitled(GenerateJsonSchema):
-    """Leaves out titles, which only repeat the field names."""
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        return False
-
-
-def schema() -> dict[str, Any]:
-    """Give the JSON schema of a report; ``report.schema.json`` is this, written by running this module."""
-    body = _REPORT.json_schema(mode="serialization", schema_generator=_Untitled)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **body}
-
-
-def glossary() -> dict[str, str]:
-    """Give what every field means, by dotted name; ``ports[]`` stands for each entry of ``ports``."""
-    body = schema()
-    return dict(_fields(body, body["$defs"], ""))
-
-
-def _fields(body: Mapping[str, Any], kinds: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
-    for name, field in body["properties"].items():
-        yield prefix + name, field["description"]
-        several = "items" in field
-        kind = field.get("$ref") or field.get("items", {}).get("$ref")
-        if kind:
-            nested = f"{prefix}{name}{'[]' if several else ''}."
-            yield from _fields(kinds[kind.rpartition("/")[2]], kinds, nested)
-
-
-if __name__ == "__main__":
-    write_text(Path(__file__).with_name("report.schema.json"), json.dumps(schema(), indent=2) + "\n")
