@@ -24,8 +24,8 @@ from hw.errors import InputError
 
 
 def _check_numbers(timing: DramTiming | HostTiming) -> None:
-    """Refuse anything but finite numbers that are not negative, and fractions where a whole number
-    belongs.""" for field in fields(timing):
+    """Refuse what is not finite or is negative, and fractions where a whole number belongs."""
+    for field in fields(timing):
         value = getattr(timing, field.name)
         if isinstance(value, (str, bool, tuple)):
             continue
