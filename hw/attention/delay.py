@@ -1,0 +1,31 @@
+"""Delay lines for control that must meet its data some stages later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal, Value
+
+
+def delay(m: Module, name: str, value: Any, cycles: int, *, reset: bool = True) -> Any:
+    """Give ``value`` as it was ``cycles`` cycles ago.
+
+    Parameters
+    ----------
+    m
+        The component being elaborated.
+    name
+        Of the line; its registers are ``name_1``, ``name_2``, ...
+    value
+        A value or a view, of any shape.
+    cycles
+        At least 0.
+    reset
+        Whether the registers are cleared by reset: what says that something happens must be, data need not.
+    """
+    shape = value.shape() if hasattr(value, "shape") else Value.cast(value).shape()
+    for n in range(cycles):
+        register = Signal(shape, name=f"{name}_{n + 1}", reset_less=not reset)
+        m.d.sync += Value.cast(register).eq(Value.cast(value))
+        value = register
+    return value

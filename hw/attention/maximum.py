@@ -1,0 +1,162 @@
+"""Two tiles of logits, and the running maximum that follows them tile by tile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Array, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.attention.config import (
+    LOGIT_BITS,
+    LOGIT_FRACTION_BITS,
+    MAXIMUM_BITS,
+    RESCALE_BITS,
+    AttentionConfig,
+)
+from hw.lib.fixed import saturate
+from hw.lib.memory import uninitialised
+
+
+class LogitWrite(data.StructLayout):
+    """What comes with a logit on its way into the buffer.
+
+    Members
+    -------
+    valid : 1
+        There is one.
+    slot : 1, index
+        Which of the two tiles it belongs to, and its place there.
+    first, last : 1
+        It is the first, the last of its tile.
+    opens : 1
+        Its tile is the first of the query tile: no earlier maximum counts.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__(
+            {"valid": 1, "slot": 1, "index": config.index_bits, "first": 1, "last": 1, "opens": 1}
+        )
+
+
+class LogitRead(data.StructLayout):
+    """Which logit leaves the buffer.
+
+    Members
+    -------
+    valid : 1
+        One does.
+    slot : 1, index
+        Tile and place.
+    first, last : 1
+        It is the first, the last of its tile.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__({"valid": 1, "slot": 1, "index": config.index_bits, "first": 1, "last": 1})
+
+
+class LogitBuffer(wiring.Component):
+    """Holds back the logits of a row until the maximum of their tile is known.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    i : In(signed(24))
+        Logit, described by ``write``.
+    write : In(LogitWrite)
+    read : In(LogitRead)
+    o : Out(signed(24))
+        Logit asked for one cycle ago.
+    maximum : Out(signed(13))
+        M, the running maximum with the tile of ``o``; beside ``o``.
+    rise : Out(6)
+        By how much M rose with the tile whose last logit was read most recently, at most 63; from 2 cycles
+        after that read.
+
+    Behaviour
+    ---------
+    A tile may be read from `LATENCY` cycles after its last logit was written.  An entry of a slot may be
+    written again from one cycle after it was read; the read of the first takes the slot's maximum with it.
+    """
+
+    #: Cycles from the last write of a tile to its first read.
+    LATENCY = 2
+
+    def __init__(self, config: AttentionConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "i": In(signed(LOGIT_BITS)),
+                "write": In(LogitWrite(config)),
+                "read": In(LogitRead(config)),
+                "o": Out(signed(LOGIT_BITS)),
+                "maximum": Out(signed(MAXIMUM_BITS)),
+                "rise": Out(RESCALE_BITS),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        m.submodules.logits = logits = uninitialised(
+            width=LOGIT_BITS, depth=2 * self._config.tile_keys, ram_style="distributed"
+        )
+        put, get = logits.write_port(), logits.read_port()
+        m.d.comb += [
+            put.en.eq(self.write.valid),
+            put.addr.eq(_address(self.write)),
+            put.data.eq(self.i),
+            get.en.eq(self.read.valid),
+            get.addr.eq(_address(self.read)),
+            self.o.eq(get.data.as_signed()),
+        ]
+
+        # While a tile comes in: its largest logit.
+        largest = Signal(signed(LOGIT_BITS), reset_less=True)
+        with m.If(self.write.valid & (self.write.first | (self.i > largest))):
+            m.d.sync += largest.eq(self.i)
+
+        # A cycle after its last logit: the running maximum, kept by slot until the tile is read.
+        complete, opens, slot = Signal(), Signal(reset_less=True), Signal(reset_less=True)
+        m.d.sync += [
+            complete.eq(self.write.valid & self.write.last),
+            opens.eq(self.write.opens),
+            slot.eq(self.write.slot),
+        ]
+        running = Signal(signed(MAXIMUM_BITS), reset_less=True)
+        maxima = Array(Signal(signed(MAXIMUM_BITS), name=f"maximum_{n}", reset_less=True) for n in range(2))
+        rises = Array(Signal(RESCALE_BITS, name=f"rise_{n}", reset_less=True) for n in range(2))
+        peak = Signal(signed(MAXIMUM_BITS))
+        following = Signal(signed(MAXIMUM_BITS))
+        climb = Signal(signed(MAXIMUM_BITS + 1))
+        m.d.comb += [
+            peak.eq((largest + (2**LOGIT_FRACTION_BITS - 1)) >> LOGIT_FRACTION_BITS),
+            climb.eq(peak - running),
+            following.eq(Mux(opens | (climb > 0), peak, running)),
+        ]
+        with m.If(complete):
+            m.d.sync += [
+                running.eq(following),
+                maxima[slot].eq(following),
+                rises[slot].eq(Mux(opens, 0, saturate(climb, RESCALE_BITS))),
+            ]
+
+        # While a tile goes out.
+        rise, ending = Signal(RESCALE_BITS, reset_less=True), Signal()
+        with m.If(self.read.valid & self.read.first):
+            m.d.sync += [self.maximum.eq(maxima[self.read.slot]), rise.eq(rises[self.read.slot])]
+        m.d.sync += ending.eq(self.read.valid & self.read.last)
+        with m.If(ending):
+            m.d.sync += self.rise.eq(rise)
+        return m
+
+
+def _address(place: Any) -> Value:
+    """Put the slot above the index."""
+    return (place.slot << len(place.index)) | place.index

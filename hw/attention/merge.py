@@ -1,0 +1,138 @@
+"""Adding a finished tile to the running output and sum, rescaled by shifts, off the multipliers' path."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.attention.config import OUTPUT_BITS, RESCALE_BITS, SUM_BITS, AttentionConfig
+from hw.lib.fixed import floor_shift
+from hw.lib.memory import uninitialised
+
+
+class MergeStep(data.StructLayout):
+    """One step of a merge.
+
+    Members
+    -------
+    valid : 1
+    step
+        Lanes ``step * merge_lanes`` and on; steps come in order, from 0.
+    opens : 1
+        The tile is the first of its query tile: there is no running output yet.
+    closes : 1
+        The tile is the last one: the result is final.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__({"valid": 1, "step": config.step_bits, "opens": 1, "closes": 1})
+
+
+class FinalLanes(data.StructLayout):
+    """Final outputs of some lanes, before normalization: ``valid``, ``step`` and ``merge_lanes`` of O."""
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__(
+            {
+                "valid": 1,
+                "step": config.step_bits,
+                "lanes": data.ArrayLayout(signed(OUTPUT_BITS), config.merge_lanes),
+            }
+        )
+
+
+class Merge(wiring.Component):
+    """Running output O and running sum l of a row.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    control : In(MergeStep)
+    partial : In(merge_lanes x signed)
+        Partial sums of the lanes of the step *before* this cycle's.
+    partial_sum : In
+        Sum of probabilities of the tile, from the cycle after step 0 on.
+    rise : In(6)
+        Rise of the maximum with the tile, from the cycle after step 0 on.
+    total : Out(33)
+        Running sum l, with this tile from `LATENCY` cycles after step 0 on.
+    o : Out(FinalLanes)
+        Final lanes, `LATENCY` cycles after their step.
+
+    Behaviour
+    ---------
+    A step a cycle: read, shift, add, write: ``O = round(O, rise) + partial``.  The same lane may come again
+    `LATENCY` + 1 cycles later.
+    """
+
+    #: Cycles from a step to its result.
+    LATENCY = 3
+
+    def __init__(self, config: AttentionConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "control": In(MergeStep(config)),
+                "partial": In(data.ArrayLayout(signed(config.partial_bits), config.merge_lanes)),
+                "partial_sum": In(config.partial_sum_bits),
+                "rise": In(RESCALE_BITS),
+                "total": Out(SUM_BITS),
+                "o": Out(FinalLanes(config)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        config = self._config
+        m.submodules.outputs = outputs = uninitialised(
+            width=OUTPUT_BITS * config.merge_lanes, depth=config.merge_steps, ram_style="distributed"
+        )
+        get, put = outputs.read_port(), outputs.write_port()
+        controls = [self.control]
+        for n in range(Merge.LATENCY):
+            following = Signal(MergeStep(config), name=f"control_{n + 1}")
+            m.d.sync += following.eq(controls[-1])
+            controls.append(following)
+        shift, _, write = controls[1:]
+        m.d.comb += [get.en.eq(self.control.valid), get.addr.eq(self.control.step)]
+
+        for lane in range(config.merge_lanes):
+            read = get.data.word_select(lane, OUTPUT_BITS).as_signed()
+            partial = Signal(signed(config.partial_bits), name=f"partial_{lane}", reset_less=True)
+            m.d.sync += [
+                partial.eq(self.partial[lane]),
+                self.o.lanes[lane].eq(self._rescaled(m, f"output_{lane}", read, shift) + partial),
+            ]
+        m.d.comb += [
+            self.o.valid.eq(write.valid & write.closes),
+            self.o.step.eq(write.step),
+            put.en.eq(write.valid & ~write.closes),
+            put.addr.eq(write.step),
+            put.data.eq(self.o.lanes.as_value()),
+        ]
+
+        partial_sum = Signal.like(self.partial_sum, reset_less=True)
+        add_sum = Signal()
+        m.d.sync += [add_sum.eq(shift.valid & (shift.step == 0)), partial_sum.eq(self.partial_sum)]
+        rescaled = self._rescaled(m, "total", self.total, shift)
+        with m.If(add_sum):
+            m.d.sync += self.total.eq(rescaled + partial_sum)
+        return m
+
+    def _rescaled(self, m: Module, name: str, value: Value, control: Any) -> Value:
+        """Give ``round(value, rise)`` in the next cycle, or 0 where a query tile opens."""
+        doubled = Cat(0, value)
+        if value.shape().signed:
+            doubled = doubled.as_signed()
+        halves = Signal(doubled.shape(), name=f"{name}_halves", reset_less=True)
+        # The bit below the result is kept: it is the carry into the addition.
+        m.d.sync += halves.eq(Mux(control.opens, 0, floor_shift(doubled, self.rise)))
+        return (halves >> 1) + halves[0]
