@@ -13,8 +13,10 @@ from hw.attention.config import AttentionConfig
 from hw.attention.cycles import predict_cycles
 from hw.board import Board
 from hw.errors import InputError
-from sim.adapter import Buffer, Case, EngineAdapter, Launch, Metrics, Tensor
+from hw.registry import find_engine
+from sim.adapter import Buffer, Case, Demo, EngineAdapter, Launch, Metrics, Tensor
 from sim.engines.attention_cases import attention_cases
+from sim.engines.attention_demo import attention_demo
 from sim.golden.attention import Scaling, attention, attention_float64, scaling
 
 MAX_TOKENS = 65536
@@ -253,6 +255,10 @@ class AttentionAdapter(EngineAdapter):
     def cases(self) -> Iterator[Case]:
         """See `sim.engines.attention_cases`."""
         return attention_cases()
+
+    def demo(self, board: Board) -> Demo:
+        """See `sim.engines.attention_demo`."""
+        return attention_demo(find_engine(self.name).default_config(board))
 
 
 def _input(argument: str, tensor: Tensor) -> Buffer:

@@ -1,0 +1,149 @@
+"""The demo: what it puts through the engine, what it leaves behind, and that a wrong bit fails it."""
+
+import dataclasses
+import io
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import sim.demo
+from hw.board import load_board
+from hw.errors import InputError
+from sim import minilm
+from sim.demo import adapter, demo
+from sim.engines.attention_demo import attention_demo
+from sim.report import load
+from tests.support.reports import synthetic
+
+LAUNCHES = ["heads 0 to 3", "heads 4 to 7", "heads 8 to 11", "all 12 heads"]
+
+
+@pytest.fixture(scope="module")
+def weights() -> None:
+    for module in (minilm.PACKAGE, "safetensors", "tokenizers"):
+        pytest.importorskip(module)
+
+
+def stand_in(monkeypatch):
+    """Put the golden model in the place of generator and simulator; ``wrong`` launches differ in a bit."""
+    made = SimpleNamespace(launches=[], packages=[], wrong=())
+
+    def run(engine, config, board, tensors, *, seed, memory_mode, directory):
+        made.launches.append((engine, config, board.name, memory_mode, tensors))
+        chosen = adapter(engine)
+        job = chosen.job(tensors, config)
+        integers = chosen.golden(job, config)
+        exact = len(made.launches) - 1 not in made.wrong
+        report = synthetic(bit_exact=exact, errors=chosen.errors(job, config, integers))
+        results = chosen.results(job, config, integers)
+        return SimpleNamespace(outputs=results, report=report, bit_exact=exact)
+
+    def write_package(design, directory):
+        made.packages.append((design, directory))
+
+    monkeypatch.setattr(sim.demo, "run", run)
+    monkeypatch.setattr(sim.demo, "generate", lambda engine, config, board: (engine.name, config, board.name))
+    monkeypatch.setattr(sim.demo, "write_package", write_package)
+    return made
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    return stand_in(monkeypatch)
+
+
+def show(directory, **options):
+    text = io.StringIO()
+    passed = demo("u55c", directory, console=Console(file=text, width=120), **options)
+    return passed, text.getvalue()
+
+
+@pytest.fixture(scope="module")
+def shown(weights, tmp_path_factory):
+    """Run the whole demo once."""
+    directory = tmp_path_factory.mktemp("demo")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        made = stand_in(monkeypatch)
+        passed, text = show(directory)
+    return SimpleNamespace(passed=passed, text=text, directory=directory, bench=made)
+
+
+def test_every_head_of_the_layer_goes_through(shown):
+    assert shown.passed
+    launches = shown.bench.launches
+    assert len(launches) == len(LAUNCHES)
+    captured = minilm.capture(minilm.paragraph().text)
+    for name in "qkv":
+        groups = [tensors[name] for *_, tensors in launches[:3]]
+        np.testing.assert_array_equal(np.concatenate(groups), captured[name])
+        np.testing.assert_array_equal(launches[3][-1][name], captured[name])
+    assert {launch[:1] + launch[2:4] for launch in launches} == {("attention", "u55c", "model")}
+    config = launches[0][1]
+    assert config.head_dim == 32
+    verilog = shown.directory / "attention" / "verilog"
+    assert shown.bench.packages == [(("attention", config, "u55c"), verilog)]
+
+
+def test_it_says_where_everything_is(shown):
+    page = shown.directory / "report.html"
+    assert str(page) in shown.text
+    assert str(shown.directory / "attention" / "verilog") in shown.text
+    own = page.read_text()
+    for name in LAUNCHES:
+        file = shown.directory / "attention" / f"{name.replace(' ', '-')}.report.json"
+        assert name in shown.text
+        assert str(file) in shown.text
+        assert load(file).label == name
+        assert name in own
+
+
+def test_rounding_hardly_moves_the_sentence(shown):
+    line = next(line for line in shown.text.splitlines() if "cosine" in line)
+    cosine = float(line.split("cosine ")[1].split()[0])
+    assert 0.999 < cosine < 1
+
+
+def test_a_wrong_bit_fails_it_but_loses_nothing(weights, bench, tmp_path):
+    bench.wrong = (1,)
+    passed, text = show(tmp_path)
+    assert not passed
+    assert "NO" in text
+    assert len(list((tmp_path / "attention").glob("*.report.json"))) == 4
+    assert "3 of 4" in (tmp_path / "report.html").read_text()
+
+
+def test_finished_reports_are_kept_when_a_later_launch_fails(weights, bench, tmp_path, monkeypatch):
+    run = sim.demo.run
+
+    def fail_on_the_third(*arguments, **options):
+        if len(bench.launches) == 2:
+            raise RuntimeError("out of memory")
+        return run(*arguments, **options)
+
+    monkeypatch.setattr(sim.demo, "run", fail_on_the_third)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        show(tmp_path)
+    assert len(list((tmp_path / "attention").glob("*.report.json"))) == 2
+
+
+def test_engines_without_a_demo_are_passed_over(bench, tmp_path, monkeypatch):
+    monkeypatch.setattr("sim.demo.adapter", lambda name: SimpleNamespace(demo=lambda board: None))
+    with pytest.raises(InputError, match="such that one of them has a demo"):
+        show(tmp_path)
+
+
+def test_refuses_an_unknown_engine_and_board(bench, tmp_path):
+    with pytest.raises(InputError, match=r"^engine must be one of"):
+        show(tmp_path, engines=["loom"])
+    with pytest.raises(InputError, match=r"^board must be one of"):
+        demo("u54", tmp_path)
+
+
+@pytest.mark.parametrize("board", ["u55c", "u280", "u50", "zcu104", "ultra96v2"])
+def test_the_shape_follows_the_board(weights, board):
+    default = sim.demo.find_engine("attention").default_config(load_board(board))
+    config = attention_demo(default).config
+    assert config.head_dim == 32
+    assert dataclasses.replace(config, head_dim=default.head_dim).rows == default.rows
