@@ -1,7 +1,7 @@
 """Boards: what a card offers a kernel, as immutable values.
 
-The numbers live in ``boards/*.yaml``, one file a board, each with its source; `hw.board_yaml` reads and checks the
-files.  The rules that relate numbers to each other are here, so that a board made in a test obeys them too.
+The numbers live in ``boards/*.yaml``, one file a board, each with its source; `hw.board_yaml` reads and checks
+the files.  The rules that relate numbers to each other are here, so that a board made in a test obeys them too.
 """
 
 from __future__ import annotations
@@ -9,27 +9,28 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from hw.errors import InputError
+from hw.memory_timing import DdrTiming, HbmTiming, HostTiming
 from hw.resources import Resources
-
-if TYPE_CHECKING:
-    from hw.memory_timing import DdrTiming, HbmTiming, HostTiming
 
 #: Where the board files are: beside the packages, in a checkout as in an installed wheel.
 BOARDS = Path(__file__).resolve().parent.parent / "boards"
 
 Kind = Literal["hbm2", "ddr4", "lpddr4", "host"]
 Protocol = Literal["axi3", "axi4"]
+Family = Literal["alveo", "zynq"]
+Timing = HbmTiming | DdrTiming | HostTiming
 
 #: Longest burst each protocol can express, in beats.
 LONGEST_BURST: dict[str, int] = {"axi3": 16, "axi4": 256}
-_TIMING_OF_KIND: dict[str, str] = {
-    "hbm2": "HbmTiming",
-    "ddr4": "DdrTiming",
-    "lpddr4": "DdrTiming",
-    "host": "HostTiming",
+#: What a memory's timing parameters are, by its kind.
+TIMING_OF_KIND: dict[str, type[Timing]] = {
+    "hbm2": HbmTiming,
+    "ddr4": DdrTiming,
+    "lpddr4": DdrTiming,
+    "host": HostTiming,
 }
 
 
@@ -54,7 +55,7 @@ class Memory:
     kind
         ``"hbm2"``, ``"ddr4"``, ``"lpddr4"``, or ``"host"`` for the host's memory behind PCIe.
     channels
-        Independent channels (HBM pseudo-channels); a power of two.  The address space is theirs one after another.
+        Independent channels (HBM pseudo-channels); a power of two.  Their address spaces follow one another.
     port_data_width
         Width of one AXI port in bits.
     channel_bytes
@@ -78,13 +79,13 @@ class Memory:
     realistic_bytes_per_second: float
     burst_beats: int
     protocol: Protocol
-    timing: HbmTiming | DdrTiming | HostTiming
+    timing: Timing
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
             raise InputError("name", self.name, "a name of letters, digits and underscores")
-        if self.kind not in _TIMING_OF_KIND:
-            raise InputError("kind", self.kind, "one of " + ", ".join(_TIMING_OF_KIND))
+        if self.kind not in TIMING_OF_KIND:
+            raise InputError("kind", self.kind, "one of " + ", ".join(TIMING_OF_KIND))
         if self.protocol not in LONGEST_BURST:
             raise InputError("protocol", self.protocol, "one of " + ", ".join(LONGEST_BURST))
         _whole("channels", self.channels, 1)
@@ -101,7 +102,7 @@ class Memory:
             raise InputError(
                 "realistic_bytes_per_second",
                 self.realistic_bytes_per_second,
-                f"at most the peak of {self.peak_bytes_per_second:g}",
+                f"at most the peak of {self.peak_bytes_per_second / 1e9:g} GB/s",
             )
         _whole("burst_beats", self.burst_beats, 1)
         longest = min(LONGEST_BURST[self.protocol], 4096 * 8 // self.port_data_width)
@@ -109,11 +110,11 @@ class Memory:
             raise InputError(
                 "burst_beats",
                 self.burst_beats,
-                f"at most {longest}, the longest of {self.protocol} within 4 KiB at {self.port_data_width} bit",
+                f"at most {longest}, what {self.protocol} and 4 KiB allow at {self.port_data_width} bit",
             )
-        needed = _TIMING_OF_KIND[self.kind]
-        if type(self.timing).__name__ != needed:
-            raise InputError("timing", type(self.timing).__name__, f"{needed} for {self.kind}")
+        needed = TIMING_OF_KIND[self.kind]
+        if type(self.timing) is not needed:
+            raise InputError("timing", type(self.timing).__name__, f"{needed.__name__} for {self.kind}")
 
     @property
     def total_bytes(self) -> int:
@@ -134,7 +135,7 @@ class Board:
     part
         The device, as Vivado spells it.
     family
-        ``"alveo"``: kernels are linked by Vitis to ``platform``; ``"zynq"``: packaged as IP for a block design.
+        ``"alveo"``: kernels are linked by Vitis to ``platform``; ``"zynq"``: packaged as IP for Vivado.
     platform
         Vitis platform, or None on Zynq.
     device, user
@@ -150,7 +151,7 @@ class Board:
     name: str
     title: str
     part: str
-    family: Literal["alveo", "zynq"]
+    family: Family
     platform: str | None
     device: Resources
     user: Resources
@@ -200,23 +201,34 @@ def board_names() -> list[str]:
     return sorted(path.stem for path in BOARDS.glob("*.yaml"))
 
 
-def load_board(name: str) -> Board:
-    """Load a board by name, or from a file when ``name`` ends in ``.yaml`` or ``.yml``.
+def find_board(name: str) -> Path:
+    """Give the file of a board, by name, or by its own path when ``name`` ends in ``.yaml`` or ``.yml``.
 
     Raises
     ------
     InputError
-        When there is no such board or file, or the file is wrong; the message then names file and line.
+        When there is no such board or file.
     """
     if name.endswith((".yaml", ".yml")):
         path = Path(name)
         if not path.is_file():
             raise InputError("board file", name, "a file that exists")
-    elif name in (names := board_names()):
-        path = BOARDS / f"{name}.yaml"
-    else:
+        return path
+    names = board_names()
+    if name not in names:
         raise InputError("board", name, "one of " + ", ".join(names) + ", or a path to a .yaml file")
+    return BOARDS / f"{name}.yaml"
+
+
+def load_board(name: str) -> Board:
+    """Load a board by name or path; see `find_board`.
+
+    Raises
+    ------
+    InputError
+        When there is no such board, or its file is wrong; the message then names file and line.
+    """
     # Here and not at the top: the reader needs the classes above, and most code only the classes.
     from hw.board_yaml import read_board
 
-    return read_board(path)
+    return read_board(find_board(name))

@@ -39,7 +39,7 @@ def quantity(text: Any, units: Mapping[str, int | Fraction], *, whole: bool) -> 
     Raises
     ------
     PydanticCustomError
-        When the unit is missing or unknown, or the number is not above 0 or not whole; pydantic adds the place.
+        When the unit is missing or unknown, or the number not above 0 or not whole; pydantic adds the place.
     """
     legal = "a number above 0 with one of the units " + ", ".join(units)
     if whole:

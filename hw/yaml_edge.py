@@ -1,7 +1,7 @@
 """The edge where YAML becomes checked values: strict types, known keys, and errors that name file and line.
 
-A file is read into a `Document`, which remembers the line of every key, and validated by a pydantic adapter; the
-first thing wrong, in the order of the file, becomes one `InputError`.  Nothing behind the edge knows of YAML.
+A file is read into a `Document`, which remembers the line of every key, and validated by a pydantic adapter;
+the first thing wrong, in the order of the file, becomes one `InputError`.  Nothing behind the edge knows of YAML.
 """
 
 from __future__ import annotations
@@ -100,8 +100,9 @@ def read_document(path: Path) -> Document:
     except UnicodeDecodeError as error:
         raise InputError("file", str(path), "text in UTF-8") from error
     lines: dict[Location, int] = {}
-    loader = yaml.SafeLoader(text)
+    loader = None
     try:
+        loader = yaml.SafeLoader(text)
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             if isinstance(event, yaml.AliasEvent):
                 where = f"{path}:{event.start_mark.line + 1}"
@@ -119,7 +120,8 @@ def read_document(path: Path) -> Document:
             raise
         raise InputError("YAML", str(error).splitlines()[0], "well formed", where=f"{path}:1") from error
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
     if not isinstance(data, dict):
         raise InputError("file content", data, "a mapping of keys to values", where=f"{path}:1")
     return Document(path=path, data=data, lines=lines)
@@ -157,8 +159,8 @@ def validate(document: Document, adapter: TypeAdapter[T]) -> T:
     Raises
     ------
     InputError
-        For the first thing wrong in the order of the file: an unknown or missing key, a wrong type, a value out
-        of range.  Types are strict: ``"32"``, ``32.0`` and ``true`` are not whole numbers.
+        For the first thing wrong in the order of the file: an unknown or missing key, a wrong type, a value
+        out of range.  Types are strict: ``"32"``, ``32.0`` and ``true`` are not whole numbers.
     """
     found = list(_unknown_keys(document, adapter.json_schema(), document.data, ()))
     try:
@@ -167,14 +169,15 @@ def validate(document: Document, adapter: TypeAdapter[T]) -> T:
         value = adapter.validate_json(json.dumps(document.data), strict=True)
     except ValidationError as errors:
         found += [_translated(document, adapter, dict(error)) for error in errors.errors(include_url=False)]
-        raise min(found, key=_line) from errors
+        raise min(found, key=_order) from errors
     if found:
-        raise min(found, key=_line)
+        raise min(found, key=_order)
     return value
 
 
-def _line(error: InputError) -> int:
-    return int(str(error.where).rpartition(":")[2])
+def _order(error: InputError) -> tuple[bool, int]:
+    """Order by line, but what is missing last: it has no line, and is often another key misspelt."""
+    return error.value == "missing", int(str(error.where).rpartition(":")[2])
 
 
 def _unknown_keys(document: Document, schema: Schema, data: Any, location: Location) -> Iterator[InputError]:

@@ -1,0 +1,40 @@
+"""A small board for tests that are not about any real one."""
+
+from __future__ import annotations
+
+from hw.board import Board, Memory
+from hw.memory_timing import DdrTiming
+from hw.resources import Resources
+
+
+def small_memory() -> Memory:
+    """Four channels of DDR4 behind 64-bit ports."""
+    return Memory(
+        name="main",
+        kind="ddr4",
+        channels=4,
+        port_data_width=64,
+        channel_bytes=1 << 20,
+        peak_bytes_per_second=4e9,
+        realistic_bytes_per_second=3e9,
+        burst_beats=16,
+        protocol="axi4",
+        timing=DdrTiming(),
+    )
+
+
+def small_board() -> Board:
+    """A Zynq board of 1,000 LUT."""
+    resources = Resources(lut=1000, ff=2000, dsp=64, bram36=10, uram=0)
+    return Board(
+        name="small",
+        title="Small",
+        part="xcsmall",
+        family="zynq",
+        platform=None,
+        device=resources,
+        user=resources,
+        slrs=1,
+        clock_mhz=100.0,
+        memories=(small_memory(),),
+    )
