@@ -42,9 +42,9 @@ class BuildCache:
     Behaviour
     ---------
     A build is made in a folder of its own and renamed to its key when it is finished: a build that was
-    interrupted, even by ``kill -9``, leaves no entry, and the next process to want it removes the remains.  Of
-    several processes that want one key, one builds and the others wait; the lock is the kernel's and ends with
-    the process that holds it.
+    interrupted, even by ``kill -9``, leaves no entry, and the next process to want it removes the remains.
+    Of several processes that want one key, one builds and the others wait; the lock is the kernel's and ends
+    with the process that holds it.
     """
 
     def __init__(self, directory: Path | None = None) -> None:
@@ -76,10 +76,10 @@ class BuildCache:
             return entry, True
         try:
             self.directory.mkdir(parents=True, exist_ok=True)
-            lock = open(self.directory / f"{key}.lock", "w")
+            lock = os.open(self.directory / f"{key}.lock", os.O_CREAT | os.O_RDWR, 0o666)
         except OSError as error:
             raise self._refusal(error) from error
-        with lock:
+        try:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -88,6 +88,8 @@ class BuildCache:
             if (entry := self.find(key)) is not None:
                 return entry, True
             return self._make(key, make), False
+        finally:
+            os.close(lock)
 
     def _make(self, key: str, make: Callable[[Path], None]) -> Path:
         for remains in self.directory.glob(f"{key}.building-*"):

@@ -23,8 +23,8 @@ class Activity:
 
     Behaviour
     ---------
-    On a terminal: a spinner with the time passed, gone at the end.  Elsewhere nothing in the first seconds, then a
-    line whenever ten more have passed, so that a log shows life without filling up.
+    On a terminal: a spinner with the time passed, gone at the end.  Elsewhere nothing in the first seconds,
+    then a line whenever ten more have passed, so that a log shows life without filling up.
     """
 
     def __init__(self, title: str, stream: TextIO | None = None) -> None:

