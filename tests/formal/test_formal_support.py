@@ -73,7 +73,8 @@ class Hidden(Elaboratable):
 
     def elaborate(self, platform):
         m = Module()
-        a, b, step = Signal(4), Signal(4), Signal()
+        a, b = Signal(4, name="a"), Signal(4, name="b")
+        step = Signal()
         free(m, step)
         with m.If(step):
             m.d.sync += [a.eq(a + 1), b.eq(b + 1)]
@@ -93,6 +94,21 @@ def test_false_property_fails_with_a_readable_trace():
     text = str(caught.value)
     row = next(line for line in text.splitlines() if line.strip().startswith("count |"))
     assert row.split("|")[1].split() == ["0", "1", "2", "3", "4", "5"]
+
+
+def test_trace_of_a_step_starts_at_its_own_state():
+    """An induction trace begins anywhere; registers that never move must not read as zero."""
+
+    with pytest.raises(Unproven) as caught:
+        prove(Hidden(), depth=1, pdr=False)
+    rows = {
+        line.split("|")[0].strip(): line.split("|")[1].split() for line in str(caught.value).splitlines()[2:]
+    }
+    a, b, step = ([int(value, 16) for value in rows[name]] for name in ("a", "b", "step"))
+    assert (a[-1], b[-1]) == (9, 3)
+    for cycle in range(len(a) - 1):
+        assert a[cycle + 1] == (a[cycle] + step[cycle]) % 16
+        assert b[cycle + 1] == (b[cycle] + step[cycle]) % 16
 
 
 def test_bounded_sees_only_its_depth():

@@ -256,17 +256,24 @@ def _failure(properties: list[dict[str, Any]], trace: list[dict[str, Any]], verd
 
 
 def _values(signal: dict[str, Any]) -> list[int]:
-    """Read one row of a WaveJSON trace; its first column stands for the time before the trace."""
-    data = iter(signal.get("data", [])[1:])
+    """Read one row of a WaveJSON trace; its first column, the state before the first cycle, is dropped.
+
+    ``=`` takes the next of ``data``, a dot repeats, and ``4``, the first column of what is no register, has no
+    value but a place in ``data``.
+    """
+    data = iter(signal.get("data", []))
     row: list[int] = []
-    for column in signal["wave"][1:]:
+    for column in signal["wave"]:
         if column == ".":
-            row.append(row[-1] if row else 0)
+            row.append(row[-1])
         elif column == "=":
             row.append(int(next(data).replace("x", "0"), 2))
+        elif column == "4":
+            next(data, None)
+            row.append(0)
         else:
-            row.append(int(column) if column in "01" else 0)
-    return row
+            row.append(int(column))
+    return row[1:]
 
 
 def table(rows: dict[str, list[int]]) -> str:

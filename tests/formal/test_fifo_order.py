@@ -1,0 +1,177 @@
+"""Skid buffer and FIFO, for all time: the stream rule, order, no loss, level, latency, no deadlock."""
+
+from __future__ import annotations
+
+import pytest
+from amaranth.hdl import Elaboratable, Module
+
+from hw.lib.fifo import Fifo
+from hw.lib.skid import Skid
+from tests.formal.stream_properties import first_in_first_out, free_input, free_output
+from tests.support.formal import PropertyFailure, check, cover, prove
+from tests.support.mutants import mutant
+
+
+class QueueSpec(Elaboratable):
+    """A block with one input and one output that holds ``capacity`` items, between free neighbours."""
+
+    def __init__(self, dut, *, capacity, latency):
+        self.dut = dut
+        self.capacity = capacity
+        self.latency = latency
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        free_input(m, dut.i, "i")
+        free_output(m, dut.o, "o")
+        held = first_in_first_out(m, dut.i, dut.o, capacity=self.capacity, latency=self.latency)
+        check(m, dut.i.ready == (held != self.capacity), "takes an item exactly when there is room")
+        if hasattr(dut, "level"):
+            check(m, dut.level == held, "level is the number of items held")
+        return m
+
+
+def skid(cls=Skid):
+    return QueueSpec(cls(2), capacity=2, latency=0)
+
+
+def shallow(cls=Fifo, depth=3):
+    return QueueSpec(cls(2, depth=depth, ram_style="distributed"), capacity=depth, latency=0)
+
+
+def deep(cls=Fifo, depth=3):
+    return QueueSpec(cls(2, depth=depth, ram_style="block"), capacity=depth, latency=2)
+
+
+def test_skid():
+    prove(skid(), depth=1)
+    cover(skid(), depth=8)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4, 5, pytest.param(8, marks=pytest.mark.soak)])
+def test_shallow_fifo(depth):
+    prove(shallow(depth=depth), depth=1)
+    cover(shallow(depth=depth), depth=depth + 6)
+
+
+@pytest.mark.parametrize("depth", [2, 3, 4, pytest.param(8, marks=pytest.mark.soak)])
+def test_deep_fifo(depth):
+    prove(deep(depth=depth), depth=1)
+    cover(deep(depth=depth), depth=depth + 8)
+
+
+BUGS = {
+    "skid: valid drops": (
+        skid,
+        Skid,
+        "m.d.sync += spare_free.eq(0)",
+        "m.d.sync += [spare_free.eq(0), self.o.valid.eq(0)]",
+        "o: valid holds",
+    ),
+    "skid: payload changes": (
+        skid,
+        Skid,
+        "m.d.sync += spare_free.eq(0)",
+        "m.d.sync += [spare_free.eq(0), Value.cast(self.o.payload).eq(payload)]",
+        "o: payload holds",
+    ),
+    "skid: spare overwritten": (
+        skid,
+        Skid,
+        "with m.If(spare_free):\n            m.d.sync += spare",
+        "with m.If(self.i.valid):\n            m.d.sync += spare",
+        "marked items",
+    ),
+    "skid: spare lost": (
+        skid,
+        Skid,
+        "self.o.valid.eq(self.i.valid | ~spare_free)",
+        "self.o.valid.eq(self.i.valid)",
+        "offered in time",
+    ),
+    "skid: stuck": (
+        skid,
+        Skid,
+        "spare_free.eq(1)",
+        "spare_free.eq(spare_free)",
+        "exactly when there is room",
+    ),
+    "shallow: overflow": (
+        shallow,
+        Fifo,
+        "self.level != self.depth)",
+        "self.level != self.depth + 1)",
+        "capacity|room",
+    ),
+    "shallow: one place too few": (
+        shallow,
+        Fifo,
+        "self.level != self.depth)",
+        "self.level != self.depth - 1)",
+        "exactly when there is room",
+    ),
+    "shallow: underflow": (
+        shallow,
+        Fifo,
+        "self.o.valid.eq(self.level != 0)]",
+        "self.o.valid.eq(1)]",
+        "given",
+    ),
+    "shallow: wraps as a power of two": (
+        shallow,
+        Fifo,
+        "Mux(row == self.depth - 1, 0, row + 1)",
+        "row + 1",
+        "marked items|lost|in order",
+    ),
+    "shallow: level drifts when both sides move": (
+        shallow,
+        Fifo,
+        "with m.If(push & ~pop):\n            m.d.sync += self.level",
+        "with m.If(push):\n            m.d.sync += self.level",
+        "level is|capacity|room",
+    ),
+    "shallow: newest first": (
+        shallow,
+        Fifo,
+        "m.d.comb += [read.addr.eq(read_row), o_payload",
+        "m.d.comb += [read.addr.eq(write_row - 1), o_payload",
+        "payload holds|marked items",
+    ),
+    "deep: item lost in the latch": (
+        deep,
+        Fifo,
+        "fetch.eq((stored != 0) & (~latched | advance))",
+        "fetch.eq(stored != 0)",
+        "marked items|lost|in time",
+    ),
+    "deep: output register overwritten": (
+        deep,
+        Fifo,
+        "with m.If(advance):\n            m.d.sync += [self.o.valid",
+        "with m.If(advance | latched):\n            m.d.sync += [self.o.valid",
+        "payload holds|marked items",
+    ),
+    "deep: latched item sent twice": (
+        deep,
+        Fifo,
+        "with m.Elif(advance):\n            m.d.sync += latched.eq(0)",
+        "with m.Elif(advance & push):\n            m.d.sync += latched.eq(0)",
+        "given|marked items|capacity",
+    ),
+    "deep: slow": (
+        deep,
+        Fifo,
+        "fetch.eq((stored != 0)",
+        "fetch.eq((stored > 1)",
+        "offered in time",
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_seeded_bug_is_found(bug):
+    make, cls, old, new, words = BUGS[bug]
+    with pytest.raises(PropertyFailure, match=words):
+        prove(make(mutant(cls, old, new)), depth=1)
