@@ -41,11 +41,12 @@ def uninitialised(*, width: int, depth: int, ram_style: RamStyle) -> amaranth_me
     )
 
 
-_INIT_BLOCK = re.compile(
-    r"^ *\(\* " + NO_INIT + r" = [^\n]*\*\)\n(?P<memory>(?: *\(\*[^\n]*\*\)\n)* *reg [^\n]*;\n)"
-    r" *initial begin\n(?: *[^\n]*\[\d+\] = [^\n]*;\n)* *end\n",
+_MEMORY = re.compile(
+    r"^(?P<attributes>(?: *\(\*[^\n]*\*\)\n)+)(?P<register> *reg [^\n]*;\n)"
+    r"(?P<initial> *initial begin\n(?:[^\n]*\[\d+\] = [^\n]*;\n)* *end\n)",
     re.MULTILINE,
 )
+_MARK = re.compile(r"^ *\(\* " + NO_INIT + r" = [^\n]*\*\)\n", re.MULTILINE)
 
 
 def without_init(verilog: str) -> str:
@@ -56,7 +57,12 @@ def without_init(verilog: str) -> str:
     ValueError
         If such a memory is written in a way this function does not know: nothing passes silently.
     """
-    text = _INIT_BLOCK.sub(r"\g<memory>", verilog)
+
+    def strip(memory: re.Match[str]) -> str:
+        attributes, marks = _MARK.subn("", memory["attributes"])
+        return attributes + memory["register"] if marks else memory[0]
+
+    text = _MEMORY.sub(strip, verilog)
     if NO_INIT in text:
         raise ValueError(f"a memory marked {NO_INIT} is not followed by its initial block as expected")
     return text

@@ -20,6 +20,8 @@ from amaranth.back import verilog
 from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal
 from amaranth.lib import wiring
 
+from hw.lib.memory import without_init
+
 
 class Placer(Protocol):
     """How a repeated component enters its parent."""
@@ -71,7 +73,8 @@ class CellPlacer:
         """
         if cell not in self.cells:
             component = make()
-            self.cells[cell] = verilog.convert(component, name=cell, emit_src=False, strip_internal_attrs=True)
+            text = verilog.convert(component, name=cell, emit_src=False, strip_internal_attrs=True)
+            self.cells[cell] = without_init(text)
             self._signatures[cell] = component.signature
         signature = self._signatures[cell]
         interface = signature.create(path=(name,))

@@ -258,8 +258,8 @@ def _failure(properties: list[dict[str, Any]], trace: list[dict[str, Any]], verd
 def _values(signal: dict[str, Any]) -> list[int]:
     """Read one row of a WaveJSON trace; its first column, the state before the first cycle, is dropped.
 
-    ``=`` takes the next of ``data``, a dot repeats, and ``4``, the first column of what is no register, has no
-    value but a place in ``data``.
+    ``=`` takes the next of ``data``, a dot repeats, and ``4``, the first column of what is no register, has
+    no value but a place in ``data``.
     """
     data = iter(signal.get("data", []))
     row: list[int] = []

@@ -111,6 +111,15 @@ def test_verilog_has_the_style_and_no_initial_content():
     assert all("bank_" in line or "initial" in line or NO_INIT in line for line in removed)
 
 
+def test_order_of_attributes_does_not_matter():
+    memory = "  reg [7:0] m [1:0];\n"
+    initial = "  initial begin\n    m[0] = 8'h00;\n    m[1] = 8'h00;\n  end\n"
+    style, mark = '  (* ram_style = "ultra" *)\n', f"  (* {NO_INIT} = 32'd1 *)\n"
+    for attributes in (style + mark, mark + style):
+        assert without_init(attributes + memory + initial) == style + memory
+    assert without_init(style + memory + initial) == style + memory + initial
+
+
 def test_other_memories_keep_their_content():
     from amaranth.hdl import Module
     from amaranth.lib.memory import Memory
