@@ -1,7 +1,8 @@
 """Boards: what a card offers a kernel, as immutable values.
 
-The numbers live in ``boards/*.yaml``, one file a board, each with its source; `hw.board_yaml` reads and checks
-the files.  The rules that relate numbers to each other are here, so that a board made in a test obeys them too.
+The numbers live in ``boards/*.yaml``, one file a board, each with its source; `hw.board_yaml` reads and
+checks the files.  The rules that relate numbers to each other are here, so that a board made in a test
+obeys them too.
 """
 
 from __future__ import annotations

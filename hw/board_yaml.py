@@ -1,9 +1,9 @@
 """Board files: the form of ``boards/*.yaml`` and its translation into `hw.board.Board`.
 
 Every number stands beside its source, ``{value: 512 MiB, source: ug1393}``, and every source is a key of the
-table ``sources`` at the end of the file.  A number with a dimension carries its unit.  Parameters of the simulated
-memories (`hw.memory_timing`) carry it in their key and stand below their source; those a file leaves out keep the
-value of the class, which says where it is from.
+table ``sources`` at the end of the file.  A number with a dimension carries its unit.  Parameters of the
+simulated memories (`hw.memory_timing`) carry it in their key and stand below their source; those a file
+leaves out keep the value of the class, which says where it is from.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def read_board(path: Path) -> Board:
 
 
 class _Placed:
-    """Adds file and line to the errors of a dataclass, and gives its fields the names they have in the file."""
+    """Adds file and line to the errors of a dataclass, and calls its fields what the file calls them."""
 
     def __init__(self, document: Document) -> None:
         self.document = document

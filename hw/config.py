@@ -46,9 +46,9 @@ def config_dict(config: Any) -> dict[str, Any]:
 
 
 def config_hash(engine_name: str, config: Any, board: Board) -> str:
-    """Give 12 hexadecimal digits that stand for an engine, its configuration and all that is known of the board.
+    """Give 12 hexadecimal digits that stand for an engine, its configuration and all numbers of the board.
 
-    Equal digits mean equal gates and an equal simulated memory; a change of any field or board number shows.
+    Equal digits mean equal gates and an equal simulated memory; a change of any field shows.
     """
     whole = {"engine": engine_name, "config": config_dict(config), "board": dataclasses.asdict(board)}
     text = json.dumps(whole, sort_keys=True, separators=(",", ":"), allow_nan=False)

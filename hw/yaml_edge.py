@@ -1,7 +1,8 @@
 """The edge where YAML becomes checked values: strict types, known keys, and errors that name file and line.
 
 A file is read into a `Document`, which remembers the line of every key, and validated by a pydantic adapter;
-the first thing wrong, in the order of the file, becomes one `InputError`.  Nothing behind the edge knows of YAML.
+the first thing wrong, in the order of the file, becomes one `InputError`.  Nothing behind the edge knows of
+YAML.
 """
 
 from __future__ import annotations
@@ -105,7 +106,8 @@ def read_document(path: Path) -> Document:
         loader = yaml.SafeLoader(text)
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
             if isinstance(event, yaml.AliasEvent):
-                where = f"{path}:{event.start_mark.line + 1}"
+                line = event.start_mark.line + 1 if event.start_mark else 1
+                where = f"{path}:{line}"
                 raise InputError("alias", f"*{event.anchor}", "written out in full", where=where)
         node = loader.get_single_node()
         if node is not None:

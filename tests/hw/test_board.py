@@ -105,17 +105,16 @@ def test_every_number_has_a_source(name):
     named = {fact.name for fact in facts}
     assert {"part", "slrs", "clock", "device.lut", "user.uram"} <= named
     text = find_board(name).read_text()
-    assert len(facts) == sum(1 for _ in numbers(yaml.safe_load(text))) + text.count("value: xc")  # + part
+    assert len(facts) == sum(1 for _ in sourced(yaml.safe_load(text)))
 
 
-def numbers(data):
-    """Find the leaves of a board file that are numbers, platforms or address maps."""
+def sourced(data):
+    """Find the leaves of a board file that need a source."""
     for key, value in data.items():
         if isinstance(value, dict) and key != "sources":
-            yield from numbers(value)
+            yield from sourced(value)
         elif key not in ("sources", "source", "title", "family", "kind", "protocol"):
-            if not str(value).startswith("xc"):
-                yield value
+            yield value
 
 
 def test_an_unknown_board_is_refused_with_the_known_ones():
@@ -128,7 +127,7 @@ def test_an_unknown_board_is_refused_with_the_known_ones():
         load_board("u99")
     with pytest.raises(InputError, match="board must be one of"):
         load_board("../boards/u55c")
-    with pytest.raises(InputError, match="board file must be a file that exists, not 'none.yaml'"):
+    with pytest.raises(InputError, match=r"board file must be a file that exists, not 'none\.yaml'"):
         load_board("none.yaml")
 
 
@@ -151,8 +150,8 @@ def edited(tmp_path, *changes, name="u280"):
     return path, line
 
 
-SIZES = "B, kB, MB, GB, KiB, MiB, GiB"
-RATES = "B/s, kB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s"
+SIZES = "one of the units B, kB, MB, GB, KiB, MiB, GiB"
+RATES = "one of the units B/s, kB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s"
 
 
 @pytest.mark.parametrize(
@@ -161,16 +160,40 @@ RATES = "B/s, kB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s"
         ("slrs: ", "slr: ", "key must be one of title, family, part, platform, slrs, clock, device, user,"),
         ("  lut:  ", "  lutt:  ", "key must be one of lut, ff, dsp, bram36, uram, not 'device.lutt'"),
         ("protocol: axi3", "protocoll: axi3", "not 'memories.hbm.protocoll'"),
-        ("300 MHz", "300", f"clock.value must be {'a number above 0 with one of the units kHz, MHz, GHz'}, not 300"),
+        (
+            "300 MHz",
+            "300",
+            "clock.value must be a number above 0 with one of the units kHz, MHz, GHz",
+        ),
         ("300 MHz", "300 Mhz", "not '300 Mhz'"),
         ("300 MHz", "-300 MHz", "not '-300 MHz'"),
-        ("300 MHz", "3000 MHz", "clock must be at most 1000, faster than any UltraScale+ fabric, not '3000 MHz'"),
-        ("256 MiB", "256", f"memories.hbm.channel_size.value must be a whole number above 0 with one of the units {SIZES}, not 256"),
+        (
+            "300 MHz",
+            "3000 MHz",
+            "clock must be at most 1000, faster than any UltraScale+ fabric",
+        ),
+        (
+            "256 MiB",
+            "256",
+            f"channel_size.value must be a whole number above 0 with {SIZES}, not 256",
+        ),
         ("256 MiB", "0.3 B", "not '0.3 B'"),
         ("256 MiB", "4095 B", "channel_size must be a multiple of 4096, not '4095 B'"),
-        ("460.8 GB/s", "460.8 GB", f"memories.hbm.peak.value must be a number above 0 with one of the units {RATES}, not '460.8 GB'"),
-        ("421.3 GB/s", "461 GB/s", "memories.hbm.realistic must be at most the peak of 460.8 GB/s, not '461 GB/s'"),
-        ("256 bit", "250 bit", "memories.hbm.port_width must be a power of two from 32 to 1024 bit, not '250 bit'"),
+        (
+            "460.8 GB/s",
+            "460.8 GB",
+            f"peak.value must be a number above 0 with {RATES}, not '460.8 GB'",
+        ),
+        (
+            "421.3 GB/s",
+            "461 GB/s",
+            "hbm.realistic must be at most the peak of 460.8 GB/s, not '461 GB/s'",
+        ),
+        (
+            "256 bit",
+            "250 bit",
+            "port_width must be a power of two from 32 to 1024 bit, not '250 bit'",
+        ),
         ("16 beats, source: pg276", "17 beats, source: pg276", "memories.hbm.burst must be at most 16"),
         ("{value: 32,", "{value: 24,", "memories.hbm.channels must be a power of two, not 24"),
         ("{value: 32,", "{value: 0,", "memories.hbm.channels must be a whole number of at least 1, not 0"),
@@ -178,15 +201,27 @@ RATES = "B/s, kB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s"
         ("value: 1303680", "value: -1", "device.lut must be a whole number of at least 0, not -1"),
         ("value: 1303680", "value: 1303680.5", "device.lut.value must be a whole number, not 1303680.5"),
         ("value: 1163520", "value: 1303681", "user.lut must be at most the device's 1303680, not 1303681"),
-        ("{value: 1303680, source: parts}", "1303680", "device.lut must be a mapping with the keys value, source, not 1303680"),
+        (
+            "{value: 1303680, source: parts}",
+            "9",
+            "lut must be a mapping with the keys value, source, not 9",
+        ),
         (", source: parts}", "}", "device.lut.source must be given, not 'missing'"),
         ("source: parts", "source: party", "device.lut.source must be a key of sources: board_store,"),
-        ("kind: hbm2", "kind: hbm9", "memories.hbm.kind must be 'hbm2', 'ddr4', 'lpddr4' or 'host', not 'hbm9'"),
+        (
+            "kind: hbm2",
+            "kind: hbm9",
+            "hbm.kind must be 'hbm2', 'ddr4', 'lpddr4' or 'host', not 'hbm9'",
+        ),
         ("family: alveo", "family: zynq", "platform must be given for an alveo board and only for one"),
-        ("sources:\n", "sources:\n  unused: nothing\n", "sources.unused must be the source of something in the file"),
+        (
+            "sources:\n",
+            "sources:\n  unused: nothing\n",
+            "sources.unused must be the source of something in the file",
+        ),
         ("title: AMD", "title: '' #", "title must be given, not ''"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_board_file_is_refused_with_file_and_line(tmp_path, old, new, message):
     path, line = edited(tmp_path, (old, new))
     with pytest.raises(InputError) as caught:
@@ -200,7 +235,7 @@ def test_rules_hold_for_boards_made_without_a_file():
     board = small_board()
     with pytest.raises(InputError, match="memories must be a list that begins with a memory of the board"):
         dataclasses.replace(board, memories=())
-    with pytest.raises(InputError, match="memories.1.name must be different from the names of other"):
+    with pytest.raises(InputError, match=r"memories\.1\.name must be different from the names of other"):
         dataclasses.replace(board, memories=(small_memory(), small_memory()))
     with pytest.raises(InputError, match="slrs must be a whole number of at least 1, not 0"):
         dataclasses.replace(board, slrs=0)

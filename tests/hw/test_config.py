@@ -116,9 +116,9 @@ def test_a_wrong_file_is_one_error_with_file_and_line(load, text, message):
 
 
 def test_of_several_wrong_things_the_first_in_the_file_is_named(load):
-    with pytest.raises(InputError, match="c.yaml:1: mode must be text, not 7"):
+    with pytest.raises(InputError, match=r"c\.yaml:1: mode must be text, not 7"):
         load("mode: 7\nrows: 4.5\nrowz: 1\n")
-    with pytest.raises(InputError, match="c.yaml:1: key must be one of"):
+    with pytest.raises(InputError, match=r"c\.yaml:1: key must be one of"):
         load("rowz: 1\nrows: 4.5\n")
 
 
