@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,10 +13,10 @@ from hw.board import Board, load_board
 from hw.errors import InputError
 from hw.registry import ENGINES, find_engine
 from hw.verilog import generate, write_package
-from sim.adapter import Demo, EngineAdapter, Tensor
+from sim.adapter import Demo, Tensor
 from sim.page import render
 from sim.report import Report, save
-from sim.run import run
+from sim.run import find_adapter, run
 from sim.table import summary
 
 
@@ -52,7 +51,9 @@ def demo(
     console = console or Console()
     names = list(engines or sorted(ENGINES))
     on = load_board(board)
-    demos = [(name, found) for name in names if (found := adapter(name).demo(on)) is not None]
+    for name in names:
+        find_engine(name)  # an unknown name is refused before any work
+    demos = [(name, found) for name in names if (found := find_adapter(name).demo(on)) is not None]
     if not demos:
         raise InputError("engines", ", ".join(names), "such that one of them has a demo")
     reports: list[Report] = []
@@ -62,19 +63,6 @@ def demo(
     render(reports, page)
     console.print(f"Page     {page}", soft_wrap=True)
     return all(report.bit_exact for report in reports)
-
-
-def adapter(engine: str) -> EngineAdapter:
-    """Give the simulation side of a registered engine.
-
-    Raises
-    ------
-    InputError
-        When there is no such engine.
-    """
-    find_engine(engine)
-    found: EngineAdapter = importlib.import_module(f"sim.engines.{engine}").ADAPTER
-    return found
 
 
 def _show(name: str, chosen: Demo, board: Board, directory: Path, console: Console) -> list[Report]:
@@ -92,6 +80,8 @@ def _show(name: str, chosen: Demo, board: Board, directory: Path, console: Conso
         save(report, files[-1])
         reports.append(report)
         results[launch] = done.outputs
+        for mismatch in done.mismatches:
+            console.print(f"{launch}: {mismatch}", style="red", markup=False)
     console.print(summary(reports))
     for line in chosen.conclude(results):
         console.print(line)

@@ -12,9 +12,10 @@ import sim.demo
 from hw.board import load_board
 from hw.errors import InputError
 from sim import minilm
-from sim.demo import adapter, demo
+from sim.demo import demo
 from sim.engines.attention_demo import attention_demo
 from sim.report import load
+from sim.run import find_adapter
 from tests.support.reports import synthetic
 
 LAUNCHES = ["heads 0 to 3", "heads 4 to 7", "heads 8 to 11", "all 12 heads"]
@@ -32,13 +33,14 @@ def stand_in(monkeypatch):
 
     def run(engine, config, board, tensors, *, seed, memory_mode, directory):
         made.launches.append((engine, config, board.name, memory_mode, tensors))
-        chosen = adapter(engine)
+        chosen = find_adapter(engine)
         job = chosen.job(tensors, config)
         integers = chosen.golden(job, config)
         exact = len(made.launches) - 1 not in made.wrong
         report = synthetic(bit_exact=exact, errors=chosen.errors(job, config, integers))
         results = chosen.results(job, config, integers)
-        return SimpleNamespace(outputs=results, report=report, bit_exact=exact)
+        mismatches = () if exact else ("o differs in 1 of 2 elements",)
+        return SimpleNamespace(outputs=results, report=report, mismatches=mismatches)
 
     def write_package(design, directory):
         made.packages.append((design, directory))
@@ -110,6 +112,7 @@ def test_a_wrong_bit_fails_it_but_loses_nothing(weights, bench, tmp_path):
     passed, text = show(tmp_path)
     assert not passed
     assert "NO" in text
+    assert "heads 4 to 7: o differs in 1 of 2 elements" in text
     assert len(list((tmp_path / "attention").glob("*.report.json"))) == 4
     assert "3 of 4" in (tmp_path / "report.html").read_text()
 
@@ -129,7 +132,7 @@ def test_finished_reports_are_kept_when_a_later_launch_fails(weights, bench, tmp
 
 
 def test_engines_without_a_demo_are_passed_over(bench, tmp_path, monkeypatch):
-    monkeypatch.setattr("sim.demo.adapter", lambda name: SimpleNamespace(demo=lambda board: None))
+    monkeypatch.setattr("sim.demo.find_adapter", lambda name: SimpleNamespace(demo=lambda board: None))
     with pytest.raises(InputError, match="such that one of them has a demo"):
         show(tmp_path)
 
