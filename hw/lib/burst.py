@@ -113,6 +113,11 @@ class BurstSplitter(wiring.Component):
                 "o": Out(stream.Signature(burst)),
             }
         )
+        lanes = exact_log2(data_width // 8)
+        # The state, where a proof can say how it relates to the commands and bursts seen so far.
+        self.active = Signal()
+        self.beat = Signal(addr_width - lanes)
+        self.left = Signal(LENGTH_BITS - lanes + 1)  # after the one at `beat`
 
     def elaborate(self, platform: Any) -> Elaboratable:
         """Hold one command: the address of its next beat and how many beats are left."""
@@ -120,11 +125,7 @@ class BurstSplitter(wiring.Component):
         lanes = exact_log2(self._data_width // 8)
         command = self.command.payload
         extent = span(command, data_width=self._data_width, burst_beats=self._burst_beats)
-
-        active = Signal()
-        beat = Signal(len(command.address) - lanes)
-        left = Signal(LENGTH_BITS - lanes + 1)  # after the one at `beat`
-
+        active, beat, left = self.active, self.beat, self.left
         position = beat[: exact_log2(self._burst_beats)]
         room: Value = self._burst_beats - 1 - position  # beats after `beat` up to the end of the block
         fits = left <= room

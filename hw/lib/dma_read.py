@@ -95,6 +95,8 @@ class ReadDMA(wiring.Component):
                 "error": Out(1),
             }
         )
+        # A beat that found no place: never, says the reservation, and a proof checks it.
+        self.lost = Signal()
 
     def elaborate(self, platform: Any) -> Elaboratable:
         """Splitter -> address register; data register -> FIFO, or past it when it is empty -> aligner."""
@@ -148,6 +150,7 @@ class ReadDMA(wiring.Component):
             beats.o.ready.eq(aligner.i.ready),
             beats.i.payload.eq(arrived_data),
             beats.i.valid.eq(arrived & ~(empty & aligner.i.ready)),
+            self.lost.eq(beats.i.valid & ~beats.i.ready),
         ]
 
         with m.If(self.axi.rvalid):

@@ -15,7 +15,17 @@ from amaranth.lib.wiring import Out
 from amaranth.utils import exact_log2
 
 from hw.lib import axi
-from tests.formal.channel import RULES, Role, Rule, channel, difference, inputs, patience, transfers
+from tests.formal.channel import (
+    RULES,
+    Role,
+    Rule,
+    channel,
+    difference,
+    inputs,
+    patience,
+    quiet_after_reset,
+    transfers,
+)
 from tests.support.formal import reach
 
 
@@ -89,8 +99,8 @@ class AxiReadProperties(wiring.Component):
     Rules
     -----
     Manager: ar low after reset and stable; `burst_rules`; one ID, 0; ``wanted``.
-    Subordinate: r low after reset and stable; a beat only after its address, ``rlast`` on the last beat of a
-    burst and on no other, the address's ID; no burst taken beyond the capacity.
+    Subordinate: r low after reset and, unless ``wanted``, stable; a beat only after its address, ``rlast`` on
+    the last beat of a burst and on no other, the address's ID; no burst taken beyond the capacity.
     """
 
     def __init__(
@@ -116,7 +126,11 @@ class AxiReadProperties(wiring.Component):
         m = Module()
         manager, subordinate = self._manager, self._subordinate
         channel(m, manager, "ar", self.arvalid, self.arready, self.araddr, self.arlen, self.arid)
-        channel(m, subordinate, "r", self.rvalid, self.rready, self.rdata, self.rresp, self.rlast, self.rid)
+        if self._wanted:  # no beat ever waits
+            quiet_after_reset(m, subordinate, "r", self.rvalid)
+        else:
+            answer = (self.rdata, self.rresp, self.rlast, self.rid)
+            channel(m, subordinate, "r", self.rvalid, self.rready, *answer)
         burst_rules(
             m,
             manager,

@@ -29,14 +29,20 @@ def attach(m: Module, watcher: Any, port: Any) -> None:
         m.d.comb += getattr(watcher, name).eq(getattr(port, name))
 
 
-def channel(m: Module, rule: Rule, name: str, valid: Value, ready: Value, *payload: Value) -> None:
-    """State the rules for whoever drives ``valid``: low after reset, stable until the transfer."""
+def quiet_after_reset(m: Module, rule: Rule, name: str, valid: Value) -> None:
+    """State that ``valid`` is low in the first cycle after reset."""
     fresh = Signal(name=f"{name}_fresh", init=1)
-    waiting = Signal(name=f"{name}_waiting")
-    before = Signal(len(Cat(payload)), name=f"{name}_before")
-    m.d.sync += [fresh.eq(0), waiting.eq(valid & ~ready), before.eq(Cat(payload))]
+    m.d.sync += fresh.eq(0)
     with m.If(fresh):
         rule(m, ~valid, f"{name}valid is low after reset")
+
+
+def channel(m: Module, rule: Rule, name: str, valid: Value, ready: Value, *payload: Value) -> None:
+    """State the rules for whoever drives ``valid``: low after reset, stable until the transfer."""
+    quiet_after_reset(m, rule, name, valid)
+    waiting = Signal(name=f"{name}_waiting")
+    before = Signal(len(Cat(payload)), name=f"{name}_before")
+    m.d.sync += [waiting.eq(valid & ~ready), before.eq(Cat(payload))]
     with m.If(waiting):
         rule(m, valid, f"{name}valid stays up until the transfer")
         rule(m, before == Cat(payload), f"payload of {name} is stable until the transfer")
