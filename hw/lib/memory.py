@@ -12,8 +12,8 @@ import re
 from typing import Literal, get_args
 
 from amaranth.hdl import Module, Signal, unsigned
-from amaranth.lib import data, wiring
 from amaranth.lib import memory as amaranth_memory
+from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.errors import InputError
@@ -76,7 +76,8 @@ class WriteSignature(wiring.Signature):
     en : Out(lanes)
         One bit a lane: that lane of the word is written.
     addr : Out(range(depth))
-    data : Out(ArrayLayout(lane_width, lanes))
+    data : Out(lanes * lane_width)
+        Lane 0 in the low bits.
     """
 
     def __init__(self, *, depth: int, lanes: int, lane_width: int) -> None:
@@ -84,7 +85,7 @@ class WriteSignature(wiring.Signature):
             {
                 "en": Out(lanes),
                 "addr": Out(range(depth)),
-                "data": Out(data.ArrayLayout(unsigned(lane_width), lanes)),
+                "data": Out(lanes * lane_width),
             }
         )
 
@@ -97,7 +98,7 @@ class ReadSignature(wiring.Signature):
     en : Out(1)
         The word at ``addr`` is read; otherwise ``data`` keeps what it has.
     addr : Out(range(depth))
-    data : In(ArrayLayout(lane_width, lanes))
+    data : In(lanes * lane_width)
         ``read_latency`` cycles after ``en``.
     """
 
@@ -106,7 +107,7 @@ class ReadSignature(wiring.Signature):
             {
                 "en": Out(1),
                 "addr": Out(range(depth)),
-                "data": In(data.ArrayLayout(unsigned(lane_width), lanes)),
+                "data": In(lanes * lane_width),
             }
         )
 
@@ -206,7 +207,7 @@ class BankedMemory(wiring.Component):
             m.d.comb += [
                 write.en.eq(user_write.en),
                 write.addr.eq(user_write.addr),
-                write.data.eq(user_write.data.as_value()),
+                write.data.eq(user_write.data),
             ]
             with m.If(self.clearing):
                 m.d.comb += [write.en.eq(-1), write.addr.eq(clear_addr), write.data.eq(0)]
