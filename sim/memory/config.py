@@ -1,0 +1,149 @@
+"""The text file that tells the compiled models what to be (`model.h`): one section a memory.
+
+The file's path goes to the simulator in the environment variable `CONFIG_VARIABLE`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Literal
+
+from hw.errors import InputError
+from hw.memory_timing import DdrTiming, HbmTiming, HostTiming
+
+CONFIG_VARIABLE = "LOOM_MEMORY_CONFIG"
+
+Mode = Literal["model", "fast", "jitter"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FastTiming:
+    """A latency and a bandwidth for each port and direction, nothing else.
+
+    Behaviour: a read alone shows its first beat ``latency_ns`` after its address, rounded up to a clock edge,
+    and beat ``k`` no sooner than ``k`` beats' time later; a write is answered ``latency_ns`` after its last
+    data.
+
+    Parameters
+    ----------
+    latency_ns
+        Address to first data, and last write data to response.
+    bytes_per_second
+        Of each port in each direction.
+    port_bursts
+        Bursts of each direction under way at once, for each port.
+    """
+
+    latency_ns: float = 100.0
+    bytes_per_second: float = 14.4e9
+    port_bursts: int = 64
+
+
+Timing = HbmTiming | DdrTiming | HostTiming | FastTiming
+
+_MODELS: Mapping[type, str] = {HbmTiming: "hbm", DdrTiming: "ddr", HostTiming: "host", FastTiming: "fast"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryConfig:
+    """One memory as the models take it.
+
+    Parameters
+    ----------
+    name
+        The section, and the parameter ``NAME`` of the SystemVerilog module.
+    timing
+        Its type selects the model.
+    channels, channel_bytes
+        The address space is that of the channels one after another. Host and fast memories are one space of
+        ``channels * channel_bytes``.
+    base_address
+        Address of the first byte as the kernel sees it.
+    port_channels
+        For each kernel port the channel beside whose AXI port it is attached; what it may address does not
+        depend on it, but the way through the switch does.
+    kernel_clock_mhz
+        Clock of the kernel's ports.
+    max_burst_beats
+        Longest burst a kernel port may issue; longer ones are reported.
+    jitter_percent
+        Share of edges at which a channel waits at random; 0 for none, at most 95.
+    jitter_latency_cycles
+        Most extra cycles before the answer to a burst.
+    seed
+        Of the random waits.
+    working_set_bytes
+        Buffers in the host's memory, all together: large ones are slower there (`HostTiming`).
+    """
+
+    name: str
+    timing: Timing
+    channels: int
+    channel_bytes: int
+    port_channels: Sequence[int]
+    kernel_clock_mhz: float
+    base_address: int = 0
+    max_burst_beats: int = 16
+    jitter_percent: int = 0
+    jitter_latency_cycles: int = 0
+    seed: int = 0
+    working_set_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.name.isidentifier():
+            raise InputError("name", self.name, "an identifier")
+        if not 1 <= self.channels <= 64:
+            raise InputError("channels", self.channels, "from 1 to 64")
+        if self.channel_bytes < 4096 or self.channel_bytes % 4096:
+            raise InputError("channel_bytes", self.channel_bytes, "a multiple of 4096")
+        if not 1 <= len(self.port_channels) <= 64:
+            raise InputError("port_channels", list(self.port_channels), "one entry for each of 1 to 64 ports")
+        for channel in self.port_channels:
+            if not 0 <= channel < self.channels:
+                raise InputError("port_channels", channel, f"a channel from 0 to {self.channels - 1}")
+        if not self.kernel_clock_mhz >= 1:
+            raise InputError("kernel_clock_mhz", self.kernel_clock_mhz, "at least 1")
+        if not 0 <= self.jitter_percent <= 95:
+            raise InputError("jitter_percent", self.jitter_percent, "from 0 to 95")
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the whole memory."""
+        return self.channels * self.channel_bytes
+
+    def section(self) -> str:
+        """Give this memory's section of the parameter text."""
+        model = _MODELS[type(self.timing)]
+        values: dict[str, object] = {
+            "model": model,
+            "kernel_clock_khz": round(self.kernel_clock_mhz * 1000),
+            "size_bytes": self.size_bytes,
+            "base_address": self.base_address,
+            "max_burst_beats": self.max_burst_beats,
+            "jitter_percent": self.jitter_percent,
+            "jitter_latency_cycles": self.jitter_latency_cycles,
+            "seed": self.seed,
+        }
+        if isinstance(self.timing, HbmTiming | DdrTiming):
+            values["channels"] = self.channels
+            values["channel_bytes"] = self.channel_bytes
+            values["port_channels"] = tuple(self.port_channels)
+        if isinstance(self.timing, HostTiming):
+            values["working_set_bytes"] = self.working_set_bytes
+        for field in fields(self.timing):
+            values[field.name] = getattr(self.timing, field.name)
+        lines = [f"[{self.name}]"]
+        for key, value in values.items():
+            text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            lines.append(f"{key} = {text}")
+        return "\n".join(lines) + "\n"
+
+
+def config_text(memories: Iterable[MemoryConfig]) -> str:
+    """Give the parameter text of several memories; their names must differ."""
+    memories = list(memories)
+    names = [memory.name for memory in memories]
+    if len(set(names)) != len(names):
+        raise InputError("name", names, "different for every memory")
+    return "\n".join(memory.section() for memory in memories)
