@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -74,9 +74,10 @@ class Reciprocal(wiring.Component):
 
         rest: Value = remainder
         bits: list[Value] = []
-        for _ in range(_BITS_A_STEP):
-            grown = Cat(Const(1, 1), rest)
-            trial = grown - divisor
+        for n in range(_BITS_A_STEP):
+            grown = Signal(RECIPROCAL_BITS + 1, name=f"grown_{n}")
+            trial = Signal(signed(RECIPROCAL_BITS + 2), name=f"trial_{n}")
+            m.d.comb += [grown.eq(Cat(Const(1, 1), rest)), trial.eq(grown - divisor)]
             rest = Mux(trial[-1], grown, trial)[:RECIPROCAL_BITS]
             bits.insert(0, ~trial[-1])
         following = Cat(*bits, quotient)[:RECIPROCAL_BITS]
