@@ -5,12 +5,12 @@ They are two thirds of the compile time of a middling design (17 of 27 s for a 4
 
 from __future__ import annotations
 
-import contextlib
+import fcntl
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from sim.cache import key_of
@@ -36,8 +36,8 @@ class ObjectStore:
         self._directory = directory
         self._fingerprint = tuple(fingerprint)
 
-    def fetch(self, objects: Path, sources: Path) -> None:
-        """Copy what is known into ``objects``, where ``make`` takes it for already compiled.
+    def provide(self, objects: Path, sources: Path, make: Callable[[list[str]], None]) -> None:
+        """Put the shared object files into ``objects``, where ``make`` takes them for already compiled.
 
         Parameters
         ----------
@@ -45,20 +45,25 @@ class ObjectStore:
             The folder Verilator has just written.
         sources
             The folder of the C++ models and their headers.
+        make
+            Makes the targets it is given in ``objects``: those that nobody has compiled before.  Of several
+            builds at a time, one compiles and the others wait.
         """
-        for name, stored in self._shared(objects, sources):
-            with contextlib.suppress(FileNotFoundError):
-                shutil.copyfile(stored, objects / f"{name}.o")
-
-    def keep(self, objects: Path, sources: Path) -> None:
-        """Keep what ``make`` compiled in ``objects``, for the next build."""
+        shared = dict(self._shared(objects, sources))
         self._directory.mkdir(exist_ok=True)
-        for name, stored in self._shared(objects, sources):
-            if not stored.exists():
+        with open(self._directory / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            missing = [name for name, stored in shared.items() if not stored.exists()]
+            if missing:
+                make([f"{name}.o" for name in missing])
+            for name in missing:
                 handle, temporary = tempfile.mkstemp(dir=self._directory)
                 os.close(handle)
                 shutil.copyfile(objects / f"{name}.o", temporary)
-                os.replace(temporary, stored)
+                os.replace(temporary, shared[name])
+        for name, stored in shared.items():
+            if name not in missing:
+                shutil.copyfile(stored, objects / f"{name}.o")
 
     def _shared(self, objects: Path, sources: Path) -> Iterator[tuple[str, Path]]:
         makefiles = (objects / "Vtop_classes.mk").read_text() + (objects / "Vtop.mk").read_text()

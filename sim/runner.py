@@ -133,15 +133,16 @@ class _BuildRunner(Verilator):
         objects, sources = Path(self.build_dir), Path(self.build_dir).parent
         verilate, make = commands
         self._supervise(verilate, cwd, stdout, lambda: self._activity.update("Verilator"))
-        self._store.fetch(objects, sources)
-        total = len(list(objects.glob("*.cpp"))) + 6
 
         def compiling() -> None:
             done = len(list(objects.glob("*.o")))
-            self._activity.update(f"compiling, {done} of about {max(total, done)} files")
+            self._activity.update(f"compiling, {done} files done")
 
+        def make_shared(targets: list[str]) -> None:
+            self._supervise([*make, *targets], cwd, stdout, compiling)
+
+        self._store.provide(objects, sources, make_shared)
         self._supervise(make, cwd, stdout, compiling)
-        self._store.keep(objects, sources)
 
     def _supervise(self, command: Sequence[str], cwd: Any, stdout: Any, tick: Callable[[], None]) -> None:
         if supervise(command, cwd=Path(cwd), environ=self._environ, output=stdout, tick=tick):

