@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,11 @@ from hw.errors import InputError
 FIRST_ARGUMENT_OFFSET = 0x10
 #: Byte offset of the first read-only counter; arguments end below it.
 FIRST_COUNTER_OFFSET = 0x400
+#: Bytes of the register file's address range: one page.
+RANGE_BYTES = 0x1000
+
+#: What is an identifier in Python, C, Tcl and Verilog alike.
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class Kind(enum.Enum):
@@ -30,7 +36,7 @@ class Argument:
     Parameters
     ----------
     name
-        C identifier; the name everywhere (gateware, header, host script, report).
+        Lower-case C identifier; the name everywhere (gateware, header, host script, report).
     kind
         `Kind.SCALAR`, `Kind.POINTER` or `Kind.COUNTER`.
     doc
@@ -45,10 +51,16 @@ class Argument:
     port: str | None = None
 
     def __post_init__(self) -> None:
-        if not (self.name.isidentifier() and self.name.islower()):
+        if not _NAME.fullmatch(self.name):
             raise InputError("argument name", self.name, "a lower-case C identifier")
         if (self.kind is Kind.POINTER) != (self.port is not None):
-            raise InputError(f"port of argument {self.name}", self.port, "given for a pointer and only for one")
+            raise InputError(
+                f"port of argument {self.name}", self.port, "given for a pointer and only for one"
+            )
+        if self.port is not None and not _NAME.fullmatch(self.port):
+            raise InputError(f"port of argument {self.name}", self.port, "a lower-case C identifier")
+        if "\n" in self.doc or not self.doc.strip():
+            raise InputError(f"doc of argument {self.name}", self.doc, "one line")
 
     @property
     def bits(self) -> int:
@@ -72,6 +84,11 @@ class ArgumentTable:
     ----------
     arguments
         All entries; scalars and pointers in the order of the kernel call.
+
+    Why
+    ---
+    Everything that must agree on a register (gates, header, Tcl, host script, testbench) reads it here, so
+    that none of them can disagree.
     """
 
     arguments: tuple[Argument, ...]
@@ -82,7 +99,11 @@ class ArgumentTable:
             if names.count(name) > 1:
                 raise InputError("argument name", name, "used once in the table")
         if any(register.offset + 12 > FIRST_COUNTER_OFFSET for register in self.registers):
-            raise InputError("arguments", len(self.call), f"few enough to end below {FIRST_COUNTER_OFFSET:#x}")
+            raise InputError(
+                "arguments", len(self.call), f"few enough to end below {FIRST_COUNTER_OFFSET:#x}"
+            )
+        if any(register.offset + 8 > RANGE_BYTES for register in self.counter_registers):
+            raise InputError("counters", len(self.counters), f"few enough to end below {RANGE_BYTES:#x}")
 
     @property
     def call(self) -> tuple[Argument, ...]:
@@ -110,7 +131,13 @@ class ArgumentTable:
         return tuple(self._laid_out(self.counters, FIRST_COUNTER_OFFSET, reserved_bytes=0))
 
     def offset(self, name: str) -> int:
-        """Byte offset of the register called ``name``."""
+        """Byte offset of the register called ``name``.
+
+        Raises
+        ------
+        InputError
+            When there is none; the message lists those there are.
+        """
         for register in (*self.registers, *self.counter_registers):
             if register.argument.name == name:
                 return register.offset

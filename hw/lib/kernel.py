@@ -1,0 +1,184 @@
+"""The kernel shell: what Vitis expects around an engine's body."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.errors import InputError
+from hw.lib import axi
+from hw.lib.arguments import ArgumentTable
+from hw.lib.registers import ADDR_WIDTH, RegisterFile, arguments_layout, counters_layout
+
+#: Prefixes of the port names, which Vitis knows the interfaces by.
+CONTROL_PREFIX, MEMORY_PREFIX = "s_axi_control", "m_axi"
+#: Registers between ``ap_rst_n`` and the gates.
+RESET_STAGES = 4
+
+#: What AXI4 has beside `axi.Signature`, by channel: (name, bits, value).  ``size`` depends on the width.
+_CONSTANTS = (
+    ("burst", 2, 0b01),  # INCR
+    ("lock", 1, 0),
+    ("cache", 4, 0b0011),  # normal memory, bufferable, not cacheable: what Vitis HLS kernels say
+    ("prot", 3, 0),
+    ("qos", 4, 0),
+    ("region", 4, 0),
+)
+
+
+class BodySignature(wiring.Signature):
+    """What is inside the shell: an engine between its registers and its memory.
+
+    Parameters
+    ----------
+    table
+        Arguments, counters and memory ports.
+    data_width
+        Bits of a beat of every memory port.
+    addr_width, id_width
+        As of `axi.Signature`.
+
+    Members
+    -------
+    start : In(1)
+        One-cycle pulse: begin.  Not before the last ``done``.
+    done : Out(1)
+        One-cycle pulse: everything is done and every write has its response.
+    args : In(hw.lib.registers.arguments_layout(table))
+        Constant from ``start`` to ``done``.
+    counters : Out(hw.lib.registers.counters_layout(table))
+        Read by the host at any time.
+    gmem0, ... : Out(axi.Signature)
+        One for each of ``table.ports``, by its name.
+    """
+
+    def __init__(
+        self, table: ArgumentTable, *, data_width: int, addr_width: int = 64, id_width: int = 1
+    ) -> None:
+        self.table = table
+        self.port = axi.Signature(data_width=data_width, addr_width=addr_width, id_width=id_width)
+        members: dict[str, wiring.Member] = {
+            "start": In(1),
+            "done": Out(1),
+            "args": In(arguments_layout(table)),
+            "counters": Out(counters_layout(table)),
+        }
+        for port in table.ports:
+            if port in members:
+                raise InputError("port", port, "different from " + ", ".join(members))
+            members[port] = Out(self.port)
+        super().__init__(members)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.members == getattr(other, "members", None)
+
+    def __repr__(self) -> str:
+        return f"BodySignature({self.table!r}, port={self.port!r})"
+
+
+class Kernel(wiring.Component):
+    """An ``ap_ctrl_hs`` kernel with exactly the ports Vitis packages.
+
+    Parameters
+    ----------
+    name
+        Name of the kernel and of its Verilog module: a lower-case C identifier.
+    table
+        Arguments and counters.
+    body
+        The engine: a component with `BodySignature` of ``table``.
+
+    Members
+    -------
+    ap_clk, ap_rst_n : In(1)
+        The one clock, and its synchronous reset, active low.
+    s_axi_control_AWVALID ... : AXI-Lite
+        The registers of `hw.lib.registers.RegisterFile`.
+    m_axi_gmem0_AWVALID ... : AXI4, one set for each of ``table.ports``
+        As the body drives them, and the constants of a full-width INCR burst (AWSIZE, AWBURST, AWLOCK,
+        AWCACHE, AWPROT, AWQOS, AWREGION and the same of AR).
+    interrupt : Out(1)
+
+    Behaviour
+    ---------
+    The gates see reset `RESET_STAGES` cycles after ``ap_rst_n``, on both its edges; ``awready``, ``wready``
+    and ``arready`` are low until they are awake, so that a host that is faster waits.
+
+    Why
+    ---
+    The reset of a large engine goes to every corner of several dies.  Behind a chain of registers, which
+    nothing may pack into a shift register, tools can copy and place it freely.
+    """
+
+    def __init__(self, name: str, table: ArgumentTable, body: wiring.Component) -> None:
+        if not (isinstance(name, str) and name.isidentifier() and name.isascii() and name.islower()):
+            raise InputError("kernel name", name, "a lower-case C identifier")
+        if not isinstance(body.signature, BodySignature):
+            raise TypeError(f"the body's signature must be a BodySignature, not {body.signature!r}")
+        if body.signature.table != table:
+            raise ValueError("the body was made for another argument table")
+        self.name = name
+        self.table = table
+        self._body = body
+        super().__init__(kernel_members(body.signature))
+
+    def elaborate(self, platform: Any) -> Elaboratable:
+        """Clock and reset, registers, body, and wires."""
+        m = Module()
+        m.domains.sync = sync = ClockDomain("sync")
+        m.domains.early = early = ClockDomain("early", reset_less=True)
+        # Without a wire in between, so that no simulator sees the clocks a moment apart.
+        sync.clk = early.clk = self.ap_clk
+        stages = Signal(RESET_STAGES, attrs={"shreg_extract": "no"})
+        m.d.early += stages.eq((stages << 1) | self.ap_rst_n)
+        m.d.comb += sync.rst.eq(~stages[-1])
+
+        m.submodules.registers = registers = RegisterFile(self.table)
+        m.submodules.body = body = self._body
+        m.d.comb += [
+            body.start.eq(registers.start),
+            registers.done.eq(body.done),
+            body.args.eq(registers.args),
+            registers.counters.eq(body.counters),
+            self.interrupt.eq(registers.interrupt),
+        ]
+        self._join(m, CONTROL_PREFIX, registers.bus)
+        for port in self.table.ports:
+            prefix = f"{MEMORY_PREFIX}_{port}"
+            self._join(m, prefix, getattr(body, port))
+            for name, _, value in port_constants(body.signature.port):
+                m.d.comb += getattr(self, f"{prefix}_{name}").eq(value)
+        return m
+
+    def _join(self, m: Module, prefix: str, bus: Any) -> None:
+        for name, member in bus.signature.members.items():
+            outer, inner = getattr(self, f"{prefix}_{name.upper()}"), getattr(bus, name)
+            m.d.comb += outer.eq(inner) if member.flow == Out else inner.eq(outer)
+
+
+def port_constants(port: axi.Signature) -> list[tuple[str, int, int]]:
+    """Give the constant signals of an AXI4 port as (name, bits, value)."""
+    size = ("size", 3, port.beat_bytes.bit_length() - 1)
+    return [
+        (f"{way}{name}".upper(), bits, value)
+        for way in ("aw", "ar")
+        for name, bits, value in (size, *_CONSTANTS)
+    ]
+
+
+def kernel_members(body: BodySignature) -> dict[str, wiring.Member]:
+    """Give the ports of the kernel around a body, in the order of its Verilog module."""
+    members: dict[str, wiring.Member] = {"ap_clk": In(1), "ap_rst_n": In(1)}
+    for name, member in axi.LiteSignature(addr_width=ADDR_WIDTH).flip().members.items():
+        members[f"{CONTROL_PREFIX}_{name.upper()}"] = member
+    for port in body.table.ports:
+        prefix = f"{MEMORY_PREFIX}_{port}"
+        for name, member in body.port.members.items():
+            members[f"{prefix}_{name.upper()}"] = member
+        for name, bits, _ in port_constants(body.port):
+            members[f"{prefix}_{name}"] = Out(bits)
+    members["interrupt"] = Out(1)
+    return members

@@ -1,0 +1,209 @@
+"""The register file of a kernel: AXI-Lite in, a start pulse, arguments and an interrupt out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.lib import axi
+from hw.lib.arguments import RANGE_BYTES, ArgumentTable
+
+#: Byte offsets of the registers that every ``ap_ctrl_hs`` kernel has.
+CONTROL, GLOBAL_INTERRUPT_ENABLE, INTERRUPT_ENABLE, INTERRUPT_STATUS = 0x00, 0x04, 0x08, 0x0C
+#: Bits of the control register.
+AP_START, AP_DONE, AP_IDLE, AP_READY, AUTO_RESTART = 0, 1, 2, 3, 7
+#: Bits of a byte address on ``s_axi_control``.
+ADDR_WIDTH = (RANGE_BYTES - 1).bit_length()
+
+
+def arguments_layout(table: ArgumentTable) -> data.StructLayout:
+    """Give the arguments of ``table`` as the gates see them, in call order."""
+    return data.StructLayout({argument.name: argument.bits for argument in table.call})
+
+
+def counters_layout(table: ArgumentTable) -> data.StructLayout:
+    """Give the counters of ``table`` as the gates see them."""
+    return data.StructLayout({counter.name: counter.bits for counter in table.counters})
+
+
+class RegisterFile(wiring.Component):
+    """AXI-Lite registers of an ``ap_ctrl_hs`` kernel, as Vitis and XRT drive them.
+
+    Parameters
+    ----------
+    table
+        The arguments and counters; it says where each register is.
+
+    Members
+    -------
+    bus : In(axi.LiteSignature(12))
+    start : Out(1)
+        One-cycle pulse: the kernel begins.
+    done : In(1)
+        One-cycle pulse: it has ended; in the cycle of ``start`` at the earliest.  Ignored when not running.
+    args : Out(arguments_layout(table))
+        The arguments as they were at ``start``; constant until the next one.
+    counters : In(counters_layout(table))
+    interrupt : Out(1)
+        Level: the global enable is set, and so is a bit of the interrupt status.
+
+    Registers
+    ---------
+    0x00 control
+        Bit 0 start: set by writing 1, falls with ``done`` unless bit 7 (auto-restart) is set: then the kernel
+        starts anew with the arguments of that moment.  Bits 1 done and 3 ready: set by ``done``, fall when
+        read.  Bit 2 idle: bit 0 is not set.
+    0x04 global interrupt enable (bit 0), 0x08 interrupt enable, 0x0C interrupt status
+        Bit 0 done, bit 1 ready.  An enabled event sets its status bit; writing 1 toggles it; the event wins.
+    0x10 ... arguments
+        Read and written, with byte strobes.  What is written while the kernel runs is for the next start.
+    0x400 ... counters
+        Read only, 64 bit.  Reading a low word keeps the high word of the same moment, and any high word
+        read after that gives what was kept: read low, then high.
+    elsewhere
+        Reads zero; writes do nothing.  The response is always OKAY.
+
+    Behaviour
+    ---------
+    One read and one write at a time; they do not wait for each other.  A read takes 2 cycles from address to
+    data, a write 2 from the later of address and data to its response; ``start`` comes a cycle after that.
+    Every output comes from a register, but for the readies (one gate) and ``interrupt`` (two).
+
+    Why
+    ---
+    Unmapped addresses answer OKAY as kernels made by Vitis HLS do: software probes registers, and an error
+    response would reach it as a bus fault.  Arguments are copied at the start, so that no body needs copies
+    of its own and auto-restart never sees half a pointer.
+    """
+
+    def __init__(self, table: ArgumentTable) -> None:
+        self.table = table
+        super().__init__(
+            {
+                "bus": In(axi.LiteSignature(addr_width=ADDR_WIDTH)),
+                "start": Out(1),
+                "done": In(1),
+                "args": Out(arguments_layout(table)),
+                "counters": In(counters_layout(table)),
+                "interrupt": Out(1),
+            }
+        )
+        # Proofs relate these to the bus.
+        self.has_address = Signal()
+        self.has_data = Signal()
+        self.reading = Signal()
+        self.started = Signal()
+        self.running = Signal()
+        self.held = Signal(arguments_layout(table))
+
+    def elaborate(self, platform: Any) -> Elaboratable:
+        """Two bus engines, and the registers between them."""
+        m = Module()
+        # Up from the first cycle out of reset, which may come later than the host thinks.
+        awake = Signal()
+        m.d.sync += awake.eq(1)
+        write, write_word, payload, strobes = self._write_engine(m, awake)
+        read, read_word = self._read_engine(m, awake)
+
+        def writes(offset: int) -> Any:
+            return write & (write_word == offset // 4)
+
+        def reads(offset: int) -> Any:
+            return read & (read_word == offset // 4)
+
+        # Start and done.
+        ended, launch = Signal(), Signal()
+        done, ready, restart = Signal(), Signal(), Signal()
+        m.d.comb += [ended.eq(self.done & self.running), launch.eq(self.started & ~self.running)]
+        m.d.sync += self.start.eq(launch)
+        with m.If(launch):
+            m.d.sync += [self.running.eq(1), self.args.eq(self.held)]
+        with m.If(reads(CONTROL)):
+            m.d.sync += [done.eq(0), ready.eq(0)]
+        with m.If(writes(CONTROL) & strobes[0]):
+            m.d.sync += restart.eq(payload[AUTO_RESTART])
+            with m.If(payload[AP_START]):
+                m.d.sync += self.started.eq(1)
+        with m.If(ended):
+            m.d.sync += [self.running.eq(0), self.started.eq(restart), done.eq(1), ready.eq(1)]
+
+        # Interrupt.
+        enabled, enables, status = Signal(), Signal(2), Signal(2)
+        with m.If(writes(GLOBAL_INTERRUPT_ENABLE) & strobes[0]):
+            m.d.sync += enabled.eq(payload[0])
+        with m.If(writes(INTERRUPT_ENABLE) & strobes[0]):
+            m.d.sync += enables.eq(payload)
+        toggles = Mux(writes(INTERRUPT_STATUS) & strobes[0], payload[:2], 0)
+        m.d.sync += status.eq((status ^ toggles) | Mux(ended, enables, 0))
+        m.d.comb += self.interrupt.eq(enabled & status.any())
+
+        # What each word reads.
+        control = Signal(8)
+        m.d.comb += [
+            control[AP_START].eq(self.started),
+            control[AP_DONE].eq(done),
+            control[AP_IDLE].eq(~self.started),
+            control[AP_READY].eq(ready),
+            control[AUTO_RESTART].eq(restart),
+        ]
+        words: dict[int, Any] = {
+            CONTROL: control,
+            GLOBAL_INTERRUPT_ENABLE: enabled,
+            INTERRUPT_ENABLE: enables,
+            INTERRUPT_STATUS: status,
+        }
+        for register in self.table.registers:
+            for part in range(register.argument.bits // 32):
+                offset = register.offset + 4 * part
+                words[offset] = word = self.held[register.argument.name].word_select(part, 32)
+                with m.If(writes(offset)):
+                    mask = Cat(strobe.replicate(8) for strobe in strobes)
+                    m.d.sync += word.eq((word & ~mask) | (payload & mask))
+        high = Signal(32)
+        for register in self.table.counter_registers:
+            value = self.counters[register.argument.name]
+            words[register.offset], words[register.offset + 4] = value[:32], high
+            with m.If(reads(register.offset)):
+                m.d.sync += high.eq(value[32:])
+        with m.If(read), m.Switch(read_word):
+            for offset, word in words.items():
+                with m.Case(offset // 4):
+                    m.d.sync += self.bus.rdata.eq(word)
+            with m.Default():
+                m.d.sync += self.bus.rdata.eq(0)
+        return m
+
+    def _write_engine(self, m: Module, awake: Signal) -> tuple[Any, Any, Any, Any]:
+        """Collect an address and data in any order; give the write as (now, word index, data, strobes)."""
+        bus = self.bus
+        word, payload, strobes, now = Signal(ADDR_WIDTH - 2), Signal(32), Signal(4), Signal()
+        m.d.comb += [
+            bus.awready.eq(awake & ~self.has_address),
+            bus.wready.eq(awake & ~self.has_data),
+            now.eq(self.has_address & self.has_data & ~bus.bvalid),
+        ]
+        with m.If(bus.awvalid & bus.awready):
+            m.d.sync += [self.has_address.eq(1), word.eq(bus.awaddr[2:])]
+        with m.If(bus.wvalid & bus.wready):
+            m.d.sync += [self.has_data.eq(1), payload.eq(bus.wdata), strobes.eq(bus.wstrb)]
+        with m.If(now):
+            m.d.sync += bus.bvalid.eq(1)
+        with m.If(bus.bvalid & bus.bready):
+            m.d.sync += [bus.bvalid.eq(0), self.has_address.eq(0), self.has_data.eq(0)]
+        return now, word, payload, strobes
+
+    def _read_engine(self, m: Module, awake: Signal) -> tuple[Any, Any]:
+        """Take an address, and its word a cycle later; give the read as (now, word index)."""
+        bus = self.bus
+        word, now = Signal(ADDR_WIDTH - 2), Signal()
+        m.d.comb += [bus.arready.eq(awake & ~self.reading), now.eq(self.reading & ~bus.rvalid)]
+        with m.If(bus.arvalid & bus.arready):
+            m.d.sync += [self.reading.eq(1), word.eq(bus.araddr[2:])]
+        with m.If(now):
+            m.d.sync += bus.rvalid.eq(1)
+        with m.If(bus.rvalid & bus.rready):
+            m.d.sync += [bus.rvalid.eq(0), self.reading.eq(0)]
+        return now, word
