@@ -135,12 +135,3 @@ class MemoryConfig:
             text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
             lines.append(f"{key} = {text}")
         return "\n".join(lines) + "\n"
-
-
-def config_text(configs: Iterable[MemoryConfig]) -> str:
-    """Give the parameter text of several memories; their names must differ."""
-    configs = list(configs)
-    names = [config.name for config in configs]
-    if len(set(names)) != len(names):
-        raise InputError("name", names, "different for every memory")
-    return "\n".join(config.section() for config in configs)
