@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
+from hw.board import Memory
 from hw.errors import InputError
 from hw.memory_timing import DdrTiming, HbmTiming, HostTiming
 
@@ -135,3 +136,53 @@ class MemoryConfig:
             text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
             lines.append(f"{key} = {text}")
         return "\n".join(lines) + "\n"
+
+
+def parameter_text(configs: Iterable[MemoryConfig]) -> str:
+    """Give the parameter text of several memories; their names must differ."""
+    configs = list(configs)
+    names = [config.name for config in configs]
+    if len(set(names)) != len(names):
+        raise InputError("name", names, "different for every memory")
+    return "\n".join(config.section() for config in configs)
+
+
+def memory_config(
+    memory: Memory, port_channels: Sequence[int], *, clock_mhz: float, mode: str = "model", seed: int = 0
+) -> MemoryConfig:
+    """Configure the model of a board's memory.
+
+    Parameters
+    ----------
+    memory
+        The memory of the board.
+    port_channels
+        Channel beside which each kernel port is attached, in the order of the ports.
+    clock_mhz
+        Clock of the kernel.
+    mode
+        ``"model"``: the memory's own timing. ``"fast"``: a fixed latency, and the ports' share of the
+        memory's realistic bandwidth. ``"jitter"``: the same with random waits on every channel.
+    seed
+        Of the random waits; it also sets how many there are.
+    """
+    timing: Timing = memory.timing
+    waits, latency = 0, 0
+    if mode != "model":
+        timing = FastTiming(bytes_per_second=memory.realistic_bytes_per_second / memory.channels)
+    if mode == "jitter":
+        waits, latency = (30, 50, 70)[seed % 3], 48
+    elif mode not in ("model", "fast"):
+        raise InputError("mode", mode, "'model', 'fast' or 'jitter'")
+    return MemoryConfig(
+        name=memory.name,
+        timing=timing,
+        channels=memory.channels,
+        channel_bytes=memory.channel_bytes,
+        port_channels=tuple(port_channels),
+        kernel_clock_mhz=clock_mhz,
+        max_burst_beats=memory.burst_beats,
+        jitter_percent=waits,
+        jitter_latency_cycles=latency,
+        seed=seed,
+    )

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.errors import InputError, ToolError
-from sim.memory.config import MemoryConfig, config_text
+from sim.memory.config import MemoryConfig, parameter_text
 
 
 def bind(library: ctypes.CDLL) -> ctypes.CDLL:
@@ -123,5 +123,5 @@ class MemoryView:
         ------
         `InputError` if the models refuse them; the reason is on standard error.
         """
-        if self._library.loom_configure(self._handle, config_text([config]).encode()):
+        if self._library.loom_configure(self._handle, parameter_text([config]).encode()):
             raise InputError("config", config, "one the memory models accept; the reason is printed above")
