@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -14,46 +13,10 @@ import numpy as np
 from hw.errors import InputError
 from sim.adapter import Tensor
 from sim.files import write_bytes
+from sim.paths import check_readable
 
 #: Most bytes the tensors of one file may unpack to; far above any job, far below the memory of a machine.
 MAX_UNPACKED_BYTES = 4 << 30
-
-
-def check_readable(field: str, path: Path) -> None:
-    """Refuse a file that is not there or cannot be read.
-
-    Raises
-    ------
-    InputError
-        Under the name ``field``.
-    """
-    if not path.exists():
-        raise InputError(field, str(path), "a file that exists")
-    try:
-        with path.open("rb"):
-            pass
-    except OSError as error:
-        raise InputError(field, str(path), f"a readable file ({error.strerror})") from error
-
-
-def check_writable(field: str, path: Path) -> None:
-    """Refuse an output path that could not be written, before the work whose result it is to hold.
-
-    Raises
-    ------
-    InputError
-        When the path is a directory, or the directory it is in is missing or cannot be written to.
-    """
-    if path.is_dir():
-        raise InputError(field, str(path), "a file, and this is a directory")
-    if not path.parent.is_dir():
-        raise InputError(field, str(path), "in a directory that exists")
-    try:
-        # Trying is the only test that is right for every file system and user.
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise InputError(field, str(path), f"writable ({error.strerror})") from error
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
