@@ -1,0 +1,1 @@
+"""The attention kernel: what the shell of `hw.lib.kernel` wraps."""
