@@ -8,6 +8,7 @@ leaves out keep the value of the class, which says where it is from.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -66,6 +67,8 @@ class _BoardForm(_Form):
     sources: dict[str, str]
 
 
+_BOARD = TypeAdapter(_BoardForm)
+
 #: Field of the dataclasses -> its key in the file, where they differ.
 _KEYS = {
     "port_data_width": "port_width",
@@ -89,7 +92,7 @@ class Fact:
 def read_facts(path: Path) -> list[Fact]:
     """Give every sourced value of a board file, in the order of the file."""
     document = read_document(path)
-    validate(document, TypeAdapter(_BoardForm))
+    validate(document, _BOARD)
     _check_sources(document)
     facts = []
     for location, source in _sources(document.data, ()):
@@ -109,7 +112,7 @@ def read_board(path: Path) -> Board:
         For the first thing wrong in the file, with file and line.
     """
     document = read_document(path)
-    form = validate(document, TypeAdapter(_BoardForm))
+    form = validate(document, _BOARD)
     _check_sources(document)
     memories = []
     for name, memory in form.memories.items():
@@ -126,7 +129,7 @@ def read_board(path: Path) -> Board:
                     realistic_bytes_per_second=memory.realistic.value,
                     burst_beats=memory.burst.value,
                     protocol=memory.protocol,
-                    timing=_timing(part.part("timing"), TIMING_OF_KIND[memory.kind]),
+                    timing=_timing(part.part("timing"), memory.kind),
                 )
             )
     with _Placed(document):
@@ -172,11 +175,18 @@ def _resources(document: Document, form: _ResourcesForm) -> Resources:
         )
 
 
-def _timing(document: Document, timing_type: type[Timing]) -> Timing:
-    """Make the timing parameters from the groups of a ``timing`` block, one a source."""
+@functools.cache
+def _timing_adapter(kind: Kind) -> TypeAdapter[Any]:
+    """Make the form of a group of timing parameters: the fields of their class, none of them required."""
+    timing_type = TIMING_OF_KIND[kind]
     hints = get_type_hints(timing_type)
     forms: dict[str, Any] = {field.name: (hints[field.name], None) for field in fields(timing_type)}
-    adapter: TypeAdapter[Any] = TypeAdapter(create_model(timing_type.__name__, __base__=_Form, **forms))
+    return TypeAdapter(create_model(timing_type.__name__, __base__=_Form, **forms))
+
+
+def _timing(document: Document, kind: Kind) -> Timing:
+    """Make the timing parameters from the groups of a ``timing`` block, one a source."""
+    adapter = _timing_adapter(kind)
     values: dict[str, Any] = {}
     group_of: dict[str, str] = {}
     for source in document.data:
@@ -187,7 +197,7 @@ def _timing(document: Document, timing_type: type[Timing]) -> Timing:
             values[name] = getattr(form, name)
             group_of[name] = source
     try:
-        return timing_type(**values)
+        return TIMING_OF_KIND[kind](**values)
     except InputError as error:
         location = (group_of[error.field], error.field) if error.field in group_of else (error.field,)
         raise document.error(location, error.legal, value=error.value) from error

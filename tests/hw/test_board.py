@@ -91,6 +91,30 @@ def test_hbm_ports_are_axi3_of_16_beats(name):
     assert board.host.port_data_width == 512
 
 
+# As two DRAM simulators and the JEDEC standard give them, in ns or in clocks.
+HBM_NS = {"rp": 15, "ras": 34, "rc": 50, "refresh_interval": 3900}
+HBM_CK = {"cas_latency": 14, "cas_write_latency": 4, "ccd_short": 2, "ccd_long": 4, "faw": 16, "data": 2}
+REFRESH_NS = {"u55c": 350, "u280": 260, "u50": 260}
+
+
+@pytest.mark.parametrize("name", REFRESH_NS)
+def test_hbm_timing_agrees_with_the_second_copy(name):
+    timing = load_board(name).memory.timing
+    assert (timing.command_clock_mhz, timing.axi_clock_mhz) == (900, 450)
+    for parameter, nanoseconds in {**HBM_NS, "refresh": REFRESH_NS[name]}.items():
+        assert abs(getattr(timing, f"{parameter}_ck") - nanoseconds * 0.9) <= 1, parameter
+    for parameter, cycles in HBM_CK.items():
+        assert getattr(timing, f"{parameter}_ck") == cycles, parameter
+
+
+@pytest.mark.parametrize(("name", "memory"), PINS)
+def test_the_timed_pins_move_the_peak(name, memory):
+    found = next(one for one in load_board(name).memories if one.name == memory)
+    timing = found.timing
+    bytes_per_second = timing.granule_bytes / timing.data_ck * timing.command_clock_mhz * 1e6
+    assert bytes_per_second * found.channels == pytest.approx(found.peak_bytes_per_second)
+
+
 @pytest.mark.parametrize("name", ["zcu104", "ultra96v2"])
 def test_zynq_kernels_use_the_processor_memory_through_128_bit_ports(name):
     board = load_board(name)
@@ -229,6 +253,42 @@ def test_a_wrong_board_file_is_refused_with_file_and_line(tmp_path, old, new, me
     assert message in str(caught.value)
     if old not in ("sources:\n", "family: alveo"):  # these are found out further down
         assert str(caught.value).startswith(f"{path}:{line}: ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("ccd_short_ck: 2", "ccd_shrt_ck: 2", "key must be one of axi_clock_mhz, command_clock_mhz, "),
+        ("ccd_short_ck: 2", "ccd_short_ck: 2.5", "hbm2_timing.ccd_short_ck must be a whole number, not 2.5"),
+        ("ccd_short_ck: 2", "ccd_short_ck: -2", "must be a finite number of at least 0, not -2"),
+        (
+            "refresh_interval_ck: 3510",
+            "refresh_interval_ck: 9",
+            "must be more than refresh_ck + rc_ck, not 9",
+        ),
+        (
+            "faw_ck: 16",
+            "faw_ck: 16\n        rp_ck: 3",
+            "rp_ck must be given once, and hbm2_timing has it too",
+        ),
+    ],
+)
+def test_a_wrong_timing_parameter_is_refused_with_file_and_line(tmp_path, old, new, message):
+    path, line = edited(tmp_path, (old, new))
+    with pytest.raises(InputError) as caught:
+        load_board(str(path))
+    assert message in str(caught.value)
+    line += new.count("\n")
+    assert str(caught.value).startswith(f"{path}:{line}: ")
+
+
+def test_a_source_of_timing_that_is_not_explained_is_refused(tmp_path):
+    path, line = edited(tmp_path, ("      random_access:\n", "      guess:\n"))
+    with pytest.raises(
+        InputError, match=r"memories\.hbm\.timing\.guess must be a key of sources: "
+    ) as caught:
+        load_board(str(path))
+    assert str(caught.value).startswith(f"{path}:{line}: ")
 
 
 def test_rules_hold_for_boards_made_without_a_file():
