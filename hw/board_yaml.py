@@ -191,7 +191,7 @@ def _timing(document: Document, kind: Kind) -> Timing:
     group_of: dict[str, str] = {}
     for source in document.data:
         form = validate(document.part(source), adapter)
-        for name in form.model_fields_set:
+        for name in document.data[source]:
             if name in values:
                 raise document.error((source, name), f"given once, and {group_of[name]} has it too")
             values[name] = getattr(form, name)
