@@ -60,6 +60,6 @@ def test_integer_arithmetic_is_within_two_thousandths_of_softmax(result):
 
 
 def test_counters_agree_with_the_testbench(result):
-    """From the start bit on the bus to the interrupt on its pin: a few cycles around what the kernel counts."""
+    """From the start bit on the bus to the interrupt pin: a few cycles around what the kernel counts."""
     report = result.report
     assert 0 <= report.simulation.cycles_start_to_done - report.cycles.cycles_total <= 12
