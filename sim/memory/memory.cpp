@@ -14,6 +14,7 @@ Memory::Memory(const std::string& text, const std::string& name, int ports, int 
     throw ConfigError("a port has 32 to 1024 bits, a power of two, not " + std::to_string(data_bits));
   request_words_ = kRequestStrobe + (data_bytes_ + 31) / 32 + data_bytes_ / 4;
   response_words_ = kResponseData + data_bytes_ / 4;
+  shown_.resize(static_cast<size_t>(ports) * response_words_);
   configure(text);
 }
 
@@ -55,17 +56,18 @@ bool Memory::cycle(bool reset, const uint32_t* request, uint32_t* response) {
   const uint64_t edge = edge_++;
   if (reset) {
     for (int i = 0; i < ports_count_; ++i)
-      ports_[i]->reset(edge, request + i * request_words_, response + i * response_words_);
+      ports_[i]->reset(edge, request + i * request_words_, shown_.data() + i * response_words_);
     if (!in_reset_) backend_->reset();
     backend_->skip(edge + 1);
     const bool changed = !in_reset_;
     in_reset_ = true;
+    std::copy(shown_.begin(), shown_.end(), response);
     return changed;
   }
   in_reset_ = false;
   bool active = false;
   for (int i = 0; i < ports_count_; ++i) {
-    ports_[i]->take(edge, request + i * request_words_, response + i * response_words_);
+    ports_[i]->take(edge, request + i * request_words_, shown_.data() + i * response_words_);
     active = active || !ports_[i]->quiet();
   }
   if (backend_->idle())
@@ -74,7 +76,8 @@ bool Memory::cycle(bool reset, const uint32_t* request, uint32_t* response) {
     backend_->advance(edge + 1);
   if (!active) return false;
   for (int i = 0; i < ports_count_; ++i)
-    if (!ports_[i]->quiet()) ports_[i]->show(edge, response + i * response_words_);
+    if (!ports_[i]->quiet()) ports_[i]->show(edge, shown_.data() + i * response_words_);
+  std::copy(shown_.begin(), shown_.end(), response);
   return true;
 }
 

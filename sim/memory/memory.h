@@ -32,6 +32,8 @@ class Memory {
   Store store_;
   std::unique_ptr<Backend> backend_;
   std::vector<std::unique_ptr<Port>> ports_;
+  // What the kernel sees; the caller's array need not survive from one edge to the next.
+  std::vector<uint32_t> shown_;
   Violations violations_;
   uint64_t edge_ = 0;
   bool in_reset_ = false;
