@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import cocotb_tools.config
-from cocotb_tools.runner import Verilator
+from cocotb_tools.runner import Verilator, Verilog
 
 from sim.objects import ObjectStore
 from sim.process import supervise
@@ -50,7 +50,11 @@ def compile_simulator(
     log = folder / "build.log"
     try:
         runner.build(
-            sources=sources, hdl_toplevel=top, build_args=flags, build_dir=folder / "objects", log_file=log
+            sources=[Verilog(source) for source in sources],  # the tag for everything Verilator is given
+            hdl_toplevel=top,
+            build_args=flags,
+            build_dir=folder / "objects",
+            log_file=log,
         )
     except RuntimeError as error:
         raise CommandError(_first_error(log)) from error

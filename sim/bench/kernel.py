@@ -31,13 +31,14 @@ async def kernel_call(top: Any) -> None:
     """Carry out the plan in the working directory and leave the answer there."""
     folder = Path.cwd()
     plan = Plan.load(folder)
+    top.cycle_limit.value = 0
+    top.rst_n.value = 0
+    registers = LiteManager(top)
+    await FallingEdge(top.clk)  # the memories open in `initial` blocks
     memories = {name: MemoryView(name) for name in plan.memories}
     _fill(plan, memories, folder)
 
     began = time.monotonic()
-    top.cycle_limit.value = 0
-    top.rst_n.value = 0
-    registers = LiteManager(top)
     for _ in range(_RESET_CYCLES):
         await FallingEdge(top.clk)
     top.rst_n.value = 1

@@ -136,7 +136,7 @@ def bench_top(
     if sorted(connected) != sorted(axi):
         raise InputError("memory ports", sorted(connected), f"the kernel's: {sorted(axi)}")
     links = {
-        "ap_clk": "clk",
+        "ap_clk": "clock",
         "ap_rst_n": "rst_n",
         "interrupt": "interrupt",
         **{port.name: port.name for port in control},
@@ -180,7 +180,7 @@ def _memory(memory: str, ports: Sequence[Mapping[str, Port]], wires: list[str], 
         raise InputError(f"AXI ports of {memory}", sorted(data | ids), "of one data width and one ID width")
     data_bits, id_bits = data.pop(), ids.pop()
     bits = {"addr": 64, "data": data_bits, "strb": data_bits // 8, "id": id_bits, **_FIXED_BITS}
-    connections = ["    .clk(clk)", "    .rst_n(rst_n)"]
+    connections = ["    .clk(clock)", "    .rst_n(rst_n)"]
     for member, default in _REQUESTS.items():
         width = bits[re.sub("^(aw|ar|w|b|r)", "", member)]
         parts = []
@@ -222,7 +222,7 @@ module {top} (
   always #{half} clock = ~clock;
   assign clk = clock;
 
-  always @(posedge clk) begin
+  always @(posedge clock) begin
     cycle <= cycle + 1;
     expired <= expired | (cycle_limit != 0 && cycle >= cycle_limit);
   end
@@ -231,7 +231,7 @@ module {top} (
   string progress;
   int file = 0;
   initial if ($value$plusargs("progress=%s", progress)) file = $fopen(progress, "w");
-  always @(posedge clk)
+  always @(posedge clock)
     if (cycle[{mask}-1:0] == 0 && file != 0) begin
       $fdisplay(file, "%0d", cycle);
       $fflush(file);
