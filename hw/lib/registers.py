@@ -15,6 +15,8 @@ from hw.lib.arguments import RANGE_BYTES, ArgumentTable
 CONTROL, GLOBAL_INTERRUPT_ENABLE, INTERRUPT_ENABLE, INTERRUPT_STATUS = 0x00, 0x04, 0x08, 0x0C
 #: Bits of the control register.
 AP_START, AP_DONE, AP_IDLE, AP_READY, AUTO_RESTART = 0, 1, 2, 3, 7
+#: Bits of the interrupt registers.
+INTERRUPT_DONE, INTERRUPT_READY = 0, 1
 #: Bits of a byte address on ``s_axi_control``.
 ADDR_WIDTH = (RANGE_BYTES - 1).bit_length()
 

@@ -1,0 +1,70 @@
+"""A generated kernel: its Verilog, and what its package is written from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hw.board import Board
+from hw.lib.arguments import ArgumentTable
+from hw.resources import Resources
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryPort:
+    """One ``m_axi`` interface of a kernel, and what it is connected to.
+
+    Parameters
+    ----------
+    name
+        Name in the argument table (``"gmem0"``); the interface is ``m_axi_gmem0``.
+    data_width, addr_width, id_width
+        Widths in bits.
+    memory
+        Name of the board's memory behind it (``"hbm"``).
+    channel
+        Channel of that memory.
+    """
+
+    name: str
+    data_width: int
+    addr_width: int
+    id_width: int
+    memory: str
+    channel: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Design:
+    """What `hw.verilog.generate` gives.
+
+    Parameters
+    ----------
+    top_name
+        Name of the kernel and of its top module.
+    verilog
+        Everything, one file.
+    meta
+        What ``meta.json`` says: configuration, hash, versions, argument table, ports.
+    table
+        The arguments and counters.
+    ports
+        The memory ports, in the order of the table.
+    board
+        The board it was made for.
+    resources
+        The engine's own estimate of what it takes.
+    """
+
+    top_name: str
+    verilog: str
+    meta: dict[str, Any]
+    table: ArgumentTable
+    ports: tuple[MemoryPort, ...]
+    board: Board
+    resources: Resources
+
+    @property
+    def config_hash(self) -> str:
+        """Hash of engine, configuration and board; see `hw.config.config_hash`."""
+        return str(self.meta["config_hash"])

@@ -1,0 +1,21 @@
+"""Packages: what a Vitis or Vivado user needs beside the Verilog, all from one argument table.
+
+=====================  ==========================================================================
+file                   for
+=====================  ==========================================================================
+``<kernel>.v``         the kernel
+``<kernel>.h``         register offsets, C and C++
+``meta.json``          configuration, hash, versions, argument table, list of files
+``host.py``            runs the kernel: pyxrt on Alveo, PYNQ on Zynq
+``package_kernel.tcl`` Alveo: Vivado IP that Vitis accepts
+``gen_xo.tcl``         Alveo: ``.xo`` from it
+``connectivity.cfg``   Alveo: which port on which memory channel
+``Makefile``           Alveo: ``.xclbin`` by ``v++``
+``package_ip.tcl``     Zynq: Vivado IP for a block design
+=====================  ==========================================================================
+"""
+
+from hw.package.render import render
+from hw.package.write import write_package
+
+__all__ = ["render", "write_package"]

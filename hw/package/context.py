@@ -1,0 +1,100 @@
+"""What the templates know: the argument table and the board, in the words of each tool."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hw.design import Design, MemoryPort
+from hw.lib import registers
+from hw.lib.arguments import RANGE_BYTES, Kind, Register
+from hw.lib.axi import MAX_BURST_BEATS
+from hw.lib.kernel import CONTROL_PREFIX, MEMORY_PREFIX
+from hw.resources import Resources
+
+#: Name, byte offset, meaning and fields (name, bit, access) of the registers every kernel has.
+CONTROL_REGISTERS = (
+    (
+        "CTRL",
+        registers.CONTROL,
+        "Control",
+        (
+            ("AP_START", registers.AP_START, "read-write"),
+            ("AP_DONE", registers.AP_DONE, "read-only"),
+            ("AP_IDLE", registers.AP_IDLE, "read-only"),
+            ("AP_READY", registers.AP_READY, "read-only"),
+            ("AUTO_RESTART", registers.AUTO_RESTART, "read-write"),
+        ),
+    ),
+    ("GIER", registers.GLOBAL_INTERRUPT_ENABLE, "Global interrupt enable", ()),
+    ("IP_IER", registers.INTERRUPT_ENABLE, "Interrupt enable", ()),
+    ("IP_ISR", registers.INTERRUPT_STATUS, "Interrupt status, toggled by writing 1", ()),
+)
+
+#: Vitis's name of a memory, by the board's kind of it.
+_VITIS_MEMORY = {"hbm2": "HBM", "ddr4": "DDR", "lpddr4": "DDR", "host": "HOST"}
+
+
+def context(design: Design) -> dict[str, Any]:
+    """Give the variables of all templates."""
+    table, board = design.table, design.board
+    return {
+        "kernel": design.top_name,
+        "design": design,
+        "board": board,
+        "arguments": table.registers,
+        "counters": table.counter_registers,
+        "control_registers": CONTROL_REGISTERS,
+        "control": CONTROL_PREFIX,
+        "memory_interfaces": [f"{MEMORY_PREFIX}_{port.name}" for port in design.ports],
+        "associated": {
+            register.argument.name: f"{MEMORY_PREFIX}_{register.argument.port}"
+            for register in table.registers
+            if register.argument.kind is Kind.POINTER
+        },
+        "connections": [
+            (f"{MEMORY_PREFIX}_{port.name}", _vitis_channel(port, design)) for port in design.ports
+        ],
+        "slr": _slr(design),
+        "range_bytes": RANGE_BYTES,
+        "burst_beats": MAX_BURST_BEATS,
+        "registers": registers,
+    }
+
+
+def _vitis_channel(port: MemoryPort, design: Design) -> str:
+    memory = next(memory for memory in design.board.memories if memory.name == port.memory)
+    return f"{_VITIS_MEMORY[memory.kind]}[{port.channel}]"
+
+
+def _slr(design: Design) -> str | None:
+    """Give the die the kernel is put on: the one with the HBM, if it fits there, else none in particular."""
+    board = design.board
+    if board.memory.kind != "hbm2" or board.slrs == 1:
+        return None
+    share = Resources(**{name: count // board.slrs for name, count in board.user.items()})
+    return "SLR0" if design.resources.first_over(share) is None else None
+
+
+def tcl_word(text: str) -> str:
+    """Give ``text`` as one Tcl word that nothing is substituted in."""
+    return '"' + "".join(f"\\{letter}" if letter in '\\"$[]{};' else letter for letter in text) + '"'
+
+
+def c_comment(text: str) -> str:
+    """Give ``text`` so that it cannot end a C comment, nor begin another."""
+    return text.replace("*/", "* /").replace("/*", "/ *")
+
+
+def python_literal(value: Any) -> str:
+    """Give a string or number as Python source, with double quotes."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def python_arguments(arguments: tuple[Register, ...]) -> list[str]:
+    """Give the rows of the host script's argument table."""
+    return [
+        f"Argument({python_literal(register.argument.name)}, "
+        f"{python_literal(register.argument.kind.value)}, {register.offset:#05x})"
+        for register in arguments
+    ]

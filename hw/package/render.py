@@ -1,0 +1,53 @@
+"""Rendering: a design to the text of every file of its package."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from hw.design import Design
+from hw.package.context import c_comment, context, python_arguments, python_literal, tcl_word
+
+#: The file that says what the others are.
+META = "meta.json"
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+#: Template of each file, by family; ``{kernel}`` stands for the kernel's name.
+_FILES = {
+    "alveo": {
+        "{kernel}.h": "header.h.j2",
+        "package_kernel.tcl": "package_kernel.tcl.j2",
+        "gen_xo.tcl": "gen_xo.tcl.j2",
+        "connectivity.cfg": "connectivity.cfg.j2",
+        "Makefile": "Makefile.j2",
+        "host.py": "host_xrt.py.j2",
+    },
+    "zynq": {
+        "{kernel}.h": "header.h.j2",
+        "package_ip.tcl": "package_ip.tcl.j2",
+        "host.py": "host_pynq.py.j2",
+    },
+}
+
+
+def render(design: Design) -> dict[str, str]:
+    """Give the text of every file by name; ``meta.json``, which lists the others, comes last."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    environment.filters |= {"tcl": tcl_word, "c": c_comment, "py": python_literal, "rows": python_arguments}
+    variables = context(design)
+    files = {f"{design.top_name}.v": design.verilog}
+    for name, template in _FILES[design.board.family].items():
+        files[name.format(kernel=design.top_name)] = environment.get_template(template).render(variables)
+    meta = {**design.meta, "files": [*files, META]}
+    files[META] = json.dumps(meta, indent=2, ensure_ascii=False) + "\n"
+    return files

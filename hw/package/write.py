@@ -1,0 +1,69 @@
+"""Writing a package: all of it or nothing, and nothing of the user's is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hw.design import Design
+from hw.errors import InputError
+from hw.package.render import META, render
+
+_FIELD = "output directory"
+
+
+def write_package(design: Design, directory: Path | str) -> tuple[Path, ...]:
+    """Write the package of ``design`` to ``directory`` and give the files.
+
+    The files are written beside the directory and renamed into it.  A directory that holds an earlier package
+    is brought up to date: files of that package are replaced or removed, others (a Vitis build) stay.
+
+    Raises
+    ------
+    InputError
+        When the directory cannot be written, or one of the files would overwrite a file that is no part of
+        an earlier package.
+    """
+    directory = Path(directory)
+    files = render(design)
+    earlier = _earlier_files(directory)
+    for name in files:
+        if name not in earlier and os.path.lexists(directory / name):
+            raise InputError(_FIELD, str(directory), f"without a {name} that is not Loomwork's")
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{directory.name}.", dir=directory.parent) as beside:
+            # One level down, because the temporary directory itself is nobody else's to read.
+            fresh = Path(beside) / "package"
+            fresh.mkdir()
+            for name, text in files.items():
+                (fresh / name).write_text(text, encoding="utf-8")
+            if directory.exists():
+                _replace(directory, fresh, files, earlier)
+            else:
+                fresh.rename(directory)
+    except OSError as error:
+        raise InputError(_FIELD, str(directory), f"writable ({error.strerror})") from error
+    return tuple(directory / name for name in files)
+
+
+def _replace(directory: Path, fresh: Path, files: dict[str, str], earlier: set[str]) -> None:
+    """Rename fresh files over earlier ones; ``meta.json`` comes last and says the others are there."""
+    for name in files:
+        os.replace(fresh / name, directory / name)
+    for name in earlier - set(files):
+        (directory / name).unlink(missing_ok=True)
+
+
+def _earlier_files(directory: Path) -> set[str]:
+    """Give the names of the files an earlier package left in ``directory``."""
+    try:
+        meta: Any = json.loads((directory / META).read_text(encoding="utf-8"))
+        names = {str(name) for name in meta["files"]} if "kernel" in meta else set()
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+    # What a file says is not trusted with names outside the directory.
+    return {name for name in names if Path(name).name == name}
