@@ -116,12 +116,15 @@ class MemoryView:
         return str(self._library.loom_errors(self._handle, int(at_end)).decode()).splitlines()
 
     def configure(self, config: MemoryConfig) -> None:
-        """Start over with other parameters: time, counters and violations from 0, bytes kept if the size is
-        the same.
+        """Start over with other parameters: time, counters and violations from 0, bytes kept if the size is.
 
         Errors
         ------
         `InputError` if the models refuse them; the reason is on standard error.
         """
-        if self._library.loom_configure(self._handle, parameter_text([config]).encode()):
-            raise InputError("config", config, "one the memory models accept; the reason is printed above")
+        self.configure_text(parameter_text([config]))
+
+    def configure_text(self, text: str) -> None:
+        """Do as `configure`, with the parameter text."""
+        if self._library.loom_configure(self._handle, text.encode()):
+            raise InputError("parameters", self.name, "accepted by the models: the reason is printed above")

@@ -1,0 +1,153 @@
+"""Experiments: a memory and programs for the generators, run on a bench, many in one simulation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from sim.calibration.bench import MEMORY, TOP, VISIBLE, bench_sources
+from sim.calibration.program import Program, Result
+from sim.files import write_text
+from sim.memory.config import MemoryConfig, parameter_text
+from sim.simulator import SimulationError, build, run
+
+PLAN_FILE, ANSWER_FILE = "experiments.json", "results.json"
+_CONFIG_FILE = "memory.cfg"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """A bench to build: how many generators, and how wide."""
+
+    ports: int
+    data_bits: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """One run.
+
+    Parameters
+    ----------
+    bench
+        What it runs on.
+    memory
+        The memory; its ``port_channels`` must be as many as the bench has ports.
+    reads, writes
+        Programs by port.
+    """
+
+    bench: Bench
+    memory: MemoryConfig
+    reads: Mapping[int, Program]
+    writes: Mapping[int, Program]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What came of an experiment.
+
+    Members
+    -------
+    kernel_clock_mhz, beat_bytes
+        Of the experiment.
+    reads, writes
+        Results by port.
+    counters
+        The memory's own (`sim.memory.view.MemoryView.counters`).
+    simulated_cycles, seconds
+        Cycles simulated and wall time.
+    """
+
+    kernel_clock_mhz: float
+    beat_bytes: int
+    reads: Mapping[int, Result]
+    writes: Mapping[int, Result]
+    counters: Mapping[str, Any]
+    simulated_cycles: int
+    seconds: float
+
+    @property
+    def results(self) -> list[Result]:
+        """All results."""
+        return [*self.reads.values(), *self.writes.values()]
+
+    def ns(self, cycles: float) -> float:
+        """Give kernel cycles as ns."""
+        return cycles * 1e3 / self.kernel_clock_mhz
+
+    def gb_per_s(self, results: Sequence[Result] | None = None, *, extra_ns: float = 0.0) -> float:
+        """Give the bytes of ``results`` (default: all) over the time of the longest, in GB/s."""
+        chosen = self.results if results is None else results
+        time_ns = self.ns(max(result.cycles for result in chosen)) + extra_ns
+        return sum(result.beats for result in chosen) * self.beat_bytes / time_ns
+
+    def mean_latency_ns(self, results: Sequence[Result]) -> float:
+        """Give the mean latency over all bursts of ``results``, in ns."""
+        if results == [*self.reads.values()]:
+            ports, kind = self.reads, "read"
+        else:
+            ports, kind = self.writes, "write"
+        counted = [self.counters["ports"][port] for port in ports]
+        total = sum(port[f"{kind}_latency_cycles_sum"] for port in counted)
+        return self.ns(total / sum(port[f"{kind}_latency_count"] for port in counted))
+
+
+def run_experiments(experiments: Mapping[str, Experiment]) -> dict[str, Outcome]:
+    """Run experiments by name: one simulation a bench; benches are built where the cache lacks them.
+
+    Raises
+    ------
+    SimulationError
+        When a generator hangs or a rule of AXI is broken.
+    ToolError
+        When a bench cannot be built.
+    """
+    outcomes: dict[str, Outcome] = {}
+    for bench in dict.fromkeys(experiment.bench for experiment in experiments.values()):
+        chosen = {name: e for name, e in experiments.items() if e.bench == bench}
+        outcomes |= _run_on(bench, chosen)
+    return {name: outcomes[name] for name in experiments}
+
+
+def _run_on(bench: Bench, experiments: Mapping[str, Experiment]) -> dict[str, Outcome]:
+    built = build(bench_sources(ports=bench.ports, data_bits=bench.data_bits), top=TOP, visible=VISIBLE)
+    texts = {name: parameter_text([replace(e.memory, name=MEMORY)]) for name, e in experiments.items()}
+    plan = {
+        name: {
+            "memory": texts[name],
+            "reads": {port: program.words() for port, program in e.reads.items()},
+            "writes": {port: program.words() for port, program in e.writes.items()},
+            "max_cycles": 4_000_000,
+        }
+        for name, e in experiments.items()
+    }
+    with TemporaryDirectory(prefix="loomwork-calibration-") as folder:
+        directory = Path(folder)
+        write_text(directory / PLAN_FILE, json.dumps(plan))
+        write_text(directory / _CONFIG_FILE, next(iter(texts.values())))
+        run(
+            built,
+            module="sim.calibration.session",
+            directory=directory,
+            environ={"LOOM_MEMORY_CONFIG": str(directory / _CONFIG_FILE)},
+        )
+        answers = json.loads((directory / ANSWER_FILE).read_text())
+    outcomes = {}
+    for name, answer in answers.items():
+        if answer["errors"]:
+            raise SimulationError(f"calibration, {name}: {answer['errors'][0]}")
+        outcomes[name] = Outcome(
+            kernel_clock_mhz=experiments[name].memory.kernel_clock_mhz,
+            beat_bytes=bench.data_bits // 8,
+            reads={int(port): Result.of_words(words) for port, words in answer["reads"].items()},
+            writes={int(port): Result.of_words(words) for port, words in answer["writes"].items()},
+            counters=answer["counters"],
+            simulated_cycles=answer["cycles"],
+            seconds=answer["seconds"],
+        )
+    return outcomes

@@ -1,0 +1,105 @@
+"""What a traffic generator (`hw.lib.traffic`) is told and what it answers, as Python values."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from hw.errors import InputError
+from hw.lib.traffic import MAX_OUTSTANDING, PROGRAM, RESULT
+
+#: 64-bit words of a program and of a result on the bench's register bus.
+PROGRAM_WORDS = -(-PROGRAM.size // 64)
+RESULT_WORDS = -(-RESULT.size // 64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """A run of one direction of one port; see `hw.lib.traffic.PROGRAM`.
+
+    Parameters
+    ----------
+    base
+        Address of the window.
+    window_bytes
+        Bytes of the window, a power of two; offsets wrap in it.
+    stride_bytes
+        From burst to burst; for random addresses, what they are a multiple of (a power of two).
+    random
+        Whether addresses are random.
+    beats, count
+        Of a burst; bursts.
+    outstanding
+        Bursts under way at once.
+    ids
+        Identifiers used in rotation, a power of two.
+    interval_cycles
+        Least kernel cycles from address to address.
+    follow
+        Writes only: the data do not overtake the port's reads.
+    """
+
+    base: int = 0
+    window_bytes: int = 2**28
+    stride_bytes: int
+    random: bool = False
+    beats: int
+    count: int
+    outstanding: int = MAX_OUTSTANDING
+    ids: int = 1
+    interval_cycles: int = 0
+    follow: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("window_bytes", "ids"):
+            value = getattr(self, name)
+            if value < 1 or value & (value - 1):
+                raise InputError(name, value, "a power of two")
+        if self.random and self.stride_bytes & (self.stride_bytes - 1):
+            raise InputError("stride_bytes", self.stride_bytes, "a power of two when addresses are random")
+        if not 1 <= self.beats <= 256:
+            raise InputError("beats", self.beats, "from 1 to 256")
+        if not 1 <= self.outstanding <= MAX_OUTSTANDING:
+            raise InputError("outstanding", self.outstanding, f"from 1 to {MAX_OUTSTANDING}")
+
+    def words(self) -> list[int]:
+        """Give the program as the bench's registers take it."""
+        align = self.stride_bytes - 1 if self.random else 0
+        bits = PROGRAM.const(
+            {
+                "base": self.base,
+                "mask": (self.window_bytes - 1) & ~align,
+                "stride": self.stride_bytes,
+                "random": int(self.random),
+                "beats": self.beats,
+                "count": self.count,
+                "outstanding": self.outstanding,
+                "id_mask": self.ids - 1,
+                "interval": self.interval_cycles,
+                "follow": int(self.follow),
+            }
+        ).as_bits()
+        return [bits >> 64 * word & (1 << 64) - 1 for word in range(PROGRAM_WORDS)]
+
+    def json(self) -> dict[str, int | bool]:
+        """Give the fields, for a file."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What came of a `Program`; see `hw.lib.traffic.RESULT`. Times are kernel cycles."""
+
+    cycles: int
+    beats: int
+    first: int
+    latency_sum: int
+    latency_min: int
+    latency_max: int
+    latency_last: int
+
+    @classmethod
+    def of_words(cls, words: list[int]) -> Result:
+        """Take a result from the bench's registers."""
+        bits = sum(word << 64 * index for index, word in enumerate(words))
+        constant = RESULT.from_bits(bits & (1 << RESULT.size) - 1)
+        return cls(**{name: constant[name] for name, _ in RESULT})
