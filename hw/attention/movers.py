@@ -31,10 +31,11 @@ def port_count(config: AttentionConfig) -> int:
 
 
 class Moved(data.StructLayout):
-    """Bytes moved since reset: ``q_read``, ``k_read``, ``v_read`` and ``o_write``, 48 bits each."""
+    """Bytes moved since reset, 48 bits each: ``gmem0_read_bytes`` ... of every port, ``gmem0_write_bytes``."""
 
-    def __init__(self) -> None:
-        super().__init__({"q_read": 48, "k_read": 48, "v_read": 48, "o_write": 48})
+    def __init__(self, config: AttentionConfig) -> None:
+        reads = {f"gmem{n}_read_bytes": 48 for n in range(port_count(config))}
+        super().__init__({"gmem0_write_bytes": 48, **reads})
 
 
 class AttentionMovers(wiring.Component):
@@ -81,7 +82,7 @@ class AttentionMovers(wiring.Component):
                 "o_key": Out(stream.Signature(elements)),
                 "o_value": Out(stream.Signature(elements)),
                 "i": In(stream.Signature(OutputBeat(data_width))),
-                "moved": Out(Moved()),
+                "moved": Out(Moved(config)),
                 **{f"gmem{n}": Out(port) for n in range(port_count(config))},
             }
         )
@@ -145,10 +146,11 @@ class AttentionMovers(wiring.Component):
         self._join(m, "values", v, self.o_value)
         self._finish(m, sequencer, accept, o)
         m.d.sync += [
-            self.moved.q_read.eq(q.bytes_useful),
-            self.moved.k_read.eq(sum(reader.bytes_useful for reader in k)),
-            self.moved.v_read.eq(sum(reader.bytes_useful for reader in v)),
-            self.moved.o_write.eq(o.bytes_useful),
+            self.moved.gmem0_write_bytes.eq(o.bytes_useful),
+            *(
+                self.moved[f"gmem{n}_read_bytes"].eq(reader.bytes_useful)
+                for n, reader in enumerate((q, *k, *v))
+            ),
         ]
         return m
 

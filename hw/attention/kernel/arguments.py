@@ -17,13 +17,17 @@ _CYCLE_DOCS = {
     "cycles_stall_output": "Cycles without a key because results could not leave",
     "cycles_idle": "Cycles in which there was nothing left to start",
 }
-#: Bytes counters, and the member of `hw.attention.movers.Moved` each one shows.
-BYTES = {
-    "q_read_bytes": ("q_read", "Bytes of queries read"),
-    "k_read_bytes": ("k_read", "Bytes of keys read"),
-    "v_read_bytes": ("v_read", "Bytes of values read"),
-    "o_write_bytes": ("o_write", "Bytes of results written"),
-}
+
+
+def bytes_counters(config: AttentionConfig) -> dict[str, str]:
+    """Give the names and documentation of the counters of bytes; `hw.attention.movers.Moved` has the same."""
+    p = config.ports_per_stream
+    return {
+        "gmem0_read_bytes": "Bytes of queries read",
+        **{f"gmem{1 + n}_read_bytes": f"Bytes of key slice {n} read" for n in range(p)},
+        **{f"gmem{1 + p + n}_read_bytes": f"Bytes of value slice {n} read" for n in range(p)},
+        "gmem0_write_bytes": "Bytes of results written",
+    }
 
 
 def argument_table(config: AttentionConfig) -> ArgumentTable:
@@ -57,6 +61,6 @@ def argument_table(config: AttentionConfig) -> ArgumentTable:
                 Argument(name=name, kind=Kind.COUNTER, doc=_CYCLE_DOCS[name])
                 for name in counter_names(CAUSES)
             ),
-            *(Argument(name=name, kind=Kind.COUNTER, doc=doc) for name, (_, doc) in BYTES.items()),
+            *(Argument(name=name, kind=Kind.COUNTER, doc=doc) for name, doc in bytes_counters(config).items()),
         )
     )

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import connect, flipped
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core import AttentionCore
-from hw.attention.kernel.arguments import BYTES, CAUSES, argument_table
+from hw.attention.kernel.arguments import CAUSES, argument_table, bytes_counters
 from hw.attention.movers import AttentionMovers, Moved, port_count
 from hw.lib.counters import Counters, counter_names
 from hw.lib.kernel import BodySignature
@@ -69,11 +69,11 @@ class AttentionBody(wiring.Component):
             *self._job(movers.job),
         ]
         # The DMAs count on; what they had when the launch began is taken off.
-        before = Signal(Moved())
+        before = Signal(Moved(self._config))
         with m.If(self.start):
             m.d.sync += before.eq(movers.moved)
-        for name, (member, _) in BYTES.items():
-            m.d.sync += self.counters[name].eq((movers.moved[member] - before[member])[:48])
+        for name in bytes_counters(self._config):
+            m.d.sync += self.counters[name].eq((movers.moved[name] - before[name])[:48])
         return m
 
     def _job(self, job: Any) -> list[Any]:

@@ -67,10 +67,10 @@ def beats(outputs, beat_width):
     return [int.from_bytes(raw[n : n + size], "little") for n in range(0, len(raw), size)]
 
 
-def run_core(config, jobs, *, stalls=(), seed=0, beat_width=256, limit=60_000):
+def run_core(config, jobs, *, stalls=(), seed=0, beat_width=256, watch=None, limit=60_000):
     """Put ``jobs`` through a core and check every beat; gives the sides, with the cycles of the output.
 
-    ``stalls`` maps stream names to the probability of a pause.
+    ``stalls`` maps stream names to the probability of a pause; ``watch`` makes a testbench of the core.
     """
     stalls = dict(stalls)
     core = AttentionCore(config, InlinePlacer(), beat_width=beat_width)
@@ -93,7 +93,7 @@ def run_core(config, jobs, *, stalls=(), seed=0, beat_width=256, limit=60_000):
     }
     for name, side in sides.items():
         side.stall = stalls.get(name, 0.0)
-    exchange(core, sides, seed=seed, limit=limit)
+    exchange(core, sides, seed=seed, background=[watch(core)] if watch else (), limit=limit)
     assert sides["output"].received == expected
     return sides
 
