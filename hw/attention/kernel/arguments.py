@@ -61,6 +61,9 @@ def argument_table(config: AttentionConfig) -> ArgumentTable:
                 Argument(name=name, kind=Kind.COUNTER, doc=_CYCLE_DOCS[name])
                 for name in counter_names(CAUSES)
             ),
-            *(Argument(name=name, kind=Kind.COUNTER, doc=doc) for name, doc in bytes_counters(config).items()),
+            *(
+                Argument(name=name, kind=Kind.COUNTER, doc=doc)
+                for name, doc in bytes_counters(config).items()
+            ),
         )
     )

@@ -64,9 +64,11 @@ def check(config, launches, **options):
         np.testing.assert_array_equal(result, launch.expected(config))
         passes = launch.q.shape[0] * -(-launch.q.shape[1] // config.rows)
         head_bytes = launch.k.shape[1] * config.head_dim
-        assert counters["q_read_bytes"] == launch.q.size
-        assert counters["k_read_bytes"] == counters["v_read_bytes"] == passes * head_bytes
-        assert counters["o_write_bytes"] == 2 * launch.q.size
+        assert counters["gmem0_read_bytes"] == launch.q.size
+        for port in range(1, 1 + 2 * config.ports_per_stream):
+            slice_bytes = head_bytes // config.ports_per_stream
+            assert counters[f"gmem{port}_read_bytes"] == passes * slice_bytes
+        assert counters["gmem0_write_bytes"] == 2 * launch.q.size
         assert counters["cycles_total"] == cycles - 1
         parts = ["cycles_busy", *(f"cycles_stall_{cause}" for cause in CAUSES), "cycles_idle"]
         assert sum(counters[part] for part in parts) == counters["cycles_total"]
@@ -104,5 +106,5 @@ def test_empty_launches_are_done_at_once():
     outcomes = run_body(SMALL, launches)
     for _, counters, _ in outcomes[:-1]:
         assert counters["cycles_total"] <= 4
-        assert counters["k_read_bytes"] == counters["q_read_bytes"] == counters["o_write_bytes"] == 0
+        assert not any(count for name, count in counters.items() if name.endswith("_bytes"))
     np.testing.assert_array_equal(outcomes[-1][0], launches[-1].expected(SMALL))
