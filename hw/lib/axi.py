@@ -9,7 +9,7 @@ constants that the kernel shell adds.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from amaranth.hdl import Module
 from amaranth.lib import wiring
@@ -95,7 +95,7 @@ class _FullSignature(wiring.Signature):
         return self.data_width // 8
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.members == cast(_FullSignature, other).members
+        return type(self) is type(other) and self.members == other.members
 
     def __repr__(self) -> str:
         return (
@@ -216,7 +216,7 @@ class LiteSignature(wiring.Signature):
         )
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.members == cast(LiteSignature, other).members
+        return type(self) is type(other) and self.members == other.members
 
     def __repr__(self) -> str:
         return f"axi.LiteSignature(addr_width={self.addr_width})"

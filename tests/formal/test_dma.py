@@ -1,6 +1,6 @@
 """The DMAs keep the rules of AXI4 against every memory that keeps them, up to a bounded depth.
 
-Reduced to 4-byte beats, bursts of 2 and a FIFO of 4: small enough for every interleaving of ten cycles,
+Reduced to 4-byte beats, bursts of 2 and a FIFO of 3: small enough for every interleaving of a dozen cycles,
 in which several bursts of several commands pass.
 """
 
@@ -14,9 +14,10 @@ from hw.lib.dma_read import ReadDMA
 from hw.lib.dma_write import WriteDMA
 from tests.formal.axi_properties import AxiReadProperties, AxiWriteProperties
 from tests.formal.channel import attach, channel
-from tests.support.formal import bounded, check, cover, free, reach, suppose
+from tests.support.formal import PropertyFailure, bounded, check, cover, free, reach, suppose
+from tests.support.mutants import mutant
 
-SIZES = {"data_width": 32, "addr_width": 13, "burst_beats": 2, "fifo_beats": 4}
+SIZES = {"data_width": 32, "addr_width": 13, "burst_beats": 2, "fifo_beats": 3}
 
 
 def surroundings(m, dut):
@@ -40,7 +41,7 @@ class ReadSpec(Elaboratable):
             manager="check",
             subordinate="suppose",
             burst_beats=SIZES["burst_beats"],
-            limit=3,  # of one beat each: no fourth is asked for, as there might be no room for two more
+            limit=2,  # of one beat each: no third is asked for, as there might be no room for two more
             wanted=True,
         )
         attach(m, rules, dut.axi)
@@ -88,10 +89,33 @@ class WriteSpec(Elaboratable):
         return m
 
 
-@pytest.mark.parametrize("depth", [10, pytest.param(20, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("spec", [ReadSpec, WriteSpec])
+@pytest.mark.parametrize(
+    ("spec", "depth"),
+    [
+        (ReadSpec, 12),
+        (WriteSpec, 10),
+        pytest.param(ReadSpec, 18, marks=pytest.mark.soak),
+        pytest.param(WriteSpec, 14, marks=pytest.mark.soak),
+    ],
+)
 def test_rules_are_kept(spec, depth):
     bounded(spec(), depth=depth, seconds=1800)
+
+
+@pytest.mark.parametrize(
+    ("spec", "part", "old", "new", "rule"),
+    [
+        (ReadSpec, ReadDMA, "splitter.o.valid & roomy", "splitter.o.valid", "there is a place for"),
+        (ReadSpec, ReadDMA, "room >= self._burst_beats", "room != 0", "there is a place for every beat"),
+        (WriteSpec, WriteDMA, "(whole != 0) & ", "", "data follow their address at once"),
+        (WriteSpec, WriteDMA, " & (open_bursts != 0)", "", "data are not on the bus before"),
+        (WriteSpec, WriteDMA, "notes.i.ready & free", "notes.i.ready", "payload of aw is stable"),
+    ],
+)
+def test_a_bug_in_the_source_is_found(monkeypatch, spec, part, old, new, rule):
+    monkeypatch.setitem(globals(), part.__name__, mutant(part, old, new))
+    with pytest.raises(PropertyFailure, match=rule):
+        bounded(spec(), depth=12)
 
 
 def test_read_dma_is_not_vacuous():
