@@ -18,7 +18,8 @@ from sim.cache import key_of
 _LIST = re.compile(
     r"^(VM_GLOBAL_FAST|VM_GLOBAL_SLOW|VM_USER_CLASSES) (?:\+=|=) \\\n((?:\s+\S+ \\\n)*)", re.MULTILINE
 )
-_SWITCH = re.compile(r"^VM_(?:TIMING|COVERAGE|SC|TRACE\w*) = \d+$", re.MULTILINE)
+# Of the switches of a design only these reach the library; tracing adds files and changes none.
+_SWITCH = re.compile(r"^VM_(?:TIMING|COVERAGE|SC) = \d+$", re.MULTILINE)
 
 
 class ObjectStore:

@@ -267,7 +267,7 @@ class _Job:
                 activity=activity,
             )
         except CommandError as error:
-            log = self.cache.directory / "failed-build.log"
+            log = self.cache.directory / f"{self.key}.failed.log"
             os.replace(folder / "build.log", log)
             raise ToolError(f"the simulator does not build: {error} (the log is {log})") from error
 
