@@ -56,8 +56,8 @@ class RegisterFile(wiring.Component):
     ---------
     0x00 control
         Bit 0 start: set by writing 1, falls with ``done`` unless bit 7 (auto-restart) is set: then the kernel
-        starts anew with the arguments of that moment.  Bits 1 done and 3 ready: set by ``done``, fall when
-        read.  Bit 2 idle: bit 0 is not set.
+        starts anew with the arguments of that moment.  Writing 1 while it is set does nothing.  Bits 1 done
+        and 3 ready: set by ``done``, fall when read.  Bit 2 idle: bit 0 is not set.
     0x04 global interrupt enable (bit 0), 0x08 interrupt enable, 0x0C interrupt status
         Bit 0 done, bit 1 ready.  An enabled event sets its status bit; writing 1 toggles it; the event wins.
     0x10 ... arguments
@@ -93,17 +93,31 @@ class RegisterFile(wiring.Component):
                 "interrupt": Out(1),
             }
         )
-        # Proofs relate these to the bus.
-        self.has_address = Signal()
-        self.has_data = Signal()
-        self.reading = Signal()
-        self.started = Signal()
-        self.running = Signal()
-        self.held = Signal(arguments_layout(table))
+        # The whole state but for what is read and written just now; proofs relate it to the bus.
+        self.state = Signal(
+            data.StructLayout(
+                {
+                    "started": 1,
+                    "running": 1,
+                    "done": 1,
+                    "ready": 1,
+                    "restart": 1,
+                    "enabled": 1,
+                    "enables": 2,
+                    "status": 2,
+                    "args": arguments_layout(table),
+                    "high": 32,
+                    "has_address": 1,
+                    "has_data": 1,
+                    "reading": 1,
+                }
+            )
+        )
 
     def elaborate(self, platform: Any) -> Elaboratable:
         """Two bus engines, and the registers between them."""
         m = Module()
+        state = self.state
         # Up from the first cycle out of reset, which may come later than the host thinks.
         awake = Signal()
         m.d.sync += awake.eq(1)
@@ -118,58 +132,56 @@ class RegisterFile(wiring.Component):
 
         # Start and done.
         ended, launch = Signal(), Signal()
-        done, ready, restart = Signal(), Signal(), Signal()
-        m.d.comb += [ended.eq(self.done & self.running), launch.eq(self.started & ~self.running)]
+        m.d.comb += [ended.eq(self.done & state.running), launch.eq(state.started & ~state.running)]
         m.d.sync += self.start.eq(launch)
         with m.If(launch):
-            m.d.sync += [self.running.eq(1), self.args.eq(self.held)]
+            m.d.sync += [state.running.eq(1), self.args.eq(state.args)]
         with m.If(reads(CONTROL)):
-            m.d.sync += [done.eq(0), ready.eq(0)]
-        with m.If(writes(CONTROL) & strobes[0]):
-            m.d.sync += restart.eq(payload[AUTO_RESTART])
-            with m.If(payload[AP_START]):
-                m.d.sync += self.started.eq(1)
+            m.d.sync += [state.done.eq(0), state.ready.eq(0)]
         with m.If(ended):
-            m.d.sync += [self.running.eq(0), self.started.eq(restart), done.eq(1), ready.eq(1)]
+            m.d.sync += [state.running.eq(0), state.started.eq(state.restart)]
+            m.d.sync += [state.done.eq(1), state.ready.eq(1)]
+        with m.If(writes(CONTROL) & strobes[0]):
+            m.d.sync += state.restart.eq(payload[AUTO_RESTART])
+            with m.If(payload[AP_START]):
+                m.d.sync += state.started.eq(1)
 
         # Interrupt.
-        enabled, enables, status = Signal(), Signal(2), Signal(2)
         with m.If(writes(GLOBAL_INTERRUPT_ENABLE) & strobes[0]):
-            m.d.sync += enabled.eq(payload[0])
+            m.d.sync += state.enabled.eq(payload[0])
         with m.If(writes(INTERRUPT_ENABLE) & strobes[0]):
-            m.d.sync += enables.eq(payload)
+            m.d.sync += state.enables.eq(payload)
         toggles = Mux(writes(INTERRUPT_STATUS) & strobes[0], payload[:2], 0)
-        m.d.sync += status.eq((status ^ toggles) | Mux(ended, enables, 0))
-        m.d.comb += self.interrupt.eq(enabled & status.any())
+        m.d.sync += state.status.eq((state.status ^ toggles) | Mux(ended, state.enables, 0))
+        m.d.comb += self.interrupt.eq(state.enabled & state.status.any())
 
         # What each word reads.
         control = Signal(8)
         m.d.comb += [
-            control[AP_START].eq(self.started),
-            control[AP_DONE].eq(done),
-            control[AP_IDLE].eq(~self.started),
-            control[AP_READY].eq(ready),
-            control[AUTO_RESTART].eq(restart),
+            control[AP_START].eq(state.started),
+            control[AP_DONE].eq(state.done),
+            control[AP_IDLE].eq(~state.started),
+            control[AP_READY].eq(state.ready),
+            control[AUTO_RESTART].eq(state.restart),
         ]
         words: dict[int, Any] = {
             CONTROL: control,
-            GLOBAL_INTERRUPT_ENABLE: enabled,
-            INTERRUPT_ENABLE: enables,
-            INTERRUPT_STATUS: status,
+            GLOBAL_INTERRUPT_ENABLE: state.enabled,
+            INTERRUPT_ENABLE: state.enables,
+            INTERRUPT_STATUS: state.status,
         }
         for register in self.table.registers:
             for part in range(register.argument.bits // 32):
                 offset = register.offset + 4 * part
-                words[offset] = word = self.held[register.argument.name].word_select(part, 32)
+                words[offset] = word = state.args[register.argument.name].word_select(part, 32)
                 with m.If(writes(offset)):
                     mask = Cat(strobe.replicate(8) for strobe in strobes)
                     m.d.sync += word.eq((word & ~mask) | (payload & mask))
-        high = Signal(32)
         for register in self.table.counter_registers:
             value = self.counters[register.argument.name]
-            words[register.offset], words[register.offset + 4] = value[:32], high
+            words[register.offset], words[register.offset + 4] = value[:32], state.high
             with m.If(reads(register.offset)):
-                m.d.sync += high.eq(value[32:])
+                m.d.sync += state.high.eq(value[32:])
         with m.If(read), m.Switch(read_word):
             for offset, word in words.items():
                 with m.Case(offset // 4):
@@ -180,32 +192,32 @@ class RegisterFile(wiring.Component):
 
     def _write_engine(self, m: Module, awake: Signal) -> tuple[Any, Any, Any, Any]:
         """Collect an address and data in any order; give the write as (now, word index, data, strobes)."""
-        bus = self.bus
+        bus, state = self.bus, self.state
         word, payload, strobes, now = Signal(ADDR_WIDTH - 2), Signal(32), Signal(4), Signal()
         m.d.comb += [
-            bus.awready.eq(awake & ~self.has_address),
-            bus.wready.eq(awake & ~self.has_data),
-            now.eq(self.has_address & self.has_data & ~bus.bvalid),
+            bus.awready.eq(awake & ~state.has_address),
+            bus.wready.eq(awake & ~state.has_data),
+            now.eq(state.has_address & state.has_data & ~bus.bvalid),
         ]
         with m.If(bus.awvalid & bus.awready):
-            m.d.sync += [self.has_address.eq(1), word.eq(bus.awaddr[2:])]
+            m.d.sync += [state.has_address.eq(1), word.eq(bus.awaddr[2:])]
         with m.If(bus.wvalid & bus.wready):
-            m.d.sync += [self.has_data.eq(1), payload.eq(bus.wdata), strobes.eq(bus.wstrb)]
+            m.d.sync += [state.has_data.eq(1), payload.eq(bus.wdata), strobes.eq(bus.wstrb)]
         with m.If(now):
             m.d.sync += bus.bvalid.eq(1)
         with m.If(bus.bvalid & bus.bready):
-            m.d.sync += [bus.bvalid.eq(0), self.has_address.eq(0), self.has_data.eq(0)]
+            m.d.sync += [bus.bvalid.eq(0), state.has_address.eq(0), state.has_data.eq(0)]
         return now, word, payload, strobes
 
     def _read_engine(self, m: Module, awake: Signal) -> tuple[Any, Any]:
         """Take an address, and its word a cycle later; give the read as (now, word index)."""
-        bus = self.bus
+        bus, state = self.bus, self.state
         word, now = Signal(ADDR_WIDTH - 2), Signal()
-        m.d.comb += [bus.arready.eq(awake & ~self.reading), now.eq(self.reading & ~bus.rvalid)]
+        m.d.comb += [bus.arready.eq(awake & ~state.reading), now.eq(state.reading & ~bus.rvalid)]
         with m.If(bus.arvalid & bus.arready):
-            m.d.sync += [self.reading.eq(1), word.eq(bus.araddr[2:])]
+            m.d.sync += [state.reading.eq(1), word.eq(bus.araddr[2:])]
         with m.If(now):
             m.d.sync += bus.rvalid.eq(1)
         with m.If(bus.rvalid & bus.rready):
-            m.d.sync += [bus.rvalid.eq(0), self.reading.eq(0)]
+            m.d.sync += [bus.rvalid.eq(0), state.reading.eq(0)]
         return now, word
