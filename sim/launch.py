@@ -141,7 +141,7 @@ def simulate(
         if answer.violations:
             shown = "; ".join(answer.violations[:_SHOWN_VIOLATIONS])
             more = len(answer.violations) - _SHOWN_VIOLATIONS
-            raise SimulationError(shown + (f"; and {more} more" if more > 0 else ""))
+            raise SimulationError(f"{shown}{f'; and {more} more' if more > 0 else ''}; see {directory}")
         results = {b.argument: np.load(directory / b.file) for b in buffers if b.output}
     except SimulationError:
         raise

@@ -112,6 +112,10 @@ def _collect(plan: Plan, memories: dict[str, MemoryView], folder: Path) -> list[
         for side, guard in zip(("before", "after"), _guards(buffer, view), strict=True):
             touched = np.flatnonzero(guard != _GUARD)
             if touched.size:
-                where = GUARD_BYTES - int(touched[-1]) if side == "before" else int(touched[0])
-                violations.append(f"the kernel wrote {side} its buffer {buffer.argument}, {where} bytes off")
+                where = (
+                    f"last {GUARD_BYTES - int(touched[-1])} bytes ahead of it"
+                    if side == "before"
+                    else f"first {int(touched[0])} bytes past it"
+                )
+                violations.append(f"the kernel wrote {side} its buffer {buffer.argument}, {where}")
     return violations
