@@ -49,7 +49,7 @@ def vadd_table() -> ArgumentTable:
             Argument(name="words", kind=Kind.SCALAR, doc="Length of a, b and c in 32-bit words"),
             *(Argument(name=name, kind=Kind.COUNTER, doc="Clock cycles") for name in counter_names(causes)),
             *(
-                Argument(name=name, kind=Kind.COUNTER, doc="Useful bytes moved")
+                Argument(name=name, kind=Kind.COUNTER, doc="Useful bytes moved since the start")
                 for name in ("gmem0_read_bytes", "gmem0_write_bytes", "gmem1_read_bytes")
             ),
         )
@@ -142,7 +142,10 @@ class VaddBody(wiring.Component):
             ("gmem0_write_bytes", write_c),
             ("gmem1_read_bytes", read_b),
         ):
-            m.d.comb += self.counters[name].eq(dma.bytes_useful)
+            before = Signal.like(dma.bytes_useful)
+            with m.If(self.start):
+                m.d.sync += before.eq(dma.bytes_useful)
+            m.d.comb += self.counters[name].eq((dma.bytes_useful - before)[: len(before)])
         return m
 
 
