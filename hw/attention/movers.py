@@ -31,7 +31,7 @@ def port_count(config: AttentionConfig) -> int:
 
 
 class Moved(data.StructLayout):
-    """Bytes moved since reset, 48 bits each: ``gmem0_read_bytes`` ... of every port, ``gmem0_write_bytes``."""
+    """Bytes moved since reset, 48 bits each: ``gmemN_read_bytes`` of every port, ``gmem0_write_bytes``."""
 
     def __init__(self, config: AttentionConfig) -> None:
         reads = {f"gmem{n}_read_bytes": 48 for n in range(port_count(config))}
