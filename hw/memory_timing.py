@@ -93,8 +93,8 @@ class DramTiming:
         End of write data, and read command, to precharge.
     refresh_interval_ck, refresh_ck
         All-bank refresh: how often, and how long it blocks the channel.
-    window_granules
-        Requests of one direction the scheduler chooses from (first ready, then first come).
+    window_granules, write_window_granules
+        Reads, and writes, the scheduler chooses from (first ready, then first come).
     read_buffer_granules, write_buffer_granules
         Data a channel holds for requests it has taken in.
     queue_bursts
@@ -153,11 +153,12 @@ class DramTiming:
     fabric_write_bytes: int
     fabric_read_bytes: int
     window_granules: int = 32
+    write_window_granules: int = 64
     read_buffer_granules: int = 128
-    write_buffer_granules: int = 64
+    write_buffer_granules: int = 128
     queue_bursts: int = 32
-    write_high_granules: int = 48
-    direction_granules: int = 128
+    write_high_granules: int = 96
+    direction_granules: int = 256
     refusals_limit: int = 256
     port_read_bursts: int = 64
     port_write_bursts: int = 64
@@ -186,15 +187,20 @@ class DramTiming:
             )
         if not 1 <= self.burst_granules <= 64:
             raise InputError("burst_granules", self.burst_granules, "from 1 to 64")
-        if not 1 <= self.window_granules <= 64:
-            raise InputError("window_granules", self.window_granules, "from 1 to 64")
-        if min(self.read_buffer_granules, self.write_buffer_granules) < max(
-            self.window_granules, self.burst_granules
-        ):
+        for name in ("window_granules", "write_window_granules"):
+            if not 1 <= getattr(self, name) <= 64:
+                raise InputError(name, getattr(self, name), "from 1 to 64")
+        if self.read_buffer_granules < self.window_granules:
             raise InputError(
-                "read_buffer_granules, write_buffer_granules",
-                (self.read_buffer_granules, self.write_buffer_granules),
-                "at least window_granules and burst_granules",
+                "read_buffer_granules",
+                self.read_buffer_granules,
+                f"at least window_granules ({self.window_granules})",
+            )
+        if self.write_buffer_granules < self.write_high_granules:
+            raise InputError(
+                "write_buffer_granules",
+                self.write_buffer_granules,
+                f"at least write_high_granules ({self.write_high_granules})",
             )
         for name in (
             "queue_bursts",
@@ -283,9 +289,9 @@ class HbmTiming(DramTiming):
     request_axi_cycles: int = 14
     response_axi_cycles: int = 26
     write_response_axi_cycles: int = 4
-    fabric_request_ns: float = 20.0
-    fabric_response_ns: float = 25.0
-    fabric_write_bytes: int = 2048
+    fabric_request_ns: float = 18.0
+    fabric_response_ns: float = 22.0
+    fabric_write_bytes: int = 1536
     fabric_read_bytes: int = 4096
     ports_per_switch: int = 4
     channels_per_stack: int = 16
@@ -351,6 +357,9 @@ class DdrTiming(DramTiming):
     request_axi_cycles: int = 7
     response_axi_cycles: int = 10
     write_response_axi_cycles: int = 5
+    write_buffer_granules: int = 64
+    write_high_granules: int = 48
+    direction_granules: int = 64
     fabric_request_ns: float = 0.0
     fabric_response_ns: float = 0.0
     fabric_write_bytes: int = 4096
@@ -372,15 +381,15 @@ class HostTiming:
     first_data_ns
         Idle read request to first data (*derived* from 782 ns for a serial 4 KiB read).
     write_response_ns
-        Last write data sent to response (*xbtest*: 829 to 881 ns under load).
+        Last write data sent to response (*xbtest*: 829 and 881 ns, of which 108 ns are a burst's own queue).
     write_buffer_bytes
         Write data the bridge takes in ahead of the link.
-    large_bytes_per_second
-        Each direction when the buffers are large (AMD's examples: 10.70 GiB/s at 256 MB).
-    large_shared_bytes_per_second
-        Both directions together then (same: 11.59 GiB/s).
-    large_threshold_bytes
-        Buffers from this size on count as large; 0 never derates.
+    cached_bytes
+        What of the buffers the host serves from its cache (*derived*: buffers of 2 MB are not slowed, of 16
+        MB are).
+    large_bytes_per_second, large_shared_bytes_per_second
+        Of buffers far larger: each direction alone, and both together (AMD's examples at 256 MB: 10.70 and
+        11.59 GiB/s).  Between, the share that is not cached counts.
     """
 
     bytes_per_second: float = 12.77e9
@@ -388,11 +397,11 @@ class HostTiming:
     write_bursts: int = 32
     read_in_flight_bytes: int = 49152
     first_data_ns: float = 450.0
-    write_response_ns: float = 800.0
+    write_response_ns: float = 750.0
     write_buffer_bytes: int = 4096
+    cached_bytes: int = 8 * 2**20
     large_bytes_per_second: float = 11.4e9
     large_shared_bytes_per_second: float = 12.45e9
-    large_threshold_bytes: int = 16 * 2**20
 
     def __post_init__(self) -> None:
         _check_numbers(self)

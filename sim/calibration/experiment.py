@@ -86,15 +86,11 @@ class Outcome:
         time_ns = self.ns(max(result.cycles for result in chosen)) + extra_ns
         return sum(result.beats for result in chosen) * self.beat_bytes / time_ns
 
-    def mean_latency_ns(self, results: Sequence[Result]) -> float:
-        """Give the mean latency over all bursts of ``results``, in ns."""
-        if results == [*self.reads.values()]:
-            ports, kind = self.reads, "read"
-        else:
-            ports, kind = self.writes, "write"
-        counted = [self.counters["ports"][port] for port in ports]
-        total = sum(port[f"{kind}_latency_cycles_sum"] for port in counted)
-        return self.ns(total / sum(port[f"{kind}_latency_count"] for port in counted))
+    def mean_latency_ns(self, kind: str) -> float:
+        """Give the mean latency of ``"read"`` (to first data) or ``"write"`` (last data to response)."""
+        ports = [self.counters["ports"][port] for port in (self.reads if kind == "read" else self.writes)]
+        cycles = sum(port[f"{kind}_latency_cycles_sum"] for port in ports)
+        return self.ns(cycles / sum(port[f"{kind}_latency_count"] for port in ports))
 
 
 def run_experiments(experiments: Mapping[str, Experiment]) -> dict[str, Outcome]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from hw.errors import InputError
 from hw.lib.traffic import MAX_OUTSTANDING, PROGRAM, RESULT
@@ -79,10 +79,6 @@ class Program:
             }
         ).as_bits()
         return [bits >> 64 * word & (1 << 64) - 1 for word in range(PROGRAM_WORDS)]
-
-    def json(self) -> dict[str, int | bool]:
-        """Give the fields, for a file."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True)

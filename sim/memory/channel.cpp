@@ -30,6 +30,7 @@ DramTiming::DramTiming(const Parameters& p) {
   refresh = get("refresh_ck");
   granule_bytes = get("granule_bytes");
   window = get("window_granules");
+  write_window = get("write_window_granules");
   read_buffer = get("read_buffer_granules");
   write_buffer = get("write_buffer_granules");
   queue_bursts = get("queue_bursts");
@@ -38,8 +39,8 @@ DramTiming::DramTiming(const Parameters& p) {
   refusals = get("refusals_limit");
   bank_groups = get("bank_groups");
   banks_per_group = get("banks_per_group");
-  if (window > kMaxWindow || bank_groups * banks_per_group > kMaxBanks)
-    throw ConfigError("window_granules or the number of banks is more than 64");
+  if (window > kMaxWindow || write_window > kMaxWindow || bank_groups * banks_per_group > kMaxBanks)
+    throw ConfigError("a window, or the number of banks, is more than 64");
   granule_shift = __builtin_ctz(granule_bytes);
   uint32_t shift = granule_shift;
   std::istringstream words(p.word("address_map"));
@@ -57,7 +58,7 @@ Channel::Channel(const DramTiming& timing, SharedCap* cap, uint64_t first_refres
 }
 
 void Channel::reset() {
-  banks_.fill(Bank{0, false, 0, 0, 0, 0});
+  banks_.fill(Bank{0, false, kClosed, 0, 0, 0, 0});
   reads_queued_.clear();
   writes_queued_.clear();
   reads_.count = writes_.count = 0;
@@ -115,7 +116,6 @@ void Channel::add(Window& window, Burst* burst, uint16_t granule, uint64_t addre
   entry.burst = burst;
   entry.granule = granule;
   entry.overtaken = 0;
-  entry.found = kHit;  // until a row command has to be issued for it
   const Bank& bank = banks_[entry.bank];
   row_work_ = row_work_ || !bank.open || bank.row != entry.row;
 }
@@ -130,7 +130,7 @@ void Channel::admit(uint64_t ck) {
     add(reads_, burst, granule, burst->address + uint64_t{granule} * t_.granule_bytes);
     ++reads_held_;
   }
-  while (!writes_queued_.empty() && writes_.count < t_.window && writes_queued_.front().arrive_ck <= ck) {
+  while (!writes_queued_.empty() && writes_.count < t_.write_window && writes_queued_.front().arrive_ck <= ck) {
     add(writes_, nullptr, 0, writes_queued_.front().address);
     writes_queued_.pop_front();
   }
@@ -146,6 +146,7 @@ void Channel::catch_up_refresh(uint64_t ck) {
       any_open = true;
       start = std::max(start, banks_[b].precharge_ck);
       banks_[b].open = false;
+      banks_[b].found = kClosed;
     }
     blocked_ck_ = start + (any_open ? t_.rp : 0) + t_.refresh;
     for (auto& bank : banks_) bank.activate_ck = std::max(bank.activate_ck, blocked_ck_);
@@ -196,9 +197,10 @@ void Channel::issue(Window& window, uint32_t index, uint64_t ck) {
     cap_->free_ck = std::max(cap_->free_ck, static_cast<double>(ck) - 450.0) + cap_->interval_ck;
   }
   counters_.busy_ck += t_.data;
-  counters_.row_hits += entry.found == kHit;
-  counters_.row_closed += entry.found == kClosed;
-  counters_.row_misses += entry.found == kMiss;
+  counters_.row_hits += bank.found == kHit;
+  counters_.row_closed += bank.found == kClosed;
+  counters_.row_misses += bank.found == kMiss;
+  bank.found = kHit;
   ++run_;
   for (uint32_t i = 0; i < index; ++i) ++window.entries[i].overtaken;
   --window.count;
@@ -231,6 +233,21 @@ uint64_t Channel::column(uint64_t ck) {
   return soonest;
 }
 
+// The next two granules of the current direction that the full window leaves waiting: their rows may be prepared in
+// banks that nothing in the windows uses. Without this a burst as long as the window would stop at every new row.
+uint32_t Channel::look_ahead(uint64_t ck) {
+  uint32_t count = 0;
+  if (writing_) {
+    for (; count < ahead_.size() && count < writes_queued_.size() && writes_queued_[count].arrive_ck <= ck; ++count)
+      place(ahead_[count], writes_queued_[count].address);
+  } else if (!reads_queued_.empty() && reads_queued_.front()->arrive_ck <= ck) {
+    const Burst& burst = *reads_queued_.front();
+    for (; count < ahead_.size() && burst.issued + count < burst.granules; ++count)
+      place(ahead_[count], burst.address + uint64_t{burst.issued + count} * t_.granule_bytes);
+  }
+  return count;
+}
+
 uint64_t Channel::activate_ready(uint32_t bank) const {
   const uint32_t group = bank / t_.banks_per_group;
   return std::max({banks_[bank].activate_ck, activate_any_ck_, activate_group_ck_[group], activates_[activate_slot_]});
@@ -241,7 +258,7 @@ uint64_t Channel::activate_ready(uint32_t bank) const {
 uint64_t Channel::row(uint64_t ck) {
   if (!row_work_) return kNever;
   uint64_t wanted = 0, missed = 0;  // banks whose open row is wanted; banks with a request for another row
-  std::array<Entry*, 2 * kMaxWindow> oldest;
+  std::array<Entry*, 2 * kMaxWindow + 2> oldest;
   uint32_t candidates = 0;
   for (int pass = 0; pass < 2; ++pass) {
     Window& window = (pass == 0) == writing_ ? writes_ : reads_;
@@ -261,6 +278,13 @@ uint64_t Channel::row(uint64_t ck) {
       }
     }
   }
+  for (uint32_t i = 0, count = look_ahead(ck); i < count; ++i) {
+    const uint64_t bit = uint64_t{1} << ahead_[i].bank;
+    const Bank& bank = banks_[ahead_[i].bank];
+    if ((wanted | missed) & bit || (bank.open && bank.row == ahead_[i].row)) continue;
+    missed |= bit;
+    oldest[candidates++] = &ahead_[i];
+  }
   if (!candidates) {
     row_work_ = false;
     return kNever;
@@ -278,7 +302,7 @@ uint64_t Channel::row(uint64_t ck) {
     if (bank.open) {
       bank.open = false;
       bank.activate_ck = std::max(bank.activate_ck, ck + t_.rp);
-      entry.found = kMiss;
+      bank.found = kMiss;
     } else {
       bank.open = true;
       bank.row = entry.row;
@@ -290,7 +314,6 @@ uint64_t Channel::row(uint64_t ck) {
       activate_group_ck_[entry.group] = ck + t_.rrd_long;
       activates_[activate_slot_] = ck + t_.faw;
       activate_slot_ = (activate_slot_ + 1) % activates_.size();
-      if (entry.found == kHit) entry.found = kClosed;
       ++counters_.activates;
     }
     return ck + 1;
@@ -302,7 +325,7 @@ uint64_t Channel::next_arrival() const {
   uint64_t next = kNever;
   if (!reads_queued_.empty() && reads_.count < t_.window && reads_held_ < t_.read_buffer)
     next = reads_queued_.front()->arrive_ck;
-  if (!writes_queued_.empty() && writes_.count < t_.window) next = std::min(next, writes_queued_.front().arrive_ck);
+  if (!writes_queued_.empty() && writes_.count < t_.write_window) next = std::min(next, writes_queued_.front().arrive_ck);
   return next;
 }
 
@@ -310,6 +333,8 @@ uint64_t Channel::step(uint64_t ck) {
   catch_up_refresh(ck);
   admit(ck);
   if (idle()) return kNever;
+  for (uint32_t i = 0, count = row_work_ ? 0 : look_ahead(ck); i < count; ++i)
+    row_work_ = row_work_ || !banks_[ahead_[i].bank].open || banks_[ahead_[i].bank].row != ahead_[i].row;
   // Return buffer that is full is freed from outside: look again soon.
   uint64_t next = reads_held_ >= t_.read_buffer ? ck + 2 : kNever;
   if (ck < blocked_ck_) return std::min(blocked_ck_, std::max(ck + 1, next));

@@ -23,7 +23,7 @@ struct DramTiming {
   uint32_t cas, cas_write, data, ccd_short, ccd_long, rrd_short, rrd_long, faw;
   uint32_t rcd_read, rcd_write, rp, ras, rc, wtr_short, wtr_long, read_to_write_gap, write_recovery;
   uint32_t read_to_precharge, refresh_interval, refresh;
-  uint32_t granule_bytes, window, read_buffer, write_buffer, queue_bursts, write_high, direction, refusals;
+  uint32_t granule_bytes, window, write_window, read_buffer, write_buffer, queue_bursts, write_high, direction, refusals;
   uint32_t bank_groups, banks_per_group;
   // Address map: (letter, first bit, bits) above the granule offset, and the first bit of the row.
   struct Field { char letter; uint32_t shift, bits; };
@@ -78,13 +78,12 @@ class Channel {
   const Counters& counters() const { return counters_; }
 
  private:
-  enum Found : uint8_t { kHit, kClosed, kMiss };
+  enum Found : uint8_t { kHit, kClosed, kMiss };  // how a request found its bank
   struct Entry {
     Burst* burst;
     uint32_t row;
     uint16_t granule;
     uint8_t bank, group;
-    Found found;
     uint32_t overtaken;
   };
   struct Window {
@@ -94,6 +93,7 @@ class Channel {
   struct Bank {
     uint32_t row;
     bool open;
+    Found found;  // what the first column command to the row that is open, or opens next, counts as
     uint64_t read_ck, write_ck, precharge_ck, activate_ck;  // earliest of each command
   };
   struct WriteGranule { uint64_t address, arrive_ck; };
@@ -101,6 +101,7 @@ class Channel {
   void place(Entry& entry, uint64_t address) const;
   void admit(uint64_t ck);
   void add(Window& window, Burst* burst, uint16_t granule, uint64_t address);
+  uint32_t look_ahead(uint64_t ck);
   void catch_up_refresh(uint64_t ck);
   void choose_direction();
   uint64_t column(uint64_t ck);
@@ -117,6 +118,7 @@ class Channel {
   std::deque<Burst*> reads_queued_;
   std::deque<WriteGranule> writes_queued_;
   Window reads_, writes_;
+  std::array<Entry, 2> ahead_;  // the next requests that have no room in the window yet
   uint32_t reads_held_ = 0, writes_held_ = 0;
   bool writing_ = false, row_work_ = false;
   uint32_t run_ = 0;

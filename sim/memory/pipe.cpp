@@ -15,12 +15,12 @@ Pipe::Pipe(const Parameters& p, bool host, int ports, uint32_t beat_bytes)
   double bytes_per_second = p.number("bytes_per_second");
   common_byte_ps_ = 0;
   if (host) {
-    const double threshold = p.number("large_threshold_bytes"), shared = p.number("large_shared_bytes_per_second");
-    const double large = p.number("large_bytes_per_second");
-    if (threshold > 0 && p.number("working_set_bytes") >= threshold) {
-      bytes_per_second = std::min(bytes_per_second, large);
-      common_byte_ps_ = 1e12 / shared;
-    }
+    // Cyclic use of more than the cache holds: the share that is not cached goes at the slower rates.
+    const double used = p.number("working_set_bytes"), cached = p.number("cached_bytes");
+    const double large = p.number("large_bytes_per_second"), shared = p.number("large_shared_bytes_per_second");
+    const double missed = used > cached ? 1 - cached / used : 0;
+    bytes_per_second = 1 / ((1 - missed) / bytes_per_second + missed / std::min(large, bytes_per_second));
+    common_byte_ps_ = missed * 1e12 / shared;
     read_latency_ps_ = p.number("first_data_ns") * 1e3;
     write_latency_ps_ = p.number("write_response_ns") * 1e3;
     read_limit_ = p.whole("read_bursts");
@@ -48,18 +48,18 @@ bool Pipe::data_room(int port) const {
   return write_lanes_[shared_ ? 0 : port].free_ps - now_ps_ < buffer_ps_ - kRounding;
 }
 
-// Sends `bytes` through a lane, not before `from_ps`; returns when the last has gone.
-double Pipe::through(Lane& lane, double from_ps, uint32_t bytes) {
-  lane.free_ps = std::max(lane.free_ps, from_ps) + bytes * byte_ps_;
+// Sends `bytes` through a lane: the first arrive `latency_ps` from now at the earliest. Returns when the last do.
+double Pipe::through(Lane& lane, double latency_ps, uint32_t bytes) {
+  lane.free_ps = std::max(lane.free_ps, now_ps_ + latency_ps) + bytes * byte_ps_;
   if (common_byte_ps_ > 0) {
-    common_.free_ps = std::max(common_.free_ps, from_ps) + bytes * common_byte_ps_;
-    lane.free_ps = std::max(lane.free_ps, common_.free_ps);
+    common_.free_ps = std::max(common_.free_ps, now_ps_) + bytes * common_byte_ps_;
+    lane.free_ps = std::max(lane.free_ps, common_.free_ps + latency_ps);
   }
   return lane.free_ps;
 }
 
 void Pipe::read(Transaction* transaction) {
-  const double end = through(lane(read_lanes_, transaction->port), now_ps_ + read_latency_ps_, transaction->bytes);
+  const double end = through(lane(read_lanes_, transaction->port), read_latency_ps_, transaction->bytes);
   reads_.push_back({transaction, end - transaction->bytes * byte_ps_});
   ++reads_open_;
   in_flight_ += transaction->bytes;
@@ -69,7 +69,7 @@ void Pipe::read(Transaction* transaction) {
 void Pipe::write(Transaction*) { ++writes_open_; }
 
 void Pipe::write_data(Transaction* transaction, uint32_t bytes) {
-  const double end = through(lane(write_lanes_, transaction->port), now_ps_, bytes);
+  const double end = through(lane(write_lanes_, transaction->port), 0, bytes);
   write_bytes_ += bytes;
   if (transaction->bytes_moved == transaction->bytes) writes_.push_back({transaction, end + write_latency_ps_});
 }

@@ -42,7 +42,7 @@ class Pipe : public Backend {
     double free_ps = 0;
   };
   Lane& lane(std::vector<Lane>& lanes, int port) { return lanes[shared_ ? 0 : port]; }
-  double through(Lane& lane, double from_ps, uint32_t bytes);
+  double through(Lane& lane, double latency_ps, uint32_t bytes);
 
   bool shared_;
   uint32_t beat_bytes_;
