@@ -1,9 +1,9 @@
-"""The contract of an engine: a configuration, gates for it, its kernel arguments and what it needs of a board.
+"""The contract of an engine: a configuration, gates for it, its kernel arguments, its needs of a board.
 
-An engine is three separable layers, each usable without the next: the **core** (streams and commands in, streams
-out), the **movers** (descriptors to DMA to streams) and the **body** that the kernel shell wraps (arguments,
-start and done, memory ports).  A new engine is a new folder in ``hw``, one line in `hw.registry` and one module of
-the same name in ``sim/engines``; nothing else is edited.
+An engine is three separable layers, each usable without the next: the **core** (streams and commands in,
+streams out), the **movers** (descriptors to DMA to streams) and the **body** that the kernel shell wraps
+(arguments, start and done, memory ports).  A new engine is a new folder in ``hw``, one line in `hw.registry`
+and one module of the same name in ``sim/engines``; nothing else is edited.
 """
 
 from __future__ import annotations

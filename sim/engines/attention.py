@@ -212,7 +212,7 @@ class AttentionAdapter(EngineAdapter):
         return {
             "o": (integers["o"] * job.output_scale).astype(np.float32),
             "o_int": integers["o"],
-            "o_scale": np.float64(job.output_scale),
+            "o_scale": np.asarray(job.output_scale),
         }
 
     def errors(

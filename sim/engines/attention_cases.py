@@ -46,9 +46,9 @@ def _extremes(sign: int, keys: int, size: int) -> dict[str, Tensor]:
         "q": np.full((1, 5, size), 127 if sign > 0 else -128, np.int8),
         "k": k,
         "v": np.full((1, keys, size), -128, np.int8),
-        "q_scale": np.float64(0.01),
-        "k_scale": np.float64(0.01),
-        "v_scale": np.float64(1.0),
+        "q_scale": np.asarray(0.01),
+        "k_scale": np.asarray(0.01),
+        "v_scale": np.asarray(1.0),
     }
 
 

@@ -101,7 +101,8 @@ def test_nothing_is_vacuous():
 
 
 @pytest.mark.parametrize(
-    ("fault", "rule"), [("address", "a burst starts where"), ("count", "no beat too many|the last burst|as long as")]
+    ("fault", "rule"),
+    [("address", "a burst starts where"), ("count", "no beat too many|the last burst|as long as")],
 )
 def test_a_wrong_burst_is_found(fault, rule):
     with pytest.raises(PropertyFailure, match=rule):
