@@ -85,8 +85,8 @@ def build_report(
         ``"model"``, ``"fast"`` or ``"jitter"``.
     counters
         The kernel's counters by register name: ``cycles_total``, ``cycles_busy``, ``cycles_stall_<cause>``,
-        ``cycles_idle``, and ``<port>_read_bytes`` and ``<port>_write_bytes`` of each port of ``placement``
-        (one that is absent counts nothing).  Any other counter goes to the report's ``details``.
+        ``cycles_idle``, and of each port of ``placement`` its ``<port>_read_bytes``, ``<port>_write_bytes``
+        or both (a port that only reads has no counter of writes).  Others go to the report's ``details``.
     placement
         Memory channel of each port, from `hw.engine.Engine.placement`.
     memory
@@ -184,6 +184,11 @@ def _traffic(
     memory: Sequence[ChannelStatistics],
     metrics: Metrics,
 ) -> Traffic:
+    for port in placement:
+        if not any(f"{port}_{direction}_bytes" in counters for direction in _DIRECTIONS):
+            raise InputError(
+                "counters of the kernel", sorted(counters), f"such that {port}'s bytes are among them"
+            )
     ports = tuple(
         PortTraffic(
             port=port,

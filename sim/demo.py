@@ -14,6 +14,7 @@ from hw.errors import InputError
 from hw.registry import ENGINES, find_engine
 from hw.verilog import generate, write_package
 from sim.adapter import Demo, Tensor
+from sim.console import console as default_console
 from sim.page import render
 from sim.report import Report, save
 from sim.run import find_adapter, run
@@ -48,7 +49,7 @@ def demo(
     ToolError
         When something is missing that a demo needs; the message says how to get it.
     """
-    console = console or Console()
+    console = console or default_console()
     names = list(engines or sorted(ENGINES))
     on = load_board(board)
     for name in names:

@@ -41,6 +41,10 @@ def _number(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
+def _scientific(value: float) -> str:
+    return f"{value:.2e}"
+
+
 def _yes(value: bool) -> str:
     return "yes" if value else "no"
 
@@ -60,7 +64,7 @@ def _scaled(value: float) -> str:
 TABLE: tuple[tuple[str, tuple[Row, ...]], ...] = (
     (
         "Correctness",
-        (("bit exact", "bit_exact", _exact), ("{}", "errors.*", _number)),
+        (("bit exact", "bit_exact", _exact), ("{}", "errors.*", _scientific)),
     ),
     (
         "Cycles",
@@ -139,7 +143,7 @@ ORIGIN: tuple[Row, ...] = (
 #: The figures that say how a run went, for a terminal.
 SUMMARY: tuple[Row, ...] = (
     ("RTL equals golden model", "bit_exact", _exact),
-    ("{}", "errors.*", _number),
+    ("{}", "errors.*", _scientific),
     ("cycles, start to done", "cycles.cycles_total", whole),
     ("time at the planned clock, µs", "cycles.kernel_microseconds", lambda value: f"{value:,.2f}"),
     ("multiplier slots useful", "work.mac_utilization_ratio", percent),

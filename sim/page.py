@@ -127,7 +127,7 @@ def _tiles(reports: Sequence[Report]) -> list[Tile]:
             label="Analytic prediction",
             figure=over_runs(
                 lambda report: report.prediction.predicted_cycles_error_ratio,
-                partial(signed_percent, places=1),
+                signed_percent,
             ),
             note="off the simulated cycles",
         ),

@@ -19,6 +19,9 @@ from sim.files import write_text
 
 FORMAT: Literal["loomwork-report-1"] = "loomwork-report-1"
 
+#: Most cycles by which the testbench's view (start bit to interrupt) exceeds the kernel's (start to done).
+REGISTER_CYCLES = 64
+
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 Count = Annotated[int, Field(ge=0)]
@@ -255,6 +258,10 @@ class Report:
 
     def __post_init__(self) -> None:
         total = self.cycles.cycles_total
+        seen = self.simulation.cycles_start_to_done
+        if not total <= seen <= total + REGISTER_CYCLES:
+            counted = f"from {total}, what the kernel counted, to {total + REGISTER_CYCLES}"
+            raise InputError("cycles_start_to_done", seen, counted)
         work, roofline, traffic = self.work, self.roofline, self.traffic
         slots = total * work.mac_slots_per_cycle
         per_cycle = work.useful_macs / total

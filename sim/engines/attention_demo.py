@@ -13,7 +13,7 @@ from sim import minilm
 from sim.adapter import Demo, Tensor
 
 _GROUP_HEADS = 4
-_WHOLE = f"all {minilm.HEADS} heads"
+_WHOLE = "all heads"
 
 
 def attention_demo(default: AttentionConfig) -> Demo:
@@ -30,7 +30,7 @@ def attention_demo(default: AttentionConfig) -> Demo:
     ports = max(1, default.ports_per_stream * size // default.head_dim)
     merge_lanes = max(1, default.merge_lanes * size // default.head_dim, size // default.tile_keys)
     launches = {
-        f"heads {first} to {first + _GROUP_HEADS - 1}": {
+        f"heads {first}-{first + _GROUP_HEADS - 1}": {
             name: part[first : first + _GROUP_HEADS] for name, part in heads.items()
         }
         for first in range(0, minilm.HEADS, _GROUP_HEADS)

@@ -18,7 +18,7 @@ from sim.report import load
 from sim.run import find_adapter
 from tests.support.reports import synthetic
 
-LAUNCHES = ["heads 0 to 3", "heads 4 to 7", "heads 8 to 11", "all 12 heads"]
+LAUNCHES = ["heads 0-3", "heads 4-7", "heads 8-11", "all heads"]
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def bench(monkeypatch):
 
 def show(directory, **options):
     text = io.StringIO()
-    passed = demo("u55c", directory, console=Console(file=text, width=120), **options)
+    passed = demo("u55c", directory, console=Console(file=text, width=80), **options)
     return passed, text.getvalue()
 
 
@@ -112,7 +112,7 @@ def test_a_wrong_bit_fails_it_but_loses_nothing(weights, bench, tmp_path):
     passed, text = show(tmp_path)
     assert not passed
     assert "NO" in text
-    assert "heads 4 to 7: o differs in 1 of 2 elements" in text
+    assert "heads 4-7: o differs in 1 of 2 elements" in text
     assert len(list((tmp_path / "attention").glob("*.report.json"))) == 4
     assert "3 of 4" in (tmp_path / "report.html").read_text()
 

@@ -187,6 +187,20 @@ def test_refuses_missing_counters():
         synthetic(counters=counters)
 
 
+def test_refuses_a_port_without_counters():
+    with pytest.raises(InputError, match="such that gmem3's bytes are among them"):
+        synthetic(placement=arguments()["placement"] | {"gmem3": 3})
+
+
+@pytest.mark.parametrize("difference_cycles", [-1, 65])
+def test_refuses_a_counter_the_testbench_does_not_confirm(difference_cycles):
+    given = arguments()
+    seen = given["counters"]["cycles_total"] + difference_cycles
+    facts = dataclasses.replace(given["simulator"], cycles_start_to_done=seen)
+    with pytest.raises(InputError, match="cycles_start_to_done must be from"):
+        synthetic(simulator=facts)
+
+
 def test_refuses_more_useful_work_than_slots():
     metrics = dataclasses.replace(arguments()["metrics"], mac_slots_per_cycle=1024)
     with pytest.raises(InputError, match="mac_utilization_ratio"):
