@@ -11,7 +11,7 @@ WORKERS    ?= 2
 
 BIN        := .venv/bin
 READY      := .venv/ready
-PYTEST     := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+PYTEST     := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 .PHONY: demo test lint regression soak verilog calibrate doctor clean
 .DELETE_ON_ERROR:

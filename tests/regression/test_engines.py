@@ -19,7 +19,7 @@ def engine_cases():
             yield pytest.param(engine, case, id=f"{engine}-{case.name}", marks=marks)
 
 
-@pytest.mark.parametrize(("engine", "case"), engine_cases())
+@pytest.mark.parametrize(("engine", "case"), list(engine_cases()))
 def test_rtl_equals_golden_bit_for_bit(engine, case, tmp_path):
     result = run(
         engine,

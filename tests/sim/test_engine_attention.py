@@ -115,7 +115,7 @@ def test_default_output_fraction_uses_the_range_without_saturating():
 
 @pytest.mark.parametrize("ports", [1, 2])
 def test_slices_hold_every_byte_once(ports):
-    config = AttentionConfig(rows=4, head_dim=64, tile_keys=16, ports_per_stream=ports)
+    config = AttentionConfig(rows=4, head_dim=64, tile_keys=32, ports_per_stream=ports)
     job = ADAPTER.job(floats(size=64), config)
     launch = ADAPTER.launch(job, config, load_board("u55c"))
     slices = [
