@@ -107,9 +107,8 @@ def verilog(
     check_directory("--output", directory)
     from hw.verilog import generate, write_package
 
-    design = generate(chosen, settings, on)
-    write_package(design, directory)
-    print_files(f"{chosen.name} for {on.title}", directory, time.perf_counter() - started)
+    files = write_package(generate(chosen, settings, on), directory)
+    print_files(f"{chosen.name} for {on.title}", files, directory, time.perf_counter() - started)
 
 
 @app.command()

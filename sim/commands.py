@@ -76,7 +76,7 @@ def simulate(
             directory=directory,
             seed=seed,
             memory_mode=memory_mode,
-            waves=output_path.with_suffix(".vcd") if waves else None,
+            waves=output_path.absolute().with_suffix(".vcd") if waves else None,
             backend=backend,
         )
     save_tensors(output_path, {**result.outputs, **_golden(result.golden)})
@@ -119,13 +119,12 @@ def _check_distinct(paths: Mapping[str, Path | None]) -> None:
 @contextlib.contextmanager
 def _work_directory(name: str) -> Iterator[Path]:
     """Give a directory of this process alone; what speaks of a failed run stays in it, else it goes."""
-    directory = Path("build/run") / f"{name}-{os.getpid()}"
+    directory = Path("build/run").absolute() / f"{name}-{os.getpid()}"
     try:
         yield directory
     except BaseException:
-        with contextlib.suppress(
-            OSError
-        ):  # not empty: something speaks of the failure; missing: nothing does
-            directory.rmdir()
+        if any(path.is_file() for path in directory.rglob("*")):
+            raise
+        shutil.rmtree(directory, ignore_errors=True)
         raise
     shutil.rmtree(directory, ignore_errors=True)

@@ -25,12 +25,13 @@ def console() -> Console:
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print rows under a title; cells are plain text."""
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    console().print(table)
+    # A table would fold its own title to its width.
+    console().print(Text(title, style="bold"), table, sep="\n")
 
 
 def print_boards(boards: Iterable[Board]) -> None:
@@ -64,9 +65,8 @@ def print_board(title: str, facts: Iterable[Fact]) -> None:
     print_table("Sources", ("", "source"), [(f"[{number[text]}]", text) for text in sources])
 
 
-def print_files(title: str, directory: Path, seconds: float) -> None:
-    """Print the files of a directory and the time they took."""
-    files = sorted(path for path in directory.rglob("*") if path.is_file())
+def print_files(title: str, files: Sequence[Path], directory: Path, seconds: float) -> None:
+    """Print files of a directory, and the time they took."""
     rows = [(str(path.relative_to(directory)), f"{path.stat().st_size:,}") for path in files]
-    print_table(f"{title}: {len(files)} files in {seconds:.1f} s", ("file", "bytes"), rows)
+    print_table(f"{title}: {len(rows)} files in {seconds:.1f} s", ("file", "bytes"), rows)
     console().print(Text(str(directory)), soft_wrap=True)

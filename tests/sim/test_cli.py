@@ -234,9 +234,9 @@ def test_options_reach_the_run(monkeypatch):
     result = call(*sim("--seed", 7, "--memory", "jitter", "--waves", "--board", "u280"))
     assert (seen["engine"], seen["board"], seen["rows"]) == ("attention", "u280", 4)
     assert (seen["seed"], seen["memory_mode"], seen["backend"]) == (7, "jitter", "rtl")
-    assert seen["waves"] == Path("out.vcd")
+    assert seen["waves"] == Path("out.vcd").absolute()
     assert seen["names"] == ["k", "k_scale", "q", "q_scale", "v", "v_scale"]
-    assert result.stdout.split() == ["out.npz", "out.vcd"]
+    assert result.stdout.split() == ["out.npz", str(Path("out.vcd").absolute())]
     call(*sim())
     assert (seen["seed"], seen["memory_mode"], seen["waves"]) == (0, "model", None)
 
@@ -272,7 +272,7 @@ def test_a_missing_tool_is_one_line(monkeypatch):
 
 def test_ctrl_c_is_status_130_and_one_line_and_leaves_nothing(monkeypatch):
     def run(*_, directory, **__):
-        directory.mkdir(parents=True)
+        (directory / "simulation").mkdir(parents=True)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("sim.run.run", run)
