@@ -22,7 +22,7 @@ DEVICES = {
     "zcu104": (230_400, 460_800, 312, 96, 1728),
     "ultra96v2": (70_560, 141_120, 216, 0, 360),
 }
-# User region, by SLR, as the platforms list it; a row is LUT in thousands, BRAM36, URAM, DSP.
+# User region, by SLR; a row is LUT in thousands, BRAM36, URAM, DSP.
 REGIONS = {
     "u55c": [(386, 600, 320, 2664), (364, 576, 320, 2784), (381, 600, 320, 2856)],
     "u280": [(400.8, 600, 320, 2736), (382.08, 576, 320, 2880), (380.64, 576, 320, 2880)],
