@@ -77,6 +77,7 @@ def run_tests(
     ResultsError
         When a test fails or the simulator ends without results.
     """
+    directory = directory.absolute()  # the simulation runs there: a relative name would mean another place
     runner = _TestRunner(tick)
     runner.build_dir = program.parent
     results = directory / "results.xml"

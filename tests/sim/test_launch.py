@@ -81,6 +81,13 @@ def test_bytes_arrive_and_are_counted(kernel, tmp_path, mode, size):
     assert left == {"answer.json", "memory.cfg", "plan.json", "progress", "results.xml", "sim.log"}
 
 
+def test_a_relative_directory_is_the_callers(kernel, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = simulate_call(kernel, call(64), Path("run"))
+    assert len(done.buffers["sink"]) == 64
+    assert (tmp_path / "run" / "results.xml").is_file()
+
+
 def test_waves_are_written_on_request(kernel, tmp_path):
     done = simulate_call(kernel, call(100), tmp_path / "run", waves=tmp_path / "waves.any")
     assert done.waves == tmp_path / f"waves.{done.built.trace}"
