@@ -76,6 +76,7 @@ void Channel::reset() {
 
 void Channel::push_read(Burst* burst) {
   reads_queued_.push_back(burst);
+  row_work_ = true;
   next_ck_ = std::min(next_ck_, burst->arrive_ck);
 }
 
@@ -120,8 +121,9 @@ void Channel::add(Window& window, Burst* burst, uint16_t granule, uint64_t addre
   row_work_ = row_work_ || !bank.open || bank.row != entry.row;
 }
 
-// Moves what has arrived into the windows, in order, as far as there is room.
-void Channel::admit(uint64_t ck) {
+// Moves what has arrived into the windows, in order, as far as there is room. Returns whether anything moved.
+bool Channel::admit(uint64_t ck) {
+  const uint32_t before = reads_.count + writes_.count;
   while (!reads_queued_.empty() && reads_.count < t_.window && reads_held_ < t_.read_buffer) {
     Burst* burst = reads_queued_.front();
     if (burst->arrive_ck > ck) break;
@@ -134,6 +136,7 @@ void Channel::admit(uint64_t ck) {
     add(writes_, nullptr, 0, writes_queued_.front().address);
     writes_queued_.pop_front();
   }
+  return reads_.count + writes_.count != before;
 }
 
 // Does the refreshes due by `ck`. A refresh needs all rows closed; the bank that can be precharged last decides.
@@ -331,9 +334,9 @@ uint64_t Channel::next_arrival() const {
 
 uint64_t Channel::step(uint64_t ck) {
   catch_up_refresh(ck);
-  admit(ck);
+  const bool moved = admit(ck);
   if (idle()) return kNever;
-  for (uint32_t i = 0, count = row_work_ ? 0 : look_ahead(ck); i < count; ++i)
+  for (uint32_t i = 0, count = moved && !row_work_ ? look_ahead(ck) : 0; i < count; ++i)
     row_work_ = row_work_ || !banks_[ahead_[i].bank].open || banks_[ahead_[i].bank].row != ahead_[i].row;
   // Return buffer that is full is freed from outside: look again soon.
   uint64_t next = reads_held_ >= t_.read_buffer ? ck + 2 : kNever;

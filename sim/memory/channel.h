@@ -99,7 +99,7 @@ class Channel {
   struct WriteGranule { uint64_t address, arrive_ck; };
 
   void place(Entry& entry, uint64_t address) const;
-  void admit(uint64_t ck);
+  bool admit(uint64_t ck);
   void add(Window& window, Burst* burst, uint16_t granule, uint64_t address);
   uint32_t look_ahead(uint64_t ck);
   void catch_up_refresh(uint64_t ck);
@@ -120,7 +120,8 @@ class Channel {
   Window reads_, writes_;
   std::array<Entry, 2> ahead_;  // the next requests that have no room in the window yet
   uint32_t reads_held_ = 0, writes_held_ = 0;
-  bool writing_ = false, row_work_ = false;
+  bool writing_ = false;
+  bool row_work_ = false;  // a request may need an activate or a precharge
   uint32_t run_ = 0;
   uint64_t next_ck_ = kNever, next_refresh_ = 0, blocked_ck_ = 0;
   // Earliest read and write command by bank group, and the activates that RRD and FAW look back to.

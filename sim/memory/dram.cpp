@@ -180,19 +180,37 @@ void Dram::write_taken(Transaction* transaction) {
   if (!port.reads_open && !port.writes_open) busy_ports_ &= ~(uint64_t{1} << transaction->port);
 }
 
-bool Dram::links_free(const std::vector<uint16_t>& links, const std::vector<Link>& side, int master) const {
+// Whether all links can be taken: after another port only past the dead cycles, and after the same port only if no
+// other wanted one when it became free. That other gets one chance: links must not wait for each other in a ring.
+bool Dram::links_free(const std::vector<uint16_t>& links, const std::vector<Link>& side, int port,
+                      uint32_t dead) const {
   for (const auto index : links) {
     const Link& link = side[index];
     if (link.busy) return false;
-    if (master >= 0 && link.master >= 0 && link.master != master && tick_ <= link.used_tick + dead_ticks_) return false;
+    if (link.master < 0) continue;
+    if (link.master != port) {
+      if (tick_ <= link.used_tick + dead) return false;
+    } else if (tick_ <= link.used_tick + dead + 1 && link.waiting_tick == tick_ &&
+               link.waiting & ~(uint64_t{1} << port)) {
+      return false;
+    }
   }
   return true;
 }
 
-void Dram::hold_links(const std::vector<uint16_t>& links, std::vector<Link>& side, int master) {
+void Dram::want_links(const std::vector<uint16_t>& links, std::vector<Link>& side, int port) {
+  for (const auto index : links) {
+    Link& link = side[index];
+    if (link.waiting_tick != tick_) link.waiting = 0;
+    link.waiting_tick = tick_;
+    link.waiting |= uint64_t{1} << port;
+  }
+}
+
+void Dram::hold_links(const std::vector<uint16_t>& links, std::vector<Link>& side, int port) {
   for (const auto index : links) {
     side[index].busy = true;
-    side[index].master = master;
+    side[index].master = port;
   }
 }
 
@@ -273,39 +291,51 @@ void Dram::read_requests() {
   });
 }
 
-// Whether the burst may hold the way back: oldest of its identifier, first data there, links and port free, and
-// room for all of it. The oldest burst of a port, and one the kernel is taking, may exceed the room: they must
-// never wait for others that wait for them.
+// Whether the burst may return: oldest of its identifier, first data there, its port free, and room for all of it.
+// The oldest burst of a port, and one the kernel is taking, may exceed the room: they must never wait for others that
+// wait for them.
 bool Dram::may_return(const Switched& from, size_t index) const {
   const Burst& burst = *from.reads[index];
   const Port& port = ports_[burst.port];
   if (burst.ready_ck[0] > tick_ * ratio_ || port.reading || burst.sent) return false;
   for (size_t older = 0; older < index; ++older)
     if (from.reads[older]->port == burst.port && from.reads[older]->id == burst.id) return false;
-  if (port.return_bytes + burst.granules * granule_ > fabric_read_bytes_ && !burst.owner->presenting &&
-      port.outstanding.front() != burst.owner)
-    return false;
-  return links_free(route(burst.port, burst.channel).backward, backward_, -1);
+  return port.return_bytes + burst.granules * granule_ <= fabric_read_bytes_ || burst.owner->presenting ||
+         port.outstanding.front() == burst.owner;
 }
 
 // Read data: a burst holds its channel's way out, the links and its port from first data to last.
 void Dram::read_data() {
-  each_bit(busy_channels_, [&](int index) {
+  if (!backward_.empty()) {
+    each_bit(busy_channels_, [&](int index) {
+      const Switched& from = channels_[index];
+      for (size_t i = 0; !from.read_busy && i < from.reads.size(); ++i) {
+        if (!may_return(from, i)) continue;
+        want_links(route(from.reads[i]->port, index).backward, backward_, from.reads[i]->port);
+        break;
+      }
+    });
+  }
+  const auto start = [&](int index) {
     Switched& from = channels_[index];
-    if (from.read_busy) return;
-    for (size_t i = 0; i < from.reads.size(); ++i) {
-      if (!may_return(from, i)) continue;
+    for (size_t i = 0; !from.read_busy && i < from.reads.size(); ++i) {
       Burst* burst = from.reads[i];
+      const auto& links = route(burst->port, index).backward;
+      if (!may_return(from, i) || !links_free(links, backward_, burst->port, 0)) continue;
       Port& port = ports_[burst->port];
       port.reading = burst;
       port.read_tick = tick_;
       port.return_bytes += burst->granules * granule_;
       burst->owner->reserved += burst->granules * granule_;
-      hold_links(route(burst->port, index).backward, backward_, -1);
+      hold_links(links, backward_, burst->port);
       from.read_busy = shared_return_;
-      if (shared_return_) break;
+      return_turn_ = (index + 1) & 63;
     }
-  });
+  };
+  const uint64_t later = busy_channels_ & ~((uint64_t{1} << return_turn_) - 1);
+  const uint64_t sooner = busy_channels_ & ~later;
+  each_bit(later, start);
+  each_bit(sooner, start);
   each_bit(busy_ports_, [&](int index) {
     Port& port = ports_[index];
     Burst* burst = port.reading;
@@ -337,7 +367,8 @@ void Dram::write_requests() {
     const Order& order = port.write_order[burst.id];
     if (order.open && order.channel != burst.channel) return;
     Switched& to = channels_[burst.channel];
-    if (to.write_busy || !links_free(route(index, burst.channel).forward, forward_, index)) return;
+    if (to.write_busy) return;
+    want_links(route(index, burst.channel).forward, forward_, index);
     to.requests |= uint64_t{1} << index;
     asked |= uint64_t{1} << burst.channel;
   });
@@ -347,7 +378,7 @@ void Dram::write_requests() {
       const int index = grant(to.requests, to.write_turn);
       to.requests &= ~(uint64_t{1} << index);
       const auto& links = route(index, channel).forward;
-      if (!links_free(links, forward_, index)) continue;  // another grant of this cycle took one
+      if (!links_free(links, forward_, index, dead_ticks_)) continue;
       Port& port = ports_[index];
       port.writing = port.writes.front();
       port.writes.pop_front();

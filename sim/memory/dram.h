@@ -64,10 +64,11 @@ class Dram : public Backend {
     int read_turn = 0, write_turn = 0;  // the port that comes first
     uint64_t requests = 0;              // ports that ask in this tick
   };
+  // A lateral link: one burst holds it at a time. `waiting` are the ports that want it in `waiting_tick`.
   struct Link {
     bool busy = false;
     int master = -1;
-    uint64_t used_tick = 0;
+    uint64_t used_tick = 0, waiting = 0, waiting_tick = 0;
   };
   // Lateral links of one route, to be taken together.
   struct Route {
@@ -79,8 +80,9 @@ class Dram : public Backend {
   void split(Transaction* transaction, std::deque<Burst*>& queue);
   Burst* new_burst();
   const Route& route(int port, int channel) const { return routes_[port * channels_.size() + channel]; }
-  bool links_free(const std::vector<uint16_t>& links, const std::vector<Link>& side, int master) const;
-  void hold_links(const std::vector<uint16_t>& links, std::vector<Link>& side, int master);
+  bool links_free(const std::vector<uint16_t>& links, const std::vector<Link>& side, int port, uint32_t dead) const;
+  void want_links(const std::vector<uint16_t>& links, std::vector<Link>& side, int port);
+  void hold_links(const std::vector<uint16_t>& links, std::vector<Link>& side, int port);
   void free_links(const std::vector<uint16_t>& links, std::vector<Link>& side);
   void make_routes(const Parameters& parameters, bool hbm);
   int grant(uint64_t requests, int& turn) const;
@@ -110,6 +112,7 @@ class Dram : public Backend {
   std::vector<Link> forward_, backward_;
   std::vector<std::unique_ptr<Burst>> pool_;
   std::vector<Burst*> free_;
+  int return_turn_ = 0;  // the channel whose data come first
   uint64_t tick_ = 0;
   uint64_t under_way_ = 0;     // transactions not yet taken back by the kernel
   uint64_t busy_ports_ = 0;    // ports with anything under way

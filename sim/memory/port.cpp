@@ -109,6 +109,7 @@ void Port::take(uint64_t edge, const uint32_t* request, const uint32_t* response
       if (checker_.address(edge, "ar", address, lengths >> 8 & 255, lengths >> 19 & 7, lengths >> 24 & 3)) {
         Transaction* transaction = accept(edge, false, address, lengths >> 8 & 255, request[kRequestIds] >> 16);
         transaction->hold_edge = edge + jitter_.latency();
+        ids_ |= uint64_t{1} << transaction->id % 64;
         backend_.read(transaction);
       }
     } else {
@@ -178,13 +179,15 @@ void Port::commit(Transaction& transaction) {
 // begun, else the oldest; in jitter mode any.
 Transaction* Port::next_read(uint64_t edge) {
   ready_.clear();
-  for (size_t i = 0; i < reads_.size(); ++i) {
+  uint64_t seen = 0;
+  for (size_t i = 0; i < reads_.size() && seen != ids_; ++i) {
     Transaction* transaction = reads_[i].get();
-    if (transaction->bytes_ready < transaction->bytes_moved + data_bytes_ || transaction->hold_edge > edge) continue;
-    bool oldest = true;
-    for (size_t j = 0; j < i && oldest; ++j) oldest = reads_[j]->id != transaction->id;
-    if (!oldest) continue;
-    if (!jitter_.on() && (transaction->presenting || reads_.size() == 1)) return transaction;
+    const uint64_t id = uint64_t{1} << transaction->id % 64;
+    const bool oldest = !(seen & id);
+    seen |= id;
+    if (!oldest || transaction->bytes_ready < transaction->bytes_moved + data_bytes_ || transaction->hold_edge > edge)
+      continue;
+    if (!jitter_.on() && transaction->presenting) return transaction;
     ready_.push_back(transaction);
   }
   if (ready_.empty()) return nullptr;
@@ -193,12 +196,13 @@ Transaction* Port::next_read(uint64_t edge) {
 
 Transaction* Port::next_write(uint64_t edge) {
   ready_.clear();
+  uint64_t seen = 0;
   for (size_t i = 0; i < filling_; ++i) {
     Transaction* transaction = writes_[i].get();
-    if (!transaction->answered || transaction->hold_edge > edge) continue;
-    bool oldest = true;
-    for (size_t j = 0; j < i && oldest; ++j) oldest = writes_[j]->id != transaction->id;
-    if (!oldest) continue;
+    const uint64_t id = uint64_t{1} << transaction->id % 64;
+    const bool oldest = !(seen & id);
+    seen |= id;
+    if (!oldest || !transaction->answered || transaction->hold_edge > edge) continue;
     if (!jitter_.on()) return transaction;
     ready_.push_back(transaction);
   }
@@ -213,8 +217,8 @@ void Port::show(uint64_t edge, uint32_t* response) {
   if (ready(kW, filling_ < writes_.size() && backend_.data_room(index_))) flags |= kWReady;
   if (ready(kAr, backend_.read_room(index_))) flags |= kArReady;
 
-  if (!reading_ && !reads_.empty() && !jitter_.stalls(kR)) {
-    reading_ = next_read(edge);
+  if (!reading_ && !reads_.empty()) {
+    if (!jitter_.stalls(kR)) reading_ = next_read(edge);
     if (reading_) {
       if (!reading_->presenting) counters_.read.add(edge + 1 - reading_->accept_edge);
       reading_->presenting = true;

@@ -58,6 +58,7 @@ class Port {
   Jitter jitter_;
   std::deque<std::unique_ptr<Transaction>> reads_, writes_;
   std::vector<std::unique_ptr<Transaction>> spare_;
+  uint64_t ids_ = 0;              // identifiers reads have used, modulo 64
   size_t filling_ = 0;            // the write in `writes_` that takes data
   Transaction* reading_ = nullptr;     // whose beat is shown
   Transaction* responding_ = nullptr;  // whose response is shown
