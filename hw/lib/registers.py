@@ -93,7 +93,7 @@ class RegisterFile(wiring.Component):
                 "interrupt": Out(1),
             }
         )
-        # The whole state but for what is read and written just now; proofs relate it to the bus.
+        # The whole state, under names that proofs can relate to what they saw on the bus.
         self.state = Signal(
             data.StructLayout(
                 {
@@ -108,8 +108,12 @@ class RegisterFile(wiring.Component):
                     "args": arguments_layout(table),
                     "high": 32,
                     "has_address": 1,
+                    "write_word": ADDR_WIDTH - 2,
                     "has_data": 1,
+                    "payload": 32,
+                    "strobes": 4,
                     "reading": 1,
+                    "read_word": ADDR_WIDTH - 2,
                 }
             )
         )
@@ -121,14 +125,14 @@ class RegisterFile(wiring.Component):
         # Up from the first cycle out of reset, which may come later than the host thinks.
         awake = Signal()
         m.d.sync += awake.eq(1)
-        write, write_word, payload, strobes = self._write_engine(m, awake)
-        read, read_word = self._read_engine(m, awake)
+        write, read = self._write_engine(m, awake), self._read_engine(m, awake)
+        payload, strobes = state.payload, state.strobes
 
         def writes(offset: int) -> Any:
-            return write & (write_word == offset // 4)
+            return write & (state.write_word == offset // 4)
 
         def reads(offset: int) -> Any:
-            return read & (read_word == offset // 4)
+            return read & (state.read_word == offset // 4)
 
         # Start and done.
         ended, launch = Signal(), Signal()
@@ -182,7 +186,7 @@ class RegisterFile(wiring.Component):
             words[register.offset], words[register.offset + 4] = value[:32], state.high
             with m.If(reads(register.offset)):
                 m.d.sync += state.high.eq(value[32:])
-        with m.If(read), m.Switch(read_word):
+        with m.If(read), m.Switch(state.read_word):
             for offset, word in words.items():
                 with m.Case(offset // 4):
                     m.d.sync += self.bus.rdata.eq(word)
@@ -190,34 +194,34 @@ class RegisterFile(wiring.Component):
                 m.d.sync += self.bus.rdata.eq(0)
         return m
 
-    def _write_engine(self, m: Module, awake: Signal) -> tuple[Any, Any, Any, Any]:
-        """Collect an address and data in any order; give the write as (now, word index, data, strobes)."""
+    def _write_engine(self, m: Module, awake: Signal) -> Signal:
+        """Collect an address and data in any order; gives when to write."""
         bus, state = self.bus, self.state
-        word, payload, strobes, now = Signal(ADDR_WIDTH - 2), Signal(32), Signal(4), Signal()
+        now = Signal()
         m.d.comb += [
             bus.awready.eq(awake & ~state.has_address),
             bus.wready.eq(awake & ~state.has_data),
             now.eq(state.has_address & state.has_data & ~bus.bvalid),
         ]
         with m.If(bus.awvalid & bus.awready):
-            m.d.sync += [state.has_address.eq(1), word.eq(bus.awaddr[2:])]
+            m.d.sync += [state.has_address.eq(1), state.write_word.eq(bus.awaddr[2:])]
         with m.If(bus.wvalid & bus.wready):
-            m.d.sync += [state.has_data.eq(1), payload.eq(bus.wdata), strobes.eq(bus.wstrb)]
+            m.d.sync += [state.has_data.eq(1), state.payload.eq(bus.wdata), state.strobes.eq(bus.wstrb)]
         with m.If(now):
             m.d.sync += bus.bvalid.eq(1)
         with m.If(bus.bvalid & bus.bready):
             m.d.sync += [bus.bvalid.eq(0), state.has_address.eq(0), state.has_data.eq(0)]
-        return now, word, payload, strobes
+        return now
 
-    def _read_engine(self, m: Module, awake: Signal) -> tuple[Any, Any]:
-        """Take an address, and its word a cycle later; give the read as (now, word index)."""
+    def _read_engine(self, m: Module, awake: Signal) -> Signal:
+        """Take an address, and its word a cycle later; gives when that is."""
         bus, state = self.bus, self.state
-        word, now = Signal(ADDR_WIDTH - 2), Signal()
+        now = Signal()
         m.d.comb += [bus.arready.eq(awake & ~state.reading), now.eq(state.reading & ~bus.rvalid)]
         with m.If(bus.arvalid & bus.arready):
-            m.d.sync += [state.reading.eq(1), word.eq(bus.araddr[2:])]
+            m.d.sync += [state.reading.eq(1), state.read_word.eq(bus.araddr[2:])]
         with m.If(now):
             m.d.sync += bus.rvalid.eq(1)
         with m.If(bus.rvalid & bus.rready):
             m.d.sync += [bus.rvalid.eq(0), state.reading.eq(0)]
-        return now, word
+        return now
