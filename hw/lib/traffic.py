@@ -23,8 +23,8 @@ _SEED = 0x9E3779B97F4A7C15
 #: alignment's bits when addresses are random. ``stride``: bytes from burst to burst, when they are not.
 #: ``random``. ``beats``: of a burst, 1 to 256. ``count``: bursts, 0 for none. ``outstanding``: bursts under
 #: way at once, 1 to `MAX_OUTSTANDING`. ``id_mask``: identifiers rotate through the values under this mask.
-#: ``interval``: least cycles from one address to the next. ``follow``: writes only, data beat k waits for
-#: beat k of the reads.
+#: ``interval``: least cycles from one address to the next. For writes only, ``pace``: least cycles from one
+#: data beat to the next, and ``follow``: data beat k waits for beat k of the reads.
 PROGRAM = data.StructLayout(
     {
         "base": 64,
@@ -36,6 +36,7 @@ PROGRAM = data.StructLayout(
         "outstanding": 8,
         "id_mask": 8,
         "interval": 16,
+        "pace": 8,
         "follow": 1,
     }
 )
@@ -325,9 +326,12 @@ class WriteTraffic(_Direction):
         port = self.axi
         to_send = Signal(range(MAX_OUTSTANDING + 1))
         index = Signal(8)
+        pause = Signal(8)
         address, beat, last, response = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
-            port.wvalid.eq((to_send != 0) & (~self.program.follow | (self.moved < self.followed))),
+            port.wvalid.eq(
+                (to_send != 0) & (pause == 0) & (~self.program.follow | (self.moved < self.followed))
+            ),
             port.wdata.eq(Cat([self.moved[:32]] * (self._data_width // 32))),
             port.wstrb.eq(~0),
             port.wlast.eq(index == self.program.beats - 1),
@@ -340,7 +344,12 @@ class WriteTraffic(_Direction):
         issue = self._common(m, address=address, beat=beat, asked=last, answered=response, done=response)
         m.d.sync += to_send.eq(to_send + issue - last)
         with m.If(beat):
-            m.d.sync += index.eq(Mux(port.wlast, 0, index + 1))
+            m.d.sync += [
+                index.eq(Mux(port.wlast, 0, index + 1)),
+                pause.eq(Mux(self.program.pace == 0, 0, self.program.pace - 1)),
+            ]
+        with m.Elif(pause != 0):
+            m.d.sync += pause.eq(pause - 1)
         return m
 
 

@@ -157,7 +157,7 @@ def points() -> list[Point]:
             },
             measure=lambda outcomes: outcomes["run"].mean_latency_ns("write"),
             held_out=True,
-            note="a part in choosing the write response",
+            note="had a part in choosing the write response",
         ),
     ]
     for size, figures in _TABLE.items():
@@ -175,7 +175,7 @@ def points() -> list[Point]:
                     experiments=_pass(memory, size, read=kind != "write", write=kind != "read"),
                     measure=_rate,
                     held_out=True,
-                    note="a part in choosing what the host caches" if size == 2**24 else "",
+                    note="had a part in choosing what the host caches" if size == 2**24 else "",
                 )
             )
     return found

@@ -34,6 +34,8 @@ class Program:
         Identifiers used in rotation, a power of two.
     interval_cycles
         Least kernel cycles from address to address.
+    pace_cycles
+        Writes only: least kernel cycles from data beat to data beat.
     follow
         Writes only: the data do not overtake the port's reads.
     """
@@ -47,6 +49,7 @@ class Program:
     outstanding: int = MAX_OUTSTANDING
     ids: int = 1
     interval_cycles: int = 0
+    pace_cycles: int = 0
     follow: bool = False
 
     def __post_init__(self) -> None:
@@ -75,6 +78,7 @@ class Program:
                 "outstanding": self.outstanding,
                 "id_mask": self.ids - 1,
                 "interval": self.interval_cycles,
+                "pace": self.pace_cycles,
                 "follow": int(self.follow),
             }
         ).as_bits()

@@ -104,6 +104,26 @@ def points() -> list[Point]:
         )
     )
 
+    # Bank, row, column from the top: every access of this stride is another row of one bank.
+    simple = replace(switched, timing=replace(bare, address_map="C5 R14 B2 G2"))
+    strided = Program(stride_bytes=1024, beats=1, count=8000)
+    found.append(
+        Point(
+            key="M",
+            title="32 B reads 1 KiB apart, default map over bank-row-column",
+            published=10.0,
+            unit="x",
+            source=_SOURCE,
+            experiments={
+                name: Experiment(bench=NATIVE, memory=memory, reads={0: strided}, writes={})
+                for name, memory in (("default", switched), ("simple", simple))
+            },
+            measure=lambda outcomes: outcomes["default"].gb_per_s() / outcomes["simple"].gb_per_s(),
+            held_out=True,
+            note="nearly 10 times",
+        )
+    )
+
     ddr = next(memory for memory in board.memories if memory.kind == "ddr4")
     assert isinstance(ddr.timing, DdrTiming)  # as the board file says
     channel = memory_of(ddr, VITIS)

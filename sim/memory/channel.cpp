@@ -44,12 +44,17 @@ DramTiming::DramTiming(const Parameters& p) {
   granule_shift = __builtin_ctz(granule_bytes);
   uint32_t shift = granule_shift;
   std::istringstream words(p.word("address_map"));
-  for (std::string word; words >> word && word != "R";) {
-    const auto bits = static_cast<uint32_t>(std::stoul(word.substr(1)));
-    if (word[0] != 'C') map.push_back({word[0], shift, bits});
+  for (std::string word; words >> word;) {
+    const uint32_t bits = word.size() > 1 ? static_cast<uint32_t>(std::stoul(word.substr(1))) : 32;
+    const auto mask = static_cast<uint32_t>((uint64_t{1} << bits) - 1);
+    if (word[0] == 'R') {
+      row_shift = shift;
+      row_mask = mask;
+    } else if (word[0] != 'C') {
+      map.push_back({word[0], shift, mask});
+    }
     shift += bits;
   }
-  row_shift = shift;
 }
 
 Channel::Channel(const DramTiming& timing, SharedCap* cap, uint64_t first_refresh_ck)
@@ -97,18 +102,18 @@ void Channel::advance(uint64_t until_ck) {
 void Channel::place(Entry& entry, uint64_t address) const {
   uint32_t group = 0, bank = 0, group_bits = 0, bank_bits = 0;
   for (const auto& field : t_.map) {
-    const auto value = static_cast<uint32_t>(address >> field.shift) & ((1u << field.bits) - 1);
+    const auto value = static_cast<uint32_t>(address >> field.shift) & field.mask;
     if (field.letter == 'G') {
       group |= value << group_bits;
-      group_bits += field.bits;
+      group_bits += __builtin_popcount(field.mask);
     } else {
       bank |= value << bank_bits;
-      bank_bits += field.bits;
+      bank_bits += __builtin_popcount(field.mask);
     }
   }
   entry.group = static_cast<uint8_t>(group);
   entry.bank = static_cast<uint8_t>(group * t_.banks_per_group + bank);
-  entry.row = static_cast<uint32_t>(address >> t_.row_shift);
+  entry.row = static_cast<uint32_t>(address >> t_.row_shift) & t_.row_mask;
 }
 
 void Channel::add(Window& window, Burst* burst, uint16_t granule, uint64_t address) {

@@ -25,10 +25,10 @@ struct DramTiming {
   uint32_t read_to_precharge, refresh_interval, refresh;
   uint32_t granule_bytes, window, write_window, read_buffer, write_buffer, queue_bursts, write_high, direction, refusals;
   uint32_t bank_groups, banks_per_group;
-  // Address map: (letter, first bit, bits) above the granule offset, and the first bit of the row.
-  struct Field { char letter; uint32_t shift, bits; };
+  // Address map: where the bits of bank group and bank are, and those of the row.
+  struct Field { char letter; uint32_t shift, mask; };
   std::vector<Field> map;
-  uint32_t row_shift;
+  uint32_t row_shift, row_mask;
   uint32_t granule_shift;
 };
 

@@ -15,7 +15,11 @@ from sim.simulator import SimulationError
 
 def quick_points():
     """Those of one port in the memory's own clock."""
-    return [point for point in all_points() if all(e.bench == NATIVE for e in point.experiments.values())]
+    return [
+        point
+        for point in all_points()
+        if not point.held_out and all(e.bench == NATIVE for e in point.experiments.values())
+    ]
 
 
 def test_single_channel_points():
@@ -65,4 +69,4 @@ def test_every_point(tmp_path, capsys):
     assert "15 points: all within 10%" in printed
     entries = json.loads(report.read_text())["points"]
     assert len(entries) == len(all_points())
-    assert sum(entry["within"] for entry in entries) >= len(entries) - 4
+    assert sum(entry["within"] for entry in entries) >= len(entries) - 4  # those known to be outside

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from hw.dram_timing import map_fields
 from hw.errors import InputError
-from hw.memory_timing import DdrTiming, HbmTiming, HostTiming, map_fields
+from hw.memory_timing import DdrTiming, HbmTiming, HostTiming
 from sim.memory.config import FastTiming, MemoryConfig, parameter_text
 from sim.memory.native import NativeMemory, PortDriver
 from sim.memory.view import MemoryView

@@ -179,6 +179,12 @@ def test_writes_count_their_beats():
     assert result.latency_min == result.latency_max == 20
 
 
+@pytest.mark.parametrize("pace", [2, 5])
+def test_paced_writes(pace):
+    _, _, result = run(write=Program(stride_bytes=128, beats=4, count=10, pace_cycles=pace))
+    assert result.cycles == 39 * pace + 20 + 2  # first address to first data, last data to response
+
+
 def test_writes_go_without_bubbles():
     memory, _, result = run(write=Program(stride_bytes=128, beats=4, count=30))
     assert result.cycles <= 30 * 4 + 20 + 4
