@@ -99,17 +99,19 @@ class ScoreUnit(wiring.Component):
 
 
 def _registered_tree(m: Module, values: list[Value], bits: int) -> Value:
-    """Register ``values``, then add `TREE_RADIX` of them at a time, with a register behind every sum."""
+    """Register ``values``, then add `TREE_RADIX` of them at a time, with a register behind every sum.
+
+    All registers have the ``bits`` of the final sum: additions are modulo, and nothing is sign-extended twice.
+    """
     level = 0
     while True:
         registers = []
         for n, value in enumerate(values):
-            width = min(value.shape().width, bits)
-            register = Signal(signed(width), name=f"sum_{level}_{n}", reset_less=True)
+            register = Signal(bits, name=f"sum_{level}_{n}", reset_less=True)
             m.d.sync += register.eq(value)
             registers.append(register)
         if len(registers) == 1:
-            return registers[0]
+            return registers[0].as_signed()
         values = [
             _sum(registers[first : first + TREE_RADIX]) for first in range(0, len(registers), TREE_RADIX)
         ]

@@ -87,9 +87,10 @@ class ValueUnit(wiring.Component):
         finished = []
         for d in range(config.head_dim):
             # Where no key is, the product is 0: the accumulator needs no enable and maps to a DSP as it is.
-            product = Signal(signed(PROBABILITY_BITS + 8), name=f"product_{d}", reset_less=True)
-            accumulator = Signal(signed(config.partial_bits), name=f"accumulator_{d}", reset_less=True)
-            copy = Signal(signed(config.partial_bits), name=f"finished_{d}", reset_less=True)
+            # All have the width of the sum, so that nothing is sign-extended again: additions are modulo.
+            product = Signal(config.partial_bits, name=f"product_{d}", reset_less=True)
+            accumulator = Signal(config.partial_bits, name=f"accumulator_{d}", reset_less=True)
+            copy = Signal(config.partial_bits, name=f"finished_{d}", reset_less=True)
             m.d.sync += [
                 product.eq(self.probability * self.value[d]),
                 accumulator.eq(Mux(first, 0, accumulator) + product),
