@@ -19,6 +19,8 @@ from pathlib import Path
 
 from hw.errors import InputError, LoomworkError, ToolError
 from sim.cache import BuildCache, key_of
+from sim.cells import FLAGS as CELL_FLAGS
+from sim.cells import cell_inputs
 from sim.objects import ObjectStore
 from sim.progress import Activity
 from sim.toolchain import CXX_STANDARD, Toolchain, find_toolchain, has_fst
@@ -198,10 +200,24 @@ class _Job:
             [
                 *(f"{name}\0{text}" for name, text in sorted(self.sources.items())),
                 *(f"{name} {text}" for name, text in from_tools),
-                *(self.top, *self.visible, str(self.trace), self.tools.machine, cocotb_folder),
+                *(self.top, self.control, str(self.trace), self.tools.machine, cocotb_folder),
                 *self.verilator_flags,
                 *self.make_variables,
             ]
+        )
+
+    @functools.cached_property
+    def cells(self) -> dict[str, tuple[str, ...]]:
+        texts = (text for name, text in self.sources.items() if name.endswith(".v"))
+        return cell_inputs("\n".join(texts))
+
+    @property
+    def control(self) -> str:
+        """Verilator's control file: what is visible, to Python for writing, and for the sake of cells."""
+        ports = [("rw", self.top, port) for port in self.visible]
+        ports += [("rd", cell, port) for cell, inputs in self.cells.items() for port in inputs]
+        return "`verilator_config\n" + "".join(
+            f'public_flat_{access} -module "{module}" -var "{port}"\n' for access, module, port in ports
         )
 
     @property
@@ -219,6 +235,7 @@ class _Job:
             # NumPy reaches the memories' stores through the program's own symbols.
             *("-LDFLAGS", "-rdynamic"),
             *((f"--trace-{self.trace}",) if self.trace else ()),
+            *(CELL_FLAGS if self.cells else ()),
             *self.flags,
         ]
 
@@ -240,10 +257,7 @@ class _Job:
         from sim.runner import CommandError, compile_simulator
 
         activity.update("Verilator")
-        control = "`verilator_config\n" + "".join(
-            f'public_flat_rw -module "{self.top}" -var "{port}"\n' for port in self.visible
-        )
-        for name, text in {**self.sources, "visible.vlt": control}.items():
+        for name, text in {**self.sources, "visible.vlt": self.control}.items():
             (folder / name).write_text(text)
         jobs = min(len(os.sched_getaffinity(0)), _MAX_JOBS)
         store = ObjectStore(
