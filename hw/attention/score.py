@@ -101,7 +101,7 @@ class ScoreUnit(wiring.Component):
 def _registered_tree(m: Module, values: list[Value], bits: int) -> Value:
     """Register ``values``, then add `TREE_RADIX` of them at a time, with a register behind every sum.
 
-    All registers have the ``bits`` of the final sum: additions are modulo, and nothing is sign-extended twice.
+    All registers have the ``bits`` of the final sum: additions are modulo, nothing is extended twice.
     """
     level = 0
     while True:

@@ -1,6 +1,8 @@
 # amaranth: UnusedElaboratable=no
 """The core at a small size: every bit of its results, and exactly the cycles that the schedule says."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,7 @@ def cycles_of(jobs):
     return [(len(job.q), len(job.k)) for job in jobs]
 
 
-@pytest.mark.parametrize("seed", seeds(3, 200))
+@pytest.mark.parametrize("seed", seeds(2, 200))
 def test_random_tiles_exact_to_the_bit_and_the_cycle(seed):
     rng = np.random.default_rng(seed)
     jobs = [random_tile(rng, SMALL) for _ in range(8)]
@@ -28,10 +30,10 @@ def test_random_tiles_exact_to_the_bit_and_the_cycle(seed):
 
 
 @pytest.mark.parametrize("stream", STREAMS)
-@pytest.mark.parametrize("stall", STALLS[1:])
+@pytest.mark.parametrize("stall", [0.3, pytest.param(0.7, marks=pytest.mark.soak), 0.95])
 def test_backpressure_on_each_stream(stream, stall):
     rng = np.random.default_rng(7)
-    jobs = [random_tile(rng, SMALL, keys=keys) for keys in (16, 33, 1, 20)]
+    jobs = [random_tile(rng, SMALL, keys=keys) for keys in (16, 33, 1)]
     run_core(SMALL, jobs, stalls={stream: stall})
 
 
@@ -60,7 +62,7 @@ def test_other_shapes(config):
     assert sides["output"].cycles[-1] + 1 == core_cycles(config, cycles_of(jobs), beat_width=128)
 
 
-@pytest.mark.parametrize("beat_width", [32, 64, 256, 512])
+@pytest.mark.parametrize("beat_width", [32, 128, 512])
 def test_beat_widths(beat_width):
     rng = np.random.default_rng(beat_width)
     run_core(SMALL, [random_tile(rng, SMALL, rows=3, keys=5) for _ in range(3)], beat_width=beat_width)
@@ -98,7 +100,7 @@ def rising(config, keys, *, step):
     return TileJob(q=q, k=k, v=v, multiplier=2**12, shift=1, fraction=7)
 
 
-@pytest.mark.parametrize("step", [1, 5, 40])
+@pytest.mark.parametrize("step", [1, 40])
 def test_rising_maxima_cost_no_cycle(step):
     job = rising(SMALL, 96, step=step)
     flat = TileJob(**{**job.__dict__, "k": np.zeros_like(job.k)})
@@ -106,21 +108,23 @@ def test_rising_maxima_cost_no_cycle(step):
     assert cycles[0] == cycles[1]
 
 
-@pytest.mark.parametrize("q", [-128, 127])
-@pytest.mark.parametrize("k", [-128, 127])
-@pytest.mark.parametrize("scale", [(1, 47), (2**17 - 1, 1), (2**17 - 1, 17)])
-def test_extreme_products_and_scales(q, k, scale):
+def test_extreme_products_and_scales():
     shape = (18, SMALL.head_dim)
-    job = TileJob(
-        q=np.full((4, SMALL.head_dim), q, np.int8),
-        k=np.full(shape, k, np.int8),
-        v=np.full(shape, -128, np.int8),
-        multiplier=scale[0],
-        shift=scale[1],
-        fraction=15,
-    )
-    job.k[::3] = 0
-    run_core(SMALL, [job])
+    scales = [(1, 47), (2**17 - 1, 1), (2**17 - 1, 17)]
+    jobs = [
+        TileJob(
+            q=np.full((4, SMALL.head_dim), q, np.int8),
+            k=np.full(shape, k, np.int8),
+            v=np.full(shape, -128, np.int8),
+            multiplier=multiplier,
+            shift=shift,
+            fraction=15,
+        )
+        for q, k, (multiplier, shift) in itertools.product((-128, 127), (-128, 127), scales)
+    ]
+    for job in jobs:
+        job.k[::3] = 0
+    run_core(SMALL, jobs)
 
 
 def test_beat_width_is_checked():
