@@ -333,7 +333,8 @@ uint64_t Channel::next_arrival() const {
   uint64_t next = kNever;
   if (!reads_queued_.empty() && reads_.count < t_.window && reads_held_ < t_.read_buffer)
     next = reads_queued_.front()->arrive_ck;
-  if (!writes_queued_.empty() && writes_.count < t_.write_window) next = std::min(next, writes_queued_.front().arrive_ck);
+  if (!writes_queued_.empty() && writes_.count < t_.write_window)
+    next = std::min(next, writes_queued_.front().arrive_ck);
   return next;
 }
 

@@ -23,7 +23,8 @@ struct DramTiming {
   uint32_t cas, cas_write, data, ccd_short, ccd_long, rrd_short, rrd_long, faw;
   uint32_t rcd_read, rcd_write, rp, ras, rc, wtr_short, wtr_long, read_to_write_gap, write_recovery;
   uint32_t read_to_precharge, refresh_interval, refresh;
-  uint32_t granule_bytes, window, write_window, read_buffer, write_buffer, queue_bursts, write_high, direction, refusals;
+  uint32_t granule_bytes, window, write_window, read_buffer, write_buffer, queue_bursts;
+  uint32_t write_high, direction, refusals;
   uint32_t bank_groups, banks_per_group;
   // Address map: where the bits of bank group and bank are, and those of the row.
   struct Field { char letter; uint32_t shift, mask; };

@@ -10,6 +10,11 @@
 
 namespace loom {
 
+template <typename Visit>
+void each_bit(uint64_t mask, Visit visit) {
+  for (; mask; mask &= mask - 1) visit(__builtin_ctzll(mask));
+}
+
 class Dram : public Backend {
  public:
   // `hbm` adds the switch. `port_channels` says beside which channel each kernel port is attached.

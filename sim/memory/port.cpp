@@ -49,7 +49,8 @@ std::unique_ptr<Transaction> Port::fresh() {
 }
 
 void Port::drop(std::deque<std::unique_ptr<Transaction>>& queue, Transaction* transaction) {
-  const auto entry = std::find_if(queue.begin(), queue.end(), [&](const auto& held) { return held.get() == transaction; });
+  const auto entry =
+      std::find_if(queue.begin(), queue.end(), [&](const auto& held) { return held.get() == transaction; });
   spare_.push_back(std::move(*entry));
   queue.erase(entry);
 }

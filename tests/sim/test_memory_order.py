@@ -67,6 +67,26 @@ def test_bytes_under_jitter(name, percent, latency):
     run(jittered, data_bits, seed=2, waits=0.3, bursts=50)
 
 
+@pytest.mark.parametrize("jitter", [0, 40])
+@pytest.mark.parametrize("room", [512, 4096])
+def test_bytes_through_the_whole_switch(room, jitter):
+    """Eight ports, each with a window over two far channels, some in two mini-switches or stacks."""
+    memory = config(
+        HbmTiming(refresh_interval_ck=700, fabric_read_bytes=room, fabric_write_bytes=room, queue_bursts=2),
+        ports=8,
+        mhz=450,
+        jitter_percent=jitter,
+    )
+    boundaries = [CHANNEL * channel for channel in (28, 24, 20, 16, 12, 8, 4, 1)]
+    with NativeMemory(config=memory) as native:
+        managers = [
+            RandomManager(native, port, range(boundary - 4096, boundary + 4096), port, 60, waits=0.1)
+            for port, boundary in enumerate(boundaries)
+        ]
+        run_managers(native, managers)
+        assert native.view.errors(at_end=True) == []
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("name", MEMORIES)
 @pytest.mark.parametrize("seed", range(20))
