@@ -27,18 +27,29 @@ _REQUEST_CYCLES = 4
 #: From ``rvalid`` to the end of a DMA, and the skid buffer behind the joined slices.
 _RECEIVE_CYCLES = 2
 _JOIN_CYCLES = 1
-#: From the last beat of results to the last ``wvalid`` is the longest burst, and the FIFO before it.
-_SEND_CYCLES = 8
+#: From the last beat of results through the write DMA's buffer to its address; then follows its burst.
+_SEND_CYCLES = 15
+#: Items that wait behind a converter: its own, and two in the skid buffer.
+_ITEMS_READY = 3
 #: From a write response to ``done``.
 _DONE_CYCLES = 2
 
 
 @dataclass(frozen=True, kw_only=True)
 class Supply:
-    """A stream that gives item n at ``first + n * interval`` at the earliest; cycles."""
+    """A stream: item n comes at ``first + n * interval`` at the earliest; all in cycles.
+
+    Members
+    -------
+    first, interval
+        What memory gives.
+    gap
+        Between items even when memory is ahead: a converter behind the DMA's buffer takes a beat a cycle.
+    """
 
     first: float = 0.0
     interval: float = 1.0
+    gap: float = 1.0
 
     def time(self, item: int) -> int:
         """Give the earliest cycle of an item."""
@@ -147,7 +158,8 @@ class Schedule:
             value_last = max(value_last, previous.value_last + self._spacing)
         if closes and len(self._freed) > 1:
             value_last = max(value_last, self._freed[-2] + 1)
-        value_last = max(value_last, value_first + keys - 1)
+        behind = math.ceil(max(0, keys - 1 - _ITEMS_READY) * self._values.gap)
+        value_last = max(value_last, value_first + max(keys - 1, behind))
         if keys == 1:
             value_first = value_last
         self._keys_taken += keys
@@ -228,16 +240,21 @@ def predict_cycles(config: AttentionConfig, board: Board, *, queries: int, keys:
         shared_bytes = 2 * config.head_dim + 3 * rows * config.head_dim / keys
         interval = max(interval, shared_bytes / channel_bytes / memory.channels)
 
+    stream = Supply(
+        first=first_item + (slice_beats != 1) + _JOIN_CYCLES, interval=interval, gap=max(1.0, slice_beats)
+    )
     schedule = Schedule(
         config,
         beat_width=width,
         queries=Supply(first=first_item + (beats != 1), interval=max(1.0, beats)),
-        keys=Supply(first=first_item + (slice_beats != 1) + _JOIN_CYCLES, interval=interval),
-        values=Supply(first=first_item + (slice_beats != 1) + _JOIN_CYCLES, interval=interval),
+        keys=stream,
+        values=stream,
     )
+    rows = 0
     for rows, count in passes(config, queries=queries, keys=keys, heads=heads):
         schedule.add(rows=rows, keys=count)
-    return schedule.last_output + _SEND_CYCLES + memory.burst_beats + write_cycles + _DONE_CYCLES
+    last_burst = min(memory.burst_beats, rows * config.output_beats(width))
+    return schedule.last_output + _SEND_CYCLES + last_burst + write_cycles + _DONE_CYCLES
 
 
 def _latencies(timing: DramTiming | HostTiming, clock_mhz: float) -> tuple[int, int]:

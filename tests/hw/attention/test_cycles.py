@@ -6,6 +6,7 @@ import pytest
 from hw.attention import cycles
 from hw.attention.config import AttentionConfig
 from hw.attention.cycles import Supply, core_cycles, passes, predict_cycles
+from hw.attention.engine import AttentionEngine
 from hw.board import load_board
 from tests.hw.attention.jobs import SMALL
 
@@ -52,3 +53,27 @@ def test_longest_job_is_predicted_in_a_moment():
     config = AttentionConfig()
     figure = predict_cycles(config, BOARD, queries=65536, keys=65536, heads=1)
     assert 0 < figure - 2048 * 65536 < 1000
+
+
+#: Heads, queries and keys, and ``cycles_total`` as co-simulated with the default configuration and the board's
+#: calibrated memory, `loomwork sim attention`.
+MEASURED = {
+    "u55c": {
+        (1, 1024, 1024): 33198,
+        (12, 256, 256): 25006,
+        (12, 1024, 1024): 393646,
+        (1, 1, 1): 170,
+        (1, 32, 64): 494,
+        (3, 40, 100): 962,
+    },
+    "zcu104": {(1, 256, 256): 33246, (4, 64, 64): 8671, (1, 1, 1): 151, (2, 20, 100): 2846},
+}
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_prediction_of_measured_launches(name):
+    board = load_board(name)
+    config = AttentionEngine().default_config(board)
+    for (heads, queries, keys), measured in MEASURED[name].items():
+        predicted = predict_cycles(config, board, queries=queries, keys=keys, heads=heads)
+        assert abs(predicted / measured - 1) < (0.002 if measured > 20000 else 0.05)
