@@ -13,6 +13,7 @@ The parent is written once and works with either.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -65,20 +66,23 @@ class CellPlacer:
     def __init__(self) -> None:
         self.cells: dict[str, str] = {}
         self._signatures: dict[str, wiring.Signature] = {}
+        self._clocks: dict[str, dict[str, Any]] = {}
 
     def place(self, m: Module, name: str, cell: str, make: Callable[[], wiring.Component]) -> Any:
         """Convert ``make()`` if ``cell`` is new, and add an ``Instance`` of it to ``m``.
 
-        The cell's only clock is ``sync``: its ``clk`` and ``rst`` ports are tied to the parent's.
+        The cell's only clock is ``sync``: its ``clk`` and ``rst`` ports, if it has them, are tied to the
+        parent's.
         """
         if cell not in self.cells:
             component = make()
             text = verilog.convert(component, name=cell, emit_src=False, strip_internal_attrs=True)
             self.cells[cell] = without_init(text)
             self._signatures[cell] = component.signature
+            self._clocks[cell] = _clock_connections(cell, text)
         signature = self._signatures[cell]
         interface = signature.create(path=(name,))
-        connections: dict[str, Any] = {"i_clk": ClockSignal(), "i_rst": ResetSignal()}
+        connections = dict(self._clocks[cell])
         for path, member, value in signature.flatten(interface):
             prefix = "i" if member.flow == wiring.In else "o"
             connections[f"{prefix}_" + "__".join(map(str, path))] = value
@@ -89,3 +93,13 @@ class CellPlacer:
     def verilog(self) -> str:
         """Text of all cells, in order of first use."""
         return "\n".join(self.cells.values())
+
+
+def _clock_connections(cell: str, text: str) -> dict[str, Any]:
+    """Give the connections of the clock and reset ports that module ``cell`` has in its Verilog ``text``."""
+    header = re.search(rf"^module {re.escape(cell)}\(([^)]*)\);", text, re.MULTILINE)
+    if header is None:
+        raise ValueError(f"no module {cell} in its own text")
+    ports = header[1].replace(",", " ").split()
+    wanted = {"clk": ClockSignal(), "rst": ResetSignal()}
+    return {f"i_{port}": signal for port, signal in wanted.items() if port in ports}

@@ -61,6 +61,36 @@ def test_cells_are_converted_once():
     assert ".rst(rst)" in text
 
 
+class Negate(wiring.Component):
+    """A cell without a register: it has no clock and no reset."""
+
+    i: In(8)
+    o: Out(8)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.comb += self.o.eq(-self.i)
+        return m
+
+
+def test_a_cell_without_registers_gets_no_clock():
+    class Pair(wiring.Component):
+        i: In(8)
+        o: Out(8)
+
+        def elaborate(self, platform):
+            m = Module()
+            cell = placer.place(m, "negate_0", "negate", Negate)
+            m.d.comb += cell.i.eq(self.i)
+            m.d.sync += self.o.eq(cell.o)
+            return m
+
+    placer = CellPlacer()
+    text = verilog.convert(Pair(), name="pair", emit_src=False, strip_internal_attrs=True)
+    instance = text[text.index("negate negate_0") :]
+    assert ".clk" not in instance[: instance.index(");")]
+
+
 def test_text_is_the_same_every_time():
     def text():
         placer = CellPlacer()
