@@ -55,8 +55,8 @@ def test_longest_job_is_predicted_in_a_moment():
     assert 0 < figure - 2048 * 65536 < 1000
 
 
-#: Heads, queries and keys, and ``cycles_total`` as co-simulated with the default configuration and the board's
-#: calibrated memory, `loomwork sim attention`.
+#: Heads, queries and keys, and the ``cycles_total`` that `loomwork sim attention` measured on the default
+#: configuration and the calibrated memory of the board.
 MEASURED = {
     "u55c": {
         (1, 1024, 1024): 33198,
