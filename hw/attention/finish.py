@@ -63,8 +63,7 @@ class Finish(wiring.Component):
         config, timing = self._config, Timing(self._config)
         # A step counter shows step 0 in the cycle after its start.
         before_merge = delay(m, "end", self.end, timing.merge - 1)
-        last_step, merging = self._steps(m, "merge", before_merge.valid, self.merge)
-        del last_step
+        _, merging = self._steps(m, "merge", before_merge.valid, self.merge)
         with m.If(before_merge.valid):
             m.d.sync += merging.eq(before_merge)
         m.d.comb += [self.merge.opens.eq(merging.opens), self.merge.closes.eq(merging.closes)]

@@ -31,8 +31,10 @@ class ScoreUnit(wiring.Component):
     swap : In(1)
         The waiting query becomes the active one: keys that come in the next cycle meet it.
     key : In(D x int8)
-    multiplier : In(17), shift : In(6)
+    multiplier : In(17)
         Of the key that came `scale_latency` cycles ago.
+    shift : In(6)
+        Of the key that came a cycle before that.
     logit : Out(signed(24))
         t of the key that came `latency` cycles ago.
 
