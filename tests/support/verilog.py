@@ -1,0 +1,61 @@
+"""What the tests need to know of a Verilog text, and the tools that read it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from sim.toolchain import find_toolchain
+
+_PORT = re.compile(r"^  (input|output) (?:\[(\d+):0\] )?(\w+);$", re.MULTILINE)
+
+
+def module_text(verilog: str, name: str) -> str:
+    """Give the text of one module."""
+    found = re.search(rf"^module {re.escape(name)}\(.*?^endmodule", verilog, re.MULTILINE | re.DOTALL)
+    assert found, f"no module {name}"
+    return found[0]
+
+
+def module_names(verilog: str) -> list[str]:
+    """Give the names of all modules, in order."""
+    return re.findall(r"^module \\?(\S+?) ?\(", verilog, re.MULTILINE)
+
+
+def module_ports(verilog: str, name: str) -> dict[str, tuple[str, int]]:
+    """Give direction and width of every port of a module."""
+    return {
+        port: (direction, int(high or 0) + 1)
+        for direction, high, port in _PORT.findall(module_text(verilog, name))
+    }
+
+
+def lint(verilog: Path, *flags: str) -> str:
+    """Give what Verilator's linter has to say; empty when the text passes."""
+    tools = find_toolchain()
+    command = [str(tools.verilator.executable), "--lint-only", *flags, str(verilog)]
+    run = subprocess.run(command, env=tools.environment(), capture_output=True, text=True, check=False)
+    assert bool(run.returncode) == bool(run.stderr.strip())
+    return run.stderr.strip()
+
+
+#: Yosys ends the process when a pass fails, so it gets one of its own.
+_YOSYS = """
+import sys
+from pyosys import libyosys
+design = libyosys.Design()
+for command in sys.argv[1:]:
+    libyosys.run_pass(command, design)
+print("done")
+"""
+
+
+def yosys(*commands: str) -> str:
+    """Run passes of Yosys and give the end of their output, which is ``done`` when all went well."""
+    run = subprocess.run(
+        [sys.executable, "-c", _YOSYS, *commands], capture_output=True, text=True, check=False
+    )
+    lines = (run.stdout + run.stderr).strip().splitlines()
+    return lines[-1] if lines else ""
