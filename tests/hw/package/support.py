@@ -1,0 +1,85 @@
+"""Packages to test, and a way to run Tcl with a stand-in for Vivado."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hw.board import load_board
+from hw.lib.arguments import Argument, ArgumentTable, Kind
+from hw.verilog import generate
+from tests.support.vadd import VaddConfig, VaddEngine
+
+STUBS = Path(__file__).with_name("vivado.tcl")
+
+#: What ends strings, comments and substitutions somewhere.
+NASTY = 'a "quoted" [exec false] $x {brace \\ ; # /* */ é %s'
+
+
+def make_design(board):
+    """Generate vadd for a board, by name or as it is."""
+    return generate(VaddEngine(), VaddConfig(), load_board(board) if isinstance(board, str) else board)
+
+
+def with_table(design, *arguments):
+    """Give the design as if it had other arguments; for what is written from the table alone."""
+    return dataclasses.replace(design, table=ArgumentTable(arguments))
+
+
+def nasty(design):
+    """Give the design with documentation that must be quoted."""
+    return with_table(
+        design,
+        Argument(name="n", kind=Kind.SCALAR, doc=NASTY),
+        Argument(name="p", kind=Kind.POINTER, port="gmem0", doc=NASTY),
+        Argument(name="q", kind=Kind.POINTER, port="gmem1", doc=NASTY),
+        Argument(name="c", kind=Kind.COUNTER, doc=NASTY),
+    )
+
+
+class TclError(AssertionError):
+    """A script stopped with an error."""
+
+
+def run_tcl(script, directory, *arguments):
+    """Run ``script`` in ``directory`` as ``vivado -mode batch`` would and give the calls it made."""
+    record = directory / "calls.tsv"
+    record.unlink(missing_ok=True)
+    words = " ".join(f"{{{word}}}" for word in arguments)
+    driver = "\n".join(
+        [
+            f"cd {{{directory}}}",
+            f"set record {{{record}}}",
+            f"set argv [list {words}]",
+            f"set argc {len(arguments)}",
+            f"source {{{STUBS}}}",
+            f"source {{{script}}}",
+        ]
+    )
+    if tclsh := shutil.which("tclsh"):
+        run = subprocess.run([tclsh], input=driver + "\nexit 0", capture_output=True, text=True, check=False)
+        # tclsh goes on after an error when it reads commands from a pipe, but says so.
+        if run.stderr.strip():
+            raise TclError(run.stderr.strip())
+    else:
+        _run_in_tkinter(driver)
+    if not record.exists():
+        return []
+    return [line.split("\t") for line in record.read_text().splitlines()]
+
+
+def _run_in_tkinter(driver):
+    try:
+        import tkinter
+    except ImportError:
+        pytest.fail(
+            "neither tclsh nor Python's tkinter is on this machine: install tcl to check the Tcl scripts"
+        )
+    try:
+        tkinter.Tcl().eval(driver)
+    except tkinter.TclError as error:
+        raise TclError(str(error)) from error
