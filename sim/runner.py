@@ -146,8 +146,8 @@ class _BuildRunner(Verilator):
         def make_shared(targets: list[str]) -> None:
             self._supervise([*make, *targets], cwd, stdout, compiling)
 
-        self._store.provide(objects, sources, make_shared)
-        self._supervise(make, cwd, stdout, compiling)
+        variables = self._store.provide(objects, sources, make_shared)
+        self._supervise([*make, *variables], cwd, stdout, compiling)
 
     def _supervise(self, command: Sequence[str], cwd: Any, stdout: Any, tick: Callable[[], None]) -> None:
         if supervise(command, cwd=Path(cwd), environ=self._environ, output=stdout, tick=tick):

@@ -15,6 +15,7 @@ from hw.board import Memory
 from hw.memory_timing import HostTiming
 from sim import launch as launch_module
 from sim.adapter import Buffer, Launch
+from sim.cache import BuildCache
 from sim.launch import simulate
 from sim.simulator import SimulationError
 from tests.support.boards import small_board
@@ -82,6 +83,7 @@ def test_bytes_arrive_and_are_counted(kernel, tmp_path, mode, size):
 
 
 def test_a_relative_directory_is_the_callers(kernel, tmp_path, monkeypatch):
+    monkeypatch.setenv("LOOMWORK_CACHE", str(BuildCache().directory))
     monkeypatch.chdir(tmp_path)
     done = simulate_call(kernel, call(64), Path("run"))
     assert len(done.buffers["sink"]) == 64
