@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import shutil
 import subprocess
 from pathlib import Path
@@ -20,9 +21,10 @@ STUBS = Path(__file__).with_name("vivado.tcl")
 NASTY = 'a "quoted" [exec false] $x {brace \\ ; # /* */ é %s'
 
 
+@functools.cache
 def make_design(board):
-    """Generate vadd for a board, by name or as it is."""
-    return generate(VaddEngine(), VaddConfig(), load_board(board) if isinstance(board, str) else board)
+    """Generate vadd for a board."""
+    return generate(VaddEngine(), VaddConfig(), load_board(board))
 
 
 def with_table(design, *arguments):

@@ -1,0 +1,91 @@
+"""Stands in for XRT's Python binding: buffers with a host and a card side, a card that computes c = a + b.
+
+Every call goes to the file named by FAKE_LOG, one JSON list a line.  FAKE_STATE is the state a run ends in.
+"""
+
+import json
+import os
+
+import numpy as np
+
+
+def log(*event):
+    with open(os.environ["FAKE_LOG"], "a") as file:
+        file.write(json.dumps(event) + "\n")
+
+
+class xclBOSyncDirection:
+    XCL_BO_SYNC_BO_TO_DEVICE = "to"
+    XCL_BO_SYNC_BO_FROM_DEVICE = "from"
+
+
+class ert_cmd_state:
+    ERT_CMD_STATE_COMPLETED = "COMPLETED"
+
+
+class xclbin:
+    def __init__(self, path):
+        self.path = path
+
+
+class device:
+    def __init__(self, index):
+        log("device", index)
+
+    def load_xclbin(self, image):
+        assert isinstance(image, xclbin)
+        log("load_xclbin", image.path)
+        return "uuid"
+
+
+class bo:
+    normal = "normal"
+
+    def __init__(self, card, size, flags, group):
+        assert isinstance(card, device)
+        assert isinstance(size, int)
+        log("bo", size, flags, group)
+        self.host, self.card = bytearray(size), bytearray(size)
+
+    def write(self, content, seek):
+        view = memoryview(content).cast("B")
+        self.host[seek : seek + len(view)] = view
+
+    def read(self, size, skip):
+        return np.frombuffer(bytes(self.host[skip : skip + size]), dtype=np.int8)
+
+    def sync(self, direction, size, offset):
+        source, sink = (self.host, self.card) if direction == "to" else (self.card, self.host)
+        sink[offset : offset + size] = source[offset : offset + size]
+        log("sync", direction, size, offset)
+
+
+class run:
+    def wait(self, timeout_ms):
+        log("wait", timeout_ms)
+        return os.environ.get("FAKE_STATE", "COMPLETED")
+
+
+class kernel:
+    shared = "shared"
+
+    def __init__(self, card, uuid, name, mode):
+        assert (uuid, mode) == ("uuid", "shared")
+        log("kernel", name)
+
+    def __del__(self):
+        log("kernel gone")
+
+    def group_id(self, index):
+        return 100 + index
+
+    def __call__(self, *arguments):
+        # As the binding: anything that is no buffer and no C int is dropped.
+        seen = [
+            "bo" if isinstance(argument, bo) else argument if -(2**31) <= argument < 2**31 else None
+            for argument in arguments
+        ]
+        log("call", *seen)
+        a, b, c = (np.frombuffer(buffer.card, dtype=np.uint32) for buffer in arguments[:3])
+        np.frombuffer(arguments[2].card, dtype=np.uint32)[:] = (a + b)[: len(c)]
+        return run()
