@@ -6,8 +6,10 @@ import shutil
 
 import pytest
 
+from hw.board import load_board
 from hw.lib.arguments import Kind
-from hw.verilog import write_package
+from hw.registry import ENGINES, find_engine
+from hw.verilog import generate, write_package
 from tests.hw.package import support
 from tests.hw.package.support import NASTY, TclError, make_design, nasty, run_tcl
 
@@ -44,14 +46,13 @@ class Recorded:
         }
 
 
-@pytest.fixture(scope="module", params=["u55c", "zcu104"])
-def board(request):
-    return request.param
-
-
-@pytest.fixture(scope="module")
-def design(board):
-    return make_design(board)
+@pytest.fixture(scope="module", params=["vadd-u55c", "vadd-zcu104", *(f"{name}-u50" for name in ENGINES)])
+def design(request):
+    engine, board = request.param.split("-")
+    if engine == "vadd":
+        return make_design(board)
+    chosen = load_board(board)
+    return generate(find_engine(engine), find_engine(engine).default_config(chosen), chosen)
 
 
 def package(design, tmp_path):
@@ -97,7 +98,7 @@ def test_pointers_name_their_interface(design, recorded):
 
 def test_every_interface_has_the_clock(design, recorded):
     buses = [call[1] for call in recorded.of("ipx::associate_bus_interfaces") if call[0] == "-busif"]
-    assert buses == ["s_axi_control", "m_axi_gmem0", "m_axi_gmem1"]
+    assert buses == ["s_axi_control", *(f"m_axi_{port}" for port in design.table.ports)]
     for call in recorded.of("ipx::associate_bus_interfaces"):
         assert call[call.index("-clock") + 1] == "ap_clk"
         assert call[-1] == "core"
@@ -110,14 +111,14 @@ def test_what_the_packager_does_not_infer_is_named(recorded):
     ]
 
 
-def test_parameters_of_interfaces(recorded):
+def test_parameters_of_interfaces(design, recorded):
     values = {
         target.removeprefix("interface:").replace("/parameter:", "."): settings["value"]
         for target, settings in recorded.properties.items()
         if target.startswith("interface:") and "/parameter:" in target
     }
     expected = {"ap_rst_n.POLARITY": "ACTIVE_LOW", "interrupt.SENSITIVITY": "LEVEL_HIGH"}
-    for port in ("m_axi_gmem0", "m_axi_gmem1"):
+    for port in (f"m_axi_{name}" for name in design.table.ports):
         expected |= {f"{port}.HAS_BURST": "0", f"{port}.SUPPORTS_NARROW_BURST": "0"}
         expected[f"{port}.MAX_BURST_LENGTH"] = "16"
     assert values == expected
@@ -184,8 +185,9 @@ def test_a_vivado_ip_is_for_zynq_and_no_kernel(tmp_path):
     assert access["words"] is None
 
 
-def test_no_text_is_ever_substituted(design, tmp_path):
-    recorded, _ = package(nasty(design), tmp_path)
+@pytest.mark.parametrize("board", ["u55c", "zcu104"])
+def test_no_text_is_ever_substituted(board, tmp_path):
+    recorded, _ = package(nasty(make_design(board)), tmp_path)
     registers = recorded.registers()
     for name in ("n", "p", "q"):
         assert registers[name]["description"] == NASTY
