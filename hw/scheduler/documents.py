@@ -1,0 +1,98 @@
+"""Graphs and plans as JSON files: read with errors that name the place, written canonically."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from hw.errors import InputError
+from hw.scheduler.graph import Graph
+from hw.scheduler.plan import PLAN_FORMAT, Plan
+
+#: Value of ``format`` in a graph's JSON.
+GRAPH_FORMAT = "loomwork-graph/1"
+
+
+def graph_to_json(graph: Graph) -> str:
+    """Give the documented JSON form; equal graphs give equal bytes."""
+    return _text({"format": GRAPH_FORMAT, **_plain(TypeAdapter(Graph), graph)})
+
+
+def plan_to_json(plan: Plan) -> str:
+    """Give the text of plan.json; equal plans give equal bytes."""
+    return _text(_plain(TypeAdapter(Plan), plan))
+
+
+def read_graph(path: Path) -> Graph:
+    """Read a graph's JSON.
+
+    Raises
+    ------
+    InputError
+        When the file is not JSON, not a graph, or the graph is not one that `Graph` accepts.
+    """
+    data = _read(path, GRAPH_FORMAT)
+    del data["format"]
+    graph: Graph = _validate(TypeAdapter(Graph), data, path)
+    return graph
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a plan.json; it is not checked further than its form: see `hw.scheduler.check`.
+
+    Raises
+    ------
+    InputError
+        When the file is not JSON or not a plan.
+    """
+    plan: Plan = _validate(TypeAdapter(Plan), _read(path, PLAN_FORMAT), path)
+    return plan
+
+
+def _plain(adapter: TypeAdapter[Any], value: Any) -> dict[str, Any]:
+    plain: dict[str, Any] = adapter.dump_python(value, mode="json", exclude_defaults=False)
+    return plain
+
+
+def _text(document: dict[str, Any]) -> str:
+    """One line an entry of a top-level list: a plan is read and compared by people, too."""
+    parts = []
+    for key, value in document.items():
+        if isinstance(value, list) and value:
+            rows = ",\n  ".join(json.dumps(row, allow_nan=False) for row in value)
+            parts.append(f" {json.dumps(key)}: [\n  {rows}\n ]")
+        elif isinstance(value, dict) and "operators" in value:
+            inner = _text(value).rstrip("\n").replace("\n", "\n ")
+            parts.append(f" {json.dumps(key)}: {inner}")
+        else:
+            parts.append(f" {json.dumps(key)}: {json.dumps(value, allow_nan=False)}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _read(path: Path, expected: str) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError("file", str(path), f"a readable file ({error.strerror})") from error
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError("file", str(path), f"JSON ({error})") from error
+    found = data.get("format") if isinstance(data, dict) else None
+    if found != expected:
+        raise InputError(f"format of {path}", found, repr(expected))
+    assert isinstance(data, dict)
+    return data
+
+
+def _validate(adapter: TypeAdapter[Any], data: dict[str, Any], path: Path) -> Any:
+    try:
+        return adapter.validate_python(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "document"
+        cause = first.get("ctx", {}).get("error")
+        if isinstance(cause, InputError):
+            raise InputError(cause.field, cause.value, cause.legal, where=str(path)) from error
+        raise InputError(place, first.get("input"), first["msg"].lower(), where=str(path)) from error

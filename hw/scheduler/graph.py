@@ -1,0 +1,307 @@
+"""A network as the planner sees it: operators that read and write whole tensors.
+
+Source of the terms: COSMA (arXiv 2311.18246, section III): one operator a time step, tensors created once.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from hw.errors import InputError
+
+#: Largest tensor: what a 32-bit descriptor can move.
+MAX_TENSOR_BYTES = 2**32 - 1
+
+
+class TensorKind(enum.StrEnum):
+    """Where a tensor's bytes are before and after the network runs.
+
+    ``INPUT``, ``WEIGHT`` and ``CACHE`` lie off chip from the start: fetching one once is compulsory.
+    ``OUTPUT`` must be off chip at the end: writing it once is compulsory.  An ``ACTIVATION`` need never
+    leave the chip.
+    """
+
+    INPUT = "input"
+    WEIGHT = "weight"
+    CACHE = "cache"
+    ACTIVATION = "activation"
+    OUTPUT = "output"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tensor:
+    """One tensor, written at most once.
+
+    Parameters
+    ----------
+    name : str
+    size_bytes : int
+        Stored bytes; with a shape, its elements times ``element_bits``, rounded up to bytes.
+    shape : tuple of int
+        Elements in every dimension, outermost first; empty when only the size is known.
+    element_bits : int
+    kind : TensorKind
+    origin : str
+        Name of the tensor this one is a band of; empty for a whole tensor.
+    """
+
+    name: str
+    size_bytes: int
+    shape: tuple[int, ...] = ()
+    element_bits: int = 8
+    kind: TensorKind = TensorKind.ACTIVATION
+    origin: str = ""
+
+    def __post_init__(self) -> None:
+        where = f"tensor {self.name!r}"
+        if not self.name:
+            raise InputError("name of a tensor", self.name, "at least one character")
+        if not 1 <= self.element_bits <= 64:
+            raise InputError(f"element_bits of {where}", self.element_bits, "from 1 to 64")
+        if any(extent < 1 for extent in self.shape):
+            raise InputError(f"shape of {where}", self.shape, "positive in every dimension")
+        if not 1 <= self.size_bytes <= MAX_TENSOR_BYTES:
+            raise InputError(f"size_bytes of {where}", self.size_bytes, f"from 1 to {MAX_TENSOR_BYTES}")
+        if self.shape and self.size_bytes != stored_bytes(self.shape, self.element_bits):
+            legal = f"{stored_bytes(self.shape, self.element_bits)}, what shape and element_bits say"
+            raise InputError(f"size_bytes of {where}", self.size_bytes, legal)
+
+    @property
+    def off_chip_first(self) -> bool:
+        """Whether its bytes lie off chip before the network runs."""
+        return self.kind in (TensorKind.INPUT, TensorKind.WEIGHT, TensorKind.CACHE)
+
+
+def stored_bytes(shape: tuple[int, ...], element_bits: int) -> int:
+    """Bytes of a dense tensor."""
+    return -(-math.prod(shape) * element_bits // 8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """Which rows of an input a row of the output needs.
+
+    Output row ``o`` (along ``output_axis``) needs the input rows from ``floor(o * stride / up) - pad``, in
+    all ``kernel`` of them, clipped to the tensor: a convolution has its own stride and padding (a dilated
+    kernel counts with its holes), a resize by 2 has ``up=2``, an elementwise operator the defaults.
+
+    Parameters
+    ----------
+    axis : int
+        The input's dimension counted in rows.
+    output_axis : int
+        The output's.
+    kernel, stride, pad, up : int
+    """
+
+    axis: int = 0
+    output_axis: int = 0
+    kernel: int = 1
+    stride: int = 1
+    pad: int = 0
+    up: int = 1
+
+    def __post_init__(self) -> None:
+        for name, least in (("axis", 0), ("output_axis", 0), ("kernel", 1), ("stride", 1), ("up", 1)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} of an access", getattr(self, name), f"at least {least}")
+
+    def rows(self, first: int, last: int, extent: int) -> tuple[int, int]:
+        """Give the input rows, from and to (excluded), that the output rows ``first`` to ``last``
+        (excluded) need of an input with ``extent`` rows; at least one row.
+        """
+        begin = first * self.stride // self.up - self.pad
+        end = (last - 1) * self.stride // self.up - self.pad + self.kernel
+        begin = min(max(begin, 0), extent - 1)
+        return begin, min(max(end, begin + 1), extent)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operator:
+    """One operator: what it reads, what it writes, what it costs.
+
+    Parameters
+    ----------
+    name : str
+    kind : str
+        The field's word for it: ``conv``, ``matmul``, ``add``, ``concat``, ``softmax`` ...
+    inputs, outputs : tuple of str
+        Tensor names; an input used twice is listed once.
+    macs : int
+        Multiply-accumulates of one execution.
+    weight_bytes : int
+        Parameters it reads that are not tensors of the graph: streamed past the scratchpad, compulsory.
+    accesses : mapping of str to Access
+        For each input of which an output row needs only some rows.  An input that is not listed is needed
+        whole before the first output row is done.
+    fused : tuple of str
+        Names of elementwise operators that were merged into this one.
+    members : tuple of Operator
+        The operators of a pipelined group, in pipeline order; empty for a plain operator.
+    fifo_bytes : int
+        Scratchpad bytes of the first-in first-out buffers between the members.
+    """
+
+    name: str
+    kind: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    macs: int = 0
+    weight_bytes: int = 0
+    accesses: Mapping[str, Access] = field(default_factory=dict)
+    fused: tuple[str, ...] = ()
+    members: tuple[Operator, ...] = ()
+    fifo_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        where = f"operator {self.name!r}"
+        if not self.name:
+            raise InputError("name of an operator", self.name, "at least one character")
+        if not self.outputs:
+            raise InputError(f"outputs of {where}", self.outputs, "at least one tensor")
+        for name in ("macs", "weight_bytes", "fifo_bytes"):
+            if getattr(self, name) < 0:
+                raise InputError(f"{name} of {where}", getattr(self, name), "at least 0")
+        twice = [tensor for tensor, count in Counter((*self.inputs, *self.outputs)).items() if count > 1]
+        if twice:
+            raise InputError(f"tensors of {where}", twice[0], "named once each")
+        for tensor in self.accesses:
+            if tensor not in self.inputs:
+                raise InputError(f"accesses of {where}", tensor, "for one of its inputs")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """A network: a directed acyclic graph of operators over tensors.
+
+    Parameters
+    ----------
+    name : str
+    tensors : tuple of Tensor
+    operators : tuple of Operator
+        In the default order: as the source lists them, producers before consumers.
+    made_by : str
+        The command that made it.
+
+    Raises
+    ------
+    InputError
+        For a name used twice, a tensor that nobody declares, produces or uses, two producers, or a cycle;
+        a list that is not in topological order but has no cycle is put in order, as far as needed.
+    """
+
+    name: str
+    tensors: tuple[Tensor, ...]
+    operators: tuple[Operator, ...]
+    made_by: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.operators:
+            raise InputError(f"operators of graph {self.name!r}", self.operators, "at least one")
+        for what, names in (
+            ("tensor", [tensor.name for tensor in self.tensors]),
+            ("operator", [operator.name for operator in self.operators]),
+        ):
+            twice = [name for name, count in Counter(names).items() if count > 1]
+            if twice:
+                raise InputError(f"name of a {what}", twice[0], "used once")
+        self._check_tensors()
+        object.__setattr__(self, "operators", _topological(self.operators))
+
+    def _check_tensors(self) -> None:
+        known = {tensor.name for tensor in self.tensors}
+        made: set[str] = set()
+        used: set[str] = set()
+        for operator in self.operators:
+            for name in (*operator.inputs, *operator.outputs):
+                if name not in known:
+                    raise InputError(f"tensor of operator {operator.name!r}", name, "one the graph declares")
+            for name in operator.outputs:
+                if name in made:
+                    raise InputError(f"tensor {name!r}", "written by two operators", "written by one")
+                made.add(name)
+            used.update(operator.inputs)
+        for tensor in self.tensors:
+            if tensor.off_chip_first:
+                if tensor.name in made:
+                    raise InputError(
+                        f"kind of tensor {tensor.name!r}",
+                        tensor.kind.value,
+                        "activation or output: an operator writes it",
+                    )
+                if tensor.name not in used:
+                    raise InputError(f"tensor {tensor.name!r}", "read by no operator", "read by at least one")
+            elif tensor.name not in made:
+                raise InputError(
+                    f"tensor {tensor.name!r}", "written by no operator", "written by one, or of kind input"
+                )
+            elif tensor.kind is TensorKind.ACTIVATION and tensor.name not in used:
+                raise InputError(
+                    f"tensor {tensor.name!r}",
+                    "read by no operator",
+                    "read by at least one, or of kind output",
+                )
+
+    @cached_property
+    def tensor(self) -> Mapping[str, Tensor]:
+        """Tensors by name."""
+        return {tensor.name: tensor for tensor in self.tensors}
+
+    @cached_property
+    def producer(self) -> Mapping[str, Operator]:
+        """The operator that writes a tensor, by the tensor's name; none for what lies off chip first."""
+        return {name: operator for operator in self.operators for name in operator.outputs}
+
+    @cached_property
+    def consumers(self) -> Mapping[str, tuple[Operator, ...]]:
+        """The operators that read a tensor, in the default order, by the tensor's name."""
+        readers: dict[str, list[Operator]] = {tensor.name: [] for tensor in self.tensors}
+        for operator in self.operators:
+            for name in operator.inputs:
+                readers[name].append(operator)
+        return {name: tuple(operators) for name, operators in readers.items()}
+
+    @property
+    def compulsory_read_bytes(self) -> int:
+        """Bytes of what lies off chip first: read once whatever the plan."""
+        return sum(tensor.size_bytes for tensor in self.tensors if tensor.off_chip_first)
+
+    @property
+    def compulsory_write_bytes(self) -> int:
+        """Bytes of the outputs: written once whatever the plan."""
+        return sum(tensor.size_bytes for tensor in self.tensors if tensor.kind is TensorKind.OUTPUT)
+
+
+def _topological(operators: tuple[Operator, ...]) -> tuple[Operator, ...]:
+    """Put producers before consumers, otherwise keeping the order given."""
+    producer = {name: operator.name for operator in operators for name in operator.outputs}
+    by_name = {operator.name: operator for operator in operators}
+    done: dict[str, Operator] = {}
+    for root in operators:
+        stack = [root]
+        open_names: dict[str, None] = {}
+        while stack:
+            operator = stack[-1]
+            if operator.name in done:
+                stack.pop()
+                continue
+            open_names[operator.name] = None
+            missing = [
+                producer[name] for name in operator.inputs if name in producer and producer[name] not in done
+            ]
+            if not missing:
+                done[operator.name] = operator
+                del open_names[operator.name]
+                stack.pop()
+            elif missing[0] in open_names:
+                path = list(open_names)
+                cycle = path[path.index(missing[0]) :]
+                raise InputError("graph", " -> ".join([*cycle, cycle[0]]), "without a cycle")
+            else:
+                stack.append(by_name[missing[0]])
+    return tuple(done.values())
