@@ -88,7 +88,7 @@ def _read(path: Path, expected: str) -> dict[str, Any]:
 
 def _validate(adapter: TypeAdapter[Any], data: dict[str, Any], path: Path) -> Any:
     try:
-        return adapter.validate_python(data)
+        value = adapter.validate_python(data)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "document"
@@ -96,3 +96,23 @@ def _validate(adapter: TypeAdapter[Any], data: dict[str, Any], path: Path) -> An
         if isinstance(cause, InputError):
             raise InputError(cause.field, cause.value, cause.legal, where=str(path)) from error
         raise InputError(place, first.get("input"), first["msg"].lower(), where=str(path)) from error
+    unknown = _unknown(data, _plain(adapter, value))
+    if unknown:
+        raise InputError("key", unknown, "one of the documented form", where=str(path))
+    return value
+
+
+def _unknown(given: Any, known: Any, place: str = "") -> str:
+    """Find a key of ``given`` that validation did not take over; empty when there is none."""
+    if isinstance(given, dict) and isinstance(known, dict):
+        for key, value in given.items():
+            inside = f"{place}.{key}".lstrip(".")
+            found = _unknown(value, known[key], inside) if key in known else inside
+            if found:
+                return found
+    elif isinstance(given, list) and isinstance(known, list):
+        for index, (value, other) in enumerate(zip(given, known, strict=True)):
+            found = _unknown(value, other, f"{place}.{index}")
+            if found:
+                return found
+    return ""

@@ -206,6 +206,10 @@ def test_a_run_that_does_not_end(zynq):
 def test_what_xrt_refuses(alveo, refuses, message):
     run = alveo.run(FAKE_REFUSES=refuses)
     assert (run.returncode, run.stderr) == (1, message + "\n")
+    # The results are there all the same.
+    outputs = alveo.outputs()
+    assert set(outputs) == {"a", "b", "c"}
+    assert np.array_equal(outputs["c"], alveo.inputs["a"] + alveo.inputs["b"])
 
 
 def test_one_instance_among_several(zynq):
