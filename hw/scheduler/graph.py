@@ -204,12 +204,12 @@ class Graph:
         if not self.operators:
             raise InputError(f"operators of graph {self.name!r}", self.operators, "at least one")
         for what, names in (
-            ("tensor", [tensor.name for tensor in self.tensors]),
-            ("operator", [operator.name for operator in self.operators]),
+            ("a tensor", [tensor.name for tensor in self.tensors]),
+            ("an operator", [operator.name for operator in self.operators]),
         ):
             twice = [name for name, count in Counter(names).items() if count > 1]
             if twice:
-                raise InputError(f"name of a {what}", twice[0], "used once")
+                raise InputError(f"name of {what}", twice[0], "used once")
         self._check_tensors()
         object.__setattr__(self, "operators", _topological(self.operators))
 

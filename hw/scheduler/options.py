@@ -1,0 +1,100 @@
+"""What a planner is asked for."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from hw.errors import InputError
+
+#: What a plan may be judged by; see `PlanOptions.objective`.
+CRITERIA = ("bytes", "peak", "transfers", "latency")
+
+
+class OrderChoice(enum.StrEnum):
+    """Which orders of operators are considered.
+
+    ``FREE``: all. ``DEFAULT``: only the order the graph lists (COSMA's fixed schedule). ``MIN_PEAK``: only
+    one of least peak (COSMA's MPMF).
+    """
+
+    FREE = "free"
+    DEFAULT = "default"
+    MIN_PEAK = "min-peak"
+
+
+class When(enum.StrEnum):
+    """Whether a technique may be used: always, never, or where it helps."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    """What a planner is asked for.
+
+    Parameters
+    ----------
+    scratchpad_bytes : int
+    word_bytes : int
+        Width of the scratchpad and of the memory port: sizes are rounded up to it.
+    order : OrderChoice
+    streaming : When
+        Whether a tensor may pass through a window instead of lying whole in the scratchpad. ``ALWAYS`` is as
+        ``AUTO``: wherever it saves bytes.
+    tiling : When
+        Whether operators are split into bands of rows. ``AUTO``: when an operator does not fit whole.
+    pipelining : When
+        Whether neighbours may share the array (InTAR). ``AUTO``: where bytes are saved or, at equal bytes,
+        cycles. ``ALWAYS`` is as ``AUTO``.
+    objective : tuple of str
+        Criteria in order of weight: ``bytes`` first, then any of ``peak``, ``transfers``, ``latency``.
+    macs_per_cycle : int
+        Multiply-accumulates of the whole array: what a step's least cycles follow from.
+    seed, effort : int
+        Of the search: equal values give equal plans. Effort 1 is the default; twice the effort, about twice
+        the time.
+    time_limit_s : float
+        Safety net for each solver call; a plan that met it says so and may differ from run to run.
+    """
+
+    scratchpad_bytes: int
+    word_bytes: int = 32
+    order: OrderChoice = OrderChoice.FREE
+    streaming: When = When.AUTO
+    tiling: When = When.AUTO
+    pipelining: When = When.AUTO
+    objective: tuple[str, ...] = CRITERIA
+    macs_per_cycle: int = 4096
+    seed: int = 0
+    effort: int = 1
+    time_limit_s: float = 600.0
+
+    def __post_init__(self) -> None:
+        if self.scratchpad_bytes < 1 or self.scratchpad_bytes >= 2**32:
+            raise InputError("scratchpad_bytes", self.scratchpad_bytes, f"from 1 to {2**32 - 1}")
+        if not 1 <= self.word_bytes <= 128 or self.word_bytes & (self.word_bytes - 1):
+            raise InputError("word_bytes", self.word_bytes, "a power of two from 1 to 128")
+        if (
+            not self.objective
+            or self.objective[0] != "bytes"
+            or len(set(self.objective)) < len(self.objective)
+        ):
+            raise InputError(
+                "objective", ",".join(self.objective), "bytes, then each other criterion at most once"
+            )
+        for criterion in self.objective:
+            if criterion not in CRITERIA:
+                raise InputError("objective", criterion, "made of " + ", ".join(CRITERIA))
+        for name, least in (("macs_per_cycle", 1), ("effort", 1), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise InputError(name, getattr(self, name), f"at least {least}")
+        if not self.time_limit_s > 0:
+            raise InputError("time_limit_s", self.time_limit_s, "above 0")
+
+    @property
+    def capacity(self) -> int:
+        """Scratchpad in whole words."""
+        return self.scratchpad_bytes // self.word_bytes
