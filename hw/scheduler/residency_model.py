@@ -1,0 +1,441 @@
+"""The gap-variable integer program of residency: which tensors stay in the scratchpad between their uses.
+
+For a given order each tensor has **events** (the step that writes it, the steps that use it) and **gaps**
+between neighbouring events.  Keeping a tensor over a part of a gap saves nothing, so one binary a gap says
+all: kept, or not.  A gap that is not kept costs a fetch at its end and, once for the tensor, a spill.
+
+    minimise    sum size (1 - keep[gap]) + sum size spill[tensor]
+    subject to  spill[tensor] >= 1 - keep[gap]                            for the gaps of an activation
+                sum size keep[gaps over step] - sum saved stream[event]
+                    <= capacity - whole operands of the step              for each step
+                stream[event] <= 1 - keep[gap]                            for the gaps beside the event
+
+COSMA's model (arXiv 2311.18246, equations 2 to 9 and 12) with the schedule fixed has a binary a tensor and
+step instead; the optima are the same, the program is thirty times smaller.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import pulp
+
+from hw.scheduler.plan import Direction
+from hw.scheduler.problem import Problem
+from hw.scheduler.stays import Stay, StreamUse, events_of, steps_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """Two neighbouring events of a tensor."""
+
+    tensor: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """A tensor that a step writes or uses, with the gaps beside it."""
+
+    tensor: int
+    step: int
+    gaps: tuple[int, ...]
+    saved: int
+    alone: bool
+    writes: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """Everything about one problem in one order that does not depend on the capacity.
+
+    Words are counted in ``unit``, the greatest common divisor of all sizes: a solver's rows are tighter so.
+
+    Parameters
+    ----------
+    problem : Problem
+    order : tuple of int
+    streaming : bool
+        Whether a tensor may be streamed.
+    forbid : tuple of tuple of Stay
+        In each of these sets at least one stay must not be wholly covered by the residency's.
+    """
+
+    problem: Problem
+    order: tuple[int, ...]
+    streaming: bool
+    forbid: tuple[tuple[Stay, ...], ...] = ()
+
+    @cached_property
+    def steps(self) -> tuple[int, ...]:
+        """Step of each operator."""
+        return steps_of(self.problem, self.order)
+
+    @cached_property
+    def unit(self) -> int:
+        """Words that everything is a multiple of."""
+        problem = self.problem
+        windows = [event.saved for event in self._raw_events]
+        return math.gcd(*problem.size, *problem.fifo, *windows)
+
+    @cached_property
+    def size(self) -> tuple[int, ...]:
+        """Units of each tensor."""
+        return tuple(size // self.unit for size in self.problem.size)
+
+    @cached_property
+    def gaps(self) -> tuple[Gap, ...]:
+        """All gaps, by tensor, then step."""
+        found = []
+        for tensor in range(self.problem.tensor_count):
+            events = events_of(self.problem, self.steps, tensor)
+            found += [Gap(tensor=tensor, begin=begin, end=end) for begin, end in itertools.pairwise(events)]
+        return tuple(found)
+
+    @cached_property
+    def _raw_events(self) -> tuple[Event, ...]:
+        beside: dict[tuple[int, int], list[int]] = {}
+        for index, gap in enumerate(self.gaps):
+            beside.setdefault((gap.tensor, gap.begin), []).append(index)
+            beside.setdefault((gap.tensor, gap.end), []).append(index)
+        found = []
+        for step, operator in enumerate(self.order):
+            for tensor in (*self.problem.inputs[operator], *self.problem.outputs[operator]):
+                saved, alone = 0, False
+                if self.streaming:
+                    saved = self.problem.size[tensor] - self.problem.window(operator, tensor)
+                    alone = self.problem.streams_alone(operator, tensor)
+                gaps = tuple(beside.get((tensor, step), ()))
+                writes = tensor in self.problem.outputs[operator]
+                found.append(
+                    Event(tensor=tensor, step=step, gaps=gaps, saved=saved, alone=alone, writes=writes)
+                )
+        return tuple(found)
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """All events, by step; ``saved`` in units: what streaming saves, 0 when it saves nothing."""
+        return tuple(
+            Event(
+                tensor=event.tensor,
+                step=event.step,
+                gaps=event.gaps,
+                saved=event.saved // self.unit,
+                alone=event.alone,
+                writes=event.writes,
+            )
+            for event in self._raw_events
+        )
+
+    @cached_property
+    def events_at(self) -> tuple[tuple[int, ...], ...]:
+        """Events of each step."""
+        found: list[list[int]] = [[] for _ in self.order]
+        for index, event in enumerate(self.events):
+            found[event.step].append(index)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def over(self) -> tuple[tuple[int, ...], ...]:
+        """Gaps that pass over each step: whose tensor the step does not touch."""
+        found: list[list[int]] = [[] for _ in self.order]
+        for index, gap in enumerate(self.gaps):
+            for step in range(gap.begin + 1, gap.end):
+                found[step].append(index)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def whole(self) -> tuple[int, ...]:
+        """Units each step needs with its operands whole."""
+        return tuple(self.problem.working_set[operator] // self.unit for operator in self.order)
+
+    def least(self, step: int, *, without: int = -1) -> int:
+        """Units a step needs at the least, with every operand streamed that may be, except ``without``."""
+        events = [
+            self.events[index] for index in self.events_at[step] if self.events[index].tensor != without
+        ]
+        together = sum(event.saved for event in events if not event.alone)
+        alone = max((event.saved for event in events if event.alone), default=0)
+        return self.whole[step] - max(together, alone)
+
+    def cost(self, gap: int) -> int:
+        """Units that not keeping a gap costs, when it is the only one of its tensor."""
+        tensor = self.gaps[gap].tensor
+        return self.size[tensor] * (2 if self.spills(tensor) else 1)
+
+    def spills(self, tensor: int) -> bool:
+        """Whether writing the tensor to memory is avoidable."""
+        return self.problem.producer[tensor] >= 0 and not self.problem.written[tensor]
+
+    @cached_property
+    def forbidden(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+        """Each forbidden set as gaps and events: not all gaps kept, or one of the events streamed."""
+        rows = []
+        for stays in self.forbid:
+            gaps, events = [], []
+            for stay in stays:
+                inside = [
+                    index
+                    for index, gap in enumerate(self.gaps)
+                    if gap.tensor == stay.tensor
+                    and stay.first_step <= gap.begin
+                    and gap.end <= stay.last_step
+                ]
+                gaps += inside
+                if not inside:  # a single step: whole there, kept or not
+                    events += [
+                        index
+                        for index in self.events_at[stay.first_step]
+                        if self.events[index].tensor == stay.tensor
+                    ]
+            rows.append((tuple(gaps), tuple(events)))
+        return tuple(rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """A decision on every gap and event: kept or not, streamed or not."""
+
+    kept: tuple[bool, ...]
+    streamed: tuple[bool, ...]
+
+    def plain(self, model: Model) -> tuple[tuple[Stay, ...], tuple[StreamUse, ...]]:
+        """Give the stays and streams that the decision means."""
+        stays: list[Stay] = []
+        streams: list[StreamUse] = []
+        opened: dict[int, int] = {}
+        ends = {(gap.tensor, gap.begin): index for index, gap in enumerate(model.gaps)}
+        for event, streamed in zip(model.events, self.streamed, strict=True):
+            if streamed:
+                direction = Direction.WRITE if event.writes else Direction.READ
+                streams.append(StreamUse(tensor=event.tensor, step=event.step, direction=direction))
+                continue
+            first = opened.pop(event.tensor, event.step)
+            following = ends.get((event.tensor, event.step))
+            if following is not None and self.kept[following]:
+                opened[event.tensor] = first
+            else:
+                stays.append(Stay(tensor=event.tensor, first_step=first, last_step=event.step))
+        return tuple(sorted(stays)), tuple(sorted(streams))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """What is left for a solver once the obvious is decided.
+
+    Parameters
+    ----------
+    model : Model
+    capacity : int
+        Units that no step may exceed.
+    floor : int
+        Steps that cannot exceed it whatever is decided need no row: the capacity when only traffic counts,
+        less when the peak does.
+    budget : int or None
+        Units of avoidable traffic that may not be exceeded.
+    """
+
+    model: Model
+    capacity: int
+    floor: int
+    budget: int | None = None
+
+    @cached_property
+    def dropped(self) -> frozenset[int]:
+        """Gaps that cannot be kept: their tensor would not fit into a step they pass over or end in."""
+        model = self.model
+        found = set()
+        for step in range(len(model.order)):
+            room = self.capacity - model.least(step)
+            found |= {index for index in model.over[step] if model.size[model.gaps[index].tensor] > room}
+            for event in (model.events[index] for index in model.events_at[step]):
+                if event.gaps and event.saved and model.least(step, without=event.tensor) > self.capacity:
+                    found |= set(event.gaps)
+        return frozenset(found)
+
+    @cached_property
+    def tight(self) -> tuple[int, ...]:
+        """Steps that could exceed the floor."""
+        model = self.model
+        return tuple(
+            step
+            for step, passing in enumerate(model.over)
+            if model.whole[step]
+            + sum(model.size[model.gaps[index].tensor] for index in passing if index not in self.dropped)
+            > self.floor
+        )
+
+    @cached_property
+    def open_events(self) -> tuple[int, ...]:
+        """Events that may be streamed, in tight steps and in forbidden sets."""
+        events = self.model.events
+        wanted = {index for step in self.tight for index in self.model.events_at[step]}
+        wanted |= {index for _, named in self.model.forbidden for index in named}
+        return tuple(sorted(index for index in wanted if events[index].saved > 0))
+
+    @cached_property
+    def open_gaps(self) -> tuple[int, ...]:
+        """Gaps that a solver has to decide; every other one is kept, or is among ``dropped``."""
+        model = self.model
+        wanted = {index for step in self.tight for index in model.over[step]}
+        wanted |= {gap for index in self.open_events for gap in model.events[index].gaps}
+        wanted |= {gap for gaps, _ in model.forbidden for gap in gaps}
+        if self.budget is not None:
+            wanted = {index for index in wanted if model.cost(index) <= self.budget}
+        return tuple(sorted(wanted - self.dropped))
+
+    @property
+    def decided(self) -> bool:
+        """Whether nothing is left to decide."""
+        return not self.open_gaps and not self.open_events and not self.model.forbidden
+
+    def choice(self, values: dict[str, int]) -> Choice:
+        """Read a solver's values, or none when everything is decided."""
+        open_gaps, open_events = set(self.open_gaps), set(self.open_events)
+        return Choice(
+            kept=tuple(
+                bool(values[f"keep{index:06d}"]) if index in open_gaps else index not in self.dropped
+                for index in range(len(self.model.gaps))
+            ),
+            streamed=tuple(
+                index in open_events and bool(values[f"stream{index:06d}"])
+                for index in range(len(self.model.events))
+            ),
+        )
+
+    def values(self, choice: Choice) -> dict[str, int]:
+        """Give the variables' values of a choice: a start for a solver."""
+        kept = {f"keep{index:06d}": int(choice.kept[index]) for index in self.open_gaps}
+        streamed = {f"stream{index:06d}": int(choice.streamed[index]) for index in self.open_events}
+        gaps = self.model.gaps
+        lost = {gap.tensor for gap, keep in zip(gaps, choice.kept, strict=True) if not keep}
+        spilled = {f"spill{tensor:06d}": int(tensor in lost) for tensor in self.spill}
+        return {**kept, **streamed, **spilled}
+
+    @cached_property
+    def keep(self) -> dict[int, pulp.LpVariable]:
+        """Variables of the open gaps."""
+        return {index: pulp.LpVariable(f"keep{index:06d}", cat="Binary") for index in self.open_gaps}
+
+    @cached_property
+    def stream(self) -> dict[int, pulp.LpVariable]:
+        """Variables of the open events."""
+        return {index: pulp.LpVariable(f"stream{index:06d}", cat="Binary") for index in self.open_events}
+
+    @cached_property
+    def spill(self) -> dict[int, pulp.LpVariable]:
+        """Variables of the activations with an open gap and none that is dropped: those are spilled."""
+        tensors = {self.model.gaps[index].tensor for index in self.open_gaps}
+        sure = {self.model.gaps[index].tensor for index in self.dropped}
+        return {
+            tensor: pulp.LpVariable(f"spill{tensor:06d}", cat="Binary")
+            for tensor in sorted(tensors - sure)
+            if self.model.spills(tensor)
+        }
+
+    @cached_property
+    def words(self) -> pulp.LpAffineExpression:
+        """Units of avoidable traffic."""
+        return self._weighted(self.model.size)
+
+    @cached_property
+    def moves(self) -> pulp.LpAffineExpression:
+        """Avoidable transfers."""
+        return self._weighted([1] * len(self.model.size))
+
+    def _weighted(self, weight: Sequence[int]) -> pulp.LpAffineExpression:
+        gaps, dropped = self.model.gaps, self.dropped
+        constant = sum(weight[gaps[index].tensor] for index in (*self.open_gaps, *dropped))
+        sure = {gaps[index].tensor for index in dropped}
+        constant += sum(weight[tensor] for tensor in sure if self.model.spills(tensor))
+        terms = {variable: -weight[gaps[index].tensor] for index, variable in self.keep.items()}
+        terms |= {variable: weight[tensor] for tensor, variable in self.spill.items()}
+        return pulp.LpAffineExpression(terms, constant=constant)
+
+    def used(self, step: int) -> pulp.LpAffineExpression:
+        """Units in use in a step."""
+        model = self.model
+        constant = model.whole[step]
+        terms: dict[pulp.LpVariable, int] = {}
+        for index in model.over[step]:
+            size = model.size[model.gaps[index].tensor]
+            if index in self.keep:
+                terms[self.keep[index]] = size
+            elif index not in self.dropped:
+                constant += size
+        for index in model.events_at[step]:
+            if index in self.stream:
+                terms[self.stream[index]] = -model.events[index].saved
+        return pulp.LpAffineExpression(terms, constant=constant)
+
+    def problem(self, name: str) -> pulp.LpProblem:
+        """Give a problem with every row but no objective."""
+        lp = pulp.LpProblem(name, pulp.LpMinimize)
+        for step in self._lasting():
+            lp.addConstraint(self.used(step) <= self.capacity, f"step{step:06d}")
+        self._link(lp)
+        self._forbid(lp)
+        if self.budget is not None:
+            lp.addConstraint(self.words <= self.budget, "budget")
+        return lp
+
+    def _lasting(self) -> list[int]:
+        """Tight steps whose row does not follow from another step's: all the same gaps and more of them."""
+        model = self.model
+        rows = {}
+        for step in self.tight:
+            if not any(index in self.stream for index in model.events_at[step]):
+                free = frozenset(index for index in model.over[step] if index in self.keep)
+                fixed = model.whole[step] + sum(
+                    model.size[model.gaps[index].tensor]
+                    for index in model.over[step]
+                    if index not in self.keep and index not in self.dropped
+                )
+                rows[step] = (fixed, free)
+        return [step for step in self.tight if step not in rows or not self._follows(step, rows)]
+
+    def _follows(self, step: int, rows: dict[int, tuple[int, frozenset[int]]]) -> bool:
+        """Whether another row has all that this one has; of two equal ones the later follows."""
+        fixed, free = rows[step]
+        gaps = [self.model.gaps[index] for index in free]
+        first = max((gap.begin + 1 for gap in gaps), default=0)
+        last = min((gap.end - 1 for gap in gaps), default=len(self.model.order) - 1)
+        for other in range(first, last + 1):
+            if other != step and other in rows:
+                more, wider = rows[other]
+                if fixed <= more and free <= wider and (other < step or (fixed, free) != (more, wider)):
+                    return True
+        return False
+
+    def _link(self, lp: pulp.LpProblem) -> None:
+        model = self.model
+        for index, variable in self.keep.items():
+            tensor = model.gaps[index].tensor
+            if tensor in self.spill:
+                lp.addConstraint(self.spill[tensor] + variable >= 1, f"written{index:06d}")
+        for index, variable in self.stream.items():
+            for gap in model.events[index].gaps:
+                if gap in self.keep:
+                    lp.addConstraint(variable + self.keep[gap] <= 1, f"hit{index:06d}_{gap:06d}")
+                elif gap not in self.dropped:
+                    variable.upBound = 0
+        for step in sorted({model.events[index].step for index in self.stream}):
+            events = [index for index in model.events_at[step] if index in self.stream]
+            for one in events:
+                for other in events:
+                    both = model.events[one].alone and model.events[other].alone
+                    if one != other and model.events[one].alone and (one < other or not both):
+                        row = self.stream[one] + self.stream[other] <= 1
+                        lp.addConstraint(row, f"alone{one:06d}_{other:06d}")
+
+    def _forbid(self, lp: pulp.LpProblem) -> None:
+        for number, (gaps, events) in enumerate(self.model.forbidden):
+            free = [1 - self.keep[index] for index in gaps if index in self.keep]
+            free += [self.stream[index] for index in events if index in self.stream]
+            if not any(index in self.dropped for index in gaps):
+                lp.addConstraint(pulp.lpSum(free) >= 1, f"forbidden{number:06d}")
