@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from amaranth.utils import bits_for
+
 from hw.errors import InputError
-from hw.scheduler.program import MAX_CORES, Program
+from hw.scheduler.program import MAX_CORES, OperandWord, Program, TransferWord
 
 #: Most scratchpad: what a 32-bit byte address reaches, far more than any device has.
 MAX_SCRATCHPAD_BYTES = 2**32
@@ -82,3 +84,42 @@ class SchedulerConfig:
     def bank_rows(self) -> int:
         """Words of one bank."""
         return self.words // self.banks
+
+    @property
+    def address_bits(self) -> int:
+        """Bits of a word's address in the scratchpad."""
+        return bits_for(self.words - 1)
+
+    @property
+    def size_bits(self) -> int:
+        """Bits of the words of an operand, a transfer or a ring."""
+        program = self.program
+        sizes: tuple[OperandWord | TransferWord, ...] = (
+            *program.operands,
+            *program.reads,
+            *program.writes,
+        )
+        return bits_for(max(max(item.words, item.ring) for item in sizes))
+
+    @property
+    def total_bits(self) -> int:
+        """Bits of the words of all inputs, or all outputs, of one operator."""
+        program = self.program
+        cores = [core for step in program.steps for core in step.cores]
+        lists = [(program.inputs_of(core), program.outputs_of(core)) for core in cores]
+        return bits_for(max(sum(item.words for item in items) for pair in lists for items in pair))
+
+    @property
+    def dram_bits(self) -> int:
+        """Bits of a word's address in the program's region of the memory."""
+        return bits_for(self.program.memory_words)
+
+    @property
+    def step_bits(self) -> int:
+        """Bits of a count of steps."""
+        return bits_for(len(self.program.steps))
+
+    @property
+    def transfer_bits(self) -> int:
+        """Bits of a count of transfers of one direction."""
+        return bits_for(max(len(self.program.reads), len(self.program.writes)))

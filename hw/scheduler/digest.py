@@ -27,7 +27,7 @@ engine takes a word a cycle at any clock.
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Value
+from amaranth.hdl import Cat, Const, Value
 
 LANE_BITS = 32
 #: 2^32 / golden ratio, odd: consecutive multiples differ in every bit sooner or later.
@@ -43,7 +43,7 @@ def lane_constants(lanes: int) -> tuple[int, ...]:
 
 def first_digest(operator: Value, lanes: int) -> Value:
     """Give ``s[0]`` of an operator."""
-    return Cat((operator + constant)[:LANE_BITS] for constant in lane_constants(lanes))
+    return Cat((operator + Const(constant, LANE_BITS))[:LANE_BITS] for constant in lane_constants(lanes))
 
 
 def located(word: Value, position: Value) -> Value:

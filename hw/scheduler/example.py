@@ -1,0 +1,75 @@
+"""A small program by hand: what a kernel executes when no plan is given."""
+
+from __future__ import annotations
+
+from hw.scheduler.plan import Mode
+from hw.scheduler.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
+
+#: Words of a tensor, of a stream's ring and of the ring between two cores.
+_TENSOR, _RING, _FIFO = 96, 32, 16
+
+
+def example_program(word_bytes: int) -> Program:
+    """Give a program of five steps over tensors of 96 words that uses everything the hardware has.
+
+    ``x`` and the weights ``w`` come from memory, ``z`` goes there, ``a`` is spilled and fetched again::
+
+        step 0   a = f(x)
+        step 1   b = f(a)            a is saved meanwhile, w arrives
+        step 2   c = f(b, w)         w as a stream; a's place is free, and is written
+        step 3   d = f(f(c), a)      two cores, joined by a ring; a is fetched into b's place
+        step 4   z = f(d)            z as a stream
+    """
+    first, second, third, ring, fifo = (
+        0,
+        _TENSOR,
+        2 * _TENSOR,
+        3 * _TENSOR,
+        3 * _TENSOR + _RING,
+    )
+    x_home, w_home, a_home, z_home = (number * _TENSOR for number in range(4))
+
+    def whole(address: int) -> OperandWord:
+        return OperandWord(address=address, words=_TENSOR)
+
+    def through(via: Via, address: int, words: int) -> OperandWord:
+        return OperandWord(address=address, words=_TENSOR, via=via, ring=words)
+
+    operands = (
+        *(whole(first), whole(second)),  # x -> a
+        *(whole(second), whole(third)),  # a -> b
+        *(whole(third), through(Via.MEMORY, ring, _RING), whole(first)),  # b, w -> c
+        *(whole(first), through(Via.FIFO, fifo, _FIFO)),  # c ->
+        *(through(Via.FIFO, fifo, _FIFO), whole(third), whole(second)),  # , a -> d
+        *(whole(second), through(Via.MEMORY, ring, _RING)),  # d -> z
+    )
+
+    def core(operator: int, first_operand: int, inputs: int) -> CoreWord:
+        return CoreWord(
+            operator=operator,
+            first_operand=first_operand,
+            inputs=inputs,
+            outputs=1,
+            compute_cycles=_TENSOR,
+        )
+
+    return Program(
+        word_bytes=word_bytes,
+        steps=(
+            StepWord(cores=(core(0, 0, 1),), wait_reads=1),
+            StepWord(cores=(core(1, 2, 1),), wait_reads=1),
+            StepWord(cores=(core(2, 4, 2),), wait_reads=1, wait_writes=1),
+            StepWord(cores=(core(3, 7, 1), core(4, 9, 2)), wait_reads=3, wait_writes=1, mode=Mode.PIPELINED),
+            StepWord(cores=(core(5, 12, 1),), wait_reads=3, wait_writes=1),
+        ),
+        operands=operands,
+        reads=(
+            TransferWord(dram_address=x_home, address=first, words=_TENSOR, start_step=0),
+            TransferWord(dram_address=w_home, address=ring, words=_TENSOR, start_step=2, ring=_RING),
+            TransferWord(dram_address=a_home, address=third, words=_TENSOR, start_step=3),
+        ),
+        writes=(
+            TransferWord(dram_address=a_home, address=second, words=_TENSOR, start_step=0),
+            TransferWord(dram_address=z_home, address=ring, words=_TENSOR, start_step=4, ring=_RING),
+        ),
+    )

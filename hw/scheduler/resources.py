@@ -1,0 +1,59 @@
+"""What a scheduler kernel takes of a device: an estimate, on the safe side."""
+
+from __future__ import annotations
+
+from hw.resources import Resources
+from hw.scheduler.config import SchedulerConfig
+from hw.scheduler.layouts import operand_layout, step_layout, transfer_layout
+from hw.scheduler.roms import operand_rows
+from hw.scheduler.scratchpad import TILE_ROWS
+
+# Both DMAs, the two engines and the sequencer, at 256 bits.
+_TRANSFER_LUT = 9000
+_TRANSFER_FF = 12000
+# A core: traffic engine and port, at 256 bits.
+_CORE_LUT = 2200
+_CORE_FF = 2600
+# A bank, for each port of the scratchpad and bit of a word: its part of both multiplexers.
+_BANK_LUT_A_PORT_BIT = 1.0
+_BANK_FF_A_BIT = 3.2
+#: Bits of a word of a RAM at its widest, and the words it then has.
+_BRAM_BITS, _BRAM_ROWS = 72, 512
+_URAM_BITS = 72
+
+
+def estimate(config: SchedulerConfig) -> Resources:
+    """Estimate a kernel."""
+    width = config.word_bits / 256
+    ports = config.cores + 1
+    bits = config.banks * config.word_bits
+    rows = min(config.bank_rows, TILE_ROWS)
+    tiles = config.banks * -(-config.bank_rows // rows)
+    rams = {"uram": 0, "bram36": 0}
+    if config.memory == "ultra":
+        rams["uram"] = tiles * -(-config.word_bits // _URAM_BITS)
+    else:
+        rams["bram36"] = tiles * -(-rows // _BRAM_ROWS) * -(-config.word_bits // _BRAM_BITS)
+    # The DMAs buffer 512 beats each, the writer's with strobes.
+    buffers = -(-config.word_bits // _BRAM_BITS) + -(-(config.word_bits * 9 // 8 + 1) // _BRAM_BITS)
+    return Resources(
+        lut=int(width * (_TRANSFER_LUT + config.cores * _CORE_LUT) + bits * ports * _BANK_LUT_A_PORT_BIT),
+        ff=int(width * (_TRANSFER_FF + config.cores * _CORE_FF) + bits * _BANK_FF_A_BIT),
+        dsp=0,
+        bram36=rams["bram36"] + buffers + _rom_brams(config),
+        uram=rams["uram"],
+    )
+
+
+def _rom_brams(config: SchedulerConfig) -> int:
+    """Count the block RAMs of the ROMs."""
+    program = config.program
+    operand_bits = operand_layout(config).size
+    transfer_bits = transfer_layout(config).size
+    roms = [
+        (step_layout(config).size, len(program.steps)),
+        (transfer_bits, len(program.reads)),
+        (transfer_bits, len(program.writes)),
+        *((operand_bits, len(rows)) for core in range(config.cores) for rows in operand_rows(program, core)),
+    ]
+    return sum(-(-bits // _BRAM_BITS) * -(-rows // _BRAM_ROWS) for bits, rows in roms)
