@@ -96,7 +96,9 @@ def _fill(plan: Plan, memories: dict[str, MemoryView], folder: Path) -> None:
             guard[:] = _GUARD
     for buffer in plan.buffers:
         store = memories[buffer.memory].array(buffer.address, buffer.size_bytes)
-        store[:] = _UNWRITTEN if buffer.output else np.load(folder / buffer.file)
+        file = folder / buffer.file
+        # A buffer may be both: placed, and read back after the kernel wrote into it.
+        store[:] = np.load(file) if file.exists() else _UNWRITTEN
 
 
 def _collect(plan: Plan, memories: dict[str, MemoryView], folder: Path) -> list[str]:
