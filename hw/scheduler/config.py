@@ -28,7 +28,7 @@ class SchedulerConfig:
         Width of the scratchpad and of the memory port: the board's, and the program's.
     banks : int
         Banks of the scratchpad, each with a read and a write a cycle; word ``a`` lies in bank ``a % banks``.
-        A power of two from 1 to 32; twice the ``cores`` plus two or more keep every client at its rate.
+        A power of two from 2 to 32; twice the ``cores`` plus two or more keep every client at its rate.
     memory : str
         ``"ultra"`` or ``"block"``: what the banks are made of.
     cores : int
@@ -45,8 +45,8 @@ class SchedulerConfig:
     def __post_init__(self) -> None:
         if self.word_bytes != self.program.word_bytes:
             raise InputError("word_bytes", self.word_bytes, f"{self.program.word_bytes}, as of the program")
-        if not isinstance(self.banks, int) or not 1 <= self.banks <= 32 or self.banks & (self.banks - 1):
-            raise InputError("banks", self.banks, "a power of two from 1 to 32")
+        if not isinstance(self.banks, int) or not 2 <= self.banks <= 32 or self.banks & (self.banks - 1):
+            raise InputError("banks", self.banks, "a power of two from 2 to 32")
         if self.memory not in ("ultra", "block"):
             raise InputError("memory", self.memory, "one of ultra, block")
         if not isinstance(self.cores, int) or not self.program.cores <= self.cores <= MAX_CORES:

@@ -114,8 +114,9 @@ class RomStream(wiring.Component):
         m = Module()
         if not self._rows:
             return m
+        depth = max(2, len(self._rows))  # an address has at least one bit
         m.submodules.rom = rom = memory.Memory(
-            shape=self._layout, depth=len(self._rows), init=self._rows, attrs={"ram_style": "block"}
+            shape=self._layout, depth=depth, init=self._rows, attrs={"ram_style": "block"}
         )
         read = rom.read_port()
         position = Signal(range(len(self._rows) + 1), init=len(self._rows))

@@ -142,9 +142,7 @@ class Bank(wiring.Component):
         rows = min(config.bank_rows, TILE_ROWS)
         tiles = -(-config.bank_rows // rows)
         row_bits = exact_log2(TILE_ROWS) if tiles > 1 else len(reads.o.payload.row)
-        number = reads.o.payload.row[row_bits:]
-        arrived, arrived_number = Signal(), Signal(len(number))
-        m.d.sync += [arrived.eq(reads.o.valid), arrived_number.eq(number)]
+        arrived = Signal(tiles)  # one bit a tile
         for index in range(tiles):
             tile = self._placer.place(
                 m,
@@ -152,14 +150,18 @@ class Bank(wiring.Component):
                 "scheduler_tile",
                 lambda: Tile(width=config.word_bits, rows=rows, ram_style=config.memory),
             )
-            m.d.comb += [
-                tile.read.eq(reads.o.valid & (number == index)),
-                tile.read_row.eq(reads.o.payload.row[:row_bits]),
-                tile.write.eq(writes.o.valid & (writes.o.payload.row[row_bits:] == index)),
-                tile.write_row.eq(writes.o.payload.row[:row_bits]),
-                tile.write_data.eq(writes.o.payload.data),
-            ]
-            with m.If(arrived & (arrived_number == index)):
+            for arbiter, enable, row in (
+                (reads, tile.read, tile.read_row),
+                (writes, tile.write, tile.write_row),
+            ):
+                here = arbiter.o.payload.row[row_bits:] == index
+                m.d.comb += [
+                    row.eq(arbiter.o.payload.row[:row_bits]),
+                    enable.eq(arbiter.o.valid & here),
+                ]
+            m.d.comb += tile.write_data.eq(writes.o.payload.data)
+            m.d.sync += arrived[index].eq(tile.read)
+            with m.If(arrived[index]):
                 m.d.sync += self.read_data.eq(tile.read_data)
         return m
 
