@@ -76,9 +76,8 @@ class SchedulerBody(wiring.Component):
                 engine.base.eq(self.args.memory),
                 engine.begun.eq(sequencer.begun),
             ]
-        # The last port of each direction is the transfer engine's.
-        connect(m, writer.read, scratchpad.read[-1])
-        connect(m, reader.write, scratchpad.write[-1])
+        connect(m, reader.write, scratchpad.write[0])
+        connect(m, writer.read, scratchpad.read[config.cores])
         ports, busy = self._cores(m, scratchpad, sequencer, reader, writer)
         self._count(m, sequencer, reader, writer, ports, busy)
         return m
@@ -106,7 +105,7 @@ class SchedulerBody(wiring.Component):
             connect(m, operator.write, port.i_write)
             connect(m, port.o_response, operator.response)
             connect(m, port.read, scratchpad.read[core])
-            connect(m, port.write, scratchpad.write[core])
+            connect(m, port.write, scratchpad.write[1 + core])
             self._ring(m, f"memory_in_{core}", reader.rings[core], port.memory_in)
             self._ring(m, f"memory_out_{core}", port.memory_out, writer.rings[core])
             if ports:

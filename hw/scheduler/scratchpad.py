@@ -10,15 +10,15 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
-from hw.lib.arbiter import Arbiter
 from hw.lib.fifo import Fifo
 from hw.lib.memory import RamStyle, uninitialised
 from hw.lib.place import Placer
 from hw.scheduler.config import SchedulerConfig
+from hw.scheduler.turns import Turns
 
 #: Words of a tile: the depth of one UltraRAM.
 TILE_ROWS = 4096
-#: From the grant of a read to its word on ``response``: the arbiter's register, the RAM, the RAM's output
+#: From the grant of a read to its word on ``response``: the register of the turns, the RAM, the RAM's output
 #: register, the FIFO.
 READ_LATENCY = 4
 #: Words a read port may have under way: enough for one a cycle.
@@ -90,7 +90,7 @@ class Tile(wiring.Component):
 
 
 class Bank(wiring.Component):
-    """Every ``banks``-th word of the scratchpad: tiles, and an arbiter for each direction.
+    """Every ``banks``-th word of the scratchpad: tiles, and turns for each direction.
 
     Parameters
     ----------
@@ -110,8 +110,9 @@ class Bank(wiring.Component):
 
     Behaviour
     ---------
-    Each direction grants one port a cycle, in turn; ``ready`` is the grant.  Reads and writes reach the RAM
-    one cycle after it: a read granted in any cycle after the grant of a write sees what was written.
+    Each direction grants one port a cycle (`hw.scheduler.turns`); ``ready`` is the grant.  Reads and writes
+    reach the RAM one cycle after it: a read granted in any cycle after the grant of a write sees what was
+    written.
     """
 
     def __init__(self, config: SchedulerConfig, placer: Placer, *, ports: int) -> None:
@@ -129,19 +130,18 @@ class Bank(wiring.Component):
         )
 
     def elaborate(self, platform: object) -> Module:
-        """Arbiters -> tiles -> output register."""
+        """Turns -> tiles -> output register."""
         m = Module()
         config = self._config
-        m.submodules.reads = reads = Arbiter(self._read, inputs=len(self.read))
-        m.submodules.writes = writes = Arbiter(self._write, inputs=len(self.write))
-        for arbiter, ports in ((reads, self.read), (writes, self.write)):
-            m.d.comb += arbiter.o.ready.eq(1)
-            for inner, outer in zip(arbiter.i, ports, strict=True):
+        m.submodules.reads = reads = Turns(self._read, inputs=len(self.read))
+        m.submodules.writes = writes = Turns(self._write, inputs=len(self.write))
+        for turns, ports in ((reads, self.read), (writes, self.write)):
+            for inner, outer in zip(turns.i, ports, strict=True):
                 connect(m, flipped(outer), inner)
 
         rows = min(config.bank_rows, TILE_ROWS)
         tiles = -(-config.bank_rows // rows)
-        row_bits = exact_log2(TILE_ROWS) if tiles > 1 else len(reads.o.payload.row)
+        row_bits = exact_log2(TILE_ROWS) if tiles > 1 else len(reads.payload.row)
         arrived = Signal(tiles)  # one bit a tile
         for index in range(tiles):
             tile = self._placer.place(
@@ -150,16 +150,16 @@ class Bank(wiring.Component):
                 "scheduler_tile",
                 lambda: Tile(width=config.word_bits, rows=rows, ram_style=config.memory),
             )
-            for arbiter, enable, row in (
+            for turns, enable, row in (
                 (reads, tile.read, tile.read_row),
                 (writes, tile.write, tile.write_row),
             ):
-                here = arbiter.o.payload.row[row_bits:] == index
+                here = turns.payload.row[row_bits:] == index
                 m.d.comb += [
-                    row.eq(arbiter.o.payload.row[:row_bits]),
-                    enable.eq(arbiter.o.valid & here),
+                    row.eq(turns.payload.row[:row_bits]),
+                    enable.eq(turns.valid & here),
                 ]
-            m.d.comb += tile.write_data.eq(writes.o.payload.data)
+            m.d.comb += tile.write_data.eq(writes.payload.data)
             m.d.sync += arrived[index].eq(tile.read)
             with m.If(arrived[index]):
                 m.d.sync += self.read_data.eq(tile.read_data)
@@ -179,14 +179,17 @@ class Scratchpad(wiring.Component):
     Members
     -------
     read : In(ReadPort) array of ``cores`` + 1
+        Of the cores, then of the write engine.
     write : In(stream of write_layout) array of ``cores`` + 1
+        Of the read engine, then of the cores.  In both directions words flow from lower to higher ports, so
+        that the earlier of two who meet goes first.
 
     Behaviour
     ---------
     A request is granted in the cycle of its transfer.  Word ``a`` lies in bank ``a % banks``; a bank grants
-    one read and one write a cycle, in turn among those who want it, so nobody waits longer than the others
-    take a word each.  Users that go through memory word by word meet in a bank once: one waits a cycle, and
-    from then on they follow each other from bank to bank.
+    one read and one write a cycle, so that nobody waits longer than the others take two words each.  Users
+    that go through memory word by word meet in a bank once: the later one waits a cycle, and from then on
+    they follow each other from bank to bank.
 
     A read that is granted after a write, by a cycle or more, gives what was written; in the same cycle, the
     word before.  The content at power-up is undefined.
