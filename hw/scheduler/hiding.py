@@ -1,0 +1,289 @@
+"""Transfers behind computation: fetches start early and writes end late where their region is free anyway.
+
+Neither moves more words, needs a higher peak, nor changes an address: an episode only grows into steps in
+which nobody else has its words of the scratchpad.  What a step waits for longest is hidden first, each change
+kept only when the whole plan becomes shorter by `Timing`, a model of the two in-order transfer queues.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hw.errors import InputError
+
+#: Steps and transfers visited before the search ends, some seconds in all.
+_WORK = 4_000_000
+#: Passes over what is still exposed.
+_PASSES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """How fast a transfer engine is.
+
+    Parameters
+    ----------
+    words_per_cycle : float
+        Of each of the two directions.
+    latency_cycles : int
+        From the moment a transfer may run to its first word.
+    """
+
+    words_per_cycle: float = 1.0
+    latency_cycles: int = 100
+
+    def __post_init__(self) -> None:
+        if not 0 < self.words_per_cycle <= 1:
+            raise InputError("words_per_cycle", self.words_per_cycle, "above 0 and at most 1")
+        if self.latency_cycles < 0:
+            raise InputError("latency_cycles", self.latency_cycles, "at least 0")
+
+    def cycles(self, words: int) -> int:
+        """Cycles that words take once they flow."""
+        return math.ceil(words / self.words_per_cycle)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """Words ``low`` to ``low + size`` (excluded) of the scratchpad, in the steps ``first`` to ``last``.
+
+    ``owner`` is the tensor's index: no tensor is ever in two places at once. -1 for a buffer.
+    """
+
+    first: int
+    last: int
+    low: int
+    size: int
+    owner: int
+
+
+@dataclass(kw_only=True)
+class Move:
+    """A transfer whose steps may change.
+
+    Parameters
+    ----------
+    words, start, deadline : int
+    reads, streams : bool
+    block : int
+        Index of the block it fills or saves, or of its window.
+    """
+
+    words: int
+    start: int
+    deadline: int
+    reads: bool
+    streams: bool
+    block: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing:
+    """What a simulation of the two queues found, in cycles.
+
+    Members
+    -------
+    total
+        From the first slot to the end of the last transfer.
+    read_waits, write_waits
+        Of each step: for its reads, and before its slot for writes.
+    """
+
+    total: int
+    read_waits: tuple[int, ...]
+    write_waits: tuple[int, ...]
+
+
+def queue_key(move: Move) -> tuple[int, int, int]:
+    """Give the place of a move in its queue, by rising key: streams behind the reads their step waits for,
+    before the writes that start when it is computed.
+    """
+    if move.reads:
+        return move.start, move.deadline, not move.streams
+    return move.start, not move.streams, move.deadline
+
+
+def simulate(moves: Sequence[Move], step_cycles: Sequence[int], pace: Pace) -> Timing:
+    """Run both queues against steps of known length.
+
+    Parameters
+    ----------
+    moves : sequence of Move
+        In any order; they are queued by `queue_key`.
+    step_cycles : sequence of int
+        What each step takes once its operands are there.
+    pace : Pace
+    """
+    steps = len(step_cycles)
+    reads: list[list[Move]] = [[] for _ in range(steps)]
+    writes: list[list[Move]] = [[] for _ in range(steps)]
+    for move in sorted(moves, key=queue_key):
+        (reads if move.reads else writes)[move.start].append(move)
+    readable, saved = [0] * (steps + 1), [0] * (steps + 1)
+    read_waits, write_waits = [], []
+    now = reading = writing = 0  # when the step before is computed; until when each engine is busy
+    for step in range(steps):
+        slot = max(now, saved[step])
+        write_waits.append(slot - now)
+        streamed = 0
+        for move in reads[step]:
+            # A queue that is busy asks for the next data meanwhile: only an idle one shows its latency.
+            reading = max(reading, slot + pace.latency_cycles) + pace.cycles(move.words)
+            if move.streams:
+                streamed = reading
+            else:
+                readable[move.deadline] = max(readable[move.deadline], reading)
+        ready = max(slot, readable[step])
+        read_waits.append(ready - slot)
+        now = max(ready + step_cycles[step], streamed)
+        for move in writes[step]:
+            if move.streams:
+                writing = max(now, max(writing, ready) + pace.cycles(move.words))
+                now = writing
+            else:
+                writing = max(writing, now) + pace.cycles(move.words)
+            end = writing + pace.latency_cycles
+            saved[move.deadline] = max(saved[move.deadline], end)
+    return Timing(
+        total=max(now, reading, max(saved)), read_waits=tuple(read_waits), write_waits=tuple(write_waits)
+    )
+
+
+def hide(
+    moves: Sequence[Move], blocks: Sequence[Block], step_cycles: Sequence[int], pace: Pace
+) -> tuple[Move, ...]:
+    """Move starts and deadlines so that less is waited for.
+
+    Parameters
+    ----------
+    moves : sequence of Move
+    blocks : sequence of Block
+        Everything in the scratchpad; the sum of sizes in any step never exceeds today's maximum.
+    step_cycles : sequence of int
+    pace : Pace
+
+    Returns
+    -------
+    tuple of Move
+        In the order given; a read's block begins with its start, a write's ends before its deadline.
+    """
+    search = _Search([replace(move) for move in moves], blocks, step_cycles, pace)
+    for _ in range(_PASSES):
+        if not search.improve():
+            break
+    return tuple(search.moves)
+
+
+class _Search:
+    """The longest wait first, each change tried and kept or undone."""
+
+    def __init__(
+        self, moves: list[Move], blocks: Sequence[Block], step_cycles: Sequence[int], pace: Pace
+    ) -> None:
+        self.moves, self._step_cycles, self._pace = moves, step_cycles, pace
+        self._first = np.array([block.first for block in blocks], dtype=np.int64)
+        self._last = np.array([block.last for block in blocks], dtype=np.int64)
+        self._low = np.array([block.low for block in blocks], dtype=np.int64)
+        self._high = self._low + np.array([block.size for block in blocks], dtype=np.int64)
+        self._owner = np.array([block.owner for block in blocks], dtype=np.int64)
+        change = np.zeros(len(step_cycles) + 1, dtype=np.int64)
+        np.add.at(change, self._first, self._high - self._low)
+        np.subtract.at(change, self._last + 1, self._high - self._low)
+        self._used = np.cumsum(change)[:-1]
+        self._peak = int(self._used.max(initial=0))
+        self._elapsed = np.concatenate([[0], np.cumsum(np.array(step_cycles, dtype=np.int64))])
+        self._work = 0
+        self._timing = self._simulate()
+
+    def _simulate(self) -> Timing:
+        self._work += len(self.moves) + len(self._step_cycles)
+        return simulate(self.moves, self._step_cycles, self._pace)
+
+    def improve(self) -> bool:
+        """Try each exposed transfer once; tell whether the plan became shorter."""
+        before = self._timing.total
+        waits = self._timing
+        exposed = []
+        for index, move in enumerate(self.moves):
+            if move.streams or (not move.reads and move.deadline >= len(self._step_cycles)):
+                continue
+            wait = (waits.read_waits if move.reads else waits.write_waits)[move.deadline]
+            if wait:
+                exposed.append((-wait, -move.words, index))
+        for _, _, index in sorted(exposed):
+            if self._work > _WORK:
+                break
+            self._hide(self.moves[index])
+        return self._timing.total < before
+
+    def _hide(self, move: Move) -> None:
+        """Try to give a transfer as many steps as it takes, or as many as there are."""
+        limit = self._earliest(move) if move.reads else self._latest(move)
+        near = self._enough(move, limit)
+        for target in dict.fromkeys((near, limit)):
+            if target == (move.start if move.reads else move.deadline):
+                continue
+            before = (move.start, move.deadline)
+            self._set(move, target)
+            timing = self._simulate()
+            if timing.total < self._timing.total:
+                self._timing = timing
+                return
+            self._set(move, before[0] if move.reads else before[1])
+
+    def _set(self, move: Move, step: int) -> None:
+        """Change a read's start or a write's deadline, and its block with it."""
+        block = move.block
+        size = int(self._high[block] - self._low[block])
+        self._used[self._first[block] : self._last[block] + 1] -= size
+        if move.reads:
+            move.start = step
+            self._first[block] = step
+        else:
+            move.deadline = step
+            self._last[block] = step - 1
+        self._used[self._first[block] : self._last[block] + 1] += size
+
+    def _beside(self, block: int) -> np.ndarray:
+        """Tell which blocks must not share a step with a block: those with the same words or tensor."""
+        beside = (self._low < self._high[block]) & (self._high > self._low[block])
+        beside |= self._owner == self._owner[block]
+        beside[block] = False
+        return beside
+
+    def _earliest(self, move: Move) -> int:
+        """Give the first step a read could start in; a write of the tensor is over with its block."""
+        block, first = move.block, int(self._first[move.block])
+        ends = self._last[self._beside(block) & (self._last < first)]
+        limit = int(ends.max(initial=-1)) + 1
+        size = int(self._high[block] - self._low[block])
+        while first > limit and self._used[first - 1] + size <= self._peak:
+            first -= 1
+        return first
+
+    def _latest(self, move: Move) -> int:
+        """Give the last deadline a write could have."""
+        block, last = move.block, int(self._last[move.block])
+        starts = self._first[self._beside(block) & (self._first > last)]
+        limit = int(starts.min(initial=len(self._used)))
+        size = int(self._high[block] - self._low[block])
+        while last + 1 < limit and self._used[last + 1] + size <= self._peak:
+            last += 1
+        return last + 1
+
+    def _enough(self, move: Move, limit: int) -> int:
+        """Give the nearest step from which computation is as long as the transfer, or the limit."""
+        needed = self._pace.cycles(move.words) + self._pace.latency_cycles
+        if move.reads:
+            step = move.start
+            while step > limit and self._elapsed[move.deadline] - self._elapsed[step] < needed:
+                step -= 1
+        else:
+            step = move.deadline
+            while step < limit and self._elapsed[step] - self._elapsed[move.start + 1] < needed:
+                step += 1
+        return step

@@ -1,0 +1,262 @@
+"""The last stage of a plan: episodes, streams and their transfers, with steps and addresses.
+
+A residency says who lies in the scratchpad when, addresses say where.  What remains is in which step each
+transfer may start and by which it is complete, in which order the two queues run, and where in memory each
+tensor has its home.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hw.errors import InputError
+from hw.scheduler.array import compute_cycles
+from hw.scheduler.graph import Operator
+from hw.scheduler.hiding import Block, Move, Pace, hide, queue_key
+from hw.scheduler.plan import Direction, Episode, Fifo, Stream, Transfer
+from hw.scheduler.problem import Problem
+from hw.scheduler.stays import Residency, steps_of
+
+
+class Movements(NamedTuple):
+    """Everything of a `Plan` that `make_transfers` decides.
+
+    Members
+    -------
+    episodes : tuple of Episode
+        As the residency's stays.
+    streams : tuple of Stream
+        As the residency's.
+    fifos : tuple of Fifo
+        By step.
+    transfers : tuple of Transfer
+        All reads in the order of their queue, then all writes in that of theirs.
+    homes : mapping of str to int
+        Byte address in the plan's region of the memory of each tensor that is ever off chip.
+    """
+
+    episodes: tuple[Episode, ...]
+    streams: tuple[Stream, ...]
+    fifos: tuple[Fifo, ...]
+    transfers: tuple[Transfer, ...]
+    homes: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rectangle:
+    """Something that needs an address: words of the scratchpad over steps, both included."""
+
+    first: int
+    last: int
+    size: int
+
+
+def rectangles(problem: Problem, order: Sequence[int], residency: Residency) -> tuple[Rectangle, ...]:
+    """Give what needs an address, in words: the stays, then the streams, as the residency lists them; then
+    the buffers of the steps that execute a pipelined group.
+    """
+    found = [
+        Rectangle(first=stay.first_step, last=stay.last_step, size=problem.size[stay.tensor])
+        for stay in residency.stays
+    ]
+    for stream in residency.streams:
+        size = problem.window(order[stream.step], stream.tensor)
+        found.append(Rectangle(first=stream.step, last=stream.step, size=size))
+    for step, operator in enumerate(order):
+        if problem.fifo[operator]:
+            found.append(Rectangle(first=step, last=step, size=problem.fifo[operator]))
+    return tuple(found)
+
+
+def least_step_cycles(problem: Problem, order: Sequence[int], macs_per_cycle: int) -> tuple[int, ...]:
+    """Give the cycles each step takes with all its operands there: its arithmetic, or a word a cycle."""
+    found = []
+    for index in order:
+        operator = problem.graph.operators[index]
+        words = [
+            sum(problem.size[tensor] for tensor in side[index]) for side in (problem.inputs, problem.outputs)
+        ]
+        found.append(max(*words, compute_cycles(operator, macs_per_cycle)))
+    return tuple(found)
+
+
+def make_transfers(
+    problem: Problem,
+    order: Sequence[int],
+    residency: Residency,
+    addresses: Sequence[int],
+    *,
+    step_cycles: Sequence[int] | None = None,
+    pace: Pace | None = None,
+) -> Movements:
+    """Decide steps, queues and homes of all transfers.
+
+    Parameters
+    ----------
+    problem : Problem
+    order : sequence of int
+        Operators by step.
+    residency : Residency
+        Of this order.
+    addresses : sequence of int
+        In words, of `rectangles` in their order.
+    step_cycles : sequence of int or None
+        Cycles of each step with its operands there. When given, fetches start early and writes end late
+        where that shortens the plan: with the same addresses, words, peak and transfers. Without, every
+        transfer keeps to the steps the residency gives it.
+    pace : Pace or None
+        Of the transfer engines; the default one when None.
+
+    Raises
+    ------
+    InputError
+        When there is not one address for each rectangle, or not one length for each step.
+    """
+    shapes = rectangles(problem, order, residency)
+    if len(addresses) != len(shapes):
+        raise InputError("addresses", len(addresses), f"{len(shapes)}, one for each stay, stream and buffer")
+    if step_cycles is not None and len(step_cycles) != len(order):
+        raise InputError("step_cycles", len(step_cycles), f"{len(order)}, one for each step")
+    owners = [stay.tensor for stay in residency.stays] + [stream.tensor for stream in residency.streams]
+    owners += [-1] * (len(shapes) - len(owners))
+    blocks = [
+        Block(first=shape.first, last=shape.last, low=low, size=shape.size, owner=owner)
+        for shape, low, owner in zip(shapes, addresses, owners, strict=True)
+    ]
+    moves = _moves(problem, order, residency)
+    if step_cycles is not None:
+        moves = list(hide(moves, blocks, step_cycles, pace or Pace()))
+    return _write_down(problem, order, residency, blocks, moves)
+
+
+def _moves(problem: Problem, order: Sequence[int], residency: Residency) -> list[Move]:
+    """Give all transfers at their latest start and earliest deadline, streams in the order they are used."""
+    steps = steps_of(problem, order)
+    made = [steps[writer] if writer >= 0 else -1 for writer in problem.producer]
+    stays, streams = residency.stays, residency.streams
+    read_again = {stream.tensor for stream in streams if stream.direction is Direction.READ}
+    read_again |= {stay.tensor for stay in stays if stay.first_step != made[stay.tensor]}
+    moves: list[Move] = []
+    for block, stay in enumerate(stays):
+        reads = stay.first_step != made[stay.tensor]
+        if not reads and not problem.written[stay.tensor] and stay.tensor not in read_again:
+            continue
+        start, deadline = (stay.first_step,) * 2 if reads else (stay.first_step, stay.last_step + 1)
+        words = problem.size[stay.tensor]
+        moves.append(
+            Move(words=words, start=start, deadline=deadline, reads=reads, streams=False, block=block)
+        )
+    ranks = {step: _ranks(problem, order[step]) for step in {stream.step for stream in streams}}
+    listed = sorted(
+        range(len(streams)), key=lambda i: (streams[i].step, ranks[streams[i].step][streams[i].tensor])
+    )
+    for index in listed:
+        stream = streams[index]
+        moves.append(
+            Move(
+                words=problem.size[stream.tensor],
+                start=stream.step,
+                deadline=stream.step + 1,
+                reads=stream.direction is Direction.READ,
+                streams=True,
+                block=len(stays) + index,
+            )
+        )
+    return moves
+
+
+def _ranks(problem: Problem, index: int) -> dict[int, int]:
+    """Give the order in which an operator takes and makes its tensors."""
+    operator = problem.graph.operators[index]
+    names = {problem.graph.tensors[tensor].name: tensor for tensor in problem.inputs[index]}
+    sequence = [names[name] for name in reading_order(operator)] + list(problem.outputs[index])
+    return {tensor: rank for rank, tensor in enumerate(sequence)}
+
+
+def reading_order(operator: Operator) -> tuple[str, ...]:
+    """Give the inputs of an operator in the order it takes them, when all come through queues.
+
+    An operator takes one input after the other, as listed.  A member of a pipelined group takes what it lists
+    before the buffer it shares with the member before it ahead of that member's inputs, the rest after them.
+    """
+    sequence: list[str] = []
+    made: set[str] = set()
+    for member in operator.members or (operator,):
+        shared = [place for place, name in enumerate(member.inputs) if name in made]
+        first = shared[0] if shared else 0
+        sequence = [
+            *member.inputs[:first],
+            *sequence,
+            *(name for name in member.inputs[first:] if name not in made),
+        ]
+        made.update(member.outputs)
+    return tuple(sequence)
+
+
+def _write_down(
+    problem: Problem,
+    order: Sequence[int],
+    residency: Residency,
+    blocks: Sequence[Block],
+    moves: Sequence[Move],
+) -> Movements:
+    """Give names and bytes to everything."""
+    tensors, word = problem.graph.tensors, problem.word_bytes
+    stays, streams = residency.stays, residency.streams
+    touched = [block.owner for block in blocks if block.owner >= 0]
+    spans = [(block.first, block.last) for block in blocks]
+    for move in moves:
+        if not move.streams:
+            first, last = spans[move.block]
+            spans[move.block] = (move.start, last) if move.reads else (first, move.deadline - 1)
+    homes, end = {}, 0
+    for tensor in sorted({touched[move.block] for move in moves}):
+        homes[tensors[tensor].name] = end
+        end += problem.size[tensor] * word
+
+    def transfer(move: Move) -> Transfer:
+        tensor = touched[move.block]
+        return Transfer(
+            tensor=tensors[tensor].name,
+            direction=Direction.READ if move.reads else Direction.WRITE,
+            episode=None if move.streams else move.block,
+            stream=move.block - len(stays) if move.streams else None,
+            size_bytes=problem.size[tensor] * word,
+            dram_address=homes[tensors[tensor].name],
+            scratchpad_address=blocks[move.block].low * word,
+            start_step=move.start,
+            deadline_step=move.deadline,
+        )
+
+    queued = sorted(moves, key=queue_key)
+    with_fifo = [step for step, operator in enumerate(order) if problem.fifo[operator]]
+    return Movements(
+        episodes=tuple(
+            Episode(
+                tensor=tensors[stay.tensor].name,
+                address=block.low * word,
+                size_bytes=block.size * word,
+                first_step=first,
+                last_step=last,
+            )
+            for stay, block, (first, last) in zip(stays, blocks, spans, strict=False)
+        ),
+        streams=tuple(
+            Stream(
+                tensor=tensors[stream.tensor].name,
+                direction=stream.direction,
+                step=stream.step,
+                address=block.low * word,
+                window_bytes=block.size * word,
+            )
+            for stream, block in zip(streams, blocks[len(stays) :], strict=False)
+        ),
+        fifos=tuple(
+            Fifo(step=step, address=block.low * word, size_bytes=block.size * word)
+            for step, block in zip(with_fifo, blocks[len(touched) :], strict=True)
+        ),
+        transfers=tuple(transfer(move) for reads in (True, False) for move in queued if move.reads is reads),
+        homes=homes,
+    )
