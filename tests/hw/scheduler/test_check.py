@@ -122,7 +122,7 @@ def test_no_document_stops_the_checker(plans, data):
         place = plan
         for part in outer:
             place = place[part]
-        place[key] = data.draw(st.sampled_from(STRANGE))
+        place[key] = copy.deepcopy(data.draw(st.sampled_from(STRANGE)))
     assert all(isinstance(problem, str) for problem in check(plan))
 
 
