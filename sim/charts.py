@@ -188,7 +188,7 @@ def roofline(runs: Labelled) -> go.Figure:
         figure.add_annotation(
             text="No run multiplies.", showarrow=False, xref="paper", yref="paper", x=0.5, y=0.5
         )
-    figure = _styled(figure, height=_plot_height(len(runs)))
+    figure = styled(figure, height=_plot_height(len(runs)))
     if len(runs) > 1:
         beside = {"orientation": "v", "x": 1.02, "y": 1, "yanchor": "top", "font": {"size": 12}}
         figure.update_layout(legend=beside, margin_t=24)
@@ -228,7 +228,7 @@ def channel_traffic(runs: Labelled) -> go.Figure:
         figure.update_layout(updatemenus=[_run_menu(runs, traces_per_run=3)])
     figure.update_xaxes(title="memory channel", type="category")
     figure.update_yaxes(title="bytes", tickformat="~s", rangemode="tozero")
-    return _styled(figure, height=_plot_height(len(runs)))
+    return styled(figure, height=_plot_height(len(runs)))
 
 
 def _run_menu(runs: Labelled, *, traces_per_run: int) -> dict[str, object]:
@@ -275,7 +275,7 @@ def _shortened(label: str) -> str:
 
 def _bars_by_run(figure: go.Figure, runs: int) -> go.Figure:
     figure.update_yaxes(range=[runs - 0.5, -0.5], type="category", ticksuffix="  ", showgrid=False)
-    return _styled(figure, height=170 + runs * (48 if runs < 8 else 36))
+    return styled(figure, height=170 + runs * (48 if runs < 8 else 36))
 
 
 def _plot_height(runs: int) -> int:
@@ -295,7 +295,8 @@ def _log_axis(low: float, high: float) -> dict[str, object]:
     }
 
 
-def _styled(figure: go.Figure, *, height: int) -> go.Figure:
+def styled(figure: go.Figure, *, height: int) -> go.Figure:
+    """Give a figure the fonts, colours and margins all have."""
     figure.update_layout(
         template="plotly_white",
         height=max(height, 260),

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import jinja2
-import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
 from hw.errors import InputError
@@ -26,18 +23,9 @@ from sim.figures import (
     whole,
 )
 from sim.files import write_text
+from sim.page_parts import Tile, chart, environment
 from sim.report import Report
 from sim.report_schema import glossary
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tile:
-    """A headline figure."""
-
-    label: str
-    figure: str
-    note: str
-    good: bool | None = None
 
 
 def render(reports: Sequence[Report], path: Path) -> None:
@@ -51,42 +39,29 @@ def render(reports: Sequence[Report], path: Path) -> None:
     if not reports:
         raise InputError("reports", 0, "at least one")
     runs = list(zip(labels(reports), reports, strict=True))
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     origin = list(lines(reports, ORIGIN))
-    page = environment.get_template("page.html.j2").render(
-        plotly=get_plotlyjs(),
-        failed=FAILED,
-        font=charts.FONT,
-        runs=[label for label, _ in runs],
-        engines=", ".join(dict.fromkeys(report.engine for report in reports)),
-        boards=", ".join(dict.fromkeys(report.board for report in reports)),
-        tiles=_tiles(reports),
-        table=[(title, list(lines(reports, rows))) for title, rows in TABLE],
-        common=[line for line in origin if len(set(line.cells)) == 1],
-        differing=[line for line in origin if len(set(line.cells)) > 1],
-        glossary=glossary(),
-        cycles=_chart(charts.cycle_breakdown(runs), "cycles"),
-        roofline=_chart(charts.roofline(runs), "roofline"),
-        prediction=_chart(charts.predicted_cycles(runs), "prediction"),
-        traffic=_chart(charts.channel_traffic(runs), "traffic"),
+    page = (
+        environment()
+        .get_template("page.html.j2")
+        .render(
+            plotly=get_plotlyjs(),
+            failed=FAILED,
+            font=charts.FONT,
+            runs=[label for label, _ in runs],
+            engines=", ".join(dict.fromkeys(report.engine for report in reports)),
+            boards=", ".join(dict.fromkeys(report.board for report in reports)),
+            tiles=_tiles(reports),
+            table=[(title, list(lines(reports, rows))) for title, rows in TABLE],
+            common=[line for line in origin if len(set(line.cells)) == 1],
+            differing=[line for line in origin if len(set(line.cells)) > 1],
+            glossary=glossary(),
+            cycles=chart(charts.cycle_breakdown(runs), "cycles"),
+            roofline=chart(charts.roofline(runs), "roofline"),
+            prediction=chart(charts.predicted_cycles(runs), "prediction"),
+            traffic=chart(charts.channel_traffic(runs), "traffic"),
+        )
     )
     write_text(path, page)
-
-
-def _chart(figure: go.Figure, name: str) -> str:
-    html: str = figure.to_html(
-        full_html=False,
-        include_plotlyjs=False,
-        div_id=f"chart-{name}",
-        config={"displayModeBar": False, "responsive": True},
-    )
-    return html
 
 
 def _tiles(reports: Sequence[Report]) -> list[Tile]:
