@@ -58,6 +58,7 @@ _OPERATOR = {
     "accesses": _Optional(_MapTo(_ACCESS), {}),
     "fused": _Optional(_ListOf(str), []),
     "members": _Optional(_ListOf(_Operator()), []),
+    "inner": _Optional(_ListOf(_TENSOR), []),
     "fifo_bytes": _Optional(int, 0),
 }
 _SCALAR = _OneOf((str, int, float, bool, None))

@@ -200,6 +200,11 @@ def _group_problems(operator: dict[str, Any], kinds: dict[str, str]) -> list[str
             problems.append(f"{where} makes {name!r}, which no later member reads")
         if name in kinds:
             problems.append(f"{where} keeps {name!r} inside, but the graph has a tensor of that name")
+    described = [tensor["name"] for tensor in operator["inner"]]
+    if sorted(described) != sorted(inside):
+        problems.append(f"{where} describes {described} as inner, its members hand on {sorted(inside)}")
+    for tensor in operator["inner"]:
+        problems += _tensor_problems(tensor)
     if sum(member["macs"] for member in members) != operator["macs"]:
         problems.append(f"{where} has other macs than its members together")
     return problems

@@ -143,8 +143,11 @@ class Operator:
         Names of elementwise operators that were merged into this one.
     members : tuple of Operator
         The operators of a pipelined group, in pipeline order; empty for a plain operator.
+    inner : tuple of Tensor
+        What the members hand on to each other, in pipeline order: never whole anywhere, and no tensors of
+        the graph.
     fifo_bytes : int
-        Scratchpad bytes of the first-in first-out buffers between the members.
+        Scratchpad bytes of the first-in first-out buffers that the inner tensors pass through.
     """
 
     name: str
@@ -156,6 +159,7 @@ class Operator:
     accesses: Mapping[str, Access] = field(default_factory=dict)
     fused: tuple[str, ...] = ()
     members: tuple[Operator, ...] = ()
+    inner: tuple[Tensor, ...] = ()
     fifo_bytes: int = 0
 
     def __post_init__(self) -> None:
@@ -173,6 +177,10 @@ class Operator:
         for tensor in self.accesses:
             if tensor not in self.inputs:
                 raise InputError(f"accesses of {where}", tensor, "for one of its inputs")
+        handed_on = [name for member in self.members for name in member.outputs if name not in self.outputs]
+        if [tensor.name for tensor in self.inner] != handed_on:
+            found = [tensor.name for tensor in self.inner]
+            raise InputError(f"inner tensors of {where}", found, f"what its members hand on, {handed_on}")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -77,6 +77,7 @@ def pipelined_graph() -> Graph:
         macs=14000,
         accesses={"a": Access(kernel=5), "skip": Access()},
         members=(first, second),
+        inner=(Tensor(name="inside", size_bytes=1024, shape=(32, 32)),),
         fifo_bytes=192,
     )
     rows = ("x", "a", "skip", "b", "y")

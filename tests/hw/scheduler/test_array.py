@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hw.errors import InputError
 from hw.scheduler.array import compute_cycles, share_array
-from hw.scheduler.graph import Operator
+from hw.scheduler.graph import Operator, Tensor
 
 
 def group_of(*macs):
@@ -15,7 +15,13 @@ def group_of(*macs):
         for index, each in enumerate(macs)
     )
     return Operator(
-        name="g", kind="pipeline", inputs=("t0",), outputs=(f"t{len(macs)}",), macs=sum(macs), members=members
+        name="g",
+        kind="group",
+        inputs=("t0",),
+        outputs=(f"t{len(macs)}",),
+        macs=sum(macs),
+        members=members,
+        inner=tuple(Tensor(name=f"t{index}", size_bytes=32) for index in range(1, len(macs))),
     )
 
 

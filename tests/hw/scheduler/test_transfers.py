@@ -173,7 +173,12 @@ def test_streams_go_through_the_queue_as_operators_take_them():
     first = Operator(name="a", kind="k", inputs=("p", "q"), outputs=("m",))
     second = Operator(name="b", kind="k", inputs=("r", "m", "s"), outputs=("z",))
     group = Operator(
-        name="g", kind="pipeline", inputs=("p", "q", "r", "s"), outputs=("z",), members=(first, second)
+        name="g",
+        kind="group",
+        inputs=("p", "q", "r", "s"),
+        outputs=("z",),
+        members=(first, second),
+        inner=(Tensor(name="m", size_bytes=32),),
     )
     assert reading_order(first) == ("p", "q")
     assert reading_order(group) == ("r", "p", "q", "s")
