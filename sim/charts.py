@@ -305,6 +305,7 @@ def styled(figure: go.Figure, *, height: int) -> go.Figure:
         legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
         bargap=0.3,
         hoverlabel={"font": {"family": FONT}, "align": "left"},
+        modebar={"bgcolor": "rgba(0,0,0,0)", "color": IDLE, "activecolor": BUSY},
         paper_bgcolor="rgba(0,0,0,0)",
         plot_bgcolor="rgba(0,0,0,0)",
     )
