@@ -212,7 +212,9 @@ class Program:
     ------
     InputError
         For what the gates would wait for forever: a count of transfers that cannot be complete by then, a
-        stream that no operand takes, two ends of a ring that differ.
+        stream that no operand takes, two ends of a ring that differ, and streams of several cores of a step
+        that could wait for each other.  Those read are listed by core; a core behind one that reads streams
+        lists its FIFO before its own; one core of a step writes streams.
     """
 
     word_bytes: int
@@ -243,10 +245,16 @@ class Program:
             if before.start_step > after.start_step:
                 legal = f"at least {before.start_step}, as of the one before"
                 raise InputError(f"start_step of {name}", after.start_step, legal)
+            same = before.start_step == after.start_step
             # A write that waits for the end of the step must not stand in the way of one that the step needs.
-            if name == "writes" and before.start_step == after.start_step and after.ring and not before.ring:
+            if name == "writes" and same and after.ring and not before.ring:
                 raise InputError(
                     f"order of {name}", f"a stream of step {after.start_step} last", "streams first"
+                )
+        for before, after in itertools.pairwise(transfer for transfer in transfers if transfer.ring):
+            if before.start_step == after.start_step and before.core > after.core:
+                raise InputError(
+                    f"order of {name}", f"core {after.core} after {before.core}", "by core in a step"
                 )
         if transfers and transfers[-1].start_step >= len(self.steps):
             raise InputError(
@@ -285,12 +293,27 @@ class Program:
             fifo = _through(outputs, Via.FIFO)
         if fifo:
             raise InputError(f"FIFO outputs of the last core of step {number}", fifo, "none")
+        self._check_pipeline(number, step, reads, writes)
         for streams in (reads, writes):
             for index in range(len(step.cores), MAX_CORES):
                 if (number, index) in streams:
                     raise InputError(
                         f"core of a stream in step {number}", index, f"less than {len(step.cores)}"
                     )
+
+    def _check_pipeline(self, number: int, step: StepWord, reads: _Streams, writes: _Streams) -> None:
+        """Refuse streams of several cores that could wait for each other: both engines keep their order."""
+        reading = [index for index in range(len(step.cores)) if (number, index) in reads]
+        for index in reading[1:]:
+            order = [operand.via for operand in self.inputs_of(step.cores[index])]
+            if Via.FIFO in order[order.index(Via.MEMORY) :]:
+                where = f"inputs of core {index} in step {number}"
+                raise InputError(
+                    where, "a stream before the FIFO", "FIFO first, if an earlier core has streams"
+                )
+        writing = [index for index in range(len(step.cores)) if (number, index) in writes]
+        if len(writing) > 1:
+            raise InputError(f"cores with streams written in step {number}", writing, "one at most")
 
     def inputs_of(self, core: CoreWord) -> tuple[OperandWord, ...]:
         """Operands a core reads."""

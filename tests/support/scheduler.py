@@ -145,7 +145,7 @@ class RandomProgram:
             self._busy = []
             self._off_chip += self._streamed
             self._streamed = []
-            self._evict(number, self._rng.random() * 0.6)
+            self._evict(number, 1.0 if self._region(24) is None else self._rng.random() * 0.6)
             if self._rng.random() < 0.5:
                 self._fetch(number, number + self._rng.randrange(3))
             pipelined = self._cores > 1 and self._rng.random() < 0.4
@@ -246,11 +246,14 @@ class RandomProgram:
         results = list(outputs)
         while not results or self._rng.random() < 0.2:
             words = self._rng.randint(1, 30)
-            address = self._region(words)
-            if address is None or self._rng.random() < 0.25:
+            while (address := self._region(words)) is None and words > 1:
+                words //= 2
+            if address is None:
+                raise ValueError("the scratchpad is too small for the program")
+            # Only the last core of a step: two that stream out could wait for each other.
+            if not outputs and self._rng.random() < 0.25:
                 operand = self._stream(number, core, words, self._next_home, self._writes)
-                if operand is None:
-                    raise ValueError("the scratchpad is too small for the program")
+                assert operand is not None  # there is room for all its words
                 self._streamed.append((self._home(words), words))
                 results.append(operand)
             else:

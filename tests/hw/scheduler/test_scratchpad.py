@@ -104,7 +104,7 @@ def test_a_read_right_behind_a_write_sees_it():
 
 @pytest.mark.parametrize("inputs", [0, -1, 1.5])
 def test_turns_need_an_input(inputs):
-    with pytest.raises(InputError, match="^inputs must be an integer of at least 1, not"):
+    with pytest.raises(InputError, match=r"^inputs must be an integer of at least 1, not"):
         Turns(1, inputs=inputs)
 
 
