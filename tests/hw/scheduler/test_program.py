@@ -119,7 +119,7 @@ PROGRAMS = {
 
 
 def pipelined(front, back, *, reads=(), writes=(), fifo_first=True):
-    """Make a step of two cores joined by a FIFO: the streams each reads and writes, and the engines' lists."""
+    """Make a step of two cores joined by a FIFO: streams each reads and writes, and the engines' lists."""
     fifo = OperandWord(address=0, words=4, via=Via.FIFO, ring=2)
     stream = OperandWord(address=8, words=4, via=Via.MEMORY, ring=2)
     whole = OperandWord(address=16, words=4)
