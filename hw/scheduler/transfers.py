@@ -71,15 +71,29 @@ def rectangles(problem: Problem, order: Sequence[int], residency: Residency) -> 
 
 
 def least_step_cycles(problem: Problem, order: Sequence[int], macs_per_cycle: int) -> tuple[int, ...]:
-    """Give the cycles each step takes with all its operands there: its arithmetic, or a word a cycle."""
-    found = []
-    for index in order:
-        operator = problem.graph.operators[index]
-        words = [
-            sum(problem.size[tensor] for tensor in side[index]) for side in (problem.inputs, problem.outputs)
-        ]
-        found.append(max(*words, compute_cycles(operator, macs_per_cycle)))
-    return tuple(found)
+    """Give the cycles each step takes with all its operands there: its arithmetic, or a word a cycle.
+
+    The members of a pipelined group run at once, each from the first word it gets from the member before.
+    """
+    return tuple(
+        max(_word_cycles(problem, index), compute_cycles(problem.graph.operators[index], macs_per_cycle))
+        for index in order
+    )
+
+
+def _word_cycles(problem: Problem, index: int) -> int:
+    """Give the cycles for the words of an operator, one of its inputs and one of its outputs a cycle."""
+    operator = problem.graph.operators[index]
+    inner = {tensor.name: problem.words(tensor.size_bytes) for tensor in operator.inner}
+    tensors = (*problem.inputs[index], *problem.outputs[index])
+    words = inner | {problem.graph.tensors[tensor].name: problem.size[tensor] for tensor in tensors}
+    cycles = 0
+    for member in operator.members or (operator,):
+        own = sum(words[name] for name in member.inputs if name not in inner)
+        handed_on = sum(words[name] for name in member.inputs if name in inner)
+        # A member takes one input after the other: what is its own, before or after what is handed on to it.
+        cycles = max(own + max(cycles, handed_on), sum(words[name] for name in member.outputs))
+    return cycles
 
 
 def make_transfers(
@@ -125,14 +139,17 @@ def make_transfers(
         Block(first=shape.first, last=shape.last, low=low, size=shape.size, owner=owner)
         for shape, low, owner in zip(shapes, addresses, owners, strict=True)
     ]
-    moves = _moves(problem, order, residency)
+    moves = latest_moves(problem, order, residency)
     if step_cycles is not None:
         moves = list(hide(moves, blocks, step_cycles, pace or Pace()))
     return _write_down(problem, order, residency, blocks, moves)
 
 
-def _moves(problem: Problem, order: Sequence[int], residency: Residency) -> list[Move]:
-    """Give all transfers at their latest start and earliest deadline, streams in the order they are used."""
+def latest_moves(problem: Problem, order: Sequence[int], residency: Residency) -> list[Move]:
+    """Give all transfers at their latest start and earliest deadline, streams in the order they are used.
+
+    A move's block is the index of its stay, or the number of stays plus the index of its stream.
+    """
     steps = steps_of(problem, order)
     made = [steps[writer] if writer >= 0 else -1 for writer in problem.producer]
     stays, streams = residency.stays, residency.streams
