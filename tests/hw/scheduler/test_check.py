@@ -17,10 +17,13 @@ from hw.scheduler.check_graph import view_of
 from hw.scheduler.check_replay import replay_problems
 from hw.scheduler.documents import plan_to_json
 from hw.scheduler.problem import Problem
-from tests.hw.scheduler.corruptions import CORRUPTIONS, NotHere
+from tests.hw.scheduler.corrupted_transfers import TRANSFER_CORRUPTIONS
+from tests.hw.scheduler.corrupting import NotHere
+from tests.hw.scheduler.corruptions import CORRUPTIONS as PLACE_CORRUPTIONS
 from tests.support.graphs import pipelined_graph, random_graph
 from tests.support.naive_plan import naive_plan
 
+CORRUPTIONS = PLACE_CORRUPTIONS | TRANSFER_CORRUPTIONS
 SEEDS = 20
 STREAMED = (("conv1+conv2", "a"), ("conv1+conv2", "skip"), ("tail", "b"))
 
@@ -62,7 +65,7 @@ def plans():
     return documents()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.integers(min_value=0, max_value=2**32))
 def test_right_plans_are_accepted(seed):
     plan = document(random_plan(seed))
@@ -113,7 +116,7 @@ def leaves(value, path=()):
 STRANGE = (-1, 0, 1, 3, 2**70, True, None, "", "x", "read", 1.5, [], {}, [-1], ["x"], {"x": 1})
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_no_document_stops_the_checker(plans, data):
     plan = copy.deepcopy(data.draw(st.sampled_from(plans)))
