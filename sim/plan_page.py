@@ -81,7 +81,8 @@ def _tiles(facts: PlanFacts) -> list[Tile]:
         Tile(
             label="Avoidable traffic",
             figure=sized(totals.avoidable_bytes),
-            note=f"{spills} spills, {refetches} repeated fetches",
+            note=f"{_counted(spills, 'spill', 'spills')}, "
+            f"{_counted(refetches, 'repeated fetch', 'repeated fetches')}",
             good=True if proven else None,
         ),
         Tile(
@@ -103,7 +104,8 @@ def _tiles(facts: PlanFacts) -> list[Tile]:
         Tile(
             label="Transfers",
             figure=whole(totals.transfers_total),
-            note=f"{facts.early_fetches} fetches start early, {len(plan.streams)} streams",
+            note=f"{_counted(facts.early_fetches, 'fetch starts', 'fetches start')} early, "
+            f"{_counted(len(plan.streams), 'stream', 'streams')}",
         ),
         Tile(
             label="Predicted cycles",
@@ -111,6 +113,10 @@ def _tiles(facts: PlanFacts) -> list[Tile]:
             note=f"{whole(hidden)} computing, {whole(totals.exposed_cycles)} waiting for memory",
         ),
     ]
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
 
 
 def _order_note(plan: Plan) -> str:
