@@ -83,100 +83,132 @@ def _read_axes(graph: Graph, names: Iterable[str]) -> list[int]:
     ]
 
 
-def extent(graph: Graph, name: str, axes: Mapping[str, int]) -> int:
-    """Give the rows of a tensor that can be cut."""
-    return graph.tensor[name].shape[axes[name]]
-
-
 def split(graph: Graph, bands_of: Mapping[str, int]) -> Graph:
-    """Cut tensors, and the operators that write them, into bands.
+    """Cut tensors, and the operators that write them, into bands: see `Cutter.split`."""
+    return Cutter(graph).split(bands_of)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Bands:
+    """An operator cut in one way: its bands, and for each input that is cut the bands each of them reads."""
+
+    operators: tuple[Operator, ...]
+    reads: Mapping[str, tuple[range, ...]]
+
+
+class Cutter:
+    """Cuts one graph in many ways; what two ways have in common is made once.
 
     Parameters
     ----------
     graph : Graph
-    bands_of : mapping of str to int
-        Bands of each tensor that is cut; all outputs of an operator need the same number. Bands differ by at
-        most one row, except where a band nobody would read is joined with its neighbour.
 
-    Returns
+    Members
     -------
-    Graph
-        With the operators in the order of `depth_first`. Each band of an operator reads all parameters that
-        are no tensors (``weight_bytes``) again.
-
-    Raises
-    ------
-    InputError
-        For a tensor that is unknown, cannot be cut, has fewer rows than bands, or is a band already.
+    rows : mapping of str to int
+        Rows of each tensor that can be cut.
     """
-    cuts = _cuts(graph, bands_of)
-    operators = [_bands_of(graph, operator, cuts) for operator in graph.operators]
-    return Graph(
-        name=graph.name,
-        tensors=tuple(
-            band for tensor in graph.tensors for band in _tensor_bands(tensor, cuts.get(tensor.name))
-        ),
-        operators=depth_first(operators),
-        made_by=graph.made_by,
-    )
 
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._axes = row_axes(graph)
+        self.rows = {name: graph.tensor[name].shape[axis] for name, axis in self._axes.items()}
+        self._operators: dict[tuple[str, tuple[Cut | None, ...]], _Bands] = {}
+        self._tensors: dict[tuple[str, Cut | None], tuple[Tensor, ...]] = {}
 
-def _cuts(graph: Graph, bands_of: Mapping[str, int]) -> dict[str, Cut]:
-    axes = row_axes(graph)
-    cuts = {}
-    for name, bands in bands_of.items():
-        if name not in graph.tensor:
-            raise InputError("tensor to cut", name, "one of the graph")
-        if name not in axes or graph.tensor[name].origin:
-            raise InputError(f"bands of tensor {name!r}", bands, "1: no operator says which rows it needs")
-        rows = extent(graph, name, axes)
-        if not 1 <= bands <= rows:
-            raise InputError(f"bands of tensor {name!r}", bands, f"from 1 to {rows}, its rows")
-        bounds = tuple(band * rows // bands for band in range(bands + 1))
-        cuts[name] = Cut(axis=axes[name], bounds=bounds)
-    for operator in graph.operators:
-        counts = {bands_of.get(name, 1) for name in operator.outputs}
-        if len(counts) > 1:
-            raise InputError(f"bands of the outputs of {operator.name!r}", sorted(counts), "equal")
-    while True:
-        useless = _unread(graph, cuts)
-        if not useless:
-            return {name: cut for name, cut in cuts.items() if cut.bands > 1}
-        for name, band in useless.items():
-            # Outputs of one operator stay cut alike.
-            together = graph.producer[name].outputs if name in graph.producer else (name,)
-            for other in together:
-                bounds = cuts[other].bounds
-                joined = band + 1 if band + 1 < cuts[other].bands else band
-                cuts[other] = replace(cuts[other], bounds=(*bounds[:joined], *bounds[joined + 1 :]))
+    def split(self, bands_of: Mapping[str, int]) -> Graph:
+        """Cut the graph.
 
+        Parameters
+        ----------
+        bands_of : mapping of str to int
+            Bands of each tensor that is cut; all outputs of an operator need the same number. Bands differ by
+            at most one row, except where a band nobody would read is joined with its neighbour.
 
-def _unread(graph: Graph, cuts: Mapping[str, Cut]) -> dict[str, int]:
-    """Find a band that nobody reads, at most one of each operator's outputs."""
-    read: dict[str, set[int]] = {name: set() for name in cuts}
-    for operator in graph.operators:
-        for band in range(_operator_bands(operator, cuts)):
-            for name in operator.inputs:
-                if name in cuts:
-                    read[name].update(_needed(graph, operator, cuts, band, name))
-    found: dict[str, int] = {}
-    for name, bands in read.items():
-        missing = [band for band in range(cuts[name].bands) if band not in bands]
-        together = graph.producer[name].outputs if name in graph.producer else (name,)
-        is_output = graph.tensor[name].kind is TensorKind.OUTPUT
-        if (
-            missing
-            and cuts[name].bands > 1
-            and not is_output
-            and not any(other in found for other in together)
-        ):
-            found[name] = missing[0]
-    return found
+        Returns
+        -------
+        Graph
+            With the operators in the order of `depth_first`. Each band of an operator reads all parameters
+            that are no tensors (``weight_bytes``) again.
 
+        Raises
+        ------
+        InputError
+            For a tensor that is unknown, cannot be cut, has fewer rows than bands, or is a band already.
+        """
+        graph = self._graph
+        cuts = self._cuts(bands_of)
+        tensors = [band for tensor in graph.tensors for band in self._tensor(tensor, cuts.get(tensor.name))]
+        operators = [self._operator(operator, cuts).operators for operator in graph.operators]
+        return replace(graph, tensors=tuple(tensors), operators=depth_first(operators))
 
-def _operator_bands(operator: Operator, cuts: Mapping[str, Cut]) -> int:
-    cut = cuts.get(operator.outputs[0])
-    return cut.bands if cut else 1
+    def _cuts(self, bands_of: Mapping[str, int]) -> dict[str, Cut]:
+        graph, cuts = self._graph, {}
+        for name, bands in bands_of.items():
+            if name not in graph.tensor:
+                raise InputError("tensor to cut", name, "one of the graph")
+            if name not in self.rows or graph.tensor[name].origin:
+                legal = "1: no operator says which rows it needs"
+                raise InputError(f"bands of tensor {name!r}", bands, legal)
+            rows = self.rows[name]
+            if not 1 <= bands <= rows:
+                raise InputError(f"bands of tensor {name!r}", bands, f"from 1 to {rows}, its rows")
+            bounds = tuple(band * rows // bands for band in range(bands + 1))
+            cuts[name] = Cut(axis=self._axes[name], bounds=bounds)
+        for operator in graph.operators:
+            counts = {bands_of.get(name, 1) for name in operator.outputs}
+            if len(counts) > 1:
+                raise InputError(f"bands of the outputs of {operator.name!r}", sorted(counts), "equal")
+        cuts = {name: cut for name, cut in cuts.items() if cut.bands > 1}
+        while True:
+            useless = self._unread(cuts)
+            if not useless:
+                return cuts
+            for name, band in useless.items():
+                # Outputs of one operator stay cut alike.
+                for other in self._together(name):
+                    bounds = cuts[other].bounds
+                    joined = band + 1 if band + 1 < cuts[other].bands else band
+                    cuts[other] = replace(cuts[other], bounds=(*bounds[:joined], *bounds[joined + 1 :]))
+            cuts = {name: cut for name, cut in cuts.items() if cut.bands > 1}
+
+    def _together(self, name: str) -> tuple[str, ...]:
+        producer = self._graph.producer.get(name)
+        return producer.outputs if producer else (name,)
+
+    def _unread(self, cuts: Mapping[str, Cut]) -> dict[str, int]:
+        """Find a band that nobody reads, at most one of each operator's outputs."""
+        read: dict[str, set[int]] = {name: set() for name in cuts}
+        for operator in self._graph.operators:
+            for name, bands in self._operator(operator, cuts).reads.items():
+                read[name].update(*bands)
+        found: dict[str, int] = {}
+        for name, useful in read.items():
+            missing = [band for band in range(cuts[name].bands) if band not in useful]
+            is_output = self._graph.tensor[name].kind is TensorKind.OUTPUT
+            if missing and not is_output and not any(other in found for other in self._together(name)):
+                found[name] = missing[0]
+        return found
+
+    def _tensor(self, tensor: Tensor, cut: Cut | None) -> tuple[Tensor, ...]:
+        if cut is None:
+            return (tensor,)
+        key = (tensor.name, cut)
+        if key not in self._tensors:
+            bands = []
+            for band, (first, last) in enumerate(itertools.pairwise(cut.bounds)):
+                shape = (*tensor.shape[: cut.axis], last - first, *tensor.shape[cut.axis + 1 :])
+                size = stored_bytes(shape, tensor.element_bits)
+                name = band_name(tensor.name, band)
+                bands.append(replace(tensor, name=name, shape=shape, size_bytes=size, origin=tensor.name))
+            self._tensors[key] = tuple(bands)
+        return self._tensors[key]
+
+    def _operator(self, operator: Operator, cuts: Mapping[str, Cut]) -> _Bands:
+        key = (operator.name, tuple(cuts.get(name) for name in (*operator.inputs, operator.outputs[0])))
+        if key not in self._operators:
+            self._operators[key] = _cut_operator(self._graph, operator, cuts)
+        return self._operators[key]
 
 
 def _made_rows(
@@ -186,8 +218,7 @@ def _made_rows(
     cut = cuts.get(operator.outputs[0])
     if cut is not None and cut.axis == axis:
         return cut.bounds[band], cut.bounds[band + 1]
-    shape = graph.tensor[operator.outputs[0]].shape
-    return 0, shape[axis]
+    return 0, graph.tensor[operator.outputs[0]].shape[axis]
 
 
 def _needed(graph: Graph, operator: Operator, cuts: Mapping[str, Cut], band: int, name: str) -> range:
@@ -200,49 +231,45 @@ def _needed(graph: Graph, operator: Operator, cuts: Mapping[str, Cut], band: int
     return cut.holding(*access.rows(*rows, cut.bounds[-1]))
 
 
-def _tensor_bands(tensor: Tensor, cut: Cut | None) -> list[Tensor]:
-    if cut is None:
-        return [tensor]
-    bands = []
-    for band, (first, last) in enumerate(itertools.pairwise(cut.bounds)):
-        shape = (*tensor.shape[: cut.axis], last - first, *tensor.shape[cut.axis + 1 :])
-        size = stored_bytes(shape, tensor.element_bits)
-        name = band_name(tensor.name, band)
-        bands.append(replace(tensor, name=name, shape=shape, size_bytes=size, origin=tensor.name))
-    return bands
-
-
-def _bands_of(graph: Graph, operator: Operator, cuts: Mapping[str, Cut]) -> list[Operator]:
+def _cut_operator(graph: Graph, operator: Operator, cuts: Mapping[str, Cut]) -> _Bands:
     """Cut an operator as its outputs are cut."""
-    bands = _operator_bands(operator, cuts)
+    cut = cuts.get(operator.outputs[0])
+    bands = range(cut.bands if cut else 1)
+    reads = {
+        name: tuple(_needed(graph, operator, cuts, band, name) for band in bands)
+        for name in operator.inputs
+        if name in cuts
+    }
     found = []
-    for band in range(bands):
+    for band in bands:
         inputs: list[str] = []
         accesses: dict[str, Access] = {}
         for name in operator.inputs:
-            cut, access = cuts.get(name), operator.accesses.get(name)
-            for piece in [-1] if cut is None else _needed(graph, operator, cuts, band, name):
-                piece_name = name if cut is None else band_name(name, piece)
-                inputs.append(piece_name)
-                if access is not None and access.output_axis < len(graph.tensor[operator.outputs[0]].shape):
-                    first, _ = _made_rows(graph, operator, cuts, band, access.output_axis)
-                    begin = cut.bounds[piece] if cut is not None and cut.axis == access.axis else 0
-                    accesses[piece_name] = _moved(access, first, begin)
-        cut = cuts.get(operator.outputs[0])
-        first, last = (cut.bounds[band], cut.bounds[band + 1]) if cut else (0, 1)
-        rows = cut.bounds[-1] if cut else 1
+            pieces = [band_name(name, piece) for piece in reads[name][band]] if name in reads else [name]
+            inputs += pieces
+            access = operator.accesses.get(name)
+            if access is not None and access.output_axis < len(graph.tensor[operator.outputs[0]].shape):
+                first, _ = _made_rows(graph, operator, cuts, band, access.output_axis)
+                begins = [0] * len(pieces)
+                if name in reads and cuts[name].axis == access.axis:
+                    begins = [cuts[name].bounds[piece] for piece in reads[name][band]]
+                moved = [_moved(access, first, begin) for begin in begins]
+                accesses.update(zip(pieces, moved, strict=True))
+        first, last, rows = (*cut.bounds[band : band + 2], cut.bounds[-1]) if cut else (0, 1, 1)
         found.append(
             replace(
                 operator,
                 name=band_name(operator.name, band) if cut else operator.name,
                 inputs=tuple(inputs),
-                outputs=tuple(band_name(name, band) if name in cuts else name for name in operator.outputs),
+                outputs=tuple(band_name(name, band) for name in operator.outputs)
+                if cut
+                else operator.outputs,
                 # Rounded so that the bands add up to the whole.
                 macs=operator.macs * last // rows - operator.macs * first // rows,
                 accesses=accesses,
             )
         )
-    return found
+    return _Bands(operators=tuple(found), reads=reads)
 
 
 def _moved(access: Access, first: int, begin: int) -> Access:

@@ -20,7 +20,7 @@ class Network:
         shape = (channels, side, side)
         return Tensor(name=name, size_bytes=channels * side * side, shape=shape, kind=kind)
 
-    def add(self, kind, inputs, channels, side, access, macs=0, output=False):
+    def add(self, kind, inputs, channels, side, access, macs=0, weight_bytes=0, output=False):
         """Append an operator; give the name of its tensor."""
         name = f"{kind}{len(self.operators)}"
         role = TensorKind.OUTPUT if output else TensorKind.ACTIVATION
@@ -28,7 +28,7 @@ class Network:
         self.operators.append(
             Operator(
                 name=name, kind=kind, inputs=tuple(inputs), outputs=(f"{name}_out",), macs=macs,
-                accesses=dict.fromkeys(inputs, access),
+                weight_bytes=weight_bytes, accesses=dict.fromkeys(inputs, access),
             )
         )  # fmt: skip
         return f"{name}_out"
@@ -36,8 +36,8 @@ class Network:
     def conv(self, source, channels, side, output=False):
         """Append a convolution with a kernel of 3x3."""
         read = next(tensor for tensor in self.tensors if tensor.name == source)
-        macs = 9 * read.shape[0] * channels * side * side
-        return self.add("conv", [source], channels, side, KERNEL, macs, output)
+        weights = 9 * read.shape[0] * channels
+        return self.add("conv", [source], channels, side, KERNEL, weights * side * side, weights, output)
 
     def graph(self):
         """The network so far."""

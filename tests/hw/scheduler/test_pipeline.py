@@ -9,13 +9,13 @@ from hw.errors import InputError
 from hw.scheduler.array import compute_cycles
 from hw.scheduler.check import check
 from hw.scheduler.documents import plan_to_json
+from hw.scheduler.estimate import estimate
 from hw.scheduler.graph import Access, Graph, Operator, Tensor, TensorKind
 from hw.scheduler.hiding import Pace
 from hw.scheduler.options import PlanOptions, When
 from hw.scheduler.pipeline import buffer_bytes, candidates, group, improve, through, weigh
 from hw.scheduler.problem import Problem
 from hw.scheduler.rows import split
-from hw.scheduler.tile import estimate
 from hw.scheduler.transfers import least_step_cycles
 from tests.support.networks import KERNEL, Network, chain, unet
 from tests.support.planned import MACS_PER_CYCLE, plan_of, random_residency

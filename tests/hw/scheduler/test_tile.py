@@ -1,17 +1,18 @@
 import itertools
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hw.errors import InputError
+from hw.scheduler.estimate import estimate
 from hw.scheduler.graph import Access, Graph, Operator, Tensor, TensorKind
 from hw.scheduler.options import PlanOptions, When
 from hw.scheduler.problem import Problem
 from hw.scheduler.rows import row_axes, split
 from hw.scheduler.stays import Stay, events_of, measure
-from hw.scheduler.tile import estimate, tile
+from hw.scheduler.tile import repeated_words, tile
 from tests.support.networks import chain, unet
 from tests.support.planned import random_graph
 
@@ -247,20 +248,40 @@ def _stays(problem, order, chosen):
     return stays
 
 
+def total_words(graph, options):
+    problem = Problem(graph=graph)
+    return estimate(problem, range(problem.operator_count), options.capacity, streaming=True)
+
+
 @pytest.mark.parametrize(
-    ("share", "greedy_kib", "most_kib"), [(0.75, 2048, 0), (0.5, 5760, 64), (0.25, 12448, 1024)]
+    ("share", "greedy_kib", "most_kib", "most_with_parameters_kib"),
+    [(0.75, 2048, 0, 96), (0.5, 5760, 64, 1024), (0.25, 12448, 1024, 3300)],
 )
-def test_a_unet_far_below_what_its_operators_need_whole(share, greedy_kib, most_kib):
+def test_a_unet_far_below_what_its_operators_need_whole(
+    share, greedy_kib, most_kib, most_with_parameters_kib
+):
     """Greedy keep-if-fits moves this many KiB with whole operators and streams."""
     graph = unet()
     required = max(Problem(graph=graph).working_set) * 32
     assert required == 2048 * 1024
     options = PlanOptions(scratchpad_bytes=int(share * required))
-    problem = Problem(graph=tile(graph, options))
-    words = estimate(problem, range(problem.operator_count), options.capacity, streaming=True)
-    assert words * 32 <= most_kib * 1024 < 0.55 * greedy_kib * 1024
-    assert max(problem.working_set) <= options.capacity
-    assert problem.compulsory == Problem(graph=graph).compulsory
+    fine = tile(graph, options, count_parameters=False)
+    assert total_words(fine, options) * 32 <= most_kib * 1024 < 0.55 * greedy_kib * 1024
+    assert Problem(graph=fine).compulsory == Problem(graph=graph).compulsory
+    coarse = tile(graph, options)
+    bands = Counter(tensor.origin for tensor in coarse.tensors if tensor.origin)
+    repeated = repeated_words(graph, bands, 32)
+    once = sum(operator.weight_bytes for operator in graph.operators)
+    assert sum(operator.weight_bytes for operator in coarse.operators) == once + 32 * repeated
+    moved = (total_words(coarse, options) + repeated) * 32
+    assert moved <= most_with_parameters_kib * 1024 < 0.55 * greedy_kib * 1024
+    assert len(coarse.operators) <= len(fine.operators)
+
+
+def test_the_same_cut_every_time():
+    options = PlanOptions(scratchpad_bytes=30_000)
+    graph = unet(side=64, base=8, levels=2)
+    assert tile(graph, options) == tile(graph, options) != graph
 
 
 def test_nothing_to_cut():
