@@ -1,0 +1,349 @@
+"""Addresses: rectangles of steps by words, packed into a scratchpad of given height.
+
+First the greedy packings of a library, which fit most plans; then CP-SAT, which packs up to the last word or
+proves that nothing does.  Steps that no rectangle joins are packed apart.  When nothing fits, `find_conflict`
+names a small set of rectangles that cannot lie together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from hw.errors import InputError
+from hw.scheduler.solvers import SolverError
+from hw.scheduler.solvers.cpsat import Worker, call
+
+#: Safety net of wall-clock time for a packing.
+SECONDS = 120.0
+
+#: Conflicts of each CP-SAT search in the first round; a round more has eight times as many.
+FIRST_CONFLICTS = 160
+
+#: Rounds of CP-SAT searches before giving up; and while a conflict is narrowed down.
+ROUNDS, PROBE_ROUNDS = 2, 1
+
+#: Blocks up to which a conflict is narrowed down one by one.
+_SINGLE_PROBES = 48
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Block:
+    """Words that are needed over steps, both included, at one address."""
+
+    first: int
+    last: int
+    size: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.first <= self.last:
+            raise InputError("steps of a block", (self.first, self.last), "rising, from 0")
+        if self.size < 1:
+            raise InputError("size of a block", self.size, "at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """Where blocks lie.
+
+    Members
+    -------
+    addresses : tuple of int
+        In the order of the blocks; empty when they were not placed.
+    height : int
+        Words from address 0 to the end of the highest block.
+    live : int
+        Most words needed at once: no height is below it.
+    status : str
+        ``placed``, ``infeasible`` (proven) or ``unknown`` (a limit was met).
+    solver : str
+        Names and versions of what decided.
+    note : str
+        A fallback, a limit that stopped it.
+    """
+
+    addresses: tuple[int, ...]
+    height: int
+    live: int
+    status: str
+    solver: str
+    note: str = ""
+
+
+def live_words(blocks: Sequence[Block]) -> int:
+    """Count the most words needed in one step."""
+    return max(_live(_squeezed(blocks)), default=0)
+
+
+def place(
+    blocks: Sequence[Block],
+    capacity: int,
+    *,
+    rounds: int = ROUNDS,
+    seconds: float = SECONDS,
+    worker: Worker | None = None,
+) -> Placement:
+    """Find addresses for all blocks, if there are any.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+    capacity : int
+        Words.
+    rounds : int
+        Rounds of CP-SAT searches; 0 for greedy packings only.
+    seconds : float
+        Safety net of wall-clock time for each part that no block joins to the others.
+    worker : Worker or None
+        Process to use for CP-SAT; a new one when None.
+
+    Returns
+    -------
+    Placement
+        Equal for equal arguments, unless its note says that the safety net was met.
+    """
+    if not blocks:
+        return Placement(addresses=(), height=0, live=0, status="placed", solver="nothing to place")
+    squeezed = _squeezed(blocks)
+    live = max(_live(squeezed))
+    if live > capacity:
+        return Placement(addresses=(), height=0, live=live, status="infeasible", solver="live words")
+    unit = math.gcd(*(block.size for block in blocks))
+    addresses = [0] * len(blocks)
+    solvers: dict[str, None] = {}
+    notes: dict[str, None] = {}
+    for part in _parts(squeezed):
+        scaled = [replace(squeezed[index], size=squeezed[index].size // unit) for index in part]
+        lasting = [blocks[index].last - blocks[index].first + 1 for index in part]
+        found = _place_part(scaled, lasting, capacity // unit, rounds, seconds, worker)
+        solvers[found.solver] = None
+        if found.note:
+            notes[found.note] = None
+        if found.status != "placed":
+            return replace(found, live=live, solver=", ".join(solvers), note="; ".join(notes))
+        for index, address in zip(part, found.addresses, strict=True):
+            addresses[index] = address * unit
+    return Placement(
+        addresses=tuple(addresses),
+        height=max(address + block.size for address, block in zip(addresses, blocks, strict=True)),
+        live=live,
+        status="placed",
+        solver=", ".join(solvers),
+        note="; ".join(notes),
+    )
+
+
+def find_conflict(
+    blocks: Sequence[Block], capacity: int, *, worker: Worker | None = None
+) -> tuple[tuple[tuple[int, Block], ...], bool]:
+    """Name blocks, each with the steps that matter, that cannot lie together; and whether that is proven.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        Not placeable as a whole, or not within the limits.
+    capacity : int
+    worker : Worker or None
+
+    Returns
+    -------
+    tuple
+        Pairs of an index and its block cut to a window of steps; and True when it is proven that they do
+        not fit. Without CP-SAT, or where it gave no answer, they are only what greedy packing could not
+        place.
+    """
+
+    def fails(kept: Sequence[int], first: int, last: int) -> str:
+        cut = [block for _, block in _cut(blocks, kept, first, last)]
+        status = place(cut, capacity, rounds=PROBE_ROUNDS, worker=worker).status
+        return "" if status == "placed" else status
+
+    everything = range(len(blocks))
+    starts = sorted({block.first for block in blocks})
+    last = _least(starts, lambda step: bool(fails(everything, 0, step)))
+    firsts = [step for step in starts if step <= last]
+    first = -_least([-step for step in reversed(firsts)], lambda step: bool(fails(everything, -step, last)))
+    kept = [index for index, _ in _cut(blocks, everything, first, last)]
+    if len(kept) <= _SINGLE_PROBES:
+        for index in sorted(kept, key=lambda index: (blocks[index].size, index)):
+            fewer = [other for other in kept if other != index]
+            if fails(fewer, first, last) == "infeasible":
+                kept = fewer
+    return tuple(_cut(blocks, kept, first, last)), fails(kept, first, last) == "infeasible"
+
+
+def _least(values: Sequence[int], holds: Callable[[int], bool]) -> int:
+    """Give the first value that holds, when all after it do; the last one is taken to."""
+    low, high = 0, len(values) - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(values[middle]) else (middle + 1, high)
+    return values[low]
+
+
+def _cut(blocks: Sequence[Block], kept: Sequence[int], first: int, last: int) -> list[tuple[int, Block]]:
+    return [
+        (
+            index,
+            replace(blocks[index], first=max(blocks[index].first, first), last=min(blocks[index].last, last)),
+        )
+        for index in kept
+        if blocks[index].first <= last and blocks[index].last >= first
+    ]
+
+
+def _squeezed(blocks: Sequence[Block]) -> list[Block]:
+    """Count only the steps in which a block begins: between them nothing new meets."""
+    step = {first: number for number, first in enumerate(sorted({block.first for block in blocks}))}
+    last = dict(step)
+    reached = -1
+    for moment in sorted({*step, *(block.last for block in blocks)}):
+        reached = step.get(moment, reached)
+        last[moment] = reached
+    return [replace(block, first=step[block.first], last=last[block.last]) for block in blocks]
+
+
+def _live(squeezed: Sequence[Block]) -> list[int]:
+    """Words needed in each squeezed step."""
+    change = [0] * (max((block.last for block in squeezed), default=-1) + 2)
+    for block in squeezed:
+        change[block.first] += block.size
+        change[block.last + 1] -= block.size
+    live, total = [], 0
+    for step in change[:-1]:
+        total += step
+        live.append(total)
+    return live
+
+
+def _parts(squeezed: Sequence[Block]) -> list[list[int]]:
+    """Give sets of blocks that meet no block of another set."""
+    parts: list[list[int]] = []
+    end = -1
+    for index in sorted(range(len(squeezed)), key=lambda index: (squeezed[index].first, index)):
+        if squeezed[index].first > end:
+            parts.append([])
+        parts[-1].append(index)
+        end = max(end, squeezed[index].last)
+    return [sorted(part) for part in parts]
+
+
+def _place_part(
+    blocks: list[Block], lasting: list[int], capacity: int, rounds: int, seconds: float, worker: Worker | None
+) -> Placement:
+    """Place squeezed blocks; ``lasting`` are their true lengths in steps."""
+    live = max(_live(blocks))
+    orders = _orders(blocks, lasting)
+    solver, note, greedy = _greedy(blocks, orders, capacity)
+    if greedy or not rounds:
+        return Placement(
+            addresses=tuple(greedy),
+            height=0,
+            live=live,
+            status="placed" if greedy else "unknown",
+            solver=solver,
+            note=note,
+        )
+    attempts = [
+        {"order": orders[name], "presolve": presolve, "conflicts": FIRST_CONFLICTS * 8**number}
+        for number in range(rounds)
+        for name, presolve in _ATTEMPTS
+    ]
+    payload = {
+        "blocks": [[block.first, block.last, block.size] for block in blocks],
+        "capacity": capacity,
+        "attempts": attempts,
+        "seconds": seconds,
+    }
+    try:
+        target = "hw.scheduler.solvers.packing:pack"
+        answer = call(target, payload, seconds=seconds + 60.0, worker=worker)
+    except SolverError as error:
+        notes = [*([note] if note else []), f"CP-SAT was not available ({error})"]
+        return Placement(
+            addresses=(), height=0, live=live, status="unknown", solver=solver, note="; ".join(notes)
+        )
+    if answer["timed"]:
+        note = f"stopped by the time limit of {seconds:g} s: may differ from run to run"
+    elif answer["status"] == "unknown":
+        note = f"stopped by the limit of {attempts[-1]['conflicts']} conflicts"
+    return Placement(
+        addresses=tuple(answer["addresses"]),
+        height=0,
+        live=live,
+        status=answer["status"],
+        solver=f"CP-SAT {answer['version']}",
+        note=note,
+    )
+
+
+#: Searches of a round: the order of blocks, and whether CP-SAT may rewrite the model first.  Chosen by what
+#: packs the MiniMalloc instances and random perfect packings in the fewest conflicts.
+_ATTEMPTS = (("contended", False), ("area", True), ("contended-area", False), ("long", True))
+
+
+def _orders(blocks: Sequence[Block], lasting: Sequence[int]) -> dict[str, list[int]]:
+    """Give orders of the blocks, hardest first."""
+    live = _live(blocks)
+    peak = [max(live[block.first : block.last + 1]) for block in blocks]
+    area = [(block.last + 1 - block.first) * block.size for block in blocks]
+    keys = {
+        "contended": [(peak[i], lasting[i], block.size) for i, block in enumerate(blocks)],
+        "area": [(size,) for size in area],
+        "contended-area": [(peak[i], lasting[i] * block.size, 0) for i, block in enumerate(blocks)],
+        "long": [(lasting[i], block.size) for i, block in enumerate(blocks)],
+    }
+    return {
+        name: sorted(range(len(blocks)), key=lambda index: key[index], reverse=True)
+        for name, key in keys.items()
+    }
+
+
+def _greedy(
+    blocks: Sequence[Block], orders: dict[str, list[int]], capacity: int
+) -> tuple[str, str, list[int]]:
+    """Give what packed, what there is to say, and addresses; none when no greedy packing fits."""
+    try:
+        import omnimalloc
+        from omnimalloc.allocators import GreedyByAllAllocator
+    except ImportError as error:
+        note = f"omnimalloc was not available ({error})"
+        for order in orders.values():
+            addresses = first_fit(blocks, order)
+            if _fits(blocks, addresses, capacity):
+                return "first-fit", note, addresses
+        return "first-fit", note, []
+    solver = f"omnimalloc {omnimalloc.__version__}"
+    asked = [
+        omnimalloc.Allocation(id=index, size=block.size, start=block.first, end=block.last + 1)
+        for index, block in enumerate(blocks)
+    ]
+    found = {each.id: each.offset for each in omnimalloc.allocate(asked, GreedyByAllAllocator(num_threads=1))}
+    addresses = [found[index] for index in range(len(blocks))]
+    return solver, "", addresses if _fits(blocks, addresses, capacity) else []
+
+
+def first_fit(blocks: Sequence[Block], order: Sequence[int]) -> list[int]:
+    """Put one block after the other as low as it fits beside those before it; give the addresses."""
+    addresses = [0] * len(blocks)
+    placed: list[int] = []
+    for index in order:
+        block = blocks[index]
+        met = sorted(
+            (addresses[other], addresses[other] + blocks[other].size)
+            for other in placed
+            if blocks[other].first <= block.last and block.first <= blocks[other].last
+        )
+        address = 0
+        for low, high in met:
+            if address + block.size <= low:
+                break
+            address = max(address, high)
+        addresses[index] = address
+        placed.append(index)
+    return addresses
+
+
+def _fits(blocks: Sequence[Block], addresses: Sequence[int], capacity: int) -> bool:
+    return all(address + block.size <= capacity for address, block in zip(addresses, blocks, strict=True))

@@ -1,0 +1,170 @@
+"""Calls into a process of their own: where OR-tools lives, apart from the planner's other solvers.
+
+A worker that crashes, hangs or cannot load its library costs one call, which ends with a `SolverError`;
+callers fall back on another way and say so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+import hw
+from hw.errors import InputError
+from hw.scheduler.solvers import SolverError
+from hw.scheduler.solvers.worker import frame_length, frame_message, write_frame
+
+#: Seconds a worker gets to end by itself once its input is closed.
+_FAREWELL_S = 2.0
+
+#: Characters of a crashed worker's last words that an error repeats.
+_TAIL = 300
+
+
+class Worker:
+    """A process that calls functions, started at the first call and kept for further ones.
+
+    A context manager: leaving it ends the process.  After a call that failed the next one starts a new
+    process.
+
+    Parameters
+    ----------
+    python : str
+        Interpreter of the process.
+    """
+
+    def __init__(self, *, python: str = sys.executable) -> None:
+        self._python = python
+        self._process: subprocess.Popen[bytes] | None = None
+        self._words: IO[bytes] | None = None
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def call(self, target: str, payload: Any, *, seconds: float) -> Any:
+        """Call ``module:function`` with one argument and give what it returns.
+
+        Parameters
+        ----------
+        target : str
+        payload : plain data
+            What JSON can say; so is the result.
+        seconds : float
+            Safety net of wall-clock time; limits that decide results belong into the payload.
+
+        Raises
+        ------
+        SolverError
+            When the function raises, its module or a library it needs is missing, the process ends, or the
+            time is up.
+        """
+        module, colon, function = target.partition(":")
+        if not (module and colon and function):
+            raise InputError("target of a call", target, "module:function")
+        if not seconds > 0:
+            raise InputError("seconds of a call", seconds, "above 0")
+        process = self._running()
+        try:
+            answer = self._exchange(process, {"target": target, "payload": payload}, seconds, target)
+        except BaseException:
+            # Half an exchange leaves the process in an unknown state, whatever interrupted it.
+            self._kill()
+            raise
+        if "error" in answer:
+            raise SolverError(f"{target} failed: {answer['error']}")
+        return answer["result"]
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        if self._process is not None and self._process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._process.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=_FAREWELL_S)
+        self._kill()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.poll() is None:
+            return self._process
+        self._kill()
+        root = str(Path(hw.__file__).resolve().parent.parent)
+        path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH", "")) if part)
+        self._words = tempfile.TemporaryFile()
+        try:
+            self._process = subprocess.Popen(
+                [self._python, "-m", "hw.scheduler.solvers.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._words,
+                env={**os.environ, "PYTHONPATH": path},
+                start_new_session=True,  # an interrupt is the planner's to handle
+            )
+        except OSError as error:
+            raise SolverError(f"solver process does not start: {error}") from None
+        return self._process
+
+    def _exchange(self, process: subprocess.Popen[bytes], request: Any, seconds: float, target: str) -> Any:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        deadline = time.monotonic() + seconds
+        try:
+            write_frame(process.stdin, request)
+        except BrokenPipeError:
+            raise SolverError(self._obituary(target)) from None
+        received = bytearray()
+        while (length := frame_length(received)) is None or len(received) < length:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+                raise SolverError(f"{target} did not answer within {seconds:g} s")
+            part = os.read(process.stdout.fileno(), 1 << 20)
+            if not part:
+                raise SolverError(self._obituary(target))
+            received += part
+        return frame_message(bytes(received))
+
+    def _obituary(self, target: str) -> str:
+        """Say how the process ended."""
+        assert self._process is not None
+        status = self._process.wait()
+        how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+        tail = ""
+        if self._words is not None:
+            self._words.seek(0)
+            tail = " ".join(self._words.read().decode(errors="replace").split())[-_TAIL:]
+        return f"{target}: the solver process {how}" + (f": {tail}" if tail else "")
+
+    def _kill(self) -> None:
+        if self._process is not None:
+            if self._process.poll() is None:
+                self._process.kill()
+            self._process.wait()
+            for pipe in (self._process.stdin, self._process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
+            self._process = None
+        if self._words is not None:
+            self._words.close()
+            self._words = None
+
+
+def call(target: str, payload: Any, *, seconds: float, worker: Worker | None = None) -> Any:
+    """Call ``module:function`` in a worker: the one given, or one for this call; see `Worker.call`."""
+    if worker is not None:
+        return worker.call(target, payload, seconds=seconds)
+    with Worker() as own:
+        return own.call(target, payload, seconds=seconds)
