@@ -288,10 +288,10 @@ def _orders(blocks: Sequence[Block], lasting: Sequence[int]) -> dict[str, list[i
     live = _live(blocks)
     peak = [max(live[block.first : block.last + 1]) for block in blocks]
     area = [(block.last + 1 - block.first) * block.size for block in blocks]
-    keys = {
+    keys: dict[str, list[tuple[int, ...]]] = {
         "contended": [(peak[i], lasting[i], block.size) for i, block in enumerate(blocks)],
         "area": [(size,) for size in area],
-        "contended-area": [(peak[i], lasting[i] * block.size, 0) for i, block in enumerate(blocks)],
+        "contended-area": [(peak[i], lasting[i] * block.size) for i, block in enumerate(blocks)],
         "long": [(lasting[i], block.size) for i, block in enumerate(blocks)],
     }
     return {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pulp
 
@@ -18,7 +18,17 @@ from hw.scheduler.residency_model import Choice, Model, Program
 from hw.scheduler.solvers import milp
 from hw.scheduler.stays import Measured, Residency, Stay, StreamUse, measure
 
-__all__ = ["CRITERIA", "Measured", "Residency", "Stay", "StreamUse", "measure", "solve_residency"]
+__all__ = [
+    "CRITERIA",
+    "Measured",
+    "Residency",
+    "Stay",
+    "StreamUse",
+    "keep_nothing",
+    "least_capacity",
+    "measure",
+    "solve_residency",
+]
 
 #: What can be minimised, in this order.
 CRITERIA = ("bytes", "peak", "transfers")
@@ -69,25 +79,40 @@ def solve_residency(
     SolverError
         When no solver answers.
     """
-    if streaming not in ("never", "auto", "always"):
-        raise InputError("streaming", streaming, "never, auto or always")
     if tuple(minimise) not in (CRITERIA[:1], CRITERIA[:2], CRITERIA):
         raise InputError("minimise", tuple(minimise), "bytes, then peak, then transfers")
-    model = Model(
-        problem=problem,
-        order=tuple(order),
-        streaming=streaming != "never",
-        forbid=tuple(tuple(stays) for stays in forbid),
-    )
+    model = _model(problem, order, streaming, tuple(tuple(stays) for stays in forbid))
     _check_fits(model, capacity)
-    search = _Search(
-        model=model,
-        limits=milp.Limits(nodes=node_limit, seconds=time_limit_s),
-        solvers=tuple(solvers),
-        notes=[],
-        used_solvers=[],
-    )
+    limits = milp.Limits(nodes=node_limit, seconds=time_limit_s)
+    search = _Search(model=model, limits=limits, solvers=tuple(solvers))
     return search.run(capacity // model.unit, minimise)
+
+
+def keep_nothing(
+    problem: Problem, order: Sequence[int], capacity: int, *, streaming: str = "auto"
+) -> Residency:
+    """Give the residency that keeps nothing between two uses: the most words, and always placeable.
+
+    Parameters and errors are as for `solve_residency`.
+    """
+    model = _model(problem, order, streaming)
+    _check_fits(model, capacity)
+    search = _Search(model=model, limits=milp.Limits(), solvers=())
+    return search.residency(_Found.of(model, _nothing(model, capacity // model.unit), 0), 0, 0)
+
+
+def least_capacity(problem: Problem, order: Sequence[int], *, streaming: str = "auto") -> int:
+    """Words of the smallest scratchpad in which every operator fits alone."""
+    model = _model(problem, order, streaming)
+    return max(map(model.least, range(len(model.order)))) * model.unit
+
+
+def _model(
+    problem: Problem, order: Sequence[int], streaming: str, forbid: tuple[tuple[Stay, ...], ...] = ()
+) -> Model:
+    if streaming not in ("never", "auto", "always"):
+        raise InputError("streaming", streaming, "never, auto or always")
+    return Model(problem=problem, order=tuple(order), streaming=streaming != "never", forbid=forbid)
 
 
 def _check_fits(model: Model, capacity: int) -> None:
@@ -108,6 +133,11 @@ class _Found:
     measured: Measured
     bound: int
 
+    @classmethod
+    def of(cls, model: Model, choice: Choice, bound: int) -> _Found:
+        stays, streams = choice.plain(model)
+        return cls(choice, measure(model.problem, model.order, stays, streams), bound)
+
 
 @dataclass
 class _Search:
@@ -116,8 +146,8 @@ class _Search:
     model: Model
     limits: milp.Limits
     solvers: tuple[str, ...]
-    notes: list[str]
-    used_solvers: list[str]
+    notes: list[str] = field(default_factory=list)
+    used_solvers: list[str] = field(default_factory=list)
 
     def run(self, capacity: int, minimise: Sequence[str]) -> Residency:
         """Minimise the criteria for a capacity in units."""
@@ -129,6 +159,10 @@ class _Search:
             peak_bound = found.bound
         if "transfers" in minimise:
             found = self._transfers(found)
+        return self.residency(found, words_bound, peak_bound)
+
+    def residency(self, found: _Found, words_bound: int, peak_bound: int) -> Residency:
+        """Say in words what was found; the bounds are in units."""
         unit, measured = self.model.unit, found.measured
         stays, streams = found.choice.plain(self.model)
         return Residency(
@@ -147,9 +181,7 @@ class _Search:
         )
 
     def _found(self, choice: Choice, bound: int) -> _Found:
-        stays, streams = choice.plain(self.model)
-        measured = measure(self.model.problem, self.model.order, stays, streams)
-        return _Found(choice=choice, measured=measured, bound=bound)
+        return _Found.of(self.model, choice, bound)
 
     def _units(self, measured: Measured) -> tuple[int, int]:
         return measured.avoidable_words // self.model.unit, measured.peak_words // self.model.unit
@@ -178,26 +210,8 @@ class _Search:
             raise InputError("forbid", "these sets of stays", "such that a residency is left")
         if not result.values:
             # Nothing kept is always possible: each step was checked to fit alone.
-            nothing = self._nothing(capacity)
-            return _Found(choice=nothing.choice, measured=nothing.measured, bound=_ceil(result.bound))
+            return self._found(_nothing(self.model, capacity), _ceil(result.bound))
         return self._found(program.choice(dict(result.values)), _ceil(result.bound))
-
-    def _nothing(self, capacity: int) -> _Found:
-        """Keep nothing, and stream what each step must."""
-        model = self.model
-        streamed = [False] * len(model.events)
-        for step, indices in enumerate(model.events_at):
-            if model.whole[step] <= capacity:
-                continue
-            together = [
-                index for index in indices if model.events[index].saved and not model.events[index].alone
-            ]
-            alone = [index for index in indices if model.events[index].saved and model.events[index].alone]
-            best = max(alone, key=lambda index: model.events[index].saved, default=-1)
-            enough = model.whole[step] - sum(model.events[index].saved for index in together) <= capacity
-            for index in together if enough else [best]:
-                streamed[index] = True
-        return self._found(Choice(kept=(False,) * len(model.gaps), streamed=tuple(streamed)), 0)
 
     def _peak(self, found: _Found) -> _Found:
         budget, peak = self._units(found.measured)
@@ -230,6 +244,21 @@ class _Search:
         lp.setObjective(program.moves * (len(program.stream) + 1) + streams)
         result = self._solve(lp, "transfers", program.values(found.choice))
         return self._found(program.choice(dict(result.values)), 0) if result.values else found
+
+
+def _nothing(model: Model, capacity: int) -> Choice:
+    """Keep nothing, and stream what each step must; the capacity is in units."""
+    streamed = [False] * len(model.events)
+    for step, indices in enumerate(model.events_at):
+        if model.whole[step] <= capacity:
+            continue
+        together = [index for index in indices if model.events[index].saved and not model.events[index].alone]
+        alone = [index for index in indices if model.events[index].saved and model.events[index].alone]
+        best = max(alone, key=lambda index: model.events[index].saved, default=-1)
+        enough = model.whole[step] - sum(model.events[index].saved for index in together) <= capacity
+        for index in together if enough else [best]:
+            streamed[index] = True
+    return Choice(kept=(False,) * len(model.gaps), streamed=tuple(streamed))
 
 
 def _ceil(bound: float) -> int:

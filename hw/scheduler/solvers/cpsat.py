@@ -12,11 +12,10 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 import hw
 from hw.errors import InputError
@@ -25,6 +24,9 @@ from hw.scheduler.solvers.worker import frame_length, frame_message, write_frame
 
 #: Seconds a worker gets to end by itself once its input is closed.
 _FAREWELL_S = 2.0
+
+#: Bytes taken from a pipe at once.
+_READ_BYTES = 1 << 16
 
 #: Characters of a crashed worker's last words that an error repeats.
 _TAIL = 300
@@ -45,7 +47,7 @@ class Worker:
     def __init__(self, *, python: str = sys.executable) -> None:
         self._python = python
         self._process: subprocess.Popen[bytes] | None = None
-        self._words: IO[bytes] | None = None
+        self._last_words = b""
 
     def __enter__(self) -> Worker:
         return self
@@ -103,13 +105,13 @@ class Worker:
         self._kill()
         root = str(Path(hw.__file__).resolve().parent.parent)
         path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH", "")) if part)
-        self._words = tempfile.TemporaryFile()
+        self._last_words = b""
         try:
             self._process = subprocess.Popen(
                 [self._python, "-m", "hw.scheduler.solvers.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=self._words,
+                stderr=subprocess.PIPE,
                 env={**os.environ, "PYTHONPATH": path},
                 start_new_session=True,  # an interrupt is the planner's to handle
             )
@@ -120,6 +122,7 @@ class Worker:
     def _exchange(self, process: subprocess.Popen[bytes], request: Any, seconds: float, target: str) -> Any:
         assert process.stdin is not None
         assert process.stdout is not None
+        assert process.stderr is not None
         deadline = time.monotonic() + seconds
         try:
             write_frame(process.stdin, request)
@@ -128,23 +131,27 @@ class Worker:
         received = bytearray()
         while (length := frame_length(received)) is None or len(received) < length:
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+            ready = select.select([process.stdout, process.stderr], [], [], max(left, 0))[0]
+            if not ready:
                 raise SolverError(f"{target} did not answer within {seconds:g} s")
-            part = os.read(process.stdout.fileno(), 1 << 20)
-            if not part:
-                raise SolverError(self._obituary(target))
-            received += part
-        return frame_message(bytes(received))
+            if process.stderr in ready:
+                words = os.read(process.stderr.fileno(), _READ_BYTES)
+                self._last_words = (self._last_words + words)[-_READ_BYTES:]
+            if process.stdout in ready:
+                part = os.read(process.stdout.fileno(), _READ_BYTES)
+                if not part:
+                    raise SolverError(self._obituary(target))
+                received += part
+        return frame_message(received)
 
     def _obituary(self, target: str) -> str:
         """Say how the process ended."""
         assert self._process is not None
         status = self._process.wait()
         how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-        tail = ""
-        if self._words is not None:
-            self._words.seek(0)
-            tail = " ".join(self._words.read().decode(errors="replace").split())[-_TAIL:]
+        assert self._process.stderr is not None
+        words = self._last_words + self._process.stderr.read()
+        tail = " ".join(words.decode(errors="replace").split())[-_TAIL:]
         return f"{target}: the solver process {how}" + (f": {tail}" if tail else "")
 
     def _kill(self) -> None:
@@ -152,14 +159,11 @@ class Worker:
             if self._process.poll() is None:
                 self._process.kill()
             self._process.wait()
-            for pipe in (self._process.stdin, self._process.stdout):
+            for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
                 if pipe is not None:
                     with contextlib.suppress(OSError):
                         pipe.close()
             self._process = None
-        if self._words is not None:
-            self._words.close()
-            self._words = None
 
 
 def call(target: str, payload: Any, *, seconds: float, worker: Worker | None = None) -> Any:

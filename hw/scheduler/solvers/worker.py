@@ -11,19 +11,19 @@ import json
 import os
 import struct
 import sys
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 _LENGTH = struct.Struct(">Q")
 
 
-def write_frame(stream: BinaryIO, message: Any) -> None:
+def write_frame(stream: IO[bytes], message: Any) -> None:
     """Send one message."""
     data = json.dumps(message).encode()
     stream.write(_LENGTH.pack(len(data)) + data)
     stream.flush()
 
 
-def _read_frame(stream: BinaryIO) -> Any:
+def _read_frame(stream: IO[bytes]) -> Any:
     """Receive one message; None at the end of the stream."""
     head = stream.read(_LENGTH.size)
     if len(head) < _LENGTH.size:
@@ -32,14 +32,14 @@ def _read_frame(stream: BinaryIO) -> Any:
     return json.loads(stream.read(length))
 
 
-def frame_length(head: bytes) -> int | None:
+def frame_length(head: bytes | bytearray) -> int | None:
     """Give the whole length of the frame that begins so, or None when its head is incomplete."""
     if len(head) < _LENGTH.size:
         return None
     return _LENGTH.size + int(_LENGTH.unpack(head[: _LENGTH.size])[0])
 
 
-def frame_message(frame: bytes) -> Any:
+def frame_message(frame: bytes | bytearray) -> Any:
     """Decode a whole frame."""
     return json.loads(frame[_LENGTH.size :])
 

@@ -1,0 +1,159 @@
+"""Residency and addresses together: what stays in the scratchpad must also have a place there.
+
+Residency is decided by words alone, so its stays can be impossible to pack although no step has too many
+words.  Then the stays that cannot lie together are forbidden together, residency is decided again, and so on.
+A forbidden set that is proven impossible loses no plan, so that the words stay optimal for the order.  When
+that takes too long, residency gets less than the scratchpad; the last resort keeps nothing between two uses
+that is not needed, which moves every tensor through memory and always fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hw.scheduler.address import Block, Placement, find_conflict, place
+from hw.scheduler.problem import Problem
+from hw.scheduler.residency import CRITERIA, keep_nothing, least_capacity, solve_residency
+from hw.scheduler.solvers import milp
+from hw.scheduler.solvers.cpsat import Worker
+from hw.scheduler.stays import Residency, Stay
+from hw.scheduler.transfers import rectangles
+
+#: Conflicts that are forbidden before residency gets less than the scratchpad.
+REPAIRS = 12
+
+#: Parts of the scratchpad that residency then gets, in 32nds.
+_SHARES = (31, 30, 28, 26, 24, 20, 16)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placed:
+    """A residency with addresses.
+
+    Members
+    -------
+    residency : Residency
+        Its ``bound_words`` and ``status`` hold for all residencies of the order that can be placed.
+    addresses : tuple of int
+        In words, of `hw.scheduler.transfers.rectangles` in their order.
+    placement : Placement
+        Who placed them; its note tells of repairs.
+    repairs : int
+        Conflicts that were forbidden.
+    """
+
+    residency: Residency
+    addresses: tuple[int, ...]
+    placement: Placement
+    repairs: int
+
+
+def place_residency(
+    problem: Problem,
+    order: Sequence[int],
+    capacity: int,
+    *,
+    streaming: str = "auto",
+    time_limit_s: float | None = None,
+    node_limit: int = milp.DEFAULT_NODE_LIMIT,
+    minimise: Sequence[str] = CRITERIA,
+    repairs: int = REPAIRS,
+    worker: Worker | None = None,
+) -> Placed:
+    """Decide who stays in the scratchpad when, and where.
+
+    Parameters
+    ----------
+    problem, order, capacity, streaming, time_limit_s, node_limit, minimise
+        As for `hw.scheduler.residency.solve_residency`.
+    repairs : int
+        Conflicts to forbid at the most.
+    worker : Worker or None
+        Process for CP-SAT; one of its own when None.
+
+    Raises
+    ------
+    InputError
+        When an operator does not fit alone, or the order is not topological.
+    SolverError
+        When no integer programming solver answers.
+    """
+    if worker is None:
+        with Worker() as own:
+            return place_residency(
+                problem,
+                order,
+                capacity,
+                streaming=streaming,
+                time_limit_s=time_limit_s,
+                node_limit=node_limit,
+                minimise=minimise,
+                repairs=repairs,
+                worker=own,
+            )
+
+    def decide(words: int, forbid: Sequence[Sequence[Stay]]) -> Residency:
+        return solve_residency(
+            problem,
+            order,
+            words,
+            streaming=streaming,
+            time_limit_s=time_limit_s,
+            node_limit=node_limit,
+            minimise=minimise,
+            forbid=forbid,
+        )
+
+    forbid: list[tuple[Stay, ...]] = []
+    proven = True
+    bound = 0
+    for _ in range(repairs + 1):
+        residency = decide(capacity, forbid)
+        if proven:
+            bound = residency.bound_words
+        blocks = _blocks(problem, residency)
+        placement = place(blocks, capacity, worker=worker)
+        if placement.status == "placed" or len(forbid) == repairs:
+            break
+        conflict, certain = find_conflict(blocks, capacity, worker=worker)
+        stays = tuple(
+            Stay(tensor=residency.stays[index].tensor, first_step=block.first, last_step=block.last)
+            for index, block in conflict
+            if index < len(residency.stays)
+        )
+        forbid.append(stays)
+        proven = proven and certain
+    if placement.status == "placed":
+        note = f"{len(forbid)} sets of stays without addresses were avoided" if forbid else ""
+        if not proven:
+            note += ", not all of them proven to have none"
+        return _result(residency, placement, bound, len(forbid), note)
+    least = least_capacity(problem, order, streaming=streaming)
+    for share in _SHARES:
+        words = max(least, capacity * share // 32)
+        residency = decide(words, ())
+        placement = place(_blocks(problem, residency), capacity, worker=worker)
+        if placement.status == "placed":
+            note = f"residency was given {words} of {capacity} words, so that it has addresses"
+            return _result(residency, placement, bound, len(forbid), note)
+    residency = keep_nothing(problem, order, capacity, streaming=streaming)
+    placement = place(_blocks(problem, residency), capacity, worker=worker)
+    note = "nothing is kept between two uses: no other residency found addresses"
+    return _result(residency, placement, bound, len(forbid), note)
+
+
+def _blocks(problem: Problem, residency: Residency) -> list[Block]:
+    shapes = rectangles(problem, residency.order, residency)
+    return [Block(first=shape.first, last=shape.last, size=shape.size) for shape in shapes]
+
+
+def _result(residency: Residency, placement: Placement, bound: int, repairs: int, note: str) -> Placed:
+    status = "optimal" if residency.avoidable_words == bound else "feasible"
+    notes = [text for text in (placement.note, note) if text]
+    return Placed(
+        residency=replace(residency, bound_words=bound, status=status),
+        addresses=placement.addresses,
+        placement=replace(placement, note="; ".join(notes)),
+        repairs=repairs,
+    )
