@@ -1,0 +1,140 @@
+import itertools
+import random
+
+import pytest
+
+from hw.errors import InputError
+from hw.scheduler.cuts import forced_peak
+from hw.scheduler.graph import Graph, Operator, Tensor, TensorKind
+from hw.scheduler.lattice import Lattice
+from hw.scheduler.min_peak import minimum_peak, peak_of
+from hw.scheduler.problem import Problem
+from tests.support.graphs import random_graph
+
+
+def orders(problem):
+    """All topological orders."""
+    count = problem.operator_count
+
+    def extend(order, done):
+        if len(order) == count:
+            yield tuple(order)
+        for operator in range(count):
+            if not done >> operator & 1 and problem.predecessors[operator] & ~done == 0:
+                yield from extend([*order, operator], done | 1 << operator)
+
+    return extend([], 0)
+
+
+def wide_problem(seed, operators, *, fan=2):
+    """A random network of one source in which operators read any earlier results."""
+    rng = random.Random(seed)
+    made = [
+        Operator(
+            name=f"o{number}",
+            kind="x",
+            inputs=tuple(f"t{other}" for other in sorted({rng.randrange(number) for _ in range(fan)})),
+            outputs=(f"t{number}",),
+        )
+        for number in range(1, operators + 1)
+    ]
+    read = {name for operator in made for name in operator.inputs}
+    tensors = tuple(
+        Tensor(
+            name=f"t{number}",
+            size_bytes=32 * rng.choice((1, 2, 3, 5)),
+            kind=TensorKind.INPUT
+            if number == 0
+            else TensorKind.ACTIVATION
+            if f"t{number}" in read
+            else TensorKind.OUTPUT,
+        )
+        for number in range(operators + 1)
+        if number or "t0" in read
+    )
+    return Problem(graph=Graph(name="wide", tensors=tensors, operators=tuple(made)))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_least_peak_of_all_orders_is_found_and_proven(seed):
+    problem = Problem(graph=random_graph(seed, 3 + seed % 6))
+    found = minimum_peak(problem)
+    assert found.peak_words == min(peak_of(problem, order) for order in orders(problem))
+    assert found.bound_words == found.peak_words == peak_of(problem, found.order)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_forced_peak_is_below_every_order_and_above_every_operator(seed):
+    problem = wide_problem(seed, 7)
+    lattice = Lattice.of(problem)
+    least = min(peak_of(problem, order) for order in orders(problem))
+    assert max(problem.working_set) <= forced_peak(lattice) * lattice.unit <= least
+
+
+def test_more_than_a_word_of_operators():
+    # Ninety independent pairs: each small result is freed before the next pair starts, in the best order.
+    operators, tensors = [], []
+    for number in range(90):
+        tensors += [
+            Tensor(name=f"a{number}", size_bytes=320, kind=TensorKind.INPUT),
+            Tensor(name=f"b{number}", size_bytes=960, kind=TensorKind.ACTIVATION),
+            Tensor(name=f"c{number}", size_bytes=32, kind=TensorKind.ACTIVATION),
+        ]
+        operators.append(
+            Operator(name=f"p{number}", kind="x", inputs=(f"a{number}",), outputs=(f"b{number}",))
+        )
+    for number in range(90):
+        operators.append(
+            Operator(name=f"q{number}", kind="x", inputs=(f"b{number}",), outputs=(f"c{number}",))
+        )
+    operators.append(
+        Operator(name="r", kind="x", inputs=tuple(f"c{number}" for number in range(90)), outputs=("y",))
+    )
+    tensors.append(Tensor(name="y", size_bytes=32, kind=TensorKind.OUTPUT))
+    problem = Problem(graph=Graph(name="pairs", tensors=tuple(tensors), operators=tuple(operators)))
+    found = minimum_peak(problem, state_limit=1000)
+    # The last pair runs beside 89 results; its first operator reads 10 words and writes 30.
+    assert found.peak_words == peak_of(problem, found.order) == 89 + 40
+    assert 91 <= found.bound_words <= found.peak_words
+
+
+def test_a_limit_leaves_a_bound_and_an_order():
+    problem = wide_problem(3, 40)
+    proven = minimum_peak(problem)
+    assert proven.peak_words == proven.bound_words
+    short = minimum_peak(problem, state_limit=5)
+    assert short.bound_words <= proven.peak_words <= short.peak_words == peak_of(problem, short.order)
+    assert sorted(short.order) == list(range(40))
+
+
+def test_the_same_seed_gives_the_same_order():
+    problem = wide_problem(5, 60, fan=3)
+    again = [minimum_peak(problem, seed=seed, state_limit=300) for seed in (1, 1, 2)]
+    assert again[0] == again[1]
+    assert all(found.bound_words <= found.peak_words == peak_of(problem, found.order) for found in again)
+
+
+def test_fifo_words_count():
+    a, b = (
+        Tensor(name="a", size_bytes=32, kind=TensorKind.INPUT),
+        Tensor(name="b", size_bytes=32, kind=TensorKind.OUTPUT),
+    )
+    operator = Operator(name="o", kind="x", inputs=("a",), outputs=("b",), fifo_bytes=96)
+    found = minimum_peak(Problem(graph=Graph(name="g", tensors=(a, b), operators=(operator,))))
+    assert (found.peak_words, found.bound_words) == (5, 5)
+
+
+def test_a_limit_below_one_is_refused():
+    with pytest.raises(InputError, match="state_limit"):
+        minimum_peak(wide_problem(0, 4), state_limit=0)
+
+
+def test_exhaustive_orders_are_topological_and_distinct():
+    problem = wide_problem(1, 5)
+    listed = list(orders(problem))
+    legal = [
+        order
+        for order in itertools.permutations(range(5))
+        if all(problem.predecessors[o] & ~sum(1 << p for p in order[:k]) == 0 for k, o in enumerate(order))
+    ]
+    assert sorted(listed) == sorted(legal)
