@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from onnx.reference import ReferenceEvaluator
 
 from hw.errors import InputError
 from hw.scheduler.graph import Access, Graph, Operator, Tensor, TensorKind, stored_bytes
-from hw.scheduler.importers.onnx_operators import OPERATORS, VIEWS, Node, Shape
+from hw.scheduler.importers.onnx_operators import OPERATORS, VIEWS, Node, Shape, same_axis
 
 #: Elements of a constant that is worth its values: shapes, axes, indices.
 _SMALL = 4096
@@ -219,6 +219,9 @@ class _Reader:
             outputs=tuple(self._shape(name) for name in outputs),
             attributes=attributes,
             constants=constants,
+            stored=tuple(
+                self._shape(name) if name else shape for name, shape in zip(read, shapes, strict=True)
+            ),
         )
         cost = OPERATORS[node.op_type](described)
         accesses: dict[str, Access] = {}
@@ -258,18 +261,8 @@ class _Reader:
         """Give the access in the dimensions of the stored tensor; None when its rows are other rows."""
         if seen == stored:
             return access
-        outside = math.prod(seen[: access.axis])
-        for axis, extent in enumerate(stored):
-            if math.prod(stored[:axis]) == outside and extent == seen[access.axis]:
-                return Access(
-                    axis=axis,
-                    output_axis=access.output_axis,
-                    kernel=access.kernel,
-                    stride=access.stride,
-                    pad=access.pad,
-                    up=access.up,
-                )
-        return None
+        axis = same_axis(seen, access.axis, stored)
+        return None if axis is None else replace(access, axis=axis)
 
     def _shape(self, name: str) -> Shape:
         if name not in self.shapes:

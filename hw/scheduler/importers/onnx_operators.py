@@ -32,6 +32,8 @@ class Node:
     attributes : mapping
     constants : mapping of int to list of int
         Whole numbers of the inputs that are small constants (axes, starts, sizes), by position.
+    stored : tuple of Shape
+        Of all inputs as they lie in memory, where ``shapes`` are views of that; empty when they are the same.
     """
 
     op: str
@@ -40,6 +42,7 @@ class Node:
     outputs: tuple[Shape, ...]
     attributes: Mapping[str, Any] = field(default_factory=dict)
     constants: Mapping[int, Sequence[float]] = field(default_factory=dict)
+    stored: tuple[Shape, ...] = ()
 
     @property
     def output(self) -> Shape:
@@ -58,6 +61,17 @@ class Cost:
 def row_axis(shape: Shape) -> int | None:
     """Give the dimension counted in rows; None where there is none to speak of."""
     return {1: 0, 2: 0, 3: 1, 4: 2}.get(len(shape))
+
+
+def same_axis(shape: Shape, axis: int, other: Shape) -> int | None:
+    """Give the dimension of another view of the same elements that is the dimension of a shape; None when
+    there is none.
+    """
+    outside = math.prod(shape[:axis])
+    for candidate, extent in enumerate(other):
+        if math.prod(other[:candidate]) == outside and extent == shape[axis]:
+            return candidate
+    return None
 
 
 def _rows(node: Node, position: int, **window: int) -> dict[int, Access]:
@@ -179,11 +193,15 @@ def _gemm(node: Node) -> Cost:
 
 def _concat(node: Node) -> Cost:
     axis = row_axis(node.output)
-    if axis is None or int(node.attributes["axis"]) % len(node.output) == axis:
+    if axis is None:
         return Cost()
-    return Cost(
-        accesses={position: Access(axis=axis, output_axis=axis) for position in range(len(node.shapes))}
-    )
+    # Side by side, or one below the other: then an input's first row is the output's ``offset``.
+    below = int(node.attributes["axis"]) % len(node.output) == axis
+    accesses, offset = {}, 0
+    for position, shape in enumerate(node.shapes):
+        accesses[position] = Access(axis=axis, output_axis=axis, pad=offset)
+        offset += shape[axis] if below else 0
+    return Cost(accesses=accesses)
 
 
 def _split(node: Node) -> Cost:
@@ -194,12 +212,16 @@ def _split(node: Node) -> Cost:
 
 
 def _transpose(node: Node) -> Cost:
-    rank = len(node.output)
-    order = node.attributes.get("perm") or list(reversed(range(rank)))
-    axis = row_axis(node.output)
+    """Row by row of what lies in memory, wherever these rows go."""
+    order = [int(axis) for axis in node.attributes.get("perm") or reversed(range(len(node.output)))]
+    seen, stored = node.shapes[0], node.stored[0] if node.stored else node.shapes[0]
+    rows = row_axis(stored)
+    axis = None if rows is None else same_axis(stored, rows, seen)
+    if axis is None:
+        axis = row_axis(seen)
     if axis is None:
         return Cost()
-    return Cost(accesses={0: Access(axis=int(order[axis]), output_axis=axis)})
+    return Cost(accesses={0: Access(axis=axis, output_axis=order.index(axis))})
 
 
 def _slice(node: Node) -> Cost:
