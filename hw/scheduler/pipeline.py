@@ -105,6 +105,9 @@ def _join(graph: Graph, first: str, second: str, word_bytes: int) -> tuple[Graph
     producer = next(operator for operator in graph.operators if operator.name == first)
     consumer = next(operator for operator in graph.operators if operator.name == second)
     (between,) = producer.outputs
+    # What comes through a buffer is taken first: else the member before, and its reads, could not move on.
+    head, *rest = _members(consumer)
+    head = replace(head, inputs=(between, *(name for name in head.inputs if name != between)))
     reach = consumer.accesses[between]
     accesses = {name: access for name, access in consumer.accesses.items() if name != between}
     for name, access in producer.accesses.items():
@@ -118,7 +121,7 @@ def _join(graph: Graph, first: str, second: str, word_bytes: int) -> tuple[Graph
         macs=producer.macs + consumer.macs,
         weight_bytes=producer.weight_bytes + consumer.weight_bytes,
         accesses=accesses,
-        members=(*_members(producer), *_members(consumer)),
+        members=(*_members(producer), head, *rest),
         inner=(*producer.inner, graph.tensor[between], *consumer.inner),
     )
     operator = replace(operator, fifo_bytes=sum(buffer_bytes(operator, word_bytes).values()))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from hw.errors import InputError
 from hw.scheduler.array import compute_cycles
 from hw.scheduler.graph import Operator
-from hw.scheduler.hiding import Block, Move, Pace, hide, queue_key
+from hw.scheduler.hiding import Block, Move, Pace, Timing, hide, queue_key, simulate
 from hw.scheduler.plan import Direction, Episode, Fifo, Stream, Transfer
 from hw.scheduler.problem import Problem
 from hw.scheduler.stays import Residency, steps_of
@@ -143,6 +143,34 @@ def make_transfers(
     if step_cycles is not None:
         moves = list(hide(moves, blocks, step_cycles, pace or Pace()))
     return _write_down(problem, order, residency, blocks, moves)
+
+
+def timing_of(
+    movements: Movements, step_cycles: Sequence[int], word_bytes: int, pace: Pace | None = None
+) -> Timing:
+    """Predict how long a plan takes, by the model of the two queues that `make_transfers` hides by.
+
+    Parameters
+    ----------
+    movements : Movements
+    step_cycles : sequence of int
+        Cycles of each step with its operands there.
+    word_bytes : int
+    pace : Pace or None
+        Of the transfer engines; the default one when None.
+    """
+    moves = [
+        Move(
+            words=transfer.size_bytes // word_bytes,
+            start=transfer.start_step,
+            deadline=transfer.deadline_step,
+            reads=transfer.direction is Direction.READ,
+            streams=transfer.stream is not None,
+            block=0,
+        )
+        for transfer in movements.transfers
+    ]
+    return simulate(moves, step_cycles, pace or Pace())
 
 
 def latest_moves(problem: Problem, order: Sequence[int], residency: Residency) -> list[Move]:

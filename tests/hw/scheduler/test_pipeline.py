@@ -1,5 +1,6 @@
 import itertools
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -69,6 +70,11 @@ def test_a_group_is_what_its_members_are_together():
     # The sum needs a row, and one is made meanwhile: two rows of 8 x 16 bytes.
     assert operator.fifo_bytes == 2 * 8 * 16
     assert operator.accesses["conv1_out"] == KERNEL
+    assert operator.members[1].inputs == ("conv2_out", "conv0_out")
+    # Whatever is listed first, a member takes what is handed on to it before the rest.
+    swapped = replace(graph.operators[3], inputs=("conv0_out", "conv2_out"))
+    other = group(replace(graph, operators=(*graph.operators[:3], swapped)), ["conv2", "sum3"])
+    assert other.operators[-1] == operator
     three = group(chain(4), ["conv0", "conv1", "conv2"])
     assert three.operators[0].name == "conv0+conv1+conv2"
     assert dict(buffer_bytes(three.operators[0], 32)) == {"conv0_out": 512, "conv1_out": 512}

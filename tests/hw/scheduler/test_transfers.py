@@ -13,10 +13,13 @@ from hw.scheduler.plan import Direction
 from hw.scheduler.problem import Problem
 from hw.scheduler.stays import Stay, StreamUse
 from hw.scheduler.transfers import (
+    Movements,
+    latest_moves,
     least_step_cycles,
     make_transfers,
     reading_order,
     rectangles,
+    timing_of,
 )
 from tests.support.planned import MACS_PER_CYCLE, plan_of, random_graph, random_residency, residency_of
 
@@ -56,6 +59,12 @@ def test_every_plan_is_valid_whether_transfers_hide_or_not(seed, kept, streamed)
     hidden = plan_of(problem, order, residency, step_cycles=cycles)
     assert problems_of(hidden) == []
     assert hidden.totals == plain.totals
+    timings = [
+        timing_of(Movements(plan.episodes, plan.streams, plan.fifos, plan.transfers, plan.homes), cycles, 32)
+        for plan in (hidden, plain)
+    ]
+    assert sum(cycles) <= timings[0].total <= timings[1].total
+    assert timings[1] == simulate(latest_moves(problem, order, residency), cycles, Pace())
     assert [episode.address for episode in hidden.episodes] == [episode.address for episode in plain.episodes]
 
 
