@@ -1,0 +1,241 @@
+"""The planner: from a graph and a scratchpad to a plan, by the stages that `hw.scheduler` draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hw.scheduler.array import compute_cycles
+from hw.scheduler.diagnose import diagnose, refuse
+from hw.scheduler.graph import Graph
+from hw.scheduler.hiding import Move, Pace, simulate
+from hw.scheduler.options import PlanOptions, When
+from hw.scheduler.ordering import Ordering, find_order
+from hw.scheduler.pipeline import improve
+from hw.scheduler.plan import Certificate, Direction, Mode, Plan, StageCertificate, Step, Totals
+from hw.scheduler.problem import Problem
+from hw.scheduler.settle import Settled, settle
+from hw.scheduler.solvers.cpsat import Worker
+from hw.scheduler.tile import tile
+from hw.scheduler.transfers import Movements, least_step_cycles, make_transfers
+
+Progress = Callable[[str], None]
+
+
+def _silent(text: str) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A plan before its transfers: one graph's order, residency and addresses."""
+
+    problem: Problem
+    ordering: Ordering
+    settled: Settled
+
+    @property
+    def weight(self) -> tuple[int, int]:
+        """What drafts are compared by: avoidable words, then peak words."""
+        return self.settled.residency.avoidable_words, self.settled.residency.peak_words
+
+
+def make_plan(
+    graph: Graph, options: PlanOptions, *, pace: Pace | None = None, progress: Progress = _silent
+) -> Plan:
+    """Plan a graph into a scratchpad.
+
+    Parameters
+    ----------
+    graph : Graph
+        As it is to be executed; `hw.scheduler.fuse` comes before.
+    options : PlanOptions
+    pace : Pace or None
+        Of the transfer engines; the default one when None.
+    progress : callable
+        Told now and then, in a few words, what is being done.
+
+    Raises
+    ------
+    InputError
+        When no plan is possible: with the smallest set of tensors that do not fit together and the
+        scratchpad that would do.
+    """
+    problem = Problem(graph=graph, word_bytes=options.word_bytes)
+    chosen = pace or Pace()
+    with Worker() as worker:
+        planner = _Planner(options, chosen, progress, worker)
+        drafts = []
+        possible = diagnose(problem, options) is None
+        if options.tiling is not When.ALWAYS and possible:
+            drafts.append(planner.draft(graph))
+        whole = max(problem.working_set) <= options.capacity
+        if options.tiling is When.ALWAYS or (options.tiling is When.AUTO and not whole):
+            progress("cutting operators into bands")
+            tiled = tile(graph, options)
+            if tiled is not None:
+                drafts.append(planner.draft(tiled))
+        if not drafts:
+            refuse(problem, options)
+        best = min(drafts, key=lambda draft: draft.weight)
+        if options.pipelining is not When.NEVER:
+            best = planner.pipelined(best)
+        return planner.finish(best)
+
+
+class _Planner:
+    """The stages, with what all of them need."""
+
+    def __init__(self, options: PlanOptions, pace: Pace, progress: Progress, worker: Worker) -> None:
+        self._options, self._pace, self._progress, self._worker = options, pace, progress, worker
+
+    def draft(self, graph: Graph) -> Draft:
+        """Choose order, residency and addresses for a graph."""
+        problem = Problem(graph=graph, word_bytes=self._options.word_bytes)
+        self._progress(f"ordering {problem.operator_count} operators")
+        return self._settle(problem, find_order(problem, self._options, self._progress))
+
+    def _settle(self, problem: Problem, ordering: Ordering) -> Draft:
+        self._progress("residency and addresses")
+        settled = settle(problem, ordering.order, self._options, worker=self._worker)
+        return Draft(problem=problem, ordering=ordering, settled=settled)
+
+    def pipelined(self, draft: Draft) -> Draft:
+        """Let neighbours share the array where that pays; the draft itself where it does not."""
+        self._progress("pipelining")
+        graph, order = draft.problem.graph, draft.ordering.order
+        ordered = Graph(
+            name=graph.name,
+            tensors=graph.tensors,
+            operators=tuple(graph.operators[operator] for operator in order),
+            made_by=graph.made_by,
+        )
+        grouped = improve(ordered, self._options, pace=self._pace)
+        if len(grouped.operators) == len(ordered.operators):
+            return draft
+        problem = Problem(graph=grouped, word_bytes=self._options.word_bytes)
+        # Groups change what an order costs: bounds of the plain graph do not hold for them.
+        ordering = Ordering(
+            order=tuple(range(problem.operator_count)), bound_words=0, stages=draft.ordering.stages
+        )
+        candidate = self._settle(problem, ordering)
+        return candidate if candidate.weight[0] <= draft.weight[0] else draft
+
+    def finish(self, draft: Draft) -> Plan:
+        """Decide transfers, count everything, and say what is proven."""
+        self._progress("transfers")
+        problem, order, residency = draft.problem, draft.ordering.order, draft.settled.residency
+        cycles = least_step_cycles(problem, order, self._options.macs_per_cycle)
+        movements = make_transfers(
+            problem,
+            order,
+            residency,
+            draft.settled.addresses,
+            step_cycles=cycles if "latency" in self._options.objective else None,
+            pace=self._pace,
+        )
+        word = problem.word_bytes
+        size = dict(zip((tensor.name for tensor in problem.graph.tensors), problem.size, strict=True))
+        ends = [home + size[name] * word for name, home in movements.homes.items()]
+        return Plan(
+            graph=problem.graph,
+            scratchpad_bytes=self._options.scratchpad_bytes,
+            word_bytes=word,
+            steps=self._steps(problem, order),
+            episodes=movements.episodes,
+            streams=movements.streams,
+            fifos=movements.fifos,
+            transfers=movements.transfers,
+            homes=movements.homes,
+            memory_bytes=max(ends, default=0),
+            totals=self._totals(draft, movements, cycles),
+            certificate=certify(draft),
+            options=_plain(self._options),
+        )
+
+    def _steps(self, problem: Problem, order: tuple[int, ...]) -> tuple[Step, ...]:
+        steps = []
+        for index in order:
+            operator = problem.graph.operators[index]
+            steps.append(
+                Step(
+                    operator=operator.name,
+                    mode=Mode.PIPELINED if operator.members else Mode.SEQUENTIAL,
+                    compute_cycles=compute_cycles(operator, self._options.macs_per_cycle),
+                )
+            )
+        return tuple(steps)
+
+    def _totals(self, draft: Draft, movements: Movements, cycles: tuple[int, ...]) -> Totals:
+        moved = {
+            direction: sum(t.size_bytes for t in movements.transfers if t.direction is direction)
+            for direction in Direction
+        }
+        word = draft.problem.word_bytes
+        moves = [
+            Move(
+                words=transfer.size_bytes // word,
+                start=transfer.start_step,
+                deadline=transfer.deadline_step,
+                reads=transfer.direction is Direction.READ,
+                streams=transfer.stream is not None,
+                block=0,
+            )
+            for transfer in movements.transfers
+        ]
+        timing = simulate(moves, cycles, self._pace)
+        return Totals(
+            offchip_read_bytes=moved[Direction.READ],
+            offchip_write_bytes=moved[Direction.WRITE],
+            compulsory_bytes=draft.problem.compulsory * word,
+            avoidable_bytes=sum(moved.values()) - draft.problem.compulsory * word,
+            peak_bytes=draft.settled.residency.peak_words * word,
+            transfers_total=len(movements.transfers),
+            predicted_cycles=timing.total,
+            exposed_cycles=timing.total - sum(cycles),
+        )
+
+
+def certify(draft: Draft) -> Certificate:
+    """Put together what the stages proved of a draft."""
+    word = draft.problem.word_bytes
+    residency, ordering = draft.settled.residency, draft.ordering
+    moved, bound = residency.avoidable_words * word, ordering.bound_words * word
+    of_order = max(residency.bound_words * word, bound)
+    if moved == bound:
+        claim = "optimal"
+    elif moved == of_order:
+        claim = "optimal for this order"
+    else:
+        claim = f"bound {bound} bytes, not proven"
+    stage = StageCertificate(
+        stage="residency",
+        solver=residency.solver,
+        status=residency.status,
+        objective=moved,
+        bound=of_order,
+        note=residency.note,
+    )
+    return Certificate(
+        claim=claim,
+        bound_avoidable_bytes=bound,
+        order_bound_avoidable_bytes=of_order,
+        stages=(*ordering.stages, stage, *draft.settled.stages),
+    )
+
+
+def _plain(options: PlanOptions) -> dict[str, str | int | float | bool | None]:
+    """Give the options as a plan records them."""
+    return {
+        "scratchpad_bytes": options.scratchpad_bytes,
+        "word_bytes": options.word_bytes,
+        "order": options.order.value,
+        "streaming": options.streaming.value,
+        "tiling": options.tiling.value,
+        "pipelining": options.pipelining.value,
+        "objective": ",".join(options.objective),
+        "macs_per_cycle": options.macs_per_cycle,
+        "seed": options.seed,
+        "effort": options.effort,
+        "time_limit_s": options.time_limit_s,
+    }
