@@ -203,7 +203,7 @@ class _Search:
         if program.decided:
             found = self._found(program.choice({}), 0)
             return _Found(choice=found.choice, measured=found.measured, bound=self._units(found.measured)[0])
-        lp = program.problem("words")
+        lp = program.problem()
         lp.setObjective(program.words)
         result = self._solve(lp, "words")
         if result.status == "infeasible":
@@ -221,8 +221,8 @@ class _Search:
         program = Program(model=self.model, capacity=peak - 1, floor=floor, budget=budget)
         if not program.open_gaps and not program.open_events:
             return _Found(choice=found.choice, measured=found.measured, bound=peak)
-        lp = program.problem("peak")
-        top = pulp.LpVariable("top", lowBound=floor, upBound=peak - 1, cat="Integer")
+        lp = program.problem()
+        top = lp.add_variable("top", floor, peak - 1, "Integer")
         for step in program.tight:
             lp.addConstraint(program.used(step) <= top, f"top{step:06d}")
         lp.setObjective(pulp.LpAffineExpression({top: 1}))
@@ -239,7 +239,7 @@ class _Search:
         program = Program(model=self.model, capacity=peak, floor=peak, budget=budget)
         if program.decided:
             return found
-        lp = program.problem("transfers")
+        lp = program.problem()
         streams = pulp.lpSum(program.stream.values())
         lp.setObjective(program.moves * (len(program.stream) + 1) + streams)
         result = self._solve(lp, "transfers", program.values(found.choice))

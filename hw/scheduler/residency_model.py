@@ -320,12 +320,12 @@ class Program:
     @cached_property
     def keep(self) -> dict[int, pulp.LpVariable]:
         """Variables of the open gaps."""
-        return {index: pulp.LpVariable(f"keep{index:06d}", cat="Binary") for index in self.open_gaps}
+        return {index: self._binary(f"keep{index:06d}") for index in self.open_gaps}
 
     @cached_property
     def stream(self) -> dict[int, pulp.LpVariable]:
         """Variables of the open events."""
-        return {index: pulp.LpVariable(f"stream{index:06d}", cat="Binary") for index in self.open_events}
+        return {index: self._binary(f"stream{index:06d}") for index in self.open_events}
 
     @cached_property
     def spill(self) -> dict[int, pulp.LpVariable]:
@@ -333,7 +333,7 @@ class Program:
         tensors = {self.model.gaps[index].tensor for index in self.open_gaps}
         sure = {self.model.gaps[index].tensor for index in self.dropped}
         return {
-            tensor: pulp.LpVariable(f"spill{tensor:06d}", cat="Binary")
+            tensor: self._binary(f"spill{tensor:06d}")
             for tensor in sorted(tensors - sure)
             if self.model.spills(tensor)
         }
@@ -373,9 +373,16 @@ class Program:
                 terms[self.stream[index]] = -model.events[index].saved
         return pulp.LpAffineExpression(terms, constant=constant)
 
-    def problem(self, name: str) -> pulp.LpProblem:
-        """Give a problem with every row but no objective."""
-        lp = pulp.LpProblem(name, pulp.LpMinimize)
+    @cached_property
+    def _lp(self) -> pulp.LpProblem:
+        return pulp.LpProblem("residency", pulp.LpMinimize)
+
+    def _binary(self, name: str) -> pulp.LpVariable:
+        return self._lp.add_variable(name, cat="Binary")
+
+    def problem(self) -> pulp.LpProblem:
+        """Give the problem with every row but no objective; to be called once."""
+        lp = self._lp
         for step in self._lasting():
             lp.addConstraint(self.used(step) <= self.capacity, f"step{step:06d}")
         self._link(lp)

@@ -166,7 +166,9 @@ def _highs(problem: pulp.LpProblem, limits: Limits, start: Mapping[str, int]) ->
 def _cbc(problem: pulp.LpProblem, limits: Limits, start: Mapping[str, int]) -> MilpResult:
     with tempfile.TemporaryDirectory(prefix="loomwork-cbc-") as folder:
         log = Path(folder) / "log"
-        solver = pulp.PULP_CBC_CMD(
+        # The CBC that PuLP brings; its own class for it warns that a later PuLP will not bring it.
+        solver = pulp.COIN_CMD(
+            path=pulp.PULP_CBC_CMD.pulp_cbc_path,
             msg=False,
             threads=1,
             timeLimit=limits.seconds,
@@ -238,7 +240,7 @@ def _verify(problem: pulp.LpProblem, result: MilpResult) -> None:
         low, high = variable.lowBound, variable.upBound
         if (low is not None and value < low) or (high is not None and value > high):
             raise SolverError(f"answered {variable.name} = {value}, outside {low} to {high}")
-    for name, row in problem.constraints.items():
+    for row in problem.constraints():
         value = _value(row, result.values)
         held = {
             pulp.LpConstraintLE: value <= 0,
@@ -246,4 +248,4 @@ def _verify(problem: pulp.LpProblem, result: MilpResult) -> None:
             pulp.LpConstraintEQ: value == 0,
         }
         if not held[row.sense]:
-            raise SolverError(f"its answer breaks the row {name}")
+            raise SolverError(f"its answer breaks the row {row.name}")
