@@ -203,7 +203,6 @@ def test_trials_are_limited():
     assert count == 1 + 48
 
 
-@pytest.mark.filterwarnings("ignore:.*PuLP 4:DeprecationWarning")
 def test_weight_of_a_graph():
     graph = chain(4, side=32, channels=4)
     size = 32 * 32 * 4
