@@ -15,6 +15,7 @@ import typer
 
 from hw.errors import LoomworkError
 from hw.registry import ENGINES
+from sim.cli_plan import register
 
 if TYPE_CHECKING:
     from hw.board import Board
@@ -237,6 +238,11 @@ def calibrate() -> None:
     from sim.calibrate import calibrate as run_calibrate
 
     _exit_unless(run_calibrate())
+
+
+compare = typer.Typer(no_args_is_help=True, help="Compare with other work, like with like.")
+app.add_typer(compare, name="compare")
+register(app, compare)
 
 
 def _exit_unless(passed: bool) -> None:

@@ -1,0 +1,322 @@
+"""The planner's commands: files in, files out, around `hw.scheduler`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hw.errors import InputError
+from hw.scheduler.options import OrderChoice, PlanOptions, When
+from sim.files import write_text
+from sim.paths import check_directory, check_readable, check_writable
+from sim.progress import Activity
+
+if TYPE_CHECKING:
+    from hw.scheduler.budget import Budgets
+    from hw.scheduler.graph import Graph
+    from hw.scheduler.plan import Plan
+    from hw.scheduler.problem import Problem
+    from sim.plan_facts import CurvePoint
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanRequest:
+    """The options of ``loomwork plan``, as given."""
+
+    model: str
+    scratchpad: str
+    board: str | None
+    objective: str
+    order: OrderChoice
+    streaming: When
+    tiling: When
+    pipelining: When
+    macs_per_cycle: int
+    seed: int
+    effort: int
+    time_limit_s: float
+    dimensions: tuple[str, ...]
+
+
+def parse_dimensions(texts: Sequence[str]) -> dict[str, int]:
+    """Turn ``NAME=VALUE`` into numbers by name.
+
+    Raises
+    ------
+    InputError
+        For a text of another form, or a value below 1.
+    """
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value.isascii() and value.isdigit() and int(value)):
+            raise InputError("--dim", text, "NAME=VALUE with a whole value of at least 1")
+        found[name] = int(value)
+    return found
+
+
+def load(model: str, dimensions: Sequence[str]) -> Graph:
+    """Load a model and merge its elementwise operators into their neighbours."""
+    from hw.scheduler.fuse import fuse_elementwise
+    from hw.scheduler.importers import load_model
+
+    return fuse_elementwise(load_model(model, dimensions=parse_dimensions(dimensions)))
+
+
+def run_plan(request: PlanRequest, output: Path, html: Path | None) -> None:
+    """Plan, write the plan and the page, and print the figures.
+
+    Raises
+    ------
+    InputError
+        Before any work, for a wrong option, model or path; when no plan is possible.
+    """
+    check_writable("--output", output)
+    if html is not None:
+        check_writable("--html", html)
+        if html.resolve() == output.resolve():
+            raise InputError("--html", str(html), "another file than --output")
+    from hw.board import load_board
+    from hw.scheduler.budget import Budgets, parse_scratchpad
+    from hw.scheduler.documents import plan_to_json
+    from hw.scheduler.planner import make_plan
+    from hw.scheduler.problem import Problem
+
+    board = load_board(request.board) if request.board else None
+    word_bytes = board.memory.port_data_width // 8 if board else 32
+    started = time.perf_counter()
+    graph = load(request.model, request.dimensions)
+    problem = Problem(graph=graph, word_bytes=word_bytes)
+    options = PlanOptions(
+        scratchpad_bytes=parse_scratchpad(request.scratchpad, problem, seed=request.seed),
+        word_bytes=word_bytes,
+        order=request.order,
+        streaming=request.streaming,
+        tiling=request.tiling,
+        pipelining=request.pipelining,
+        objective=tuple(part.strip() for part in request.objective.split(",")),
+        macs_per_cycle=request.macs_per_cycle,
+        seed=request.seed,
+        effort=request.effort,
+        time_limit_s=request.time_limit_s,
+    )
+    with Activity(f"Planning {graph.name}") as activity:
+        plan = make_plan(graph, options, progress=activity.update)
+        _insist(plan)
+        write_text(output, plan_to_json(plan))
+        written = [output]
+        seconds = time.perf_counter() - started
+        if html is not None:
+            from sim.plan_page import render_plan
+
+            activity.update("the curve of traffic over scratchpad")
+            found = Budgets.of(problem, seed=request.seed)
+            budgets = {"M_R": found.m_r_bytes, "M_H": found.m_h_bytes, "M_P": found.m_p_bytes}
+            render_plan(plan, html, curve=_curve(problem, options, found, activity), budgets=budgets)
+            written.append(html)
+    _print_plan(plan, seconds)
+    for path in written:
+        print(path)
+
+
+def _insist(plan: Plan) -> None:
+    """Replay a plan just made: what the checker refuses is never written."""
+    from hw.scheduler.check import check
+    from hw.scheduler.documents import plan_to_json
+
+    problems = check(json.loads(plan_to_json(plan)))
+    if problems:
+        raise AssertionError(f"the planner made a wrong plan: {problems[0]}")
+
+
+def _curve(
+    problem: Problem, options: PlanOptions, budgets: Budgets, activity: Activity
+) -> tuple[CurvePoint, ...]:
+    """Plan for scratchpads from an eighth of M_R up to M_P, with the baselines beside."""
+    from hw.scheduler.baselines import baselines
+    from hw.scheduler.min_peak import minimum_peak
+    from hw.scheduler.planner import make_plan
+    from sim.plan_compare import baseline_bytes
+    from sim.plan_facts import CurvePoint
+
+    required, most = budgets.m_r_bytes, budgets.m_p_bytes
+    sizes = {required * share // 8 for share in range(1, 9)}
+    sizes |= {required + (most - required) * share // 4 for share in range(1, 5)}
+    least_peak = minimum_peak(problem, seed=options.seed).order
+    points = []
+    for number, size in enumerate(sorted(sizes), 1):
+        activity.update(f"scratchpad {number} of {len(sizes)}")
+        asked = replace(options, scratchpad_bytes=size, pipelining=When.NEVER)
+        try:
+            plan = make_plan(problem.graph, asked)
+        except InputError:
+            continue  # too small for any plan: the curve begins later
+        found = baseline_bytes(baselines(problem, asked.capacity, least_peak), problem.word_bytes)
+        points.append(
+            CurvePoint(
+                scratchpad_bytes=size,
+                avoidable_bytes=plan.totals.avoidable_bytes,
+                bound_avoidable_bytes=plan.certificate.bound_avoidable_bytes,
+                claim=plan.certificate.claim,
+                baselines=found,
+            )
+        )
+    return tuple(points)
+
+
+def _print_plan(plan: Plan, seconds: float) -> None:
+    from sim.console import print_table
+
+    totals, certificate = plan.totals, plan.certificate
+    rows = [
+        ("operators, steps", f"{len(plan.graph.operators):,}"),
+        ("scratchpad_bytes", f"{plan.scratchpad_bytes:,}"),
+        ("peak_bytes", f"{totals.peak_bytes:,}"),
+        ("compulsory_bytes", f"{totals.compulsory_bytes:,}"),
+        ("avoidable_bytes", f"{totals.avoidable_bytes:,}"),
+        ("offchip_read_bytes", f"{totals.offchip_read_bytes:,}"),
+        ("offchip_write_bytes", f"{totals.offchip_write_bytes:,}"),
+        ("transfers_total", f"{totals.transfers_total:,}"),
+        ("predicted_cycles", f"{totals.predicted_cycles:,}"),
+        ("exposed_cycles", f"{totals.exposed_cycles:,}"),
+        ("claim", certificate.claim),
+        ("planned in", f"{seconds:.1f} s"),
+    ]
+    rows += [(f"note, {stage.stage}", stage.note) for stage in certificate.stages if stage.note]
+    print_table(f"Plan of {plan.graph.name}", ("figure", "value"), rows)
+
+
+def run_check(path: Path) -> bool:
+    """Replay a plan and print what is wrong with it, or its figures; tell whether all of it is true.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read as JSON.
+    """
+    check_readable("plan", path)
+    from hw.scheduler.check import check_file, recomputed_totals
+    from sim.console import print_table
+
+    problems = check_file(path)
+    for problem in problems:
+        print(f"loomwork: {problem}", file=sys.stderr)
+    if not problems:
+        totals = recomputed_totals(json.loads(path.read_text(encoding="utf-8")))
+        rows = [(name, f"{value:,}") for name, value in totals.items()]
+        print_table(f"{path}: replayed, all of it is true", ("recomputed", "value"), rows)
+    return not problems
+
+
+def run_graph(model: str, dimensions: Sequence[str], output: Path) -> None:
+    """Import a model and write its graph, as the model has it.
+
+    Raises
+    ------
+    InputError
+        For a wrong model or path.
+    """
+    check_writable("--output", output)
+    from hw.scheduler.documents import graph_to_json
+    from hw.scheduler.importers import load_model
+
+    graph = load_model(model, dimensions=parse_dimensions(dimensions))
+    write_text(output, graph_to_json(graph))
+    print(output)
+
+
+def run_networks() -> None:
+    """Print a line for each shipped network."""
+    from hw.scheduler.fuse import fuse_elementwise
+    from hw.scheduler.importers import load_model
+    from hw.scheduler.networks import network_names
+    from hw.scheduler.problem import Problem
+    from sim.console import print_table
+
+    rows = []
+    for name in network_names():
+        graph = load_model(name)
+        fused = fuse_elementwise(graph)
+        required = max(Problem(graph=fused).working_set) * Problem(graph=fused).word_bytes
+        macs = sum(operator.macs for operator in graph.operators)
+        rows.append(
+            (
+                name,
+                f"{len(graph.operators):,}",
+                f"{len(fused.operators):,}",
+                f"{macs / 1e6:,.1f}" if macs else "",
+                f"{required / 1024:,.1f}",
+            )
+        )
+    columns = ("network", "operators", "after fusing", "million MACs", "M_R, KiB")
+    print_table("Networks", columns, rows)
+
+
+def run_compare(models: Sequence[str], budgets: str, directory: Path, seed: int, effort: int) -> None:
+    """Plan networks at several scratchpads, beside the baselines; write a page and print tables.
+
+    Whole tensors, plain operators and no groups where operators fit (COSMA's model); bands and windows where
+    they do not.
+
+    Raises
+    ------
+    InputError
+        Before any work, for an unknown model or a budget that is none.
+    """
+    check_directory("--output", directory)
+    from hw.scheduler.baselines import baselines
+    from hw.scheduler.budget import parse_scratchpad
+    from hw.scheduler.min_peak import minimum_peak
+    from hw.scheduler.networks import network_names
+    from hw.scheduler.planner import make_plan
+    from hw.scheduler.problem import Problem
+    from sim.console import console
+    from sim.plan_compare import Comparison, PlanRow, baseline_bytes, plan_tables
+    from sim.plan_compare_page import write_comparison
+
+    names = [text.strip() for text in budgets.split(",")]
+    graphs = [load(model, ()) for model in models or network_names()]
+    rows = []
+    with Activity("Comparing") as activity:
+        for graph in graphs:
+            problem = Problem(graph=graph)
+            least_peak = minimum_peak(problem, seed=seed).order
+            for name in names:
+                activity.update(f"{graph.name} at {name}")
+                size = parse_scratchpad(name, problem, seed=seed)
+                whole = size // problem.word_bytes >= max(problem.working_set)
+                options = PlanOptions(
+                    scratchpad_bytes=size,
+                    streaming=When.NEVER if whole else When.AUTO,
+                    pipelining=When.NEVER,
+                    seed=seed,
+                    effort=effort,
+                )
+                began = time.perf_counter()
+                plan = make_plan(graph, options)
+                seconds = time.perf_counter() - began
+                _insist(plan)
+                outcomes = baselines(problem, options.capacity, least_peak)
+                rows.append(
+                    PlanRow(
+                        graph=graph.name,
+                        budget=name,
+                        scratchpad_bytes=size,
+                        avoidable_bytes=plan.totals.avoidable_bytes,
+                        baselines=baseline_bytes(outcomes, problem.word_bytes),
+                        claim=plan.certificate.claim,
+                        bound_avoidable_bytes=plan.certificate.bound_avoidable_bytes,
+                        seconds=seconds,
+                    )
+                )
+    comparison = Comparison(tuple(rows))
+    written = write_comparison(comparison, directory)
+    for table in plan_tables(comparison):
+        console().print(table)
+    for path in written:
+        print(path)
