@@ -11,6 +11,7 @@ from hw.errors import InputError
 #: Engine name -> "module:class".  Loaded on use, so that one engine's trouble is not every command's.
 ENGINES: dict[str, str] = {
     "attention": "hw.attention.engine:AttentionEngine",
+    "scheduler": "hw.scheduler.engine:SchedulerEngine",
 }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hw.scheduler.dataflow import Call, Dataflow, Item
+from hw.scheduler.graph import TensorKind
 from hw.scheduler.plan import Mode
 from hw.scheduler.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
 
@@ -71,5 +73,32 @@ def example_program(word_bytes: int) -> Program:
         writes=(
             TransferWord(dram_address=a_home, address=second, words=_TENSOR, start_step=0),
             TransferWord(dram_address=z_home, address=ring, words=_TENSOR, start_step=4, ring=_RING),
+        ),
+        dataflow=_dataflow(word_bytes, {"x": x_home, "w": w_home, "a": a_home, "z": z_home}),
+    )
+
+
+def _dataflow(word_bytes: int, homes: dict[str, int]) -> Dataflow:
+    """Say what is computed: each call's operator, inputs and outputs, by letters."""
+    kinds = {"x": TensorKind.INPUT, "w": TensorKind.WEIGHT, "z": TensorKind.OUTPUT}
+    names = "xwabcedz"  # e is what passes between the two cores
+    calls = (("x", "a"), ("a", "b"), ("bw", "c"), ("c", "e"), ("ea", "d"), ("d", "z"))
+    return Dataflow(
+        items=tuple(
+            Item(
+                name=name,
+                size_bytes=_TENSOR * word_bytes,
+                kind=kinds.get(name, TensorKind.ACTIVATION),
+                home=homes.get(name),
+            )
+            for name in names
+        ),
+        calls=tuple(
+            Call(
+                operator=number,
+                inputs=tuple(names.index(name) for name in inputs),
+                outputs=tuple(names.index(name) for name in outputs),
+            )
+            for number, (inputs, outputs) in enumerate(calls)
         ),
     )

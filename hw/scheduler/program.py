@@ -30,6 +30,7 @@ import itertools
 from dataclasses import dataclass
 
 from hw.errors import InputError
+from hw.scheduler.dataflow import Dataflow
 from hw.scheduler.plan import Mode
 
 #: Bits of an operator's number, of the counts of a core's operands, and of its least cycles.
@@ -207,6 +208,8 @@ class Program:
     operands : tuple of OperandWord
     reads, writes : tuple of TransferWord
         In the order their engine runs them.
+    dataflow : Dataflow or None
+        What it is to compute, for whoever judges a run; the gates do not need it.
 
     Raises
     ------
@@ -214,7 +217,8 @@ class Program:
         For what the gates would wait for forever: a count of transfers that cannot be complete by then, a
         stream that no operand takes, two ends of a ring that differ, and streams of several cores of a step
         that could wait for each other.  Those read are listed by core; a core behind one that reads streams
-        lists its FIFO before its own; one core of a step writes streams.
+        lists its FIFO before its own; one core of a step writes streams.  Also for a dataflow of other
+        operators than the steps'.
     """
 
     word_bytes: int
@@ -222,6 +226,7 @@ class Program:
     operands: tuple[OperandWord, ...]
     reads: tuple[TransferWord, ...] = ()
     writes: tuple[TransferWord, ...] = ()
+    dataflow: Dataflow | None = None
 
     def __post_init__(self) -> None:
         if self.word_bytes not in (4, 8, 16, 32, 64, 128):
@@ -239,6 +244,13 @@ class Program:
         streams = (_streams(self.reads), _streams(self.writes))
         for number, step in enumerate(self.steps):
             self._check_rings(number, step, *streams)
+        if self.dataflow is not None:
+            found = [(call.operator, len(call.inputs), len(call.outputs)) for call in self.dataflow.calls]
+            words = [(core.operator, core.inputs, core.outputs) for step in self.steps for core in step.cores]
+            if found != words:
+                raise InputError(
+                    "calls of the dataflow", len(found), f"as the {len(words)} cores of the steps say"
+                )
 
     def _check_order(self, name: str, transfers: tuple[TransferWord, ...]) -> None:
         for before, after in itertools.pairwise(transfers):

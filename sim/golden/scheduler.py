@@ -1,0 +1,136 @@
+"""Golden model of a program's operators: what every tensor holds, from the dataflow alone.
+
+It knows no scratchpad address, no transfer and no order of anything but calls: see `hw.scheduler.dataflow`.
+The function of an operator is that of `hw.scheduler.digest`, solved for all words at once.  With ``R`` for
+"turn the word by one lane, and each lane by `ROTATION` bits", the digest is
+
+    s[k] = R^k ( s[0] ^ y[0] ^ ... ^ y[k-1] ),   y[j] = R^-(j+1) ( w[j] + G * (j + 1) )
+
+since ``R`` only moves bits and so goes through an exclusive or.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.scheduler.dataflow import Dataflow
+from hw.scheduler.digest import LANE_BITS, OUTPUT_STEP, POSITION_STEP, ROTATION, lane_constants
+
+#: Words, a row each, of 32-bit lanes.
+Words = NDArray[np.uint32]
+_LANE_BYTES = LANE_BITS // 8
+#: Words that are worked on at a time, so that large tensors need no large scratch arrays.
+_BLOCK_WORDS = 2**16
+
+
+def to_words(content: NDArray[np.uint8], word_bytes: int) -> Words:
+    """Cut bytes into words; the last one is filled with zeros."""
+    words = -(-content.size // word_bytes)
+    padded = np.zeros(words * word_bytes, np.uint8)
+    padded[: content.size] = content
+    return padded.view("<u4").astype(np.uint32).reshape(words, word_bytes // _LANE_BYTES)
+
+
+def to_bytes(words: Words) -> NDArray[np.uint8]:
+    """Undo `to_words`, padding included."""
+    return np.ascontiguousarray(words.astype("<u4")).view(np.uint8).reshape(-1)
+
+
+def operator_words(operator: int, inputs: Sequence[Words], lengths: Sequence[int], lanes: int) -> list[Words]:
+    """Compute an operator's outputs.
+
+    Parameters
+    ----------
+    operator : int
+        Its number.
+    inputs : sequence of Words
+        In the order it takes them.
+    lengths : sequence of int
+        Words of each output.
+    lanes : int
+        Lanes of a word.
+    """
+    taken = sum(len(words) for words in inputs)
+    made = sum(lengths)
+    constants = np.array(lane_constants(lanes), np.uint32)
+    # Digest after how many inputs each output word is made from, and what is added to it.
+    seen = -(-np.arange(1, made + 1, dtype=np.int64) * taken // made)
+    keys = np.concatenate(
+        [_keys(operator << 16 | output, length) for output, length in enumerate(lengths)] or [constants[:0]]
+    )
+    out = np.empty((made, lanes), np.uint32)
+    start = constants + np.uint32(operator)
+    first = int(np.searchsorted(seen, 0, side="right"))
+    out[:first] = start  # nothing is read before them
+    done = 0
+    for block in _blocks(inputs):
+        digests = _digests(start, block, done)
+        last = int(np.searchsorted(seen, done + len(block), side="right"))
+        out[first:last] = digests[seen[first:last] - done - 1]
+        start, first, done = digests[-1], last, done + len(block)
+    out = (out ^ constants) + keys[:, None]
+    return np.split(out, np.cumsum(lengths)[:-1])
+
+
+def execute(dataflow: Dataflow, sources: Mapping[str, Words], word_bytes: int) -> dict[str, Words]:
+    """Execute all calls.
+
+    Parameters
+    ----------
+    dataflow : Dataflow
+    sources : mapping of str to Words
+        Of every item that lies in memory before.
+    word_bytes : int
+
+    Returns
+    -------
+    dict of str to Words
+        Of every item that is saved.
+    """
+    items, lanes = dataflow.items, word_bytes // _LANE_BYTES
+    held = {index: sources[item.name] for index, item in enumerate(items) if item.off_chip_first}
+    uses = Counter(index for call in dataflow.calls for index in call.inputs)
+    saved = {}
+    for call in dataflow.calls:
+        lengths = [-(-items[index].size_bytes // word_bytes) for index in call.outputs]
+        results = operator_words(call.operator, [held[index] for index in call.inputs], lengths, lanes)
+        for index, words in zip(call.outputs, results, strict=True):
+            held[index] = words
+            if items[index].home is not None:
+                saved[items[index].name] = words
+        uses.subtract(call.inputs)
+        for index in (*call.inputs, *call.outputs):
+            if not uses[index]:
+                del held[index]
+    return saved
+
+
+def _keys(head: int, length: int) -> NDArray[np.uint32]:
+    steps = np.arange(1, length + 1, dtype=np.uint64) * np.uint64(OUTPUT_STEP) + np.uint64(head)
+    return steps.astype(np.uint32)
+
+
+def _blocks(inputs: Sequence[Words]) -> Iterator[Words]:
+    for words in inputs:
+        for first in range(0, len(words), _BLOCK_WORDS):
+            yield words[first : first + _BLOCK_WORDS]
+
+
+def _digests(start: NDArray[np.uint32], block: Words, done: int) -> Words:
+    """Give the digest after each word of a block, ``start`` being that after the ``done`` words before."""
+    count = np.arange(1, len(block) + 1, dtype=np.int64)
+    position = ((count + done) * POSITION_STEP).astype(np.uint32)
+    turned = _turned(block + position[:, None], -count)
+    return _turned(np.bitwise_xor.accumulate(turned, axis=0) ^ start, count)
+
+
+def _turned(words: Words, times: NDArray[np.int64]) -> Words:
+    """Give ``R^times`` of each word; negative is back."""
+    lanes = words.shape[1]
+    moved = np.take_along_axis(words, (np.arange(lanes) + times[:, None]) % lanes, axis=1)
+    left = (times * ROTATION % LANE_BITS).astype(np.uint32)[:, None]
+    return moved << left | moved >> (LANE_BITS - left) % LANE_BITS
