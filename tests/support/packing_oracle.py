@@ -4,28 +4,30 @@
 def packable(blocks, capacity):
     """Whether some addresses let all blocks lie in ``capacity`` words.
 
-    Every packing can be let fall until each block lies at 0 or on another one, so only such addresses are
-    tried, in every order from below.
+    Every packing can be let fall until each block lies at 0 or on another one, so it can be built from below,
+    each block as low as the blocks before it let it: all such orders are tried.
     """
+    steps = range(max(block.last for block in blocks) + 1)
+    spans = [range(block.first, block.last + 1) for block in blocks]
+    failed = set()
 
-    def extend(placed, left):
+    def extend(heights, left):
         if not left:
             return True
+        if (heights, left) in failed:
+            return False
+        for step in steps:
+            if heights[step] + sum(blocks[i].size for i in left if step in spans[i]) > capacity:
+                return False
         for index in left:
-            block = blocks[index]
-            met = [
-                (low, blocks[other].size)
-                for other, low in placed.items()
-                if blocks[other].first <= block.last and block.first <= blocks[other].last
-            ]
-            low = max((address + size for address, size in met), default=0)
-            rises = low >= max(placed.values(), default=0)
-            fits = rises and low + block.size <= capacity
-            if fits and extend({**placed, index: low}, left - {index}):
+            top = max(heights[step] for step in spans[index]) + blocks[index].size
+            raised = tuple(top if step in spans[index] else heights[step] for step in steps)
+            if extend(raised, left - {index}):
                 return True
+        failed.add((heights, left))
         return False
 
-    return extend({}, frozenset(range(len(blocks))))
+    return extend((0,) * len(steps), frozenset(range(len(blocks))))
 
 
 def lie_apart(blocks, addresses, capacity):

@@ -1,0 +1,220 @@
+import csv
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from hw.errors import InputError
+from hw.scheduler.address import Block, find_conflict, first_fit, live_words, place
+from hw.scheduler.solvers.cpsat import Worker
+from tests.support.packing_oracle import lie_apart, packable
+
+INSTANCES = Path(__file__).parents[2] / "data" / "minimalloc"
+CAPACITY = 1_048_576
+
+
+@pytest.fixture(scope="module")
+def worker():
+    with Worker() as running:
+        yield running
+
+
+def minimalloc(name):
+    with (INSTANCES / f"{name}.csv").open() as file:
+        return [
+            Block(first=int(row["lower"]), last=int(row["upper"]) - 1, size=int(row["size"]))
+            for row in csv.DictReader(file)
+        ]
+
+
+def random_blocks(seed, count, steps=6, most=6):
+    rng = random.Random(seed)
+    blocks = []
+    for _ in range(count):
+        first = rng.randrange(steps)
+        last = min(steps - 1, first + rng.randrange(3))
+        blocks.append(Block(first=first, last=last, size=rng.randint(1, most)))
+    return blocks
+
+
+def perfect_blocks(seed, count, steps=200, words=1024):
+    """Cut a rectangle into rectangles: packable without a word to spare."""
+    rng = random.Random(seed)
+    parts = [(0, steps, 0, words)]
+    while len(parts) < count:
+        parts.sort(key=lambda part: (part[1] - part[0]) * (part[3] - part[2]))
+        first, end, low, high = parts.pop(rng.randrange(len(parts) // 2, len(parts)))
+        if (rng.random() < 0.5 and end - first > 1) or high - low < 2:
+            cut = rng.randrange(first + 1, end)
+            parts += [(first, cut, low, high), (cut, end, low, high)]
+        else:
+            cut = rng.randrange(low + 1, high)
+            parts += [(first, end, low, cut), (first, end, cut, high)]
+    rng.shuffle(parts)
+    return [Block(first=first, last=end - 1, size=high - low) for first, end, low, high in parts]
+
+
+# C has room to spare, F, H and K none; A, B and D take longer.
+@pytest.mark.parametrize("name", ["C", "F", "K"])
+def test_minimalloc_instances_fit_exactly(name, worker):
+    check_minimalloc(name, worker)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", ["A", "B", "D", "H"])
+def test_harder_minimalloc_instances_fit_exactly(name, worker):
+    check_minimalloc(name, worker)
+
+
+def check_minimalloc(name, worker):
+    blocks = minimalloc(name)
+    found = place(blocks, CAPACITY, worker=worker)
+    assert found.status == "placed"
+    assert lie_apart(blocks, found.addresses, CAPACITY)
+    assert found.live <= found.height <= CAPACITY
+    assert "CP-SAT" in found.solver
+    assert found.note == ""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_perfect_packings_are_found(seed, worker):
+    blocks = perfect_blocks(seed, 60)
+    found = place(blocks, 1024, worker=worker)
+    assert (found.status, found.height, found.live) == ("placed", 1024, 1024)
+    assert lie_apart(blocks, found.addresses, 1024)
+
+
+def test_equals_trying_every_packing(worker):
+    proven = 0
+    sets = [random_blocks(seed, 7) for seed in range(40)] + [full_blocks(seed) for seed in range(55, 100)]
+    for blocks in sets:
+        live = live_words(blocks)
+        assert live == max(sum(b.size for b in blocks if b.first <= step <= b.last) for step in range(10))
+        for capacity in (live, live + 1):
+            found = place(blocks, capacity, worker=worker)
+            if found.status == "placed":
+                assert lie_apart(blocks, found.addresses, capacity)
+                assert found.height == max(a + b.size for a, b in zip(found.addresses, blocks, strict=True))
+            else:
+                assert (found.status, found.addresses) == ("infeasible", ())
+                assert not packable(blocks, capacity)
+                proven += 1
+    assert proven == len(UNPACKABLE)
+
+
+def full_blocks(seed, steps=10, words=10, most=5):
+    """Blocks that need every word in every step; some such sets cannot be packed."""
+    rng = random.Random(seed)
+    living, blocks = [], []
+    for step in range(steps):
+        for first, size in [each for each in living if rng.random() < 0.4]:
+            living.remove((first, size))
+            blocks.append(Block(first=first, last=step - 1, size=size))
+        while free := words - sum(size for _, size in living):
+            living.append((step, min(free, rng.randint(1, most))))
+    return blocks + [Block(first=first, last=steps - 1, size=size) for first, size in living]
+
+
+#: Seeds of `full_blocks` that no packing exists for.
+UNPACKABLE = (64, 76, 96)
+
+
+def test_a_conflict_is_small_and_real(worker):
+    for seed in UNPACKABLE:
+        blocks, capacity = full_blocks(seed), 10
+        assert live_words(blocks) == capacity
+        # Something far away that has nothing to do with it.
+        far = [*blocks, Block(first=100, last=120, size=capacity), Block(first=90, last=99, size=1)]
+        conflict, proven = find_conflict(far, capacity, worker=worker)
+        assert proven
+        cut = [block for _, block in conflict]
+        assert not packable(cut, capacity)
+        assert {index for index, _ in conflict} <= set(range(len(blocks)))
+        for index, block in conflict:
+            assert blocks[index].first <= block.first <= block.last <= blocks[index].last
+            assert block.size == blocks[index].size
+        for left_out in range(len(cut)):
+            assert packable(cut[:left_out] + cut[left_out + 1 :], capacity)
+
+
+def test_too_many_words_in_one_step_need_no_solver():
+    blocks = [Block(first=0, last=3, size=5), Block(first=3, last=4, size=6)]
+    found = place(blocks, 10)
+    assert (found.status, found.live, found.solver) == ("infeasible", 11, "live words")
+    assert place([], 0).status == "placed"
+
+
+def test_parts_without_a_common_step_are_placed_apart():
+    blocks = [Block(first=0, last=1, size=7), Block(first=2, last=3, size=7), Block(first=3, last=3, size=3)]
+    found = place(blocks, 10)
+    assert found.status == "placed"
+    assert lie_apart(blocks, found.addresses, 10)
+    assert found.addresses[0] == 0
+
+
+def test_sizes_with_a_common_divisor_keep_it():
+    blocks = [
+        Block(first=0, last=2, size=96),
+        Block(first=1, last=3, size=64),
+        Block(first=3, last=3, size=32),
+    ]
+    found = place(blocks, 175)
+    assert found.status == "placed"
+    assert all(address % 32 == 0 for address in found.addresses)
+
+
+def test_without_or_tools_greedy_packing_does_what_it_can(monkeypatch):
+    blocks, capacity = full_blocks(UNPACKABLE[0]), 10
+    with Worker(python="no-such-interpreter") as broken:
+        found = place(blocks, capacity, worker=broken)
+        assert (found.status, found.addresses) == ("unknown", ())
+        assert "CP-SAT was not available (solver process does not start" in found.note
+        assert found.solver.startswith("omnimalloc")
+        assert place(blocks, 2 * capacity, worker=broken).status == "placed"
+        conflict, proven = find_conflict(blocks, capacity, worker=broken)
+    assert conflict
+    assert not proven
+
+
+def test_without_omnimalloc_first_fit_takes_its_place(monkeypatch):
+    monkeypatch.setitem(sys.modules, "omnimalloc", None)
+    blocks = random_blocks(5, 9)
+    found = place(blocks, 2 * live_words(blocks))
+    assert found.status == "placed"
+    assert found.solver == "first-fit"
+    assert "omnimalloc was not available" in found.note
+    assert lie_apart(blocks, found.addresses, 2 * live_words(blocks))
+
+
+def test_first_fit_fills_the_lowest_gap():
+    blocks = [
+        Block(first=0, last=1, size=4),
+        Block(first=0, last=3, size=3),
+        Block(first=2, last=3, size=2),
+        Block(first=2, last=3, size=3),
+    ]
+    assert first_fit(blocks, (0, 1, 2, 3)) == [0, 4, 0, 7]
+
+
+def test_a_limit_is_said(worker):
+    blocks, capacity = full_blocks(UNPACKABLE[0]), 10
+    assert place(blocks, capacity, rounds=0, worker=worker).status == "unknown"
+    hard = minimalloc("D")
+    found = place(hard, CAPACITY, seconds=0.02, worker=worker)
+    assert found.status == "unknown"
+    assert found.note == "stopped by the time limit of 0.02 s: may differ from run to run"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"first": 3, "last": 2, "size": 1}, "steps of a block must be rising"),
+        ({"first": -1, "last": 2, "size": 1}, "steps of a block must be rising"),
+        ({"first": 0, "last": 2, "size": 0}, "size of a block must be at least 1"),
+        ({"first": 0, "last": 2, "size": -4}, "size of a block must be at least 1"),
+    ],
+)
+def test_wrong_blocks(arguments, message):
+    with pytest.raises(InputError, match=message):
+        Block(**arguments)
