@@ -5,29 +5,30 @@ def packable(blocks, capacity):
     """Whether some addresses let all blocks lie in ``capacity`` words.
 
     Every packing can be let fall until each block lies at 0 or on another one, so it can be built from below,
-    each block as low as the blocks before it let it: all such orders are tried.
+    no block lower than the one before it and each as low as those before it let it: all such orders are tried.
     """
     steps = range(max(block.last for block in blocks) + 1)
     spans = [range(block.first, block.last + 1) for block in blocks]
     failed = set()
 
-    def extend(heights, left):
+    def extend(level, heights, left):
         if not left:
             return True
-        if (heights, left) in failed:
+        if (level, heights, left) in failed:
             return False
         for step in steps:
             if heights[step] + sum(blocks[i].size for i in left if step in spans[i]) > capacity:
                 return False
         for index in left:
-            top = max(heights[step] for step in spans[index]) + blocks[index].size
-            raised = tuple(top if step in spans[index] else heights[step] for step in steps)
-            if extend(raised, left - {index}):
+            low = max(heights[step] for step in spans[index])
+            top = low + blocks[index].size
+            raised = tuple(top if step in spans[index] else max(low, heights[step]) for step in steps)
+            if low >= level and extend(low, raised, left - {index}):
                 return True
-        failed.add((heights, left))
+        failed.add((level, heights, left))
         return False
 
-    return extend((0,) * len(steps), frozenset(range(len(blocks))))
+    return extend(0, (0,) * len(steps), frozenset(range(len(blocks))))
 
 
 def lie_apart(blocks, addresses, capacity):
