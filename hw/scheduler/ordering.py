@@ -23,6 +23,8 @@ from hw.scheduler.search_tables import scratch_for, tables_of
 EVALUATIONS, RUNS = 400_000, 4
 #: Operator evaluations of one segment: fewer orders are tried of a long one.
 _WORK = 40_000_000
+#: Orders for each pair of operators: a short segment has few.
+_PER_PAIR = 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +109,7 @@ def _search(
     work = scratch_for(tables)
     capacity = options.capacity // tables.unit
     count = problem.operator_count
-    steps = max(1000, min(EVALUATIONS, _WORK // count) * options.effort // RUNS)
+    steps = max(1000, min(EVALUATIONS, _WORK // count, _PER_PAIR * count**2) * options.effort // RUNS)
     hot = max(1.0, float(np.mean(tables.size)))
     best: tuple[int, tuple[int, ...]] | None = None
     for run in range(RUNS):

@@ -1,0 +1,200 @@
+"""The planner's commands: files in, files out, one line for what a user can mend."""
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from typer.testing import CliRunner
+
+from hw.scheduler.check import check
+from hw.scheduler.documents import graph_to_json, read_plan
+from hw.scheduler.graph import Access, Graph, Operator, Tensor, TensorKind
+from sim.cli import app
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def call(*words, status=0):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == status, (result.exit_code, result.stdout, result.stderr)
+    return result
+
+
+def refused(*words):
+    result = call(*words, status=2)
+    assert result.stdout == ""
+    assert result.stderr.startswith("loomwork: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr.removeprefix("loomwork: ").rstrip("\n")
+
+
+def diamond():
+    """Two ways from one tensor to another: what lies beside the first way costs."""
+
+    def tensor(name, rows, kind=TensorKind.ACTIVATION):
+        return Tensor(name=name, size_bytes=rows * 64, shape=(rows, 64), kind=kind)
+
+    def operator(name, inputs, output, kernel=3):
+        access = Access(kernel=kernel, pad=kernel // 2)
+        return Operator(
+            name=name, kind="conv", inputs=tuple(inputs), outputs=(output,), macs=9999,
+            accesses=dict.fromkeys(inputs, access),
+        )  # fmt: skip
+
+    return Graph(
+        name="diamond",
+        tensors=(
+            tensor("x", 32, TensorKind.INPUT), tensor("a", 32), tensor("b", 64), tensor("c", 64),
+            tensor("d", 32), tensor("y", 32, TensorKind.OUTPUT),
+        ),
+        operators=(
+            operator("f", "x", "a"), operator("g", "a", "b"), operator("h", "b", "c"),
+            operator("i", "c", "d"), operator("j", ("a", "d"), "y", kernel=1),
+        ),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def model():
+    Path("g.json").write_text(graph_to_json(diamond()))
+    return "g.json"
+
+
+def test_a_plan_is_made_and_checked(model):
+    shown = call("plan", model, "--scratchpad", "M_R", "-o", "p.json", "--html", "p.html").stdout
+    plan = read_plan(Path("p.json"))
+    assert check(json.loads(Path("p.json").read_text())) == []
+    assert plan.scratchpad_bytes == 128 * 64
+    assert f"{plan.totals.avoidable_bytes:,}" in shown
+    assert plan.certificate.claim in shown
+    assert "diamond" in Path("p.html").read_text()
+    assert "all of it is true" in call("check", "p.json").stdout
+
+
+def test_equal_requests_give_equal_bytes(model):
+    call("plan", model, "--scratchpad", "6KiB", "-o", "p.json")
+    call("plan", model, "--scratchpad", "6KiB", "-o", "q.json")
+    assert Path("p.json").read_bytes() == Path("q.json").read_bytes()
+    assert read_plan(Path("p.json")).totals.avoidable_bytes < 64 * 64 * 4
+
+
+@pytest.mark.parametrize("order", ["free", "default", "min-peak"])
+@pytest.mark.parametrize("technique", ["auto", "never"])
+def test_every_choice_gives_a_true_plan(model, order, technique):
+    choices = [f"--{name}={technique}" for name in ("streaming", "tiling", "pipelining")]
+    call("plan", model, "--scratchpad", "M_R", "--order", order, *choices, "-o", "p.json")
+    assert check(json.loads(Path("p.json").read_text())) == []
+
+
+def test_a_wrong_plan_is_refused_with_the_reason(model):
+    call("plan", model, "--scratchpad", "M_R", "-o", "p.json")
+    document = json.loads(Path("p.json").read_text())
+    document["totals"]["avoidable_bytes"] += 32
+    Path("p.json").write_text(json.dumps(document))
+    result = call("check", "p.json", status=1)
+    assert "avoidable_bytes" in result.stderr
+
+
+def test_no_plan_is_possible(model):
+    line = refused(
+        "plan", model, "--scratchpad", "2KiB", "--streaming=never", "--tiling=never", "-o", "p.json"
+    )
+    assert "scratchpad must be at least 8192 bytes" in line
+    assert "operator 'h' needs" in line
+    assert not Path("p.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--scratchpad", "much"), "scratchpad must be a size such as"),
+        (("--scratchpad", "-4KiB"), "scratchpad must be a size such as"),
+        (("--scratchpad", "4 apples"), "scratchpad must be a size such as"),
+        (("--scratchpad", "1"), "scratchpad must be at least 32 bytes, not '1'"),
+        (("--scratchpad", "8GiB"), "scratchpad_bytes must be from 1 to"),
+        (("--scratchpad", "M_R", "--objective", "speed"), "objective must be"),
+        (("--scratchpad", "M_R", "--effort", "0"), "effort must be at least 1, not 0"),
+        (("--scratchpad", "M_R", "--board", "none"), "none"),
+        (("--scratchpad", "M_R", "--html", "p.json"), "--html must be another file than --output"),
+        (("--scratchpad", "M_R", "--html", "no/p.html"), "--html must be in a directory that exists"),
+        (("--scratchpad", "M_R", "--dim", "n=3"), "--dim must be left out"),
+    ],
+)
+def test_wrong_options(model, words, message):
+    assert message in refused("plan", model, *words, "-o", "p.json")
+    assert not Path("p.json").exists()
+
+
+@pytest.mark.parametrize("text", ["n", "n=", "=3", "n=0", "n=-1", "n=1.5"])
+def test_wrong_dimensions(text):
+    Path("m.onnx").write_bytes(b"")
+    message = refused("plan", "m.onnx", "--scratchpad", "M_R", "--dim", text)
+    assert "--dim must be NAME=VALUE" in message
+
+
+def onnx_model(op="Relu"):
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 64])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    node = helper.make_node(op, ["x"], ["y"], name="f")
+    graph = helper.make_graph([node], "g", [x], [y])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+
+
+def test_a_model_with_an_open_dimension():
+    onnx.save(onnx_model(), "m.onnx")
+    assert "--dim rows=VALUE" in refused("plan", "m.onnx", "--scratchpad", "M_R")
+    call("plan", "m.onnx", "--scratchpad", "M_R", "--dim", "rows=8", "-o", "p.json")
+    assert read_plan(Path("p.json")).graph.tensors[0].shape == (8, 64)
+    call("graph", "m.onnx", "--dim", "rows=8", "--output", "g.json")
+    assert json.loads(Path("g.json").read_text())["operators"][0]["kind"] == "relu"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("g.txt", b"", "model must be an .onnx, .pt2 or .json file, or one of"),
+        ("g.json", None, "model must be a file that exists"),
+        ("g.json", b"{", "JSON"),
+        ("m.onnx", b"\xff\xff\xff", "an ONNX model"),
+        ("m.onnx", onnx_model("NonZero").SerializeToString(), "NonZero"),
+    ],
+)
+def test_wrong_models(name, content, message):
+    if content is not None:
+        Path(name).write_bytes(content)
+    words = ("--dim", "rows=8") if b"NonZero" in (content or b"") else ()
+    assert message in refused("plan", name, "--scratchpad", "M_R", *words)
+
+
+def test_a_graph_with_a_cycle():
+    document = json.loads(graph_to_json(diamond()))
+    document["operators"][0]["inputs"] = ["x", "d"]
+    document["operators"][0]["accesses"] = {}
+    Path("g.json").write_text(json.dumps(document))
+    assert "graph must be without a cycle" in refused("plan", "g.json", "--scratchpad", "M_R")
+
+
+def test_networks_are_listed():
+    shown = call("networks").stdout
+    assert "resnet50" in shown
+    assert "4,089" in shown
+
+
+def test_networks_are_compared(model):
+    call("compare", "plan", model, "--budgets", "M_R,0.5M_R", "--output", "out")
+    rows = json.loads(Path("out/compare.json").read_text())["rows"]
+    assert [row["budget"] for row in rows] == ["M_R", "0.5M_R"]
+    assert Path("out/compare.html").stat().st_size > 100_000
+
+
+def test_an_unknown_budget_is_refused(model):
+    assert "scratchpad must be a size" in refused(
+        "compare", "plan", model, "--budgets", "M_X", "--output", "out"
+    )
