@@ -34,6 +34,9 @@ def plan(
     scratchpad: ScratchpadOption,
     output: Annotated[Path, typer.Option("--output", "-o", help="Plan to write.")] = Path("plan.json"),
     html: Annotated[Path | None, typer.Option("--html", help="Page to write: map, curve, steps.")] = None,
+    curve_points: Annotated[
+        int, typer.Option(min=0, help="Scratchpads planned for the curve of the page.")
+    ] = 12,
     board: Annotated[str | None, typer.Option("--board", help="Board whose port and memory count.")] = None,
     objective: Annotated[
         str, typer.Option(help="Criteria, the weightiest first, with commas between.")
@@ -73,6 +76,7 @@ def plan(
         ),
         output,
         html,
+        curve_points,
     )
 
 

@@ -68,8 +68,10 @@ def load(model: str, dimensions: Sequence[str]) -> Graph:
     return fuse_elementwise(load_model(model, dimensions=parse_dimensions(dimensions)))
 
 
-def run_plan(request: PlanRequest, output: Path, html: Path | None) -> None:
+def run_plan(request: PlanRequest, output: Path, html: Path | None, curve_points: int) -> None:
     """Plan, write the plan and the page, and print the figures.
+
+    The page's curve has ``curve_points`` scratchpads beside the plan's own.
 
     Raises
     ------
@@ -117,7 +119,9 @@ def run_plan(request: PlanRequest, output: Path, html: Path | None) -> None:
             activity.update("the curve of traffic over scratchpad")
             found = Budgets.of(problem, seed=request.seed)
             budgets = {"M_R": found.m_r_bytes, "M_H": found.m_h_bytes, "M_P": found.m_p_bytes}
-            render_plan(plan, html, curve=_curve(problem, options, found, activity), budgets=budgets)
+            render_plan(
+                plan, html, curve=_curve(problem, options, found, curve_points, activity), budgets=budgets
+            )
             written.append(html)
     _print_plan(plan, seconds)
     for path in written:
@@ -135,18 +139,17 @@ def _insist(plan: Plan) -> None:
 
 
 def _curve(
-    problem: Problem, options: PlanOptions, budgets: Budgets, activity: Activity
+    problem: Problem, options: PlanOptions, budgets: Budgets, count: int, activity: Activity
 ) -> tuple[CurvePoint, ...]:
-    """Plan for scratchpads from an eighth of M_R up to M_P, with the baselines beside."""
+    """Plan for ``count`` scratchpads, evenly from an eighth of M_R up to M_P, with the baselines beside."""
     from hw.scheduler.baselines import baselines
     from hw.scheduler.min_peak import minimum_peak
     from hw.scheduler.planner import make_plan
     from sim.plan_compare import baseline_bytes
     from sim.plan_facts import CurvePoint
 
-    required, most = budgets.m_r_bytes, budgets.m_p_bytes
-    sizes = {required * share // 8 for share in range(1, 9)}
-    sizes |= {required + (most - required) * share // 4 for share in range(1, 5)}
+    least, most = budgets.m_r_bytes // 8, budgets.m_p_bytes
+    sizes = {most - (most - least) * index // max(1, count - 1) for index in range(count)}
     least_peak = minimum_peak(problem, seed=options.seed).order
     points = []
     for number, size in enumerate(sorted(sizes), 1):

@@ -68,7 +68,9 @@ def model():
 
 
 def test_a_plan_is_made_and_checked(model):
-    shown = call("plan", model, "--scratchpad", "M_R", "-o", "p.json", "--html", "p.html").stdout
+    shown = call(
+        "plan", model, "--scratchpad", "M_R", "-o", "p.json", "--html", "p.html", "--curve-points", 2
+    ).stdout
     plan = read_plan(Path("p.json"))
     assert check(json.loads(Path("p.json").read_text())) == []
     assert plan.scratchpad_bytes == 128 * 64
