@@ -108,7 +108,7 @@ def run_plan(request: PlanRequest, output: Path, html: Path | None, curve_points
         time_limit_s=request.time_limit_s,
     )
     with Activity(f"Planning {graph.name}") as activity:
-        plan = make_plan(graph, options, progress=activity.update)
+        plan = make_plan(graph, options, board=board, progress=activity.update)
         _insist(plan)
         write_text(output, plan_to_json(plan))
         written = [output]

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from hw.board import Board
 from hw.scheduler.array import compute_cycles
 from hw.scheduler.diagnose import diagnose, refuse
 from hw.scheduler.graph import Graph
-from hw.scheduler.hiding import Move, Pace, simulate
+from hw.scheduler.hiding import Pace
+from hw.scheduler.lower import lower
 from hw.scheduler.options import PlanOptions, When
 from hw.scheduler.ordering import Ordering, find_order
 from hw.scheduler.pipeline import improve
+from hw.scheduler.placing import Placed, place_residency
 from hw.scheduler.plan import Certificate, Direction, Mode, Plan, StageCertificate, Step, Totals
 from hw.scheduler.problem import Problem
-from hw.scheduler.settle import Settled, settle
+from hw.scheduler.residency import CRITERIA
 from hw.scheduler.solvers.cpsat import Worker
 from hw.scheduler.tile import tile
+from hw.scheduler.timeline import TimingModel, predict
 from hw.scheduler.transfers import Movements, least_step_cycles, make_transfers
 
 Progress = Callable[[str], None]
@@ -32,16 +36,16 @@ class Draft:
 
     problem: Problem
     ordering: Ordering
-    settled: Settled
+    placed: Placed
 
     @property
     def weight(self) -> tuple[int, int]:
         """What drafts are compared by: avoidable words, then peak words."""
-        return self.settled.residency.avoidable_words, self.settled.residency.peak_words
+        return self.placed.residency.avoidable_words, self.placed.residency.peak_words
 
 
 def make_plan(
-    graph: Graph, options: PlanOptions, *, pace: Pace | None = None, progress: Progress = _silent
+    graph: Graph, options: PlanOptions, *, board: Board | None = None, progress: Progress = _silent
 ) -> Plan:
     """Plan a graph into a scratchpad.
 
@@ -50,8 +54,8 @@ def make_plan(
     graph : Graph
         As it is to be executed; `hw.scheduler.fuse` comes before.
     options : PlanOptions
-    pace : Pace or None
-        Of the transfer engines; the default one when None.
+    board : Board or None
+        Whose memory the predicted cycles are for; one as the U55C's when None.
     progress : callable
         Told now and then, in a few words, what is being done.
 
@@ -62,9 +66,9 @@ def make_plan(
         scratchpad that would do.
     """
     problem = Problem(graph=graph, word_bytes=options.word_bytes)
-    chosen = pace or Pace()
+    timing = TimingModel.of(board) if board else TimingModel()
     with Worker() as worker:
-        planner = _Planner(options, chosen, progress, worker)
+        planner = _Planner(options, timing, progress, worker)
         drafts = []
         possible = diagnose(problem, options) is None
         if options.tiling is not When.ALWAYS and possible:
@@ -86,8 +90,9 @@ def make_plan(
 class _Planner:
     """The stages, with what all of them need."""
 
-    def __init__(self, options: PlanOptions, pace: Pace, progress: Progress, worker: Worker) -> None:
-        self._options, self._pace, self._progress, self._worker = options, pace, progress, worker
+    def __init__(self, options: PlanOptions, timing: TimingModel, progress: Progress, worker: Worker) -> None:
+        self._options, self._timing, self._progress, self._worker = options, timing, progress, worker
+        self._pace = Pace(latency_cycles=round(timing.read_request_cycles + timing.read_response_cycles))
 
     def draft(self, graph: Graph) -> Draft:
         """Choose order, residency and addresses for a graph."""
@@ -97,8 +102,19 @@ class _Planner:
 
     def _settle(self, problem: Problem, ordering: Ordering) -> Draft:
         self._progress("residency and addresses")
-        settled = settle(problem, ordering.order, self._options, worker=self._worker)
-        return Draft(problem=problem, ordering=ordering, settled=settled)
+        options = self._options
+        wanted = [criterion for criterion in CRITERIA if criterion in options.objective]
+        placed = place_residency(
+            problem,
+            ordering.order,
+            options.capacity,
+            streaming=options.streaming.value,
+            time_limit_s=options.time_limit_s,
+            # Transfers are only counted at the least peak: all criteria before the last one wanted are.
+            minimise=CRITERIA[: CRITERIA.index(wanted[-1]) + 1],
+            worker=self._worker,
+        )
+        return Draft(problem=problem, ordering=ordering, placed=placed)
 
     def pipelined(self, draft: Draft) -> Draft:
         """Let neighbours share the array where that pays; the draft itself where it does not."""
@@ -124,20 +140,20 @@ class _Planner:
     def finish(self, draft: Draft) -> Plan:
         """Decide transfers, count everything, and say what is proven."""
         self._progress("transfers")
-        problem, order, residency = draft.problem, draft.ordering.order, draft.settled.residency
+        problem, order, residency = draft.problem, draft.ordering.order, draft.placed.residency
         cycles = least_step_cycles(problem, order, self._options.macs_per_cycle)
         movements = make_transfers(
             problem,
             order,
             residency,
-            draft.settled.addresses,
+            draft.placed.addresses,
             step_cycles=cycles if "latency" in self._options.objective else None,
             pace=self._pace,
         )
         word = problem.word_bytes
         size = dict(zip((tensor.name for tensor in problem.graph.tensors), problem.size, strict=True))
         ends = [home + size[name] * word for name, home in movements.homes.items()]
-        return Plan(
+        plan = Plan(
             graph=problem.graph,
             scratchpad_bytes=self._options.scratchpad_bytes,
             word_bytes=word,
@@ -148,10 +164,18 @@ class _Planner:
             transfers=movements.transfers,
             homes=movements.homes,
             memory_bytes=max(ends, default=0),
-            totals=self._totals(draft, movements, cycles),
+            totals=_totals(draft, movements),
             certificate=certify(draft),
             options=_plain(self._options),
         )
+        self._progress("predicting cycles")
+        prediction = predict(lower(plan), self._timing)
+        totals = replace(
+            plan.totals,
+            predicted_cycles=prediction.cycles_total,
+            exposed_cycles=prediction.exposed_cycles,
+        )
+        return replace(plan, totals=totals)
 
     def _steps(self, problem: Problem, order: tuple[int, ...]) -> tuple[Step, ...]:
         steps = []
@@ -166,40 +190,30 @@ class _Planner:
             )
         return tuple(steps)
 
-    def _totals(self, draft: Draft, movements: Movements, cycles: tuple[int, ...]) -> Totals:
-        moved = {
-            direction: sum(t.size_bytes for t in movements.transfers if t.direction is direction)
-            for direction in Direction
-        }
-        word = draft.problem.word_bytes
-        moves = [
-            Move(
-                words=transfer.size_bytes // word,
-                start=transfer.start_step,
-                deadline=transfer.deadline_step,
-                reads=transfer.direction is Direction.READ,
-                streams=transfer.stream is not None,
-                block=0,
-            )
-            for transfer in movements.transfers
-        ]
-        timing = simulate(moves, cycles, self._pace)
-        return Totals(
-            offchip_read_bytes=moved[Direction.READ],
-            offchip_write_bytes=moved[Direction.WRITE],
-            compulsory_bytes=draft.problem.compulsory * word,
-            avoidable_bytes=sum(moved.values()) - draft.problem.compulsory * word,
-            peak_bytes=draft.settled.residency.peak_words * word,
-            transfers_total=len(movements.transfers),
-            predicted_cycles=timing.total,
-            exposed_cycles=timing.total - sum(cycles),
-        )
+
+def _totals(draft: Draft, movements: Movements) -> Totals:
+    """Count bytes and transfers; cycles are predicted once the plan is whole."""
+    moved = {
+        direction: sum(t.size_bytes for t in movements.transfers if t.direction is direction)
+        for direction in Direction
+    }
+    word = draft.problem.word_bytes
+    return Totals(
+        offchip_read_bytes=moved[Direction.READ],
+        offchip_write_bytes=moved[Direction.WRITE],
+        compulsory_bytes=draft.problem.compulsory * word,
+        avoidable_bytes=sum(moved.values()) - draft.problem.compulsory * word,
+        peak_bytes=draft.placed.residency.peak_words * word,
+        transfers_total=len(movements.transfers),
+        predicted_cycles=0,
+        exposed_cycles=0,
+    )
 
 
 def certify(draft: Draft) -> Certificate:
     """Put together what the stages proved of a draft."""
     word = draft.problem.word_bytes
-    residency, ordering = draft.settled.residency, draft.ordering
+    residency, ordering = draft.placed.residency, draft.ordering
     moved, bound = residency.avoidable_words * word, ordering.bound_words * word
     of_order = max(residency.bound_words * word, bound)
     if moved == bound:
@@ -208,7 +222,7 @@ def certify(draft: Draft) -> Certificate:
         claim = "optimal for this order"
     else:
         claim = f"bound {bound} bytes, not proven"
-    stage = StageCertificate(
+    decided = StageCertificate(
         stage="residency",
         solver=residency.solver,
         status=residency.status,
@@ -216,11 +230,20 @@ def certify(draft: Draft) -> Certificate:
         bound=of_order,
         note=residency.note,
     )
+    placement = draft.placed.placement
+    packed = StageCertificate(
+        stage="address",
+        solver=placement.solver,
+        status="optimal" if placement.height == placement.live else "feasible",
+        objective=placement.height * word,
+        bound=placement.live * word,
+        note=placement.note,
+    )
     return Certificate(
         claim=claim,
         bound_avoidable_bytes=bound,
         order_bound_avoidable_bytes=of_order,
-        stages=(*ordering.stages, stage, *draft.settled.stages),
+        stages=(*ordering.stages, decided, packed),
     )
 
 
