@@ -5,6 +5,7 @@ import importlib
 import pytest
 
 from hw.board import load_board
+from hw.config import config_hash
 from hw.registry import ENGINES
 from sim.run import run
 
@@ -15,7 +16,8 @@ def engine_cases():
         for case in adapter.cases():
             marks = [pytest.mark.soak] if case.soak else []
             # One built simulator a configuration: keep its cases on one worker.
-            marks.append(pytest.mark.xdist_group(f"{engine}-{case.board}-{case.config}"))
+            digits = config_hash(engine, case.config, load_board(case.board))
+            marks.append(pytest.mark.xdist_group(f"{engine}-{digits}"))
             yield pytest.param(engine, case, id=f"{engine}-{case.name}", marks=marks)
 
 
