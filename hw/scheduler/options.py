@@ -45,7 +45,8 @@ class PlanOptions:
         Whether a tensor may pass through a window instead of lying whole in the scratchpad. ``ALWAYS`` is as
         ``AUTO``: wherever it saves bytes.
     tiling : When
-        Whether operators are split into bands of rows. ``AUTO``: when an operator does not fit whole.
+        Whether operators are split into bands of rows. ``AUTO``: where whole operators do not fit,
+        or move avoidable bytes.
     pipelining : When
         Whether neighbours may share the array (InTAR). ``AUTO``: where bytes are saved or, at equal bytes,
         cycles. ``ALWAYS`` is as ``AUTO``.

@@ -73,8 +73,8 @@ def make_plan(
         possible = diagnose(problem, options) is None
         if options.tiling is not When.ALWAYS and possible:
             drafts.append(planner.draft(graph))
-        whole = max(problem.working_set) <= options.capacity
-        if options.tiling is When.ALWAYS or (options.tiling is When.AUTO and not whole):
+        enough = any(draft.weight[0] == 0 for draft in drafts)
+        if options.tiling is When.ALWAYS or (options.tiling is When.AUTO and not enough):
             progress("cutting operators into bands")
             tiled = tile(graph, options)
             if tiled is not None:
