@@ -24,6 +24,7 @@ def register(app: typer.Typer, compare: typer.Typer) -> None:
     """Add the planner's commands."""
     app.command()(plan)
     app.command()(check)
+    app.command()(lower)
     app.command()(graph)
     app.command()(networks)
     compare.command("plan")(compare_plan)
@@ -88,6 +89,19 @@ def check(
 
     if not run_check(plan):
         raise typer.Exit(1)
+
+
+def lower(
+    plan: Annotated[Path, typer.Argument(help="Plan, .json.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Configuration to write.")] = Path(
+        "scheduler.yaml"
+    ),
+    board: Annotated[str, typer.Option("--board", help="Board it is executed on.")] = "u55c",
+) -> None:
+    """Turn a plan into the configuration of the engine `scheduler`, for `verilog` and `sim`."""
+    from sim.plan_commands import run_lower
+
+    run_lower(plan, board, output)
 
 
 def graph(

@@ -216,6 +216,33 @@ def run_check(path: Path) -> bool:
     return not problems
 
 
+def run_lower(path: Path, board_name: str, output: Path) -> None:
+    """Lower a plan for a board and write the engine's configuration.
+
+    Raises
+    ------
+    InputError
+        When the plan cannot be read, the checker refuses it, or the board's port has another width.
+    """
+    check_readable("plan", path)
+    check_writable("--output", output)
+    from hw.board import load_board
+    from hw.config import config_dict
+    from hw.scheduler.check import check_file
+    from hw.scheduler.documents import read_plan
+    from hw.scheduler.lower import configure
+
+    board = load_board(board_name)
+    problems = check_file(path)
+    if problems:
+        raise InputError("plan", str(path), f"true: {problems[0]}")
+    plan = read_plan(path)
+    # JSON is YAML, and read and written much faster.
+    config = json.dumps(config_dict(configure(plan, board)), separators=(",", ":"))
+    write_text(output, f"# {plan.graph.name} on {board.name}, lowered from {path.name}\n{config}\n")
+    print(output)
+
+
 def run_graph(model: str, dimensions: Sequence[str], output: Path) -> None:
     """Import a model and write its graph, as the model has it.
 

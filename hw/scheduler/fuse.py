@@ -50,17 +50,19 @@ def _merge(name: str, operators: dict[str, Operator], graph: Graph) -> None:
     if operator.kind not in _POINTWISE or len(operator.inputs) != 1 or len(operator.outputs) != 1:
         return
     (source,), (result,) = operator.inputs, operator.outputs
-    if graph.tensor[source].shape != graph.tensor[result].shape:
+    before, after = graph.tensor[source], graph.tensor[result]
+    if before.shape != after.shape or (not before.shape and before.size_bytes != after.size_bytes):
         return
     users = [other for other in operators.values() if source in other.inputs]
     maker = next((other for other in operators.values() if source in other.outputs), None)
-    if maker is not None and len(users) == 1 and graph.tensor[source].kind is TensorKind.ACTIVATION:
+    single = len(users) == 1 and before.kind is TensorKind.ACTIVATION
+    if maker is not None and single and not maker.members:
         outputs = tuple(result if tensor == source else tensor for tensor in maker.outputs)
         operators[maker.name] = replace(_joined(maker, operator), outputs=outputs)
         del operators[name]
         return
     readers = [other for other in operators.values() if result in other.inputs]
-    if graph.tensor[result].kind is not TensorKind.ACTIVATION or len(readers) != 1:
+    if after.kind is not TensorKind.ACTIVATION or len(readers) != 1:
         return
     reader = readers[0]
     if source in reader.inputs or reader.members:

@@ -22,6 +22,11 @@ BITS = 63
 
 compiled: Any = numba.njit(cache=True)
 
+#: Place of a single bit by its remainder: the powers of two below 2**66 have all different remainders by 67.
+_PLACE = np.zeros(67, dtype=np.int64)
+for _bit in range(BITS):
+    _PLACE[2**_bit % 67] = _bit
+
 
 class Lattice(NamedTuple):
     """A problem for compiled searches; operands are listed by operator, inputs before outputs.
@@ -130,6 +135,22 @@ def meets(row: Integers, other: Integers) -> bool:
     for word in range(len(row)):
         common |= other[word] & row[word]
     return common != 0
+
+
+@compiled
+def lowest(word: int) -> int:
+    """Give the place of the lowest bit of a word that is not 0."""
+    return _PLACE[(word & -word) % 67]
+
+
+@compiled
+def units_of(word: int, offset: int, size: Integers) -> int:
+    """Give the units of the tensors in one word of a set, whose first member is ``offset``."""
+    total = 0
+    while word != 0:
+        total += size[offset + lowest(word)]
+        word &= word - 1
+    return total
 
 
 @compiled

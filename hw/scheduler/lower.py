@@ -51,11 +51,15 @@ def lower(plan: Plan, *, cores: int = MAX_CORES) -> Program:
     count = len(lowering.operators)
     if count > 2**OPERATOR_BITS:
         raise InputError("operators of the plan", count, f"at most {2**OPERATOR_BITS}")
-    steps, operands, calls = [], [], []
+    steps: list[StepWord] = []
+    operands: list[OperandWord] = []
+    calls: list[Call] = []
     for number in range(len(plan.steps)):
         members = lowering.members(number)
         if len(members) > cores:
-            raise InputError(f"members of step {number}", len(members), f"at most {cores}, the cores there are")
+            raise InputError(
+                f"members of step {number}", len(members), f"at most {cores}, the cores there are"
+            )
         words = []
         for member in members:
             words.append(
@@ -101,7 +105,9 @@ def configure(plan: Plan, board: Board) -> SchedulerConfig:
     """
     width = board.memory.port_data_width // 8
     if plan.word_bytes != width:
-        raise InputError("word_bytes of the plan", plan.word_bytes, f"{width}, the port of {board.name}'s memory")
+        raise InputError(
+            "word_bytes of the plan", plan.word_bytes, f"{width}, the port of {board.name}'s memory"
+        )
     program = lower(plan)
     row = _BANKS * plan.word_bytes
     return SchedulerConfig(

@@ -6,7 +6,6 @@ each under the best values of those before it.  What can be decided without a so
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -210,8 +209,8 @@ class _Search:
             raise InputError("forbid", "these sets of stays", "such that a residency is left")
         if not result.values:
             # Nothing kept is always possible: each step was checked to fit alone.
-            return self._found(_nothing(self.model, capacity), _ceil(result.bound))
-        return self._found(program.choice(dict(result.values)), _ceil(result.bound))
+            return self._found(_nothing(self.model, capacity), milp.integer_bound(result.bound))
+        return self._found(program.choice(dict(result.values)), milp.integer_bound(result.bound))
 
     def _peak(self, found: _Found) -> _Found:
         budget, peak = self._units(found.measured)
@@ -229,7 +228,7 @@ class _Search:
         result = self._solve(lp, "peak")
         if result.status == "infeasible":
             return _Found(choice=found.choice, measured=found.measured, bound=peak)
-        bound = max(floor, min(peak, _ceil(result.bound)))
+        bound = max(floor, min(peak, milp.integer_bound(result.bound)))
         if not result.values:
             return _Found(choice=found.choice, measured=found.measured, bound=bound)
         return self._found(program.choice(dict(result.values)), bound)
@@ -259,8 +258,3 @@ def _nothing(model: Model, capacity: int) -> Choice:
         for index in together if enough else [best]:
             streamed[index] = True
     return Choice(kept=(False,) * len(model.gaps), streamed=tuple(streamed))
-
-
-def _ceil(bound: float) -> int:
-    """Give the least integer an integer objective above the bound can have."""
-    return math.ceil(bound - 1e-6) if math.isfinite(bound) else 0

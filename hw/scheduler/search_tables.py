@@ -28,8 +28,8 @@ class Tables(NamedTuple):
     tensor, saved, alone : shape (slots,)
         The operand; units that streaming it saves, 0 when it cannot be streamed; whether it can be streamed
         only while nothing else of the operator is.
-    owner : shape (slots,)
-        The operator.
+    writes, owner : shape (slots,)
+        1 where the operand is written; the operator.
     fifo : shape (operators,)
         Units needed beside the operands.
     size : shape (tensors,)
@@ -46,6 +46,7 @@ class Tables(NamedTuple):
     tensor: Integers
     saved: Integers
     alone: Integers
+    writes: Integers
     owner: Integers
     fifo: Integers
     size: Integers
@@ -114,6 +115,7 @@ def tables_of(problem: Problem, *, streaming: bool) -> Tables:
         tensor=_array([tensor for _, tensor in slots]),
         saved=_array(saved) // unit,
         alone=_array(alone),
+        writes=_array([tensor in problem.outputs[operator] for operator, tensor in slots]),
         owner=_array([operator for operator, _ in slots]),
         fifo=_array(problem.fifo) // unit,
         size=_array(problem.size) // unit,

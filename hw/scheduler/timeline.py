@@ -84,7 +84,9 @@ class TimingModel:
         axi = board.clock_mhz / timing.axi_clock_mhz
         command = board.clock_mhz / timing.command_clock_mhz
         switch = timing.switch_axi_cycles / 2 if isinstance(timing, HbmTiming) else 0.0
-        request = timing.fabric_request_ns * board.clock_mhz / 1e3 + (timing.request_axi_cycles + switch) * axi
+        request = (
+            timing.fabric_request_ns * board.clock_mhz / 1e3 + (timing.request_axi_cycles + switch) * axi
+        )
         response = timing.fabric_response_ns * board.clock_mhz / 1e3
         word_bytes = memory.port_data_width / 8
         granules = word_bytes / timing.granule_bytes
@@ -96,19 +98,15 @@ class TimingModel:
             + (timing.rcd_read_ck + timing.cas_latency_ck + timing.data_ck) * command,
             write_request_cycles=request,
             write_response_cycles=response + (timing.write_response_axi_cycles + switch) * axi,
-            word_cycles=max(granules * timing.ccd_short_ck * command, granules * timing.granule_bytes / timing.port_beat_bytes * axi),
-            # Half the way there and back: the two changes cost different times, but come in pairs.
+            word_cycles=max(
+                granules * timing.ccd_short_ck * command,
+                granules * timing.granule_bytes / timing.port_beat_bytes * axi,
+            ),
+            # Half of a change to writes and back: the two take different times, but come in pairs.  The
+            # latency of writes is gained in the one and lost in the other.
             turnaround_cycles=command
             / 2
-            * (
-                timing.cas_latency_ck
-                + timing.data_ck
-                + timing.read_to_write_gap_ck
-                - timing.cas_write_latency_ck
-                + timing.cas_write_latency_ck
-                + timing.data_ck
-                + timing.wtr_long_ck
-            ),
+            * (timing.cas_latency_ck + timing.read_to_write_gap_ck + 2 * timing.data_ck + timing.wtr_long_ck),
             refresh_interval_cycles=timing.refresh_interval_ck * command,
             refresh_cycles=(timing.refresh_ck + timing.rp_ck) * command,
             write_high_words=max(1, round(timing.write_high_granules / granules)),

@@ -34,8 +34,8 @@ _READS_AHEAD, _TRANSFERS_AHEAD, _DMA_WORDS = 8, 17, 512
 _BURST = 16
 #: From a transfer's leave to run to its first address on the bus; from a word on the bus to the scratchpad.
 _ADDRESS_CYCLES, _FILL_CYCLES = 3, 2
-#: From a transfer's leave to run to its first read of the scratchpad; from that to the write DMA; from a whole
-#: burst there to its first word on the bus; from the response to "complete".
+#: From a transfer's leave to run to its first read of the scratchpad; from that to the write DMA; from a
+#: whole burst there to its first word on the bus; from the response to "complete".
 _WALK_CYCLES, _DRAIN_CYCLES, _SEND_CYCLES, _TOKEN_CYCLES = 3, 4, 3, 1
 #: Length of queues that no count below exceeds; powers of two.
 BURSTS, WORDS = 256, 4096
@@ -45,8 +45,8 @@ _BEGIN, _ASKED, _FETCHED, _ARRIVED, _WAITING, _TAKEN, _GIVEN, _LEAD, _FILLED = r
 _SOURCE, _SOURCE_LEFT, _TARGET, _TARGET_LEFT, _PATH, _RING, _HISTORY = range(9, 16)
 CORE_STATE = _HISTORY + _READ_CYCLES
 # Of the read engine's.
-_ISSUED, _PLACED, _LEFT, _SPLIT, _SPLIT_AT, _REQUESTED, _BUS, _JOINED, _HELD, _HELD_RING, _HELD_CORE = range(11)
-_HELD_LAST, _DONE, _BURST_IN, _BURST_OUT, _SERVED = range(11, 16)
+_ISSUED, _PLACED, _LEFT, _SPLIT, _SPLIT_AT, _REQUESTED, _BUS, _JOINED = range(8)
+_HELD, _HELD_RING, _HELD_CORE, _HELD_LAST, _DONE, _BURST_IN, _BURST_OUT, _SERVED = range(8, 16)
 # Of the write engine's, beside the first five; the splitter's count bursts that are whole in the DMA.
 _GRANTED, _RELEASED, _SENT, _ENTERED, _WRITTEN, _DONE_OUT, _BURST_GO, _SENDING = range(5, 13)
 ENGINE_STATE = 16
@@ -191,7 +191,9 @@ def _work(core: int, step: int, cycle: int, tables: Tables, parts: Parts) -> tup
 
 
 @_compiled
-def _issue(state: Integers, transfers: Integers, times: Integers, begun: int, computed: int, cycle: int) -> bool:
+def _issue(
+    state: Integers, transfers: Integers, times: Integers, begun: int, computed: int, cycle: int
+) -> bool:
     """Let the next transfer of an engine run, if its step has come."""
     number = state[_ISSUED]
     if number == len(transfers) or number - state[_PLACED] >= _TRANSFERS_AHEAD:
@@ -236,18 +238,21 @@ def _fill(cycle: int, begun: int, tables: Tables, parts: Parts, pace: Pace) -> b
             state[_PLACED] += state[_LEFT] == 0
             state[_JOINED] += 1
     # Addresses.
-    if state[_SPLIT] < state[_ISSUED] and parts.reading[state[_SPLIT]] + _ADDRESS_CYCLES <= cycle:
-        if _DMA_WORDS - (state[_REQUESTED] - state[_JOINED]) >= _BURST:
-            row = reads[state[_SPLIT]]
-            words = _burst(row, state[_SPLIT_AT])
-            slot = state[_BURST_IN] % BURSTS
-            parts.burst_words[slot], parts.burst_cycle[slot] = words, cycle
-            state[_BURST_IN] += 1
-            state[_REQUESTED] += words
-            state[_SPLIT_AT] += words
-            if state[_SPLIT_AT] == row[0]:
-                state[_SPLIT] += 1
-                state[_SPLIT_AT] = 0
+    if (
+        state[_SPLIT] < state[_ISSUED]
+        and parts.reading[state[_SPLIT]] + _ADDRESS_CYCLES <= cycle
+        and _DMA_WORDS - (state[_REQUESTED] - state[_JOINED]) >= _BURST
+    ):
+        row = reads[state[_SPLIT]]
+        words = _burst(row, state[_SPLIT_AT])
+        slot = state[_BURST_IN] % BURSTS
+        parts.burst_words[slot], parts.burst_cycle[slot] = words, cycle
+        state[_BURST_IN] += 1
+        state[_REQUESTED] += words
+        state[_SPLIT_AT] += words
+        if state[_SPLIT_AT] == row[0]:
+            state[_SPLIT] += 1
+            state[_SPLIT_AT] = 0
     _issue(state, reads, parts.reading, begun, begun, cycle)
     return state[_HELD] > 0 or state[_SPLIT] < state[_ISSUED] or state[_JOINED] < state[_REQUESTED]
 
@@ -316,9 +321,7 @@ def _serve(cycle: int, parts: Parts, pace: Pace) -> None:
             dram[3] += pace.refresh_every
             continue
         slot = reader[_BURST_OUT] % BURSTS
-        readable = (
-            reader[_BURST_OUT] < reader[_BURST_IN] and parts.burst_cycle[slot] + pace.request <= now
-        )
+        readable = reader[_BURST_OUT] < reader[_BURST_IN] and parts.burst_cycle[slot] + pace.request <= now
         held = writer[_ENTERED] - writer[_WRITTEN]
         if dram[1] > 0:
             change = readable and (held == 0 or dram[2] >= pace.run)
@@ -344,6 +347,15 @@ def _serve(cycle: int, parts: Parts, pace: Pace) -> None:
             break
         dram[2] += 1.0
         dram[0] = now + pace.word
+
+
+@_compiled
+def _idle(cycle: int, parts: Parts, pace: Pace) -> None:
+    """Let the channel's time pass up to a cycle, with the refreshes that fall into it."""
+    dram = parts.dram
+    dram[0] = max(dram[0], cycle)
+    if dram[3] < dram[0]:
+        dram[3] += pace.refresh_every * np.ceil((dram[0] - dram[3]) / pace.refresh_every)
 
 
 @_compiled
@@ -423,7 +435,9 @@ def simulate(
                     else:
                         target = 0
                         break
-                cycle = max(cycle, target - 1)
+                if target - 1 > cycle:
+                    cycle = target - 1
+                    _idle(cycle, parts, pace)
         else:
             if done_reads == len(tables.reads) and done_writes == len(tables.writes):
                 return cycle, exposed

@@ -4,8 +4,9 @@
 def packable(blocks, capacity):
     """Whether some addresses let all blocks lie in ``capacity`` words.
 
-    Every packing can be let fall until each block lies at 0 or on another one, so it can be built from below,
-    no block lower than the one before it and each as low as those before it let it: all such orders are tried.
+    Every packing can be let fall until each block lies at 0 or on another one.  So it can be built from below,
+    no block lower than the one before it, and each as low as those before it let it: all such orders are
+    tried.
     """
     steps = range(max(block.last for block in blocks) + 1)
     spans = [range(block.first, block.last + 1) for block in blocks]

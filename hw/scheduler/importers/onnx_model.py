@@ -21,7 +21,7 @@ from hw.scheduler.importers.onnx_operators import OPERATORS, VIEWS, Node, Shape,
 
 #: Elements of a constant that is worth its values: shapes, axes, indices.
 _SMALL = 4096
-#: Operators that only make constants from shapes.
+#: Operators that only make constants, of nothing or from shapes.
 _SHAPES = frozenset(("Constant", "Shape", "Size"))
 #: Inputs that hold what earlier runs left behind.
 _CACHE = re.compile(r"past|cache", re.IGNORECASE)
@@ -62,14 +62,16 @@ def import_onnx(
     """
     where = str(source) if isinstance(source, Path) else "model"
     model = _read(source, where)
+    _refuse_unsupported(model.graph, where)
     _set_dimensions(model, dict(dimensions or {}))
     try:
         model = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
     except (shape_inference.InferenceError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:300]
         raise InputError("model", where, f"one whose shapes can be inferred ({reason})") from error
-    title = name or (Path(source).stem if isinstance(source, Path) else model.graph.name)
-    reader = _Reader(model=model.graph, where=where, element_bits=element_bits, weights=weights)
+    title = name or (source.stem if isinstance(source, Path) else model.graph.name)
+    opset = next((use.version for use in model.opset_import if use.domain in ("", "ai.onnx")), 1)
+    reader = _Reader(model=model.graph, where=where, opset=opset, element_bits=element_bits, weights=weights)
     return reader.graph(title, made_by)
 
 
@@ -83,7 +85,28 @@ def _read(source: Path | bytes, where: str) -> onnx.ModelProto:
         raise InputError("model", where, "an ONNX model, and this is none or is damaged") from error
     if not model.graph.node:
         raise InputError("model", where, "an ONNX model with at least one operator")
+    for node in model.graph.node:
+        # Text that is no UTF-8 is handed over as bytes.
+        if not all(isinstance(text, str) for text in (node.name, node.op_type, *node.input, *node.output)):
+            raise InputError("model", where, "an ONNX model, and this is damaged: a name is no text")
     return model
+
+
+def _refuse_unsupported(graph: onnx.GraphProto, where: str) -> None:
+    """Name all operators that are not supported, but for those that only compute constants."""
+    constants = {tensor.name for tensor in graph.initializer}
+    unknown = set()
+    for node in graph.node:
+        given = [name for name in node.input if name]
+        plain = node.domain in ("", "ai.onnx")
+        if (plain and node.op_type in _SHAPES) or (given and constants.issuperset(given)):
+            constants.update(node.output)
+        elif not plain or node.op_type not in {*OPERATORS, *VIEWS}:
+            unknown.add(f"{node.domain}.{node.op_type}".lstrip("."))
+    if unknown:
+        raise InputError(
+            f"model {where}", ", ".join(sorted(unknown)), "made of supported operators; these are not"
+        )
 
 
 def _set_dimensions(model: onnx.ModelProto, values: dict[str, int]) -> None:
@@ -116,6 +139,7 @@ class _Reader:
 
     model: onnx.GraphProto
     where: str
+    opset: int
     element_bits: int
     weights: bool
     shapes: dict[str, Shape] = field(default_factory=dict)
@@ -127,7 +151,6 @@ class _Reader:
         """Read everything."""
         self._learn_shapes()
         nodes = [node for node in self.model.node if not self._fold(node)]
-        self._refuse_unsupported(nodes)
         nodes = self._alive([node for node in nodes if not self._view(node)])
         operators = tuple(self._operator(node, index) for index, node in enumerate(nodes))
         if not operators:
@@ -152,13 +175,14 @@ class _Reader:
     def _fold(self, node: onnx.NodeProto) -> bool:
         """Whether the node's outputs are constants; if so, learn them."""
         given = [name for name in node.input if name]
-        if node.op_type == "Shape" and given[0] in self.shapes:
-            extents = self.shapes[given[0]]
+        if node.op_type in ("Shape", "Size"):
+            extents = self._shape(given[0])
             start = next((a.i for a in node.attribute if a.name == "start"), 0)
             end = next((a.i for a in node.attribute if a.name == "end"), len(extents))
-            self.constants[node.output[0]] = np.array(extents[start:end], dtype=np.int64)
+            part = extents[start:end] if node.op_type == "Shape" else math.prod(extents)
+            self.constants[node.output[0]] = np.array(part, dtype=np.int64)
             return True
-        if node.op_type != "Constant" and not all(name in self.constants for name in given):
+        if node.op_type != "Constant" and not (given and all(name in self.constants for name in given)):
             return False
         values = [self.constants[name] for name in given]
         sizes = [math.prod(self.shapes.get(name, (_SMALL + 1,))) for name in node.output if name]
@@ -171,16 +195,6 @@ class _Reader:
             if value is not None:
                 self.shapes[name] = tuple(np.asarray(value).shape)
         return True
-
-    def _refuse_unsupported(self, nodes: list[onnx.NodeProto]) -> None:
-        unknown = {
-            f"{node.domain}.{node.op_type}".lstrip(".")
-            for node in nodes
-            if node.domain not in ("", "ai.onnx") or node.op_type not in {*OPERATORS, *VIEWS}
-        }
-        if unknown:
-            legal = "made of supported operators; these are not"
-            raise InputError(f"model {self.where}", ", ".join(sorted(unknown)), legal)
 
     def _view(self, node: onnx.NodeProto) -> bool:
         if node.op_type not in VIEWS:
@@ -222,16 +236,16 @@ class _Reader:
             stored=tuple(
                 self._shape(name) if name else shape for name, shape in zip(read, shapes, strict=True)
             ),
+            opset=self.opset,
         )
         cost = OPERATORS[node.op_type](described)
-        accesses: dict[str, Access] = {}
+        accesses: dict[str, Access | None] = {}
         for position, name in enumerate(read):
-            access = cost.accesses.get(position)
-            mapped = (
-                self._through_view(access, shapes[position], self._shape(name)) if access and name else None
-            )
-            if name and mapped and read.index(name) == position:
-                accesses[name] = mapped
+            if name:
+                access = cost.accesses.get(position)
+                mapped = access and self._through_view(access, shapes[position], self._shape(name))
+                # An operand that is read in two ways is needed whole.
+                accesses[name] = mapped if accesses.get(name, mapped) == mapped else None
         parameters = self._parameters(described, node)
         tensors = [name for name in dict.fromkeys(read) if name]
         return Operator(
@@ -241,7 +255,7 @@ class _Reader:
             outputs=tuple(outputs),
             macs=cost.macs,
             weight_bytes=0 if self.weights else sum(parameters.values()),
-            accesses=accesses,
+            accesses={name: access for name, access in accesses.items() if access},
         )
 
     def _parameters(self, described: Node, node: onnx.NodeProto) -> dict[str, int]:
@@ -277,6 +291,7 @@ class _Reader:
 
     def _tensors(self, operators: tuple[Operator, ...]) -> tuple[Tensor, ...]:
         made = {name for operator in operators for name in operator.outputs}
+        given = {value.name for value in self.model.input}
         results = {self._base(value.name) for value in self.model.output}
         tensors = []
         for name in dict.fromkeys(
@@ -284,6 +299,8 @@ class _Reader:
         ):
             kind = TensorKind.OUTPUT if name in results else TensorKind.ACTIVATION
             if name not in made:
+                if name not in self.constants and name not in given:
+                    raise InputError(f"tensor {name!r}", "made by no operator", "made by one, or an input")
                 kind = TensorKind.CACHE if _CACHE.search(name) else TensorKind.INPUT
                 kind = TensorKind.WEIGHT if name in self.constants else kind
             shape, bits = self._shape(name), self._bits(name)

@@ -30,10 +30,12 @@ class Node:
         Of all inputs, parameters too; empty for what is left out.
     outputs : tuple of Shape
     attributes : mapping
-    constants : mapping of int to list of int
-        Whole numbers of the inputs that are small constants (axes, starts, sizes), by position.
+    constants : mapping of int to list of numbers
+        Values of the inputs that are small constants (axes, starts, scales), by position.
     stored : tuple of Shape
         Of all inputs as they lie in memory, where ``shapes`` are views of that; empty when they are the same.
+    opset : int
+        Version of ONNX's operators that the model uses.
     """
 
     op: str
@@ -43,11 +45,16 @@ class Node:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     constants: Mapping[int, Sequence[float]] = field(default_factory=dict)
     stored: tuple[Shape, ...] = ()
+    opset: int = 20
 
     @property
     def output(self) -> Shape:
         """Shape of the first output."""
         return self.outputs[0]
+
+    def computed(self, *positions: int) -> bool:
+        """Whether one of these inputs is known only when the network runs."""
+        return any(position < len(self.inputs) and self.inputs[position] for position in positions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +91,8 @@ def _rows(node: Node, position: int, **window: int) -> dict[int, Access]:
 
 
 def _elementwise(node: Node) -> Cost:
+    if node.attributes.get("training_mode"):
+        return Cost()  # a normalization that measures all rows first
     accesses: dict[int, Access] = {}
     output_axis = row_axis(node.output)
     for position, shape in enumerate(node.shapes):
@@ -121,8 +130,13 @@ def _transposed_convolution(node: Node) -> Cost:
     dilation = (node.attributes.get("dilations") or [1] * spatial)[0]
     pad = (node.attributes.get("pads") or [0] * 2 * spatial)[0]
     reach = (weight[2] - 1) * dilation + 1
+    automatic = node.attributes.get("auto_pad", b"NOTSET")
+    if automatic in (b"SAME_UPPER", b"SAME_LOWER") or "output_shape" in node.attributes:
+        more = (node.attributes.get("output_padding") or [0] * spatial)[0]
+        total = max(0, (node.shapes[0][2] - 1) * stride + more + reach - node.output[2])
+        pad = total // 2 if automatic == b"SAME_UPPER" else -(-total // 2)
     # Output row o sums input rows i with 0 <= o + pad - i * stride < reach.
-    before = max(0, -(-(reach - 1 - pad) // stride))
+    before = (reach - 1 - pad) // stride
     access = Access(axis=2, output_axis=2, kernel=before + -(-pad // stride) + 1, pad=before, up=stride)
     return Cost(macs=math.prod(node.shapes[0]) * math.prod(weight[1:]), accesses={0: access})
 
@@ -161,16 +175,20 @@ def _along(node: Node) -> Cost:
     """Softmax, normalization: row by row unless it runs along the rows."""
     axis = row_axis(node.output)
     rank = len(node.output)
-    default = 1 if node.op == "Softmax" and node.attributes.get("opset", 13) < 13 else rank - 1
+    # Softmax once ran over everything from its axis on, as normalizations still do.
+    spans = not node.op.endswith("Softmax") or node.opset < 13
+    default = 1 if node.op.endswith("Softmax") and node.opset < 13 else -1
     along = int(node.attributes.get("axis", default)) % rank
-    spans = node.op == "LayerNormalization" or default == 1
     if axis is None or axis == along or (spans and along < axis):
         return Cost()
     return Cost(accesses=_rows(node, 0))
 
 
-def _instance_normalization(node: Node) -> Cost:
-    return Cost()  # the mean is over all rows
+def _across_channels(node: Node) -> Cost:
+    """Local response normalization: of (N, C, ...), whose rows are never the channels."""
+    if len(node.output) < 3:
+        return Cost()
+    return Cost(accesses={0: Access(axis=2, output_axis=2)})
 
 
 def _matmul(node: Node) -> Cost:
@@ -226,7 +244,7 @@ def _transpose(node: Node) -> Cost:
 
 def _slice(node: Node) -> Cost:
     rank, axis = len(node.shapes[0]), row_axis(node.shapes[0])
-    if axis is None:
+    if axis is None or node.computed(1, 2, 3, 4):
         return Cost()
     if "starts" in node.attributes:
         starts, axes, steps = node.attributes["starts"], node.attributes.get("axes"), None
@@ -249,21 +267,43 @@ def _slice(node: Node) -> Cost:
 def _pad(node: Node) -> Cost:
     axis = row_axis(node.shapes[0])
     pads = node.attributes.get("pads") or node.constants.get(1)
-    if axis is None or pads is None or 3 in node.constants:
+    mirrored = node.attributes.get("mode", b"constant") in (b"reflect", b"wrap")
+    if axis is None or pads is None or mirrored or len(node.shapes) > 3:
         return Cost()
     return Cost(accesses={0: Access(axis=axis, output_axis=axis, pad=int(pads[axis]))})
 
 
 def _resize(node: Node) -> Cost:
+    """Row by row where the rows' number grows by a whole factor."""
     before, after = node.shapes[0], node.output
     axis = row_axis(before)
-    if axis is None or after[axis] % before[axis]:
+    if axis is None or after[axis] % before[axis] or not _whole_scale(node, axis):
         return Cost()
-    up = after[axis] // before[axis]
-    reach = {b"nearest": 0, b"linear": 1, b"cubic": 2}[node.attributes.get("mode", b"nearest")]
-    if node.attributes.get("coordinate_transformation_mode") == b"align_corners" and up > 1:
+    attributes = node.attributes
+    mode = attributes.get("mode", b"nearest")
+    simple = node.op == "Upsample" or node.opset < 11
+    place = b"asymmetric" if simple else attributes.get("coordinate_transformation_mode", b"half_pixel")
+    rounding = b"floor" if simple else attributes.get("nearest_mode", b"round_prefer_floor")
+    if place in (b"align_corners", b"tf_crop_and_resize"):
         return Cost()  # the ratio is not a whole number then
+    # Row o lies within half a row of row o / up, or right of it: mostly the nearest is just that row.
+    exact = rounding == b"floor" if place == b"asymmetric" else rounding.startswith(b"round")
+    reach = {b"nearest": 0 if exact else 1, b"cubic": 2}.get(mode, 1)
+    up = after[axis] // before[axis]
     return Cost(accesses={0: Access(axis=axis, output_axis=axis, kernel=2 * reach + 1, pad=reach, up=up)})
+
+
+def _whole_scale(node: Node, axis: int) -> bool:
+    """Whether the factor is what the shapes say: a fraction may be rounded away in them."""
+    factor = node.output[axis] // node.shapes[0][axis]
+    if node.attributes.get("keep_aspect_ratio_policy", b"stretch") != b"stretch":
+        return False
+    position = 1 if node.op == "Upsample" or node.opset < 11 else 2
+    scales = node.attributes.get("scales") or node.constants.get(position)
+    if node.computed(position):
+        return False
+    axes = [int(other) % len(node.output) for other in node.attributes.get("axes") or range(len(node.output))]
+    return not scales or axis not in axes or scales[axes.index(axis)] == factor
 
 
 def _depth_to_space(node: Node) -> Cost:
@@ -289,7 +329,7 @@ def _gather(node: Node) -> Cost:
 
 _ELEMENTWISE = (
     "Abs Add And BatchNormalization Cast Ceil Clip Cos Div Elu Equal Erf Exp Floor Gelu Greater "
-    "GreaterOrEqual HardSigmoid HardSwish LeakyRelu Less LessOrEqual Log LRN Max Mean Min Mish Mod Mul Neg "
+    "GreaterOrEqual HardSigmoid HardSwish LeakyRelu Less LessOrEqual Log Max Mean Min Mish Mod Mul Neg "
     "Not Or PRelu Pow QuantizeLinear DequantizeLinear Reciprocal Relu Round Selu Sigmoid Sign Sin Softplus "
     "Softsign Sqrt Sub Sum Swish Tanh ThresholdedRelu Where Expand"
 )
@@ -302,8 +342,9 @@ OPERATORS: Mapping[str, Callable[[Node], Cost]] = {
     **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), _pool),
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool"), lambda node: Cost()),
     **dict.fromkeys(("Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization"), _along),
-    **dict.fromkeys(("InstanceNormalization", "GroupNormalization"), _instance_normalization),
+    **dict.fromkeys(("InstanceNormalization", "GroupNormalization"), lambda node: Cost()),
     **dict.fromkeys(("ArgMax", "TopK"), lambda node: Cost()),
+    "LRN": _across_channels,
     "Conv": _convolution,
     "ConvTranspose": _transposed_convolution,
     "DeformConv": _deformable,

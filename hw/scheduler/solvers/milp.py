@@ -115,6 +115,11 @@ def solve(
     raise SolverError("no integer programming solver answered: " + "; ".join(failures))
 
 
+def integer_bound(bound: float) -> int:
+    """Give the least value of an integer objective of at least 0 that a solver's bound allows."""
+    return max(0, math.ceil(bound - 1e-6)) if math.isfinite(bound) else 0
+
+
 def _highs(problem: pulp.LpProblem, limits: Limits, start: Mapping[str, int]) -> MilpResult:
     solver = pulp.HiGHS(
         msg=False,
