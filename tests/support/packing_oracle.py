@@ -4,7 +4,7 @@
 def packable(blocks, capacity):
     """Whether some addresses let all blocks lie in ``capacity`` words.
 
-    Every packing can be let fall until each block lies at 0 or on another one.  So it can be built from below,
+    Every packing can be let fall until each block lies at 0 or on another one.  So it can be built upwards,
     no block lower than the one before it, and each as low as those before it let it: all such orders are
     tried.
     """
