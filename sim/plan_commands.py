@@ -182,6 +182,7 @@ def _print_plan(plan: Plan, seconds: float) -> None:
         ("peak_bytes", f"{totals.peak_bytes:,}"),
         ("compulsory_bytes", f"{totals.compulsory_bytes:,}"),
         ("avoidable_bytes", f"{totals.avoidable_bytes:,}"),
+        ("parameter_bytes", f"{totals.parameter_bytes:,}"),
         ("offchip_read_bytes", f"{totals.offchip_read_bytes:,}"),
         ("offchip_write_bytes", f"{totals.offchip_write_bytes:,}"),
         ("transfers_total", f"{totals.transfers_total:,}"),

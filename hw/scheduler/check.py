@@ -85,6 +85,7 @@ def recomputed_totals(document: dict[str, Any]) -> dict[str, int]:
         "offchip_write_bytes": moved["write"],
         "compulsory_bytes": compulsory,
         "avoidable_bytes": moved["read"] + moved["write"] - compulsory,
+        "parameter_bytes": sum(operator["weight_bytes"] for operator in document["graph"]["operators"]),
         "peak_bytes": max(used_bytes(document, view.step_count)),
         "transfers_total": len(document["transfers"]),
     }

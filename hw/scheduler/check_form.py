@@ -103,6 +103,7 @@ _PLAN = {
             "offchip_write_bytes",
             "compulsory_bytes",
             "avoidable_bytes",
+            "parameter_bytes",
             "peak_bytes",
             "transfers_total",
             "predicted_cycles",

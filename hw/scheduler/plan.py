@@ -165,13 +165,16 @@ class Certificate:
 class Totals:
     """The plan's figures, recomputed by `hw.scheduler.check`.
 
-    Avoidable bytes are off-chip bytes less compulsory bytes (COSMA: non-compulsory).
+    Avoidable bytes are off-chip bytes less compulsory bytes (COSMA: non-compulsory).  Parameter bytes are
+    those of `Operator.weight_bytes`, once for each operator executed, so that bands count them again; they
+    pass by the scratchpad and are in none of the other figures.
     """
 
     offchip_read_bytes: int
     offchip_write_bytes: int
     compulsory_bytes: int
     avoidable_bytes: int
+    parameter_bytes: int
     peak_bytes: int
     transfers_total: int
     predicted_cycles: int

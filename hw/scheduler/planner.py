@@ -40,8 +40,14 @@ class Draft:
 
     @property
     def weight(self) -> tuple[int, int]:
-        """What drafts are compared by: avoidable words, then peak words."""
-        return self.placed.residency.avoidable_words, self.placed.residency.peak_words
+        """What drafts are compared by: words that pass the memory's port, parameters too, then peak words.
+
+        Bands are rounded up to words each and read their operator's parameters again, so that drafts differ
+        in more than avoidable words.
+        """
+        residency, problem = self.placed.residency, self.problem
+        parameters = sum(-(-each.weight_bytes // problem.word_bytes) for each in problem.graph.operators)
+        return residency.avoidable_words + problem.compulsory + parameters, residency.peak_words
 
 
 def make_plan(
@@ -73,7 +79,7 @@ def make_plan(
         possible = diagnose(problem, options) is None
         if options.tiling is not When.ALWAYS and possible:
             drafts.append(planner.draft(graph))
-        enough = any(draft.weight[0] == 0 for draft in drafts)
+        enough = any(draft.placed.residency.avoidable_words == 0 for draft in drafts)
         if options.tiling is When.ALWAYS or (options.tiling is When.AUTO and not enough):
             progress("cutting operators into bands")
             tiled = tile(graph, options)
@@ -203,6 +209,7 @@ def _totals(draft: Draft, movements: Movements) -> Totals:
         offchip_write_bytes=moved[Direction.WRITE],
         compulsory_bytes=draft.problem.compulsory * word,
         avoidable_bytes=sum(moved.values()) - draft.problem.compulsory * word,
+        parameter_bytes=sum(operator.weight_bytes for operator in draft.problem.graph.operators),
         peak_bytes=draft.placed.residency.peak_words * word,
         transfers_total=len(movements.transfers),
         predicted_cycles=0,

@@ -211,6 +211,7 @@ def _assemble(walk: _Walk, scratchpad_bytes: int) -> Plan:
             offchip_write_bytes=writes,
             compulsory_bytes=problem.compulsory * word,
             avoidable_bytes=avoidable,
+            parameter_bytes=sum(operator.weight_bytes for operator in graph.operators),
             peak_bytes=max(used),
             transfers_total=len(transfers),
             predicted_cycles=sum(step.compute_cycles for step in steps) + exposed,

@@ -73,6 +73,7 @@ def plan_of(problem, order, residency, *, step_cycles=None, pace=None, addresses
             offchip_write_bytes=words[Direction.WRITE],
             compulsory_bytes=compulsory,
             avoidable_bytes=avoidable,
+            parameter_bytes=sum(operator.weight_bytes for operator in problem.graph.operators),
             peak_bytes=max(used),
             transfers_total=len(moved.transfers),
             predicted_cycles=sum(cycles),

@@ -312,6 +312,7 @@ TRANSFER_CORRUPTIONS = {
     "bytes written miscounted": (wrong_total("offchip_write_bytes", -32), r"totals\.offchip_write_bytes"),
     "compulsory bytes miscounted": (wrong_total("compulsory_bytes", 32), r"totals\.compulsory_bytes"),
     "avoidable bytes miscounted": (wrong_total("avoidable_bytes", 32), r"totals\.avoidable_bytes"),
+    "parameter bytes miscounted": (wrong_total("parameter_bytes", 32), r"totals\.parameter_bytes"),
     "peak miscounted": (wrong_total("peak_bytes", -32), r"totals\.peak_bytes"),
     "transfers miscounted": (wrong_total("transfers_total", 1), r"totals\.transfers_total"),
     "fewer cycles than the steps take": (
