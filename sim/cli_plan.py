@@ -136,6 +136,6 @@ def compare_plan(
     effort: Annotated[int, typer.Option(help="Work of the search; 1 is the default.")] = 1,
 ) -> None:
     """Compare the planner's traffic with COSMA's baselines, for networks and scratchpads."""
-    from sim.plan_commands import run_compare
+    from sim.plan_suite import run_compare
 
     run_compare(models or [], budgets, output, seed, effort)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from hw.errors import InputError
 from hw.scheduler.options import OrderChoice, PlanOptions, When
 from sim.files import write_text
-from sim.paths import check_directory, check_readable, check_writable
+from sim.paths import check_readable, check_writable
 from sim.progress import Activity
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def run_plan(request: PlanRequest, output: Path, html: Path | None, curve_points
     )
     with Activity(f"Planning {graph.name}") as activity:
         plan = make_plan(graph, options, board=board, progress=activity.update)
-        _insist(plan)
+        insist(plan)
         write_text(output, plan_to_json(plan))
         written = [output]
         seconds = time.perf_counter() - started
@@ -128,7 +128,7 @@ def run_plan(request: PlanRequest, output: Path, html: Path | None, curve_points
         print(path)
 
 
-def _insist(plan: Plan) -> None:
+def insist(plan: Plan) -> None:
     """Replay a plan just made: what the checker refuses is never written."""
     from hw.scheduler.check import check
     from hw.scheduler.documents import plan_to_json
@@ -145,8 +145,8 @@ def _curve(
     from hw.scheduler.baselines import baselines
     from hw.scheduler.min_peak import minimum_peak
     from hw.scheduler.planner import make_plan
-    from sim.plan_compare import baseline_bytes
     from sim.plan_facts import CurvePoint
+    from sim.plan_rows import baseline_bytes
 
     least, most = budgets.m_r_bytes // 8, budgets.m_p_bytes
     sizes = {most - (most - least) * index // max(1, count - 1) for index in range(count)}
@@ -286,68 +286,3 @@ def run_networks() -> None:
         )
     columns = ("network", "operators", "after fusing", "million MACs", "M_R, KiB")
     print_table("Networks", columns, rows)
-
-
-def run_compare(models: Sequence[str], budgets: str, directory: Path, seed: int, effort: int) -> None:
-    """Plan networks at several scratchpads, beside the baselines; write a page and print tables.
-
-    Whole tensors, plain operators and no groups where operators fit (COSMA's model); bands and windows where
-    they do not.
-
-    Raises
-    ------
-    InputError
-        Before any work, for an unknown model or a budget that is none.
-    """
-    check_directory("--output", directory)
-    from hw.scheduler.baselines import baselines
-    from hw.scheduler.budget import parse_scratchpad
-    from hw.scheduler.min_peak import minimum_peak
-    from hw.scheduler.networks import network_names
-    from hw.scheduler.planner import make_plan
-    from hw.scheduler.problem import Problem
-    from sim.console import console
-    from sim.plan_compare import Comparison, PlanRow, baseline_bytes, plan_tables
-    from sim.plan_compare_page import write_comparison
-
-    names = [text.strip() for text in budgets.split(",")]
-    graphs = [load(model, ()) for model in models or network_names()]
-    rows = []
-    with Activity("Comparing") as activity:
-        for graph in graphs:
-            problem = Problem(graph=graph)
-            least_peak = minimum_peak(problem, seed=seed).order
-            for name in names:
-                activity.update(f"{graph.name} at {name}")
-                size = parse_scratchpad(name, problem, seed=seed)
-                whole = size // problem.word_bytes >= max(problem.working_set)
-                options = PlanOptions(
-                    scratchpad_bytes=size,
-                    streaming=When.NEVER if whole else When.AUTO,
-                    pipelining=When.NEVER,
-                    seed=seed,
-                    effort=effort,
-                )
-                began = time.perf_counter()
-                plan = make_plan(graph, options)
-                seconds = time.perf_counter() - began
-                _insist(plan)
-                outcomes = baselines(problem, options.capacity, least_peak)
-                rows.append(
-                    PlanRow(
-                        graph=graph.name,
-                        budget=name,
-                        scratchpad_bytes=size,
-                        avoidable_bytes=plan.totals.avoidable_bytes,
-                        baselines=baseline_bytes(outcomes, problem.word_bytes),
-                        claim=plan.certificate.claim,
-                        bound_avoidable_bytes=plan.certificate.bound_avoidable_bytes,
-                        seconds=seconds,
-                    )
-                )
-    comparison = Comparison(tuple(rows))
-    written = write_comparison(comparison, directory)
-    for table in plan_tables(comparison):
-        console().print(table)
-    for path in written:
-        print(path)

@@ -1,10 +1,10 @@
-"""Plans beside baselines for many networks and scratchpads: rows, what they sum up to, table and file."""
+"""Plans beside baselines for many networks and scratchpads: what the rows sum up to, tables and file."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
@@ -13,90 +13,22 @@ from rich.table import Table
 from rich.text import Text
 
 from hw.errors import InputError
-from hw.scheduler.baselines import Allocation, Greedy, Outcome, Replacement, best, method_name
 from sim.plan_facts import sized
+from sim.plan_rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, PlanRow
 
 #: Value of ``format`` in the comparison's JSON.
-COMPARE_FORMAT = "loomwork-compare-plan/1"
-#: What COSMA compares with, and the same without its allocator's holes.
-COSMA = method_name(Replacement.BELADY, Allocation.FIRST_FIT)
-IDEAL = method_name(Replacement.BELADY, Allocation.IDEAL)
-GREEDY = Greedy.AS_IT_COMES.value
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlanRow:
-    """One network in one scratchpad.
-
-    Parameters
-    ----------
-    graph : str
-    budget : str
-        The scratchpad's name: ``M_R``, ``M_H``, ``0.5M_R``, ``512KiB`` ...
-    scratchpad_bytes : int
-    avoidable_bytes : int
-        What the plan moves beyond the compulsory bytes.
-    baselines : mapping of str to int
-        Avoidable bytes of each baseline, the better of its two orders; only those that are possible.
-    claim : str
-        The certificate's.
-    bound_avoidable_bytes : int
-        What no plan in any order is below.
-    seconds : float
-        Time of the planner.
-    """
-
-    graph: str
-    budget: str
-    scratchpad_bytes: int
-    avoidable_bytes: int
-    baselines: Mapping[str, int]
-    claim: str
-    bound_avoidable_bytes: int
-    seconds: float
-
-    def __post_init__(self) -> None:
-        where = f"of {self.graph} at {self.budget}"
-        if self.avoidable_bytes < 0:
-            raise InputError(f"avoidable_bytes {where}", self.avoidable_bytes, "at least 0")
-        if not 0 <= self.bound_avoidable_bytes <= self.avoidable_bytes:
-            legal = f"from 0 to {self.avoidable_bytes}, what the plan moves"
-            raise InputError(f"bound_avoidable_bytes {where}", self.bound_avoidable_bytes, legal)
-        if not (math.isfinite(self.seconds) and self.seconds >= 0):
-            raise InputError(f"seconds {where}", self.seconds, "at least 0")
-
-    @property
-    def rival(self) -> str:
-        """The baseline the plan is measured by: COSMA's, or greedy where operators do not fit whole."""
-        return COSMA if COSMA in self.baselines else GREEDY
-
-    def reduction(self, method: str) -> float | None:
-        """Give the share of a baseline's avoidable bytes that the plan saves; negative when it moves more,
-        None when the baseline is impossible or moves nothing.
-        """
-        moved = self.baselines.get(method, 0)
-        return 1 - self.avoidable_bytes / moved if moved else None
-
-
-def baseline_bytes(outcomes: Sequence[Outcome], word_bytes: int) -> dict[str, int]:
-    """Give the avoidable bytes of each method, in its better order."""
-    found = {}
-    for method in dict.fromkeys(outcome.method for outcome in outcomes):
-        better = best([outcome for outcome in outcomes if outcome.method == method])
-        assert better is not None
-        found[method] = better.avoidable_words * word_bytes
-    return found
+COMPARE_FORMAT = "loomwork-compare-plan/2"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What the rows of one budget come to.
+    """What the rows of one budget come to, for one kind of plans.
 
     Members
     -------
-    budget : str
+    budget, kind : str
     rows, proven, without_traffic : int
-        Rows; those with a plan proven optimal; those with a plan that moves nothing avoidable.
+        Plans; those proven optimal; those that move nothing avoidable.
     rival : str
         The baseline of the means: `PlanRow.rival`.
     compared : int
@@ -109,6 +41,7 @@ class Summary:
     """
 
     budget: str
+    kind: str
     rows: int
     proven: int
     without_traffic: int
@@ -156,6 +89,11 @@ class Comparison:
         return tuple(dict.fromkeys(method for row in self.rows for method in row.baselines))
 
     @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of plans that any row has."""
+        return tuple(kind for kind in (WHOLE, FULL) if any(row.plan(kind) for row in self.rows))
+
+    @cached_property
     def by_place(self) -> dict[tuple[str, str], PlanRow]:
         """Row of a graph and a budget."""
         return {(row.graph, row.budget): row for row in self.rows}
@@ -166,24 +104,30 @@ class Comparison:
 
     @cached_property
     def summaries(self) -> tuple[Summary, ...]:
-        """One for each budget."""
-        return tuple(self._summary(budget) for budget in self.budgets)
+        """One for each budget and kind of plans."""
+        return tuple(
+            self._summary(budget, kind)
+            for budget in self.budgets
+            for kind in self.kinds
+            if any(row.plan(kind) for row in self.at(budget))
+        )
 
-    def _summary(self, budget: str) -> Summary:
-        rows = self.at(budget)
-        rivals = {row.rival for row in rows}
-        reductions = [value for row in rows if (value := row.reduction(row.rival)) is not None]
-        ideal = [value for row in rows if (value := row.reduction(IDEAL)) is not None]
+    def _summary(self, budget: str, kind: str) -> Summary:
+        rows = [row for row in self.at(budget) if row.plan(kind)]
+        plans = [plan for row in rows if (plan := row.plan(kind))]
+        reductions = [value for row in rows if (value := row.reduction(row.rival, kind)) is not None]
+        ideal = [value for row in rows if (value := row.reduction(IDEAL, kind)) is not None]
         return Summary(
             budget=budget,
+            kind=kind,
             rows=len(rows),
-            proven=sum(row.claim == "optimal" for row in rows),
-            without_traffic=sum(row.avoidable_bytes == 0 for row in rows),
-            rival=" or ".join(sorted(rivals)),
+            proven=sum(plan.proven for plan in plans),
+            without_traffic=sum(plan.avoidable_bytes == 0 for plan in plans),
+            rival=" or ".join(sorted({row.rival for row in rows})),
             compared=len(reductions),
             mean_reduction=_mean(reductions),
             mean_reduction_over_ideal=_mean(ideal),
-            slowest_seconds=max(row.seconds for row in rows),
+            slowest_seconds=max(plan.seconds for plan in plans),
         )
 
     def to_json(self) -> str:
@@ -191,7 +135,7 @@ class Comparison:
         document = {
             "format": COMPARE_FORMAT,
             "summaries": [asdict(summary) for summary in self.summaries],
-            "rows": [{**asdict(row), "baselines": dict(row.baselines)} for row in self.rows],
+            "rows": [row.document() for row in self.rows],
         }
         return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
@@ -205,43 +149,47 @@ def shown_share(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.1f} %"
 
 
-def plan_tables(comparison: Comparison) -> tuple[Table, Table]:
-    """Give the tables for a terminal: all rows, and the budgets' summaries."""
-    rows = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="Avoidable traffic", title_justify="left")
-    left = ("graph", "budget")
-    right = ("scratchpad", "plan", "bound", COSMA, IDEAL, GREEDY, "saved", "over ideal", "seconds")
-    for column in left:
-        rows.add_column(column)
-    for column in right:
-        rows.add_column(column, justify="right")
-    rows.add_column("claim")
-    for row in comparison.rows:
-        cells = row_cells(row)
-        rows.add_row(*(Text(cell) for cell in cells), style="" if row.claim != "optimal" else "green")
-    return rows, _summary_table(comparison)
+ROW_COLUMNS = (
+    "graph",
+    "budget",
+    "scratchpad",
+    WHOLE,
+    "bound",
+    FULL,
+    COSMA,
+    IDEAL,
+    GREEDY,
+    f"saved, {WHOLE}",
+    f"saved, {FULL}",
+    "seconds",
+    f"claim, {WHOLE}",
+)
 
 
 def row_cells(row: PlanRow) -> list[str]:
-    """Give a row as text, in the order of the columns."""
+    """Give a row as text, in the order of `ROW_COLUMNS`."""
+    whole, full = row.whole, row.full
     return [
         row.graph,
         row.budget,
         sized(row.scratchpad_bytes),
-        sized(row.avoidable_bytes),
-        sized(row.bound_avoidable_bytes),
+        sized(whole.avoidable_bytes) if whole else "–",
+        sized(whole.bound_avoidable_bytes) if whole else "–",
+        sized(full.avoidable_bytes),
         *(
             sized(row.baselines[method]) if method in row.baselines else "–"
             for method in (COSMA, IDEAL, GREEDY)
         ),
-        shown_share(row.reduction(row.rival)),
-        shown_share(row.reduction(IDEAL)),
-        f"{row.seconds:.1f}",
-        row.claim if row.claim.startswith("optimal") else "not proven",
+        shown_share(row.reduction(row.rival, WHOLE)),
+        shown_share(row.reduction(row.rival, FULL)),
+        (f"{whole.seconds:.1f} + " if whole else "") + f"{full.seconds:.1f}",
+        "–" if whole is None else whole.claim if whole.claim.startswith("optimal") else "not proven",
     ]
 
 
 SUMMARY_COLUMNS = (
     "budget",
+    "plans of",
     "plans",
     "proven optimal",
     "no avoidable traffic",
@@ -257,6 +205,7 @@ def summary_cells(summary: Summary) -> list[str]:
     """Give a summary as text, in the order of `SUMMARY_COLUMNS`."""
     return [
         summary.budget,
+        summary.kind,
         str(summary.rows),
         str(summary.proven),
         str(summary.without_traffic),
@@ -268,10 +217,20 @@ def summary_cells(summary: Summary) -> list[str]:
     ]
 
 
-def _summary_table(comparison: Comparison) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title="By scratchpad", title_justify="left")
-    for column in SUMMARY_COLUMNS:
-        table.add_column(column, justify="left" if column in ("budget", "measured by") else "right")
+def plan_tables(comparison: Comparison) -> tuple[Table, Table]:
+    """Give the tables for a terminal: all rows, and the budgets' summaries."""
+    rows = _table("Avoidable traffic", ROW_COLUMNS, ("graph", "budget", ROW_COLUMNS[-1]))
+    for row in comparison.rows:
+        proven = (row.whole or row.full).proven
+        rows.add_row(*(Text(cell) for cell in row_cells(row)), style="green" if proven else "")
+    summaries = _table("By scratchpad", SUMMARY_COLUMNS, ("budget", "plans of", "measured by"))
     for summary in comparison.summaries:
-        table.add_row(*(Text(cell) for cell in summary_cells(summary)))
+        summaries.add_row(*(Text(cell) for cell in summary_cells(summary)))
+    return rows, summaries
+
+
+def _table(title: str, columns: Sequence[str], left: Sequence[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column, justify="left" if column in left else "right")
     return table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -15,21 +15,18 @@ from sim.charts import FAINT, INK, RUNS, styled
 from sim.figures import percent
 from sim.files import write_text
 from sim.page_parts import Tile, chart, environment
-from sim.plan_compare import (
-    COSMA,
-    GREEDY,
-    IDEAL,
-    SUMMARY_COLUMNS,
-    Comparison,
-    PlanRow,
-    row_cells,
-    summary_cells,
-)
+from sim.plan_compare import ROW_COLUMNS, SUMMARY_COLUMNS, Comparison, row_cells, summary_cells
 from sim.plan_facts import sized
+from sim.plan_rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, PlanRow
+
+#: Name of the comparison's file in its directory.
+DATA_NAME = "compare.json"
 
 #: From nothing saved to everything; what moves more than the baseline stands out.
 _SHARES = [[0, "#c8504b"], [0.4999, "#f3dfc9"], [0.5, "#f4f6f8"], [0.75, "#a9d0d6"], [1, "#2a7f8e"]]
-_METHOD_COLOURS = {
+_COLOURS = {
+    f"plan, {WHOLE}": "#7fb8c2",
+    f"plan, {FULL}": RUNS[0],
     method_name(Replacement.LRU, Allocation.FIRST_FIT): "#b0b9c4",
     method_name(Replacement.LRU, Allocation.IDEAL): "#d3d9e0",
     COSMA: "#e07b39",
@@ -37,18 +34,6 @@ _METHOD_COLOURS = {
     Greedy.BY_SIZE.value: "#b98aa5",
     GREEDY: "#8e5572",
 }
-_ROW_COLUMNS = (
-    "scratchpad",
-    "plan",
-    "bound",
-    COSMA,
-    IDEAL,
-    GREEDY,
-    "saved",
-    "over ideal",
-    "seconds",
-    "claim",
-)
 
 
 def write_comparison(comparison: Comparison, directory: Path) -> tuple[Path, ...]:
@@ -59,7 +44,7 @@ def write_comparison(comparison: Comparison, directory: Path) -> tuple[Path, ...
     InputError
         When the directory cannot be written to.
     """
-    data, page = directory / "compare.json", directory / "compare.html"
+    data, page = directory / DATA_NAME, directory / "compare.html"
     write_text(data, comparison.to_json())
     render_comparison(comparison, page)
     return data, page
@@ -83,12 +68,15 @@ def render_comparison(comparison: Comparison, path: Path) -> None:
             budgets=", ".join(comparison.budgets),
             rows=len(comparison.rows),
             tiles=_tiles(comparison),
-            savings=chart(savings(comparison), "savings"),
+            savings=[
+                (kind, chart(savings(comparison, kind), f"savings{number}"))
+                for number, kind in enumerate(comparison.kinds)
+            ],
             traffic=chart(traffic(comparison), "traffic"),
             times=chart(planning_times(comparison), "times"),
             summary_columns=SUMMARY_COLUMNS,
             summaries=[summary_cells(summary) for summary in comparison.summaries],
-            columns=_ROW_COLUMNS,
+            columns=ROW_COLUMNS[2:],
             groups=[
                 (graph, [row_cells(row)[1:] for row in comparison.rows if row.graph == graph])
                 for graph in comparison.graphs
@@ -103,38 +91,37 @@ def _tiles(comparison: Comparison) -> list[Tile]:
         Tile(
             label=f"Saved at {summary.budget}",
             figure=percent(summary.mean_reduction, places=1),
-            note=f"mean of {summary.compared} networks, against {summary.rival}",
+            note=f"{summary.kind}; mean of {summary.compared} networks, against {summary.rival}",
         )
         for summary in comparison.summaries
         if summary.mean_reduction is not None
     ]
-    proven = sum(summary.proven for summary in comparison.summaries)
-    nothing = sum(summary.without_traffic for summary in comparison.summaries)
-    rows = len(comparison.rows)
+    plans = [plan for row in comparison.rows for plan in (row.whole, row.full) if plan]
+    proven, nothing = sum(plan.proven for plan in plans), sum(plan.avoidable_bytes == 0 for plan in plans)
     return [
         *tiles,
-        Tile(label="Proven optimal", figure=f"{proven} of {rows}", note="plans, over all orders"),
-        Tile(label="Nothing avoidable moves", figure=f"{nothing} of {rows}", note="plans"),
+        Tile(label="Proven optimal", figure=f"{proven} of {len(plans)}", note="plans, over all orders"),
+        Tile(label="Nothing avoidable moves", figure=f"{nothing} of {len(plans)}", note="plans"),
         Tile(
             label="Slowest plan",
-            figure=f"{max(row.seconds for row in comparison.rows):,.1f} s",
-            note=f"{sum(row.seconds for row in comparison.rows):,.0f} s in all",
+            figure=f"{max(plan.seconds for plan in plans):,.1f} s",
+            note=f"{sum(plan.seconds for plan in plans):,.0f} s in all",
         ),
     ]
 
 
-def savings(comparison: Comparison) -> go.Figure:
-    """Draw the share of the rival's avoidable bytes that each plan saves, graph by budget."""
+def savings(comparison: Comparison, kind: str) -> go.Figure:
+    """Draw the share of the rival's avoidable bytes that plans of a kind save, graph by budget."""
     shares, texts, hovers = [], [], []
     for graph in comparison.graphs:
         row_shares: list[float | None] = []
         row_texts, row_hovers = [], []
         for budget in comparison.budgets:
             row = comparison.by_place.get((graph, budget))
-            share = row.reduction(row.rival) if row else None
+            share = row.reduction(row.rival, kind) if row else None
             # What moves more than twice the baseline's bytes is off the scale anyway.
             row_shares.append(None if share is None else max(-1.0, share))
-            row_texts.append(_cell_text(row, share))
+            row_texts.append(_cell_text(row, kind, share))
             row_hovers.append(_hover(row) if row else "")
         shares.append(row_shares)
         texts.append(row_texts)
@@ -172,20 +159,24 @@ def savings(comparison: Comparison) -> go.Figure:
     return figure
 
 
-def _cell_text(row: PlanRow | None, share: float | None) -> str:
-    if row is None:
-        return ""
+def _cell_text(row: PlanRow | None, kind: str, share: float | None) -> str:
+    plan = row.plan(kind) if row else None
+    if plan is None:
+        return "" if row is None else "does not fit"
     if share is None:
-        return "nothing to save" if row.avoidable_bytes == 0 else f"+{sized(row.avoidable_bytes)}"
-    return f"{100 * share:.0f} %" + (" ✓" if row.claim == "optimal" else "")
+        return "nothing to save" if plan.avoidable_bytes == 0 else f"+{sized(plan.avoidable_bytes)}"
+    return f"{100 * share:.0f} %" + (" ✓" if plan.proven else "")
 
 
 def _hover(row: PlanRow) -> str:
+    plans = [(kind, plan) for kind in (WHOLE, FULL) if (plan := row.plan(kind))]
     lines = [
         f"<b>{escape(row.graph)}</b> at {escape(row.budget)} = {sized(row.scratchpad_bytes)}",
-        f"plan: {sized(row.avoidable_bytes)} ({escape(row.claim)})",
+        *(
+            f"plan, {kind}: {sized(plan.avoidable_bytes)} ({escape(plan.claim)}), {plan.seconds:.1f} s"
+            for kind, plan in plans
+        ),
         *(f"{escape(method)}: {sized(moved)}" for method, moved in row.baselines.items()),
-        f"planned in {row.seconds:.1f} s",
     ]
     return "<br>".join(lines)
 
@@ -193,14 +184,15 @@ def _hover(row: PlanRow) -> str:
 def traffic(comparison: Comparison) -> go.Figure:
     """Draw the avoidable bytes of all methods as shares of the rival's; a menu chooses the budget."""
     figure = go.Figure()
-    methods = ["plan", *comparison.methods]
+    plans = {f"plan, {kind}": kind for kind in comparison.kinds}
+    methods = [*plans, *comparison.methods]
     per_budget = len(methods) + 1
     for number, budget in enumerate(comparison.budgets):
         rows = comparison.at(budget)
         names = [escape(row.graph) for row in rows]
-        scales = [row.baselines.get(row.rival, 0) or max([row.avoidable_bytes, 1]) for row in rows]
+        scales = [row.baselines.get(row.rival, 0) or max(row.full.avoidable_bytes, 1) for row in rows]
         for method in methods:
-            moved = [row.avoidable_bytes if method == "plan" else row.baselines.get(method) for row in rows]
+            moved = [_moved(row, method, plans) for row in rows]
             figure.add_bar(
                 x=names,
                 y=[
@@ -208,16 +200,19 @@ def traffic(comparison: Comparison) -> go.Figure:
                     for amount, scale in zip(moved, scales, strict=True)
                 ],
                 name=escape(method),
-                marker={"color": _METHOD_COLOURS.get(method, RUNS[0])},
+                marker={"color": _COLOURS.get(method, RUNS[0])},
                 visible=number == 0,
                 customdata=[_hover(row) for row in rows],
                 hovertemplate=f"%{{customdata}}<br>{escape(method)}: %{{y:.1f}} %<extra></extra>",
             )
         figure.add_scatter(
             x=names,
-            y=[100 * row.bound_avoidable_bytes / scale for row, scale in zip(rows, scales, strict=True)],
+            y=[
+                100 * row.whole.bound_avoidable_bytes / scale if row.whole else None
+                for row, scale in zip(rows, scales, strict=True)
+            ],
             mode="markers",
-            name="proven bound",
+            name=f"proven bound, {WHOLE}",
             marker={"symbol": "line-ew", "size": 26, "line": {"color": INK, "width": 2}},
             visible=number == 0,
             hoverinfo="skip",
@@ -231,6 +226,14 @@ def traffic(comparison: Comparison) -> go.Figure:
     beside = {"orientation": "v", "x": 1.01, "y": 1, "yanchor": "top", "font": {"size": 12}}
     figure.update_layout(legend=beside, margin_t=70)
     return figure
+
+
+def _moved(row: PlanRow, method: str, plans: Mapping[str, str]) -> int | None:
+    """Give the avoidable bytes of a plan or a baseline."""
+    if method not in plans:
+        return row.baselines.get(method)
+    plan = row.plan(plans[method])
+    return plan.avoidable_bytes if plan else None
 
 
 def _budget_menu(budgets: Sequence[str], per_budget: int) -> dict[str, object]:
@@ -261,16 +264,23 @@ def planning_times(comparison: Comparison) -> go.Figure:
     """Draw the seconds each plan took."""
     figure = go.Figure()
     for number, budget in enumerate(comparison.budgets):
-        rows = comparison.at(budget)
-        figure.add_scatter(
-            x=[escape(row.graph) for row in rows],
-            y=[max(row.seconds, 0.01) for row in rows],
-            mode="markers",
-            name=escape(budget),
-            marker={"color": RUNS[number % len(RUNS)], "size": 9, "line": {"color": "white", "width": 1}},
-            customdata=[_hover(row) for row in rows],
-            hovertemplate="%{customdata}<extra></extra>",
-        )
+        for kind, symbol in zip((WHOLE, FULL), ("circle", "diamond"), strict=True):
+            planned = [(row, plan) for row in comparison.at(budget) if (plan := row.plan(kind))]
+            if planned:
+                figure.add_scatter(
+                    x=[escape(row.graph) for row, _ in planned],
+                    y=[max(plan.seconds, 0.01) for _, plan in planned],
+                    mode="markers",
+                    name=f"{escape(budget)}, {kind}",
+                    marker={
+                        "color": RUNS[number % len(RUNS)],
+                        "symbol": symbol,
+                        "size": 9,
+                        "line": {"color": "white", "width": 1},
+                    },
+                    customdata=[_hover(row) for row, _ in planned],
+                    hovertemplate="%{customdata}<extra></extra>",
+                )
     figure.update_yaxes(type="log", title="seconds (logarithmic)", dtick=1)
     figure.update_xaxes(type="category", categoryarray=[escape(graph) for graph in comparison.graphs])
     return styled(figure, height=360)

@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 from hw.scheduler.check import check
 from hw.scheduler.documents import graph_to_json, read_plan
 from hw.scheduler.graph import Access, Graph, Operator, Tensor, TensorKind
+from hw.scheduler.planner import make_plan
+from sim import plan_suite
 from sim.cli import app
 
 
@@ -193,10 +195,49 @@ def test_networks_are_compared(model):
     call("compare", "plan", model, "--budgets", "M_R,0.5M_R", "--output", "out")
     rows = json.loads(Path("out/compare.json").read_text())["rows"]
     assert [row["budget"] for row in rows] == ["M_R", "0.5M_R"]
+    assert [row["whole"] is None for row in rows] == [False, True]
     assert Path("out/compare.html").stat().st_size > 100_000
 
 
-def test_an_unknown_budget_is_refused(model):
-    assert "scratchpad must be a size" in refused(
-        "compare", "plan", model, "--budgets", "M_X", "--output", "out"
-    )
+def test_a_comparison_goes_on_where_it_was_interrupted(model, monkeypatch):
+    planned = []
+
+    def plan(graph, options, **more):
+        planned.append(options.scratchpad_bytes)
+        if len(planned) == 4:
+            raise KeyboardInterrupt
+        return make_plan(graph, options, **more)
+
+    monkeypatch.setattr("sim.plan_suite.make_plan", plan)
+    asked = ("compare", "plan", model, "--output", "out", "--budgets")
+    with pytest.raises(KeyboardInterrupt):
+        plan_suite.run_compare([model], "M_P,M_R,0.5M_R", Path("out"), 0, 1)
+    assert len(json.loads(Path("out/compare.json").read_text())["rows"]) == 1
+    call(*asked, "M_P,M_R,0.5M_R")
+    rows = json.loads(Path("out/compare.json").read_text())["rows"]
+    assert [row["budget"] for row in rows] == ["M_P", "M_R", "0.5M_R"]
+    assert len(planned) == 4 + 3, "the two plans of the first row are not made again"
+    call(*asked, "M_R")
+    assert len(planned) == 7
+    call(*asked, "M_R", "--seed", "1")
+    assert len(planned) == 9
+
+
+def test_a_damaged_comparison_is_made_anew(model):
+    Path("out").mkdir()
+    Path("out/compare.json").write_text('{"format": "loomwork-compare-plan/2", "rows": [{"full": 3}]}')
+    call("compare", "plan", model, "--budgets", "M_R", "--output", "out")
+    assert len(json.loads(Path("out/compare.json").read_text())["rows"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--budgets", "M_X"), "scratchpad must be a size"),
+        (("--budgets", "M_R,M_R"), "--budgets must be given once, not 'M_R'"),
+        (("resnet18", "resnet18"), "models must be given once, not 'resnet18'"),
+    ],
+)
+def test_comparisons_that_are_refused(model, given, message):
+    assert message in refused("compare", "plan", model, *given, "--output", "out")
+    assert not Path("out").exists()
