@@ -1,0 +1,96 @@
+"""Real networks planned, checked, lowered and executed in the generated RTL: bytes, data and cycles."""
+
+import json
+
+import numpy as np
+import pytest
+
+from hw.board import load_board
+from hw.scheduler.budget import parse_scratchpad
+from hw.scheduler.check import check
+from hw.scheduler.documents import plan_to_json
+from hw.scheduler.lower import configure
+from hw.scheduler.options import PlanOptions, When
+from hw.scheduler.plan import Direction, Mode
+from hw.scheduler.planner import make_plan
+from hw.scheduler.problem import Problem
+from sim.plan_commands import load
+from sim.run import run
+
+#: What the cycles of a plan may be off those of the RTL.
+TOLERANCE = 0.03
+NO_STREAMS = {"streaming": When.NEVER}
+WHOLE_OPERATORS = {"tiling": When.NEVER, "pipelining": When.NEVER}
+
+#: Network, scratchpad, options, what the plan must have in it, whether it waits for the soak.
+PLANS = {
+    "pipelined": ("minilm_layer", "0.25M_R", {}, {"pipelined", "streams", "written through"}, False),
+    "spills": ("rw40", "M_R", NO_STREAMS | WHOLE_OPERATORS, {"spills", "early fetches"}, False),
+    "minilm": ("minilm_layer", "M_H", {}, {"nothing avoidable"}, True),
+    "resnet18": ("resnet18", "M_H", {}, {"nothing avoidable"}, True),
+    "inception": ("inception_v1", "M_H", {}, {"nothing avoidable"}, True),
+    "bands": ("unet", "0.5M_R", {}, {"bands", "spills"}, True),
+    "more_bands": ("resnet18", "0.5M_R", {}, {"bands", "spills", "early fetches"}, True),
+    "streams": ("minilm_layer", "0.25M_R", WHOLE_OPERATORS, {"streams", "written through"}, True),
+}
+
+
+def features(plan):
+    """What of the planner's means a plan uses."""
+    fetches = [
+        transfer
+        for transfer in plan.transfers
+        if transfer.direction is Direction.READ and transfer.episode is not None
+    ]
+    kinds = {tensor.name: tensor.kind.value for tensor in plan.graph.tensors}
+    found = {
+        "pipelined": any(step.mode is Mode.PIPELINED for step in plan.steps),
+        "bands": any(tensor.origin for tensor in plan.graph.tensors),
+        "streams": any(stream.direction is Direction.READ for stream in plan.streams),
+        "written through": any(stream.direction is Direction.WRITE for stream in plan.streams),
+        "early fetches": any(fetch.start_step < fetch.deadline_step for fetch in fetches),
+        "spills": any(
+            transfer.direction is Direction.WRITE and kinds[transfer.tensor] == "activation"
+            for transfer in plan.transfers
+        ),
+        "nothing avoidable": plan.totals.avoidable_bytes == 0,
+    }
+    return {name for name, there in found.items() if there}
+
+
+def make(model, scratchpad, options, board):
+    graph = load(model, ())
+    word_bytes = board.memory.port_data_width // 8
+    size = parse_scratchpad(scratchpad, Problem(graph=graph, word_bytes=word_bytes))
+    asked = PlanOptions(scratchpad_bytes=size, word_bytes=word_bytes, **options)
+    return make_plan(graph, asked, board=board)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.soak] if soak else []) for name, (*_, soak) in PLANS.items()],
+)
+def test_the_rtl_keeps_what_the_plan_promises(name, tmp_path):
+    model, scratchpad, options, wanted, _ = PLANS[name]
+    board = load_board("u55c")
+    plan = make(model, scratchpad, options, board)
+    assert wanted <= features(plan)
+    assert check(json.loads(plan_to_json(plan))) == []
+    config = configure(plan, board)
+    for memory in ("model", "jitter"):
+        result = run(
+            "scheduler",
+            config,
+            board,
+            {"seed": np.asarray(len(memory))},
+            seed=3,
+            memory_mode=memory,
+            directory=tmp_path / memory,
+        )
+        assert result.bit_exact, result.mismatches
+        (port,) = result.report.traffic.ports
+        assert port.useful_read_bytes == plan.totals.offchip_read_bytes
+        assert port.useful_write_bytes == plan.totals.offchip_write_bytes
+        if memory == "model":  # whose time is the board's
+            cycles = result.report.cycles.cycles_total
+            assert abs(plan.totals.predicted_cycles - cycles) <= TOLERANCE * cycles
