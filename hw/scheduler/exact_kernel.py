@@ -1,9 +1,6 @@
 """Search over what was executed and what lies where, compiled; see `hw.scheduler.exact`.
 
-A **node** is a down-set: what was executed.  A **state** is a node with the live tensors that are absent from
-the scratchpad and those that were written to memory, and the units paid so far.  A tensor is paid for when it
-leaves: its write, if it was never written, and its next read.  Levels of nodes with equally many operators
-executed are worked off one after the other.
+Levels of nodes with equally many operators executed are worked off one after the other.
 
 Rules that lose no optimum:
 
@@ -17,165 +14,30 @@ Rules that lose no optimum:
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from hw.scheduler.lattice import BITS, Integers, Lattice, compiled, contains, covers, lowest, mixed, units_of
-from hw.scheduler.min_peak_kernel import execute, outlives, weigh
-
-#: Columns of a node: operators executed, its newest state or -1, the node before on its level or -1.
-LEVEL, NEWEST, ASIDE = range(3)
-
-#: Columns of a state: node, units paid, state before, operator taken, next state of the node, 1 while it
-#: counts, units paid less those that what is absent and written would cost.
-NODE, PAID, PARENT, OPERATOR, NEXT, COUNTS, SUNK = range(7)
-
-#: Places of a tally.
-NODES, STATES, COMPARISONS = range(3)
+from hw.scheduler.exact_space import (
+    ASIDE,
+    COMPARISONS,
+    COUNTS,
+    NEWEST,
+    NEXT,
+    NODE,
+    OPERATOR,
+    PAID,
+    PARENT,
+    STATES,
+    SUNK,
+    Space,
+    add,
+    follow,
+    remove,
+)
+from hw.scheduler.lattice import BITS, Integers, Lattice, compiled, contains, lowest, units_of
+from hw.scheduler.min_peak_kernel import outlives
 
 #: What a search ends with.
 EXHAUSTED, FOUND, NO_ROOM = range(3)
-
-
-class Space(NamedTuple):
-    """Nodes and states of a search.
-
-    Members
-    -------
-    done, ready : shape (nodes, words of a set of operators)
-    live : shape (nodes, words of a set of tensors)
-    node : shape (nodes, 3)
-    ahead : shape (nodes,)
-        Units that are still to be paid at the least from here on, with everything resident and unwritten.
-    table : shape (a power of two,)
-        Hash table of the nodes.
-    absent, written : shape (states, words of a set of tensors)
-        ``written`` of activations only.
-    state : shape (states, 7)
-    level : shape (operators + 1,)
-        The newest node of each level, or -1.
-    tally : shape (3,)
-        Nodes, states, and comparisons of states.
-    """
-
-    done: Integers
-    ready: Integers
-    live: Integers
-    node: Integers
-    ahead: Integers
-    table: Integers
-    absent: Integers
-    written: Integers
-    state: Integers
-    level: Integers
-    tally: Integers
-
-
-@compiled
-def _add(row: Integers, member: int) -> None:
-    row[member // BITS] |= 1 << member % BITS
-
-
-@compiled
-def _remove(row: Integers, member: int) -> None:
-    row[member // BITS] &= ~(1 << member % BITS)
-
-
-@compiled
-def begin(space: Space, lattice: Lattice) -> None:
-    """Put down the node and the state before the first operator."""
-    for operator in range(len(lattice.before)):
-        if covers(space.done[0], lattice.before[operator]):
-            _add(space.ready[0], operator)
-    space.node[0, LEVEL], space.node[0, NEWEST], space.node[0, ASIDE] = 0, 0, -1
-    space.table[mixed(space.done[0]) & (len(space.table) - 1)] = 0
-    space.state[0, COUNTS], space.state[0, NEXT], space.state[0, PARENT] = 1, -1, -1
-    space.level[:] = -1
-    space.level[0] = 0
-    space.tally[:] = 0
-    space.tally[NODES], space.tally[STATES] = 1, 1
-
-
-@compiled
-def follow(parent: int, operator: int, space: Space, lattice: Lattice) -> int:
-    """Find or make the node after an operator; -1 when there is no room for it."""
-    count = space.tally[NODES]
-    if count == len(space.node):
-        return -1
-    done, ready, live = space.done[count], space.ready[count], space.live[count]
-    done[:] = space.done[parent]
-    ready[:] = space.ready[parent]
-    execute(operator, done, ready, lattice)
-    place = mixed(done) & (len(space.table) - 1)
-    while space.table[place] >= 0:
-        other = space.table[place]
-        different = 0
-        for word in range(len(done)):
-            different |= space.done[other, word] ^ done[word]
-        if different == 0:
-            return other
-        place = (place + 1) & (len(space.table) - 1)
-    space.table[place] = count
-    live[:] = space.live[parent]
-    for slot in range(lattice.first[operator], lattice.first[operator + 1]):
-        tensor = lattice.tensor[slot]
-        if covers(done, lattice.users[tensor]):
-            _remove(live, tensor)
-        else:
-            _add(live, tensor)
-    level = space.node[parent, LEVEL] + 1
-    space.node[count, LEVEL] = level
-    space.node[count, NEWEST] = -1
-    space.node[count, ASIDE] = space.level[level]
-    space.level[level] = count
-    space.ahead[count] = 0
-    space.tally[NODES] += 1
-    return count
-
-
-@compiled
-def survey(space: Space, lattice: Lattice) -> bool:
-    """Make all nodes there are; say whether there was room."""
-    node = 0
-    while node < space.tally[NODES]:
-        for operator in range(len(lattice.before)):
-            if contains(space.ready[node], operator) and follow(node, operator, space, lattice) < 0:
-                return False
-        node += 1
-    return True
-
-
-@compiled
-def look_ahead(space: Space, capacity: int, lattice: Lattice, weighed: Lattice) -> None:
-    """Raise ``ahead`` of all nodes to what the heaviest moment from there on costs, on the lightest way.
-
-    Parameters
-    ----------
-    space : Space
-        With all nodes there are.
-    capacity : int
-        Weight that lies in the scratchpad without being paid for.
-    lattice, weighed : Lattice
-        The problem, and the same with weights in place of units.
-    """
-    count = space.tally[NODES]
-    operators = len(lattice.before)
-    least = np.zeros(count, dtype=np.int64)
-    for node in range(count - 1, -1, -1):
-        if space.node[node, LEVEL] == operators:
-            continue
-        live = 0
-        for word in range(space.live.shape[1]):
-            live += units_of(space.live[node, word], word * BITS, weighed.size)
-        least[node] = -1
-        for operator in range(operators):
-            if contains(space.ready[node], operator):
-                during, _ = weigh(operator, space.done[node], live, weighed)
-                reached = max(during, least[follow(node, operator, space, lattice)])
-                if least[node] < 0 or reached < least[node]:
-                    least[node] = reached
-        space.ahead[node] = max(space.ahead[node], least[node] - capacity)
 
 
 @compiled
@@ -279,8 +141,8 @@ def _choices(
     ----------
     mode : int
         The operand that streams alone, or -1 when those do that need not.
-    choice : shape (4, tensors)
-        Units of room, units to pay, tensor, and whether it needs to be read again: filled in.
+    choice : shape (3, tensors)
+        Units of room, units to pay, and the tensor: filled in.
 
     Returns
     -------
@@ -359,12 +221,12 @@ def _put(
     absent[:] = space.absent[item]
     written[:] = space.written[item]
     for slot in range(lattice.first[operator], lattice.first[operator + 1]):
-        _remove(absent, lattice.tensor[slot])
+        remove(absent, lattice.tensor[slot])
     for index in range(depth):
         tensor = choice[2, chosen[index]]
-        _add(absent, tensor)
+        add(absent, tensor)
         if lattice.cheap[tensor] == 0:
-            _add(written, tensor)
+            add(written, tensor)
     for word in range(len(live)):
         absent[word] &= live[word]
         written[word] &= live[word]
@@ -383,9 +245,7 @@ def _held(item: int, space: Space, lattice: Lattice) -> int:
 
 
 @compiled
-def search(
-    space: Space, capacity: int, upper: int, width: int, effort: int, lattice: Lattice
-) -> tuple[int, int]:
+def search(space: Space, capacity: int, upper: int, effort: int, lattice: Lattice) -> tuple[int, int]:
     """Search for the plan with the fewest avoidable units, if they are fewer than ``upper``.
 
     Parameters
@@ -394,8 +254,6 @@ def search(
         With its first state, and with nodes made before if there are any.
     capacity, upper : int
         Units.
-    width : int
-        States of a level that go on; 0 for all of them.
     effort : int
         Comparisons of states at most.
     lattice : Lattice
@@ -412,8 +270,6 @@ def search(
     suffix = np.zeros(tensors + 1, dtype=np.int64)
     chosen = np.zeros(tensors, dtype=np.int64)
     for level in range(operators):
-        if width > 0:
-            _thin(space.level[level], width, space, lattice)
         node = space.level[level]
         while node >= 0:
             item = space.node[node, NEWEST]
@@ -540,48 +396,3 @@ def _branch(
         index = chosen[depth] + 1
         room -= choice[0, chosen[depth]]
         paid -= choice[1, chosen[depth]]
-
-
-@compiled
-def _thin(node: int, width: int, space: Space, lattice: Lattice) -> None:
-    """Leave the best states of a level only."""
-    count = 0
-    first = node
-    while node >= 0:
-        item = space.node[node, NEWEST]
-        while item >= 0:
-            count += space.state[item, COUNTS]
-            item = space.state[item, NEXT]
-        node = space.node[node, ASIDE]
-    if count <= width:
-        return
-    members = np.empty(count, dtype=np.int64)
-    rank = np.empty(count, dtype=np.int64)
-    count = 0
-    node = first
-    while node >= 0:
-        item = space.node[node, NEWEST]
-        while item >= 0:
-            if space.state[item, COUNTS] == 1:
-                credit = 0
-                for word in range(space.absent.shape[1]):
-                    credit += units_of(space.absent[item, word], word * BITS, lattice.size)
-                    credit += units_of(space.written[item, word], word * BITS, lattice.size)
-                members[count] = item
-                rank[count] = 2 * space.state[item, PAID] - credit
-                count += 1
-            item = space.state[item, NEXT]
-        node = space.node[node, ASIDE]
-    for place in np.argsort(rank, kind="mergesort")[width:]:
-        space.state[members[place], COUNTS] = 0
-
-
-@compiled
-def order_to(goal: int, space: Space, lattice: Lattice) -> Integers:
-    """Give the order that led to the last state."""
-    order = np.empty(len(lattice.before), dtype=np.int64)
-    item = goal
-    while space.state[item, PARENT] >= 0:
-        order[space.node[space.state[item, NODE], LEVEL] - 1] = space.state[item, OPERATOR]
-        item = space.state[item, PARENT]
-    return order

@@ -1,5 +1,4 @@
 import itertools
-import random
 
 import pytest
 
@@ -10,56 +9,14 @@ from hw.scheduler.lattice import Lattice
 from hw.scheduler.min_peak import minimum_peak, peak_of
 from hw.scheduler.problem import Problem
 from tests.support.graphs import random_graph
-
-
-def orders(problem):
-    """All topological orders."""
-    count = problem.operator_count
-
-    def extend(order, done):
-        if len(order) == count:
-            yield tuple(order)
-        for operator in range(count):
-            if not done >> operator & 1 and problem.predecessors[operator] & ~done == 0:
-                yield from extend([*order, operator], done | 1 << operator)
-
-    return extend([], 0)
-
-
-def wide_problem(seed, operators, *, fan=2):
-    """A random network of one source in which operators read any earlier results."""
-    rng = random.Random(seed)
-    made = [
-        Operator(
-            name=f"o{number}",
-            kind="x",
-            inputs=tuple(f"t{other}" for other in sorted({rng.randrange(number) for _ in range(fan)})),
-            outputs=(f"t{number}",),
-        )
-        for number in range(1, operators + 1)
-    ]
-    read = {name for operator in made for name in operator.inputs}
-    tensors = tuple(
-        Tensor(
-            name=f"t{number}",
-            size_bytes=32 * rng.choice((1, 2, 3, 5)),
-            kind=TensorKind.INPUT
-            if number == 0
-            else TensorKind.ACTIVATION
-            if f"t{number}" in read
-            else TensorKind.OUTPUT,
-        )
-        for number in range(operators + 1)
-        if number or "t0" in read
-    )
-    return Problem(graph=Graph(name="wide", tensors=tensors, operators=tuple(made)))
+from tests.support.orders import every_order, wide_problem
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_the_least_peak_of_all_orders_is_found_and_proven(seed):
     problem = Problem(graph=random_graph(seed, 3 + seed % 6))
     found = minimum_peak(problem)
-    assert found.peak_words == min(peak_of(problem, order) for order in orders(problem))
+    assert found.peak_words == min(peak_of(problem, order) for order in every_order(problem))
     assert found.bound_words == found.peak_words == peak_of(problem, found.order)
 
 
@@ -67,7 +24,7 @@ def test_the_least_peak_of_all_orders_is_found_and_proven(seed):
 def test_forced_peak_is_below_every_order_and_above_every_operator(seed):
     problem = wide_problem(seed, 7)
     lattice = Lattice.of(problem)
-    least = min(peak_of(problem, order) for order in orders(problem))
+    least = min(peak_of(problem, order) for order in every_order(problem))
     assert max(problem.working_set) <= forced_peak(lattice) * lattice.unit <= least
 
 
@@ -131,7 +88,7 @@ def test_a_limit_below_one_is_refused():
 
 def test_exhaustive_orders_are_topological_and_distinct():
     problem = wide_problem(1, 5)
-    listed = list(orders(problem))
+    listed = list(every_order(problem))
     legal = [
         order
         for order in itertools.permutations(range(5))
