@@ -168,20 +168,31 @@ def traffic_curve(points: Sequence[CurvePoint], here: CurvePoint, marks: Mapping
         marker={"symbol": "star", "size": 15, "color": RUNS[1], "line": {"color": "white", "width": 1}},
         hoverinfo="skip",
     )
-    for name, size_bytes in marks.items():
+    figure = styled(figure, height=400)
+    widest = max([point.scratchpad_bytes for point in points] + list(marks.values()))
+    for names, size_bytes in _apart(marks, widest / 20):
         figure.add_vline(
             x=size_bytes,
             line={"color": INK, "width": 1, "dash": "dot"},
-            annotation_text=escape(name),
-            annotation_position="top right",
+            annotation_text=escape(", ".join(names)),
+            annotation_position="top right" if size_bytes < 0.8 * widest else "top left",
         )
-    figure = styled(figure, height=400)
-    widest = max([point.scratchpad_bytes for point in points] + list(marks.values()))
     highest = max(max([point.avoidable_bytes, *point.baselines.values()]) for point in points)
     figure.update_xaxes(**byte_axis(1.05 * widest), range=[0, 1.05 * widest], title="scratchpad")
     top = 1.06 * max(highest, 1024)
     figure.update_yaxes(**byte_axis(top), range=[-0.02 * top, top], title="avoidable traffic")
     return figure
+
+
+def _apart(marks: Mapping[str, int], least: float) -> list[tuple[list[str], int]]:
+    """Join the names of sizes that lie closer than labels are wide, each group at its smallest size."""
+    groups: list[tuple[list[str], int]] = []
+    for name, size_bytes in sorted(marks.items(), key=lambda mark: mark[1]):
+        if groups and size_bytes - groups[-1][1] < least:
+            groups[-1][0].append(name)
+        else:
+            groups.append(([name], size_bytes))
+    return groups
 
 
 def _size(point: CurvePoint) -> int:

@@ -224,3 +224,11 @@ def test_ticks_are_round_and_few(most):
 def test_long_lists_are_counted():
     assert listed(["a", "<b>"]) == "a, &lt;b&gt;"
     assert listed(list("abcdefgh")) == "a, b, c, d, e, f and 2 more"
+
+
+def test_marks_of_nearly_equal_sizes_share_a_label():
+    here = CurvePoint(scratchpad_bytes=2048, avoidable_bytes=7)
+    marks = {"M_P": 9000, "M_R": 1000, "M_H": 8800}
+    notes = traffic_curve(CURVE, here, marks).layout.annotations
+    assert [note.text for note in notes] == ["M_R", "M_H, M_P"]
+    assert [note.xanchor for note in notes] == ["left", "right"]
