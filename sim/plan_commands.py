@@ -159,16 +159,18 @@ def _curve(
             plan = make_plan(problem.graph, asked)
         except InputError:
             continue  # too small for any plan: the curve begins later
-        found = baseline_bytes(baselines(problem, asked.capacity, least_peak), problem.word_bytes)
-        points.append(
-            CurvePoint(
-                scratchpad_bytes=size,
-                avoidable_bytes=plan.totals.avoidable_bytes,
-                bound_avoidable_bytes=plan.certificate.bound_avoidable_bytes,
-                claim=plan.certificate.claim,
-                baselines=found,
-            )
+        point = CurvePoint(
+            scratchpad_bytes=size,
+            avoidable_bytes=plan.totals.avoidable_bytes,
+            bound_avoidable_bytes=plan.certificate.bound_avoidable_bytes,
+            claim=plan.certificate.claim,
+            baselines=baseline_bytes(baselines(problem, asked.capacity, least_peak), problem.word_bytes),
         )
+        if points and points[-1].avoidable_bytes < point.avoidable_bytes:
+            # What fits a smaller scratchpad fits this one, too.
+            smaller = points[-1]
+            point = replace(point, avoidable_bytes=smaller.avoidable_bytes, bound_avoidable_bytes=0, claim="")
+        points.append(point)
     return tuple(points)
 
 
