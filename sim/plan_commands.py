@@ -151,7 +151,7 @@ def _curve(
     least, most = budgets.m_r_bytes // 8, budgets.m_p_bytes
     sizes = {most - (most - least) * index // max(1, count - 1) for index in range(count)}
     least_peak = minimum_peak(problem, seed=options.seed).order
-    points = []
+    points: list[CurvePoint] = []
     for number, size in enumerate(sorted(sizes), 1):
         activity.update(f"scratchpad {number} of {len(sizes)}")
         asked = replace(options, scratchpad_bytes=size, pipelining=When.NEVER)
