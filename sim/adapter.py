@@ -66,6 +66,8 @@ class Metrics:
         What the engine's memory ports get from the memory at its realistic bandwidth.
     details
         More figures for the table, units in the names.
+    least_compute_cycles
+        Cycles the work takes at least, other than for want of multipliers in the engine.
     """
 
     useful_macs: int
@@ -76,11 +78,13 @@ class Metrics:
     predicted_cycles: int
     memory_bytes_per_cycle: float
     details: Mapping[str, float] = field(default_factory=dict)
+    least_compute_cycles: int = 0
 
     @property
     def compute_bound_cycles(self) -> int:
-        """Cycles the useful multiply-accumulates need with every slot filled."""
-        return -(-self.useful_macs // self.mac_slots_per_cycle) if self.useful_macs else 0
+        """Cycles the useful multiply-accumulates need with every slot filled, or what else is the least."""
+        slots = -(-self.useful_macs // self.mac_slots_per_cycle) if self.useful_macs else 0
+        return max(slots, self.least_compute_cycles)
 
     @property
     def memory_bound_cycles(self) -> int:
@@ -190,6 +194,10 @@ class EngineAdapter(abc.ABC):
     @abc.abstractmethod
     def metrics(self, job: Any, config: Any, board: Board) -> Metrics:
         """Count the work and predict cycles and bytes."""
+
+    def label(self, config: Any) -> str:
+        """Name the work that a configuration fixes, for reports; empty when only the input says it."""
+        return ""
 
     @abc.abstractmethod
     def cases(self) -> Iterator[Case]:

@@ -115,8 +115,10 @@ def verilog(
 @app.command()
 def sim(
     engine: Annotated[str, typer.Argument(help="Engine name; see `loomwork engines`.")],
-    input: Annotated[Path, typer.Option("--input", help="Tensors, .npz.")],
-    output: Annotated[Path, typer.Option("--output", help="Results, .npz.")],
+    input: Annotated[
+        Path | None, typer.Option("--input", help="Tensors, .npz; an engine may do without.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", help="Results to write, .npz.")] = None,
     board: BoardOption = DEFAULT_BOARD,
     config: ConfigOption = None,
     report: Annotated[Path | None, typer.Option("--report", help="Report of the run, .json.")] = None,

@@ -23,8 +23,8 @@ def simulate(
     board: Board,
     config: Any,
     *,
-    input_path: Path,
-    output_path: Path,
+    input_path: Path | None,
+    output_path: Path | None,
     report_path: Path | None,
     waves: bool,
     seed: int,
@@ -41,7 +41,7 @@ def simulate(
     engine, board, config
         What to simulate.
     input_path, output_path
-        Tensor archives, ``.npz``.
+        Tensor archives, ``.npz``; without them no tensor is given, and no result is written.
     report_path
         Where the report goes; none is written without it.
     waves
@@ -60,9 +60,15 @@ def simulate(
         )
     if waves and backend == "golden":
         raise InputError("--waves", True, "left out with --backend golden: only gates have waveforms")
+    if output_path is None and (waves or backend == "golden"):
+        legal = (
+            "given: waveforms lie beside it" if waves else "given: nothing else comes of the golden backend"
+        )
+        raise InputError("--output", None, legal)
     _check_distinct({"--input": input_path, "--output": output_path, "--report": report_path})
-    tensors = load_tensors(input_path)
-    check_writable("--output", output_path)
+    tensors = load_tensors(input_path) if input_path is not None else {}
+    if output_path is not None:
+        check_writable("--output", output_path)
     if report_path is not None:
         check_writable("--report", report_path)
     from sim.run import run
@@ -76,11 +82,13 @@ def simulate(
             directory=directory,
             seed=seed,
             memory_mode=memory_mode,
-            waves=output_path.absolute().with_suffix(".vcd") if waves else None,
+            waves=output_path.absolute().with_suffix(".vcd") if waves and output_path else None,
             backend=backend,
         )
-    save_tensors(output_path, {**result.outputs, **_golden(result.golden)})
-    written = [output_path]
+    written = []
+    if output_path is not None:
+        save_tensors(output_path, {**result.outputs, **_golden(result.golden)})
+        written.append(output_path)
     if result.measured is not None:
         from sim.console import console
         from sim.report import save

@@ -13,6 +13,9 @@ from sim.report_schema import glossary
 #: How a run whose RTL differs from its golden model is marked in the table.
 FAILED = "NO"
 
+#: What a table shows of a run that has no such figure.
+MISSING = "–"
+
 #: Dotted name of a figure, or the start of several, and how it is printed.
 Row = tuple[str, str, Callable[[Any], str]]
 
@@ -58,6 +61,17 @@ def _scaled(value: float) -> str:
         if value >= limit:
             return f"{value / limit:.2f} {prefix}"
     return f"{value:.2f}"
+
+
+#: Longest text of a configuration's value that is shown whole.
+_LONGEST = 100
+
+
+def _value(value: Any) -> str:
+    text = json.dumps(value)
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[: _LONGEST // 2]} … ({len(text):,} characters)"
 
 
 #: Every figure of a run, under its heading.
@@ -134,7 +148,7 @@ ORIGIN: tuple[Row, ...] = (
     ("board", "board", str),
     ("clock, MHz", "cycles.clock_mhz", _number),
     ("configuration hash", "config_hash", str),
-    ("{}", "config.*", json.dumps),
+    ("{}", "config.*", _value),
     ("Loomwork revision", "git_revision", lambda value: value or "not a checkout"),
     ("{}", "tool_versions.*", str),
 )
@@ -150,6 +164,9 @@ SUMMARY: tuple[Row, ...] = (
     ("cycles over the roofline bound", "roofline.cycles_over_bound_ratio", times),
     ("bytes moved", "traffic.useful_bytes", whole),
     ("bytes moved over compulsory", "traffic.useful_over_compulsory_ratio", times),
+    ("error of the predicted bytes read", "prediction.predicted_read_error_bytes", whole),
+    ("error of the predicted bytes written", "prediction.predicted_write_error_bytes", whole),
+    ("cycles, predicted", "prediction.predicted_cycles", whole),
     ("error of the predicted cycles", "prediction.predicted_cycles_error_ratio", signed_percent),
     ("simulated cycles a second", "simulation.simulated_cycles_per_second", _scaled),
 )
@@ -165,18 +182,32 @@ class Line:
 
 
 def lines(reports: Sequence[Report], rows: Sequence[Row]) -> Iterator[Line]:
-    """Give the rows with their cells; a row for each key when a figure is a table by name."""
+    """Give the rows with their cells; a row for each key when a figure is a table by name.
+
+    A row that no run has a figure for is left out: what was multiplied, for engines that do not multiply.
+    """
     meanings = glossary()
     for label, path, show in rows:
         group, _, star = path.rpartition(".")
         if star != "*":
-            cells = tuple(show(_at(report, path)) for report in reports)
+            having = [multiplies(report) or not path.startswith("work.") for report in reports]
+            if not any(having):
+                continue
+            cells = tuple(
+                show(_at(report, path)) if has else MISSING
+                for report, has in zip(reports, having, strict=True)
+            )
             yield Line(label=label, meaning=meanings[path], cells=cells)
             continue
         tables = [_at(report, group) for report in reports]
         for key in dict.fromkeys(key for table in tables for key in table):
-            cells = tuple(show(table[key]) if key in table else "–" for table in tables)
+            cells = tuple(show(table[key]) if key in table else MISSING for table in tables)
             yield Line(label=label.format(key.replace("_", " ")), meaning=meanings[group], cells=cells)
+
+
+def multiplies(report: Report) -> bool:
+    """Tell whether the engine of a run has multipliers to fill."""
+    return report.work.mac_slots_per_cycle > 0
 
 
 def _at(report: Report, path: str) -> Any:

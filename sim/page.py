@@ -17,6 +17,7 @@ from sim.figures import (
     TABLE,
     labels,
     lines,
+    multiplies,
     percent,
     signed_percent,
     times,
@@ -56,7 +57,7 @@ def render(reports: Sequence[Report], path: Path) -> None:
             differing=[line for line in origin if len(set(line.cells)) > 1],
             glossary=glossary(),
             cycles=chart(charts.cycle_breakdown(runs), "cycles"),
-            roofline=chart(charts.roofline(runs), "roofline"),
+            roofline=chart(charts.roofline(runs), "roofline") if any(map(multiplies, reports)) else "",
             prediction=chart(charts.predicted_cycles(runs), "prediction"),
             traffic=chart(charts.channel_traffic(runs), "traffic"),
         )
@@ -65,13 +66,25 @@ def render(reports: Sequence[Report], path: Path) -> None:
 
 
 def _tiles(reports: Sequence[Report]) -> list[Tile]:
-    def over_runs(figure: Callable[[Report], float], show: Callable[[Any], str]) -> str:
-        return _range([figure(report) for report in reports], show)
+    def over_runs(
+        figure: Callable[[Report], float], show: Callable[[Any], str], runs: Sequence[Report] = reports
+    ) -> str:
+        return _range([figure(report) for report in runs], show)
 
     exact = sum(report.bit_exact for report in reports)
     binding = " and ".join(sorted({report.roofline.bound_by for report in reports}))
     tenths, hundredths = partial(percent, places=1), partial(times, places=2)
-    return [
+    multiplying = [report for report in reports if multiplies(report)]
+    slots = (
+        Tile(
+            label="Multiplier slots useful",
+            figure=over_runs(lambda report: report.work.mac_utilization_ratio, tenths, multiplying),
+            note="from start to done",
+        )
+        if multiplying
+        else None
+    )
+    tiles = [
         Tile(
             label="RTL equals golden model",
             figure=f"{exact} of {len(reports)}",
@@ -83,11 +96,7 @@ def _tiles(reports: Sequence[Report]) -> list[Tile]:
             figure=over_runs(lambda report: report.cycles.cycles_total, whole),
             note=over_runs(lambda report: report.cycles.kernel_microseconds, lambda time: f"{time:,.1f} µs"),
         ),
-        Tile(
-            label="Multiplier slots useful",
-            figure=over_runs(lambda report: report.work.mac_utilization_ratio, tenths),
-            note="from start to done",
-        ),
+        slots,
         Tile(
             label="Distance to the roofline",
             figure=over_runs(lambda report: report.roofline.cycles_over_bound_ratio, hundredths),
@@ -96,7 +105,7 @@ def _tiles(reports: Sequence[Report]) -> list[Tile]:
         Tile(
             label="Bytes moved",
             figure=over_runs(lambda report: report.traffic.useful_over_compulsory_ratio, hundredths),
-            note="the compulsory bytes",
+            note=f"the compulsory bytes, {_kept(reports)}",
         ),
         Tile(
             label="Analytic prediction",
@@ -107,6 +116,16 @@ def _tiles(reports: Sequence[Report]) -> list[Tile]:
             note="off the simulated cycles",
         ),
     ]
+    return [tile for tile in tiles if tile is not None]
+
+
+def _kept(reports: Sequence[Report]) -> str:
+    """Say whether the engines moved the bytes that were predicted."""
+    off = sum(
+        abs(report.prediction.predicted_read_error_bytes) + abs(report.prediction.predicted_write_error_bytes)
+        for report in reports
+    )
+    return f"{whole(off)} off the prediction" if off else "as predicted"
 
 
 def _range(values: Sequence[Any], show: Callable[[Any], str]) -> str:

@@ -175,6 +175,7 @@ def run(
         ],
         bit_exact=not mismatches,
         errors=adapter.errors(job, config, integers),
+        label=adapter.label(config),
     )
     return RunResult(
         outputs=adapter.results(job, config, integers),

@@ -66,6 +66,8 @@ class Dataflow:
     items : tuple of Item
     calls : tuple of Call
         In order of execution; the members of a pipelined step in the order of its cores.
+    name : str
+        Of the network, for reports; may be empty.
 
     Raises
     ------
@@ -75,6 +77,7 @@ class Dataflow:
 
     items: tuple[Item, ...]
     calls: tuple[Call, ...]
+    name: str = ""
 
     def __post_init__(self) -> None:
         names: set[str] = set()

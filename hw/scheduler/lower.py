@@ -91,7 +91,7 @@ def lower(plan: Plan, *, cores: int = MAX_CORES) -> Program:
         operands=tuple(operands),
         reads=reads,
         writes=writes,
-        dataflow=Dataflow(items=lowering.all_items(), calls=tuple(calls)),
+        dataflow=Dataflow(items=lowering.all_items(), calls=tuple(calls), name=plan.graph.name),
     )
 
 

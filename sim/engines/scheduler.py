@@ -130,6 +130,10 @@ class SchedulerAdapter(EngineAdapter):
             predicted_write_bytes=program.write_bytes,
             predicted_cycles=prediction.cycles_total,
             memory_bytes_per_cycle=min(2 * config.word_bytes, channel),
+            # One step after the other, each as long as its slowest core.
+            least_compute_cycles=sum(
+                max(core.compute_cycles for core in step.cores) for step in program.steps
+            ),
             details={
                 "steps": len(program.steps),
                 "transfers": program.transfers_total,
@@ -138,6 +142,11 @@ class SchedulerAdapter(EngineAdapter):
                 "predicted_exposed_cycles": prediction.exposed_cycles,
             },
         )
+
+    def label(self, config: SchedulerConfig) -> str:
+        """Name the network and its scratchpad."""
+        name = config.program.dataflow.name if config.program.dataflow is not None else ""
+        return f"{name} in {config.scratchpad_bytes / 1024:,.5g} KiB" if name else ""
 
     def cases(self) -> Iterator[Case]:
         """See `sim.engines.scheduler_cases`."""

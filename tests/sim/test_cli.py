@@ -258,7 +258,26 @@ def test_an_illegal_option_is_a_usage_error():
         (("--backend", "board"), "'--backend'"),
     ):
         assert said in call(*sim(*words), status=2).stderr
-    assert "Missing option '--input'" in call("sim", "attention", status=2).stderr
+
+
+def test_files_are_left_out_where_the_engine_needs_none(monkeypatch):
+    seen = {}
+    monkeypatch.setattr("sim.run.run", fake_run(seen))
+    Path("c.yaml").write_text("rows: 4\n")
+    result = call("sim", "attention", "--config", "c.yaml")
+    assert seen["names"] == []
+    assert seen["waves"] is None
+    assert result.stdout == ""
+    assert sorted(path.name for path in Path().glob("*.npz")) == []
+    assert (
+        refused("sim", "attention", "--waves") == "--output must be given: waveforms lie beside it, not None"
+    )
+    message = "--output must be given: nothing else comes of the golden backend, not None"
+    assert refused("sim", "attention", "--backend", "golden") == message
+
+
+def test_an_engine_that_needs_tensors_says_so():
+    assert refused("sim", "attention").startswith("tensor q must be given as")
 
 
 def test_a_missing_tool_is_one_line(monkeypatch):

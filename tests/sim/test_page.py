@@ -170,6 +170,35 @@ def test_roofline_of_an_engine_that_does_not_multiply():
     assert "No run multiplies" in figure.layout.annotations[0].text
 
 
+def test_a_page_without_multipliers_says_nothing_of_them(tmp_path):
+    metrics = dataclasses.replace(arguments()["metrics"], useful_macs=0, mac_slots_per_cycle=0)
+    without, multiplying = synthetic(metrics=metrics, label="moves"), synthetic(label="multiplies")
+    own = body(page([without], tmp_path))
+    assert "Multiplier" not in own
+    assert ">utilization</td>" not in own
+    assert "<h2>Roofline" not in own
+    assert own.count("Plotly.newPlot(") == 3
+    both = body(page([without, multiplying], tmp_path))
+    share = f"{100 * multiplying.work.mac_utilization_ratio:.2f} %"
+    assert f">utilization</td><td>–</td><td>{share}</td>" in both
+    assert f"{100 * multiplying.work.mac_utilization_ratio:.1f} %" in both.split("Multiplier slots")[1][:120]
+    assert both.count("Plotly.newPlot(") == 4
+
+
+def test_bytes_off_the_prediction_are_told(tmp_path):
+    assert "the compulsory bytes, as predicted" in body(page([synthetic()], tmp_path))
+    metrics = arguments()["metrics"]
+    wrong = dataclasses.replace(metrics, predicted_read_bytes=metrics.predicted_read_bytes + 64)
+    own = body(page([synthetic(), synthetic(metrics=wrong)], tmp_path))
+    assert "the compulsory bytes, 64 off the prediction" in own
+
+
+def test_a_large_configuration_is_cut_short(tmp_path):
+    own = body(page([synthetic(config={"program": list(range(1000)), "rows": 4})], tmp_path))
+    assert "4,890 characters" in own
+    assert "997, 998, 999" not in own
+
+
 def test_traffic_menu_shows_one_run_at_a_time():
     shown = runs(3)
     figure = charts.channel_traffic(shown)
