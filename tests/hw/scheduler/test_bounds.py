@@ -1,0 +1,103 @@
+import random
+
+import pytest
+
+from hw.errors import InputError
+from hw.scheduler.bounds import lower_bound
+from hw.scheduler.exact import solve_exact
+from hw.scheduler.graph import Graph, Operator, Tensor, TensorKind
+from hw.scheduler.problem import Problem
+from hw.scheduler.residency import keep_nothing, least_capacity
+from tests.support.graphs import random_graph
+from tests.support.orders import every_order, wide_problem
+from tests.support.residency_oracle import least_words
+
+
+def capacities(problem, streaming):
+    """From what the largest operator needs to what all tensors take."""
+    least = least_capacity(problem, range(problem.operator_count), streaming="auto" if streaming else "never")
+    return range(least, sum(problem.size), max(1, sum(problem.size) // 6))
+
+
+def optimum(problem, capacity, streaming):
+    order = tuple(range(problem.operator_count))
+    plan = keep_nothing(problem, order, capacity, streaming="auto" if streaming else "never")
+    found = solve_exact(problem, capacity, streaming=streaming, upper=plan.avoidable_words, order_hint=order)
+    assert found.proven
+    return found.avoidable_words
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_no_order_and_residency_is_below_the_bound(seed, streaming):
+    rng = random.Random(seed)
+    problem = Problem(graph=random_graph(seed, 3 + seed % 4))
+    capacity = rng.choice(capacities(problem, streaming))
+    bound = lower_bound(problem, capacity, streaming=streaming)
+    found = [least_words(problem, order, capacity, streaming=streaming) for order in every_order(problem)]
+    assert bound.words <= min(words for words in found if words is not None)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("seed", range(30))
+def test_the_bound_is_below_the_exact_optimum(seed, streaming):
+    problem = (
+        wide_problem(seed, 5, blocks=2)
+        if seed % 3
+        else Problem(graph=random_graph(seed, 8), word_bytes=(1, 16, 32)[seed % 3])
+    )
+    for capacity in capacities(problem, streaming):
+        bound = lower_bound(problem, capacity, streaming=streaming)
+        assert bound.words <= optimum(problem, capacity, streaming)
+
+
+def test_moments_of_blocks_add_up():
+    bounds, optima = [], []
+    for blocks in (1, 2, 3):
+        problem = wide_problem(18, 8, blocks=blocks)
+        capacity = max(problem.working_set)
+        bounds.append(lower_bound(problem, capacity, streaming=False).words)
+        optima.append(optimum(problem, capacity, False))
+    assert 0 < bounds[0] < bounds[1] < bounds[2]
+    assert all(bound <= least for bound, least in zip(bounds, optima, strict=True))
+
+
+def branches(kind):
+    """Four results of one operator, three of them of a kind, that wait while a large one comes and goes."""
+    operators = [("a", "bcde"), ("b", "f"), ("f", "h"), ("bcdeh", "g")]
+    size = dict.fromkeys("bcde", 2) | {"a": 1, "f": 20, "g": 1, "h": 1}
+    kinds = {"a": TensorKind.INPUT, "g": TensorKind.OUTPUT} | dict.fromkeys("cde", kind)
+    tensors = tuple(
+        Tensor(name=name, size_bytes=32 * units, kind=kinds.get(name, TensorKind.ACTIVATION))
+        for name, units in size.items()
+    )
+    made = tuple(
+        Operator(name=outputs, kind="x", inputs=tuple(inputs), outputs=tuple(outputs))
+        for inputs, outputs in operators
+    )
+    return Problem(graph=Graph(name="branches", tensors=tensors, operators=made))
+
+
+@pytest.mark.parametrize(("kind", "factor"), [(TensorKind.ACTIVATION, 2), (TensorKind.OUTPUT, 1)])
+def test_what_is_forced_out_costs_its_write_unless_that_is_compulsory(kind, factor):
+    # While f becomes h, 29 words are alive.
+    problem = branches(kind)
+    assert lower_bound(problem, 29, streaming=False).words == 0
+    for words_out in (2, 4, 6):
+        bound = lower_bound(problem, 29 - words_out, streaming=False)
+        assert bound.words == words_out * factor == optimum(problem, 29 - words_out, False)
+
+
+def test_a_known_plan_that_meets_the_bound_ends_the_search():
+    problem = wide_problem(18, 8, blocks=3)
+    capacity = max(problem.working_set)
+    full = lower_bound(problem, capacity, streaming=False)
+    assert lower_bound(problem, capacity, streaming=False, upper=full.words).words == full.words
+    assert lower_bound(problem, capacity, streaming=False, upper=1).words == 1
+    assert lower_bound(problem, sum(problem.size), streaming=True).method == "none"
+
+
+@pytest.mark.parametrize(("wrong", "field"), [({"effort": 0}, "effort"), ({"upper": -1}, "upper")])
+def test_wrong_arguments_are_refused(wrong, field):
+    with pytest.raises(InputError, match=field):
+        lower_bound(wide_problem(0, 3), 100, streaming=False, **wrong)
