@@ -29,7 +29,7 @@ _COMPARISONS = 200
 #: Down-sets for each state: there is room for so many.
 _SHARE = 4
 
-#: Limits below the known plan that are tried, when that itself is out of reach.
+#: Limits below the known plan that are tried, that itself last: each is much less work than the next.
 _LIMITS = 8
 
 
@@ -62,6 +62,7 @@ def solve_exact(
     streaming: bool,
     upper: int,
     order_hint: Sequence[int],
+    lower: int = 0,
     node_limit: int = NODE_LIMIT,
 ) -> Exact:
     """Find the least avoidable traffic over all orders and residencies, or bound it.
@@ -77,16 +78,19 @@ def solve_exact(
         Avoidable words of a known plan: only plans that cost less are searched for.
     order_hint : sequence of int
         The known plan's order.
+    lower : int
+        Avoidable words that are known to be paid by every plan.
     node_limit : int
         States to look at, and for which there is memory: some 100 bytes each.
 
     Raises
     ------
     InputError
-        When ``upper`` is negative, ``node_limit`` not positive, or the hint not a topological order.
+        When ``lower`` is negative or above ``upper``, ``node_limit`` is not positive, or the hint is not a
+        topological order.
     """
-    if upper < 0:
-        raise InputError("upper", upper, "at least 0")
+    if not 0 <= lower <= upper:
+        raise InputError("lower", lower, f"from 0 to {upper}, the known plan's words")
     if node_limit < 1:
         raise InputError("node_limit", node_limit, "at least 1")
     steps_of(problem, order_hint)
@@ -94,7 +98,7 @@ def solve_exact(
     lattice = Lattice.of(problem, streaming=streaming)
     runs = _Runs(lattice, capacity // lattice.unit, node_limit)
     limit = -(-upper // lattice.unit)
-    goal, proven = runs.find(limit)
+    goal, proven = runs.find(max(runs.floor, -(-lower // lattice.unit)), limit)
     if goal >= 0:
         words = int(runs.space.state[goal, PAID]) * lattice.unit
         order = tuple(map(int, order_to(goal, runs.space, lattice)))
@@ -124,8 +128,13 @@ class _Runs:
         """Units that are paid at the least, as far as is known before any search."""
         return int(self.space.ahead[0])
 
-    def find(self, limit: int) -> tuple[int, int]:
+    def find(self, proven: int, limit: int) -> tuple[int, int]:
         """Look for the best plan below a limit.
+
+        Parameters
+        ----------
+        proven, limit : int
+            Units that every plan costs at the least, and that it must cost less than.
 
         Returns
         -------
@@ -134,22 +143,18 @@ class _Runs:
         proven : int
             Units up to the limit that every plan costs at the least, when none was found.
         """
-        proven = self.floor
-        if proven >= limit:
-            return -1, limit
-        step = -(-(limit - proven) // _LIMITS)
-        for below in (limit, *range(proven + step, limit, step)):
+        step = max(1, -(-(limit - proven) // _LIMITS))
+        for below in (*range(proven + step, limit, step), limit):
+            if below <= proven:
+                break
             restart(self.space)
             end, goal = search(self.space, self._capacity, below, _COMPARISONS * self._states, self._lattice)
             if end == FOUND:
                 return int(goal), proven
-            if end == EXHAUSTED:
-                proven = below
-                if below == limit:
-                    break
-            elif below < limit:
+            if end != EXHAUSTED:
                 break
-        return -1, proven
+            proven = below
+        return -1, min(proven, limit)
 
     def _fresh(self) -> Space:
         """Make room; memory is touched as it fills up, but for the hash table."""

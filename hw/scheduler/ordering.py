@@ -1,30 +1,34 @@
 """The order of operators: decomposition, what is proven at once, and search for the rest.
 
 The problem falls apart at its pinches into segments whose avoidable traffic adds up.  A segment whose least
-peak fits moves nothing avoidable: that order is optimal.  The others are searched by annealing over orders.
+peak fits moves nothing avoidable: that order is optimal.  An exact search decides most of the others at once.
+What it leaves open is searched for a good order, which a longer exact search then tries to beat or to prove.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from hw.scheduler.anneal_kernel import anneal
+from hw.scheduler.bounds import lower_bound
+from hw.scheduler.exact import NODE_LIMIT, solve_exact
 from hw.scheduler.min_peak import minimum_peak
 from hw.scheduler.options import OrderChoice, PlanOptions, When
-from hw.scheduler.pinch import Segment, join, segments
+from hw.scheduler.pinch import join, segments
 from hw.scheduler.plan import StageCertificate
 from hw.scheduler.problem import Problem
+from hw.scheduler.search import search
+from hw.scheduler.search_kernel import evaluate
 from hw.scheduler.search_tables import scratch_for, tables_of
+from hw.scheduler.solvers.cpsat import Worker
 
-#: Orders that are evaluated for a segment at effort 1, and the runs they are spread over.
-EVALUATIONS, RUNS = 400_000, 4
-#: Operator evaluations of one segment: fewer orders are tried of a long one.
-_WORK = 40_000_000
-#: Orders for each pair of operators: a short segment has few.
-_PER_PAIR = 40
+#: States of the exact search before there is a good order; enough for nearly every segment.
+_GLANCE = 20_000
+
+_EXACT = "exact search"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,9 +51,22 @@ class Ordering:
 
 
 def find_order(
-    problem: Problem, options: PlanOptions, progress: Callable[[str], None] = lambda text: None
+    problem: Problem,
+    options: PlanOptions,
+    progress: Callable[[str], None] = lambda text: None,
+    *,
+    worker: Worker | None = None,
 ) -> Ordering:
     """Choose the order of operators for a scratchpad.
+
+    Parameters
+    ----------
+    problem : Problem
+    options : PlanOptions
+    progress : callable
+        Told now and then what is being done.
+    worker : Worker or None
+        Process for CP-SAT; None: one is started when it is needed.
 
     Raises
     ------
@@ -64,26 +81,88 @@ def find_order(
     capacity = options.capacity
     streaming = options.streaming is not When.NEVER
     parts = segments(problem, capacity if streaming else None)
-    orders, searched = [], 0
+    decided = []
     for number, part in enumerate(parts, 1):
         peak = minimum_peak(part.problem, seed=options.seed)
         if peak.peak_words <= capacity:
-            orders.append(peak.order)
+            decided.append(_Decided(order=peak.order, words=0, bound=0, way="least peak"))
             continue
-        searched += 1
         progress(f"ordering segment {number} of {len(parts)}: {part.problem.operator_count} operators")
-        orders.append(_search(part, peak.order, options, streaming))
-    if searched:
-        text = f"annealing over orders in {searched} of {len(parts)} segments"
-        stage = StageCertificate(
-            stage="order", solver=text, status="heuristic", objective=searched, bound=0, unit="segments"
-        )
-    else:
-        text = "least peak of every segment fits"
-        stage = StageCertificate(
-            stage="order", solver=text, status="optimal", objective=0, bound=0, unit="segments"
-        )
-    return Ordering(order=join(parts, orders), bound_words=0, stages=(stage,))
+        decided.append(_decide(part.problem, peak.order, options, worker))
+    words, bound = sum(each.words for each in decided), sum(each.bound for each in decided)
+    ways = Counter(each.way for each in decided)
+    stage = StageCertificate(
+        stage="order",
+        solver=", ".join(f"{way} in {count} of {len(parts)} segments" for way, count in ways.items()),
+        status="optimal" if words == bound else "heuristic",
+        objective=words * problem.word_bytes,
+        bound=bound * problem.word_bytes,
+        note="; ".join(dict.fromkeys(each.note for each in decided if each.note)),
+    )
+    order = join(parts, [each.order for each in decided])
+    return Ordering(order=order, bound_words=bound, stages=(stage,))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Decided:
+    """An order of a segment, avoidable words it has a plan with, a bound of all orders, how it was found."""
+
+    order: tuple[int, ...]
+    words: int
+    bound: int
+    way: str
+    note: str = ""
+
+
+def _decide(
+    problem: Problem, least_peak: tuple[int, ...], options: PlanOptions, worker: Worker | None
+) -> _Decided:
+    """Choose the order of a segment that moves something avoidable."""
+    capacity, streaming = options.capacity, options.streaming is not When.NEVER
+    starts = (least_peak, tuple(range(problem.operator_count)))
+    words, order = min((_words(problem, start, capacity, streaming), start) for start in starts)
+    forced = lower_bound(problem, capacity, streaming=streaming, upper=words, effort=options.effort)
+    exact = solve_exact(
+        problem,
+        capacity,
+        streaming=streaming,
+        upper=words,
+        order_hint=order,
+        lower=forced.words,
+        node_limit=_GLANCE * options.effort,
+    )
+    if exact.proven:
+        return _Decided(order=exact.order, words=exact.avoidable_words, bound=exact.bound_words, way=_EXACT)
+    found = search(
+        problem,
+        capacity,
+        streaming=options.streaming.value,
+        seed=options.seed,
+        effort=options.effort,
+        start_orders=(least_peak,),
+        bound_words=exact.bound_words,
+        time_limit_s=options.time_limit_s,
+        worker=worker,
+    )
+    exact = solve_exact(
+        problem,
+        capacity,
+        streaming=streaming,
+        upper=found.avoidable_words,
+        order_hint=found.order,
+        lower=exact.bound_words,
+        node_limit=NODE_LIMIT * options.effort,
+    )
+    way = _EXACT if exact.order != found.order else "search"
+    words, bound = exact.avoidable_words, exact.bound_words
+    return _Decided(order=exact.order, words=words, bound=bound, way=way, note=found.note)
+
+
+def _words(problem: Problem, order: Sequence[int], capacity: int, streaming: bool) -> int:
+    """Give avoidable words an order has a plan with; far too many where none was found."""
+    tables = tables_of(problem, streaming=streaming)
+    plain = np.array(order, dtype=np.int64)
+    return int(evaluate(plain, capacity // tables.unit, tables, scratch_for(tables))) * tables.unit
 
 
 def _least_peak(problem: Problem, options: PlanOptions) -> Ordering:
@@ -98,28 +177,3 @@ def _least_peak(problem: Problem, options: PlanOptions) -> Ordering:
         unit="peak bytes",
     )
     return Ordering(order=peak.order, bound_words=0, stages=(stage,))
-
-
-def _search(
-    part: Segment, least_peak: tuple[int, ...], options: PlanOptions, streaming: bool
-) -> tuple[int, ...]:
-    """Anneal from the default order and from that of least peak; the best order of all runs."""
-    problem = part.problem
-    tables = tables_of(problem, streaming=streaming)
-    work = scratch_for(tables)
-    capacity = options.capacity // tables.unit
-    count = problem.operator_count
-    steps = max(1000, min(EVALUATIONS, _WORK // count, _PER_PAIR * count**2) * options.effort // RUNS)
-    hot = max(1.0, float(np.mean(tables.size)))
-    best: tuple[int, tuple[int, ...]] | None = None
-    for run in range(RUNS):
-        start = np.arange(count) if run % 2 else np.array(least_peak, dtype=np.int64)
-        seed = options.seed * RUNS + run + 1
-        cost, order = anneal(start, capacity, steps, hot, max(0.05, hot / 200), seed, tables, work)
-        found = (int(cost), tuple(int(operator) for operator in order))
-        if best is None or found[0] < best[0]:
-            best = found
-        if best[0] == 0:
-            break
-    assert best is not None
-    return best[1]

@@ -131,7 +131,12 @@ def test_the_same_twice():
 
 @pytest.mark.parametrize(
     ("wrong", "field"),
-    [({"upper": -1}, "upper"), ({"node_limit": 0}, "node_limit"), ({"order_hint": (1, 0, 2)}, "order")],
+    [
+        ({"upper": -1}, "lower"),
+        ({"lower": 11}, "lower"),
+        ({"node_limit": 0}, "node_limit"),
+        ({"order_hint": (1, 0, 2)}, "order"),
+    ],
 )
 def test_wrong_arguments_are_refused(wrong, field):
     problem = wide_problem(0, 3, fan=1)
