@@ -104,7 +104,7 @@ class _Planner:
         """Choose order, residency and addresses for a graph."""
         problem = Problem(graph=graph, word_bytes=self._options.word_bytes)
         self._progress(f"ordering {problem.operator_count} operators")
-        return self._settle(problem, find_order(problem, self._options, self._progress))
+        return self._settle(problem, find_order(problem, self._options, self._progress, worker=self._worker))
 
     def _settle(self, problem: Problem, ordering: Ordering) -> Draft:
         self._progress("residency and addresses")
