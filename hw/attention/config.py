@@ -1,35 +1,34 @@
-"""Shape of the attention engine, and the widths that follow from it."""
+"""Shape of the attention engine, and the widths that follow from it (``docs/attention.md``)."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from typing import Literal
 
 from hw.errors import InputError
 
-#: Most keys of a head; widths of running output and running sum allow for it (``docs/attention.md``).
+#: Most keys of a head; widths of running output and running sum allow for it.
 MAX_KEYS = 65536
-#: Bits of a probability, 0 ... 2^16.
-PROBABILITY_BITS = 17
+#: Bits of a number of keys, 0 ... 65536, and of a key's index.
+KEY_BITS = 17
+#: Bits of a query's position among the keys, signed: it is negative where there are more queries than keys.
+POSITION_BITS = 18
 #: Bits of a logit t, and how many of them are fraction.
 LOGIT_BITS = 24
 LOGIT_FRACTION_BITS = 12
-#: Bits of a whole log2 maximum M.
+#: Bits of a whole log2 maximum M, and the M of a row that has seen no key.
 MAXIMUM_BITS = 13
-#: Bits of the running output O (signed) and the running sum l (unsigned).
-OUTPUT_BITS = 40
-SUM_BITS = 33
-#: A rescale by this many places or more leaves zero of any O and l.
-MAX_RESCALE = 40
-#: Bits of a rescale amount.
+MAXIMUM_OF_NONE = -(2 ** (MAXIMUM_BITS - 1))
+#: Bits of a rescale amount; the largest one leaves zero of any O and l.
 RESCALE_BITS = 6
 #: Bits of the launch arguments.
 MULTIPLIER_BITS = 17
 SHIFT_BITS = 6
 FRACTION_BITS = 4
+SLOPE_BITS = 32
 
-_SEGMENTS = 16
-_TABLE_BITS = 18
+#: What a result may be, and its bits.
+OUTPUT_WIDTHS = {"int8": 8, "int16": 16, "bfloat16": 16}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,95 +39,158 @@ class AttentionConfig:
     ----------
     rows
         R, query rows held by the arrays: 1 to 64.
-    head_dim
-        D, lanes of each array and elements of a query, key and value: 32 or 64.
+    lanes
+        D, multipliers of each array in a row: a multiple of 16 from 16 to 128.  A key or value of up to D
+        elements takes a cycle.
+    folds
+        F, most cycles a key or a value may take: 1 to 4.  Heads have up to ``folds * lanes`` elements.
     tile_keys
         T, keys after which partial sums are merged: a power of two from 16 to 128.
+    streams
+        S, streams of keys and values, each with arrays of its own: a power of two from 1 to 16.
     ports_per_stream
-        P, memory ports that keys (and again values) are sliced over: a power of two up to ``head_dim / 4``.
+        P, memory ports that the keys (and again the values) of one stream are spread over: a power of two
+        from 1 to 16.
+    port_bits
+        Bits of a beat of each port: a power of two from 128 to 1024, or 0 for those of the board's memory.
     merge_lanes
-        Lanes that the merge and the normalizer of a row take a cycle: a power of two up to ``head_dim / 8``,
-        and at least ``head_dim / tile_keys`` so that a merge ends within a tile.
+        Lanes that the merge and the normalizer of a row take a cycle: a power of two up to 8, and at least
+        ``lanes / tile_keys`` so that a merge ends within a tile.
+    cached_keys
+        Entries, each a part of D lanes, of the cache that a stream has for keys, and again for values: a
+        power of two from ``2 * tile_keys`` to 262,144, or 0 for no cache.
+    probability_bits
+        B: probabilities are in units of 2^-B.  8 lets two lanes of values share a multiplier.
+    exp_segments
+        Straight lines that make up 2^-x on [0, 1).
+    output
+        What results are: int16 with fraction bits, or int8 or bfloat16 with a multiplier.
+    logit_cap
+        Whether a launch may bend logits by ``cap * tanh(t / cap)``.
+    alibi
+        Whether a launch may give each head a slope: logits fall with the distance of their key.
     """
 
     rows: int = 32
-    head_dim: int = 64
+    lanes: int = 64
+    folds: int = 2
     tile_keys: int = 64
+    streams: int = 1
     ports_per_stream: int = 2
+    port_bits: int = 0
     merge_lanes: int = 2
+    cached_keys: int = 1024
+    probability_bits: Literal[8, 12, 16] = 16
+    exp_segments: Literal[8, 16, 32] = 16
+    output: Literal["int8", "int16", "bfloat16"] = "int16"
+    logit_cap: bool = False
+    alibi: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("rows", "head_dim", "tile_keys", "ports_per_stream", "merge_lanes"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool):
+        for name, field in type(self).__dataclass_fields__.items():
+            value, default = getattr(self, name), field.default
+            if isinstance(default, bool):
+                if not isinstance(value, bool):
+                    raise InputError(name, value, "true or false")
+            elif isinstance(default, int) and (not isinstance(value, int) or isinstance(value, bool)):
                 raise InputError(name, value, "a whole number")
         if not 1 <= self.rows <= 64:
             raise InputError("rows", self.rows, "from 1 to 64")
-        if self.head_dim not in (32, 64):
-            raise InputError("head_dim", self.head_dim, "32 or 64")
+        if not 16 <= self.lanes <= 128 or self.lanes % 16:
+            raise InputError("lanes", self.lanes, "a multiple of 16 from 16 to 128")
+        if not 1 <= self.folds <= 4:
+            raise InputError("folds", self.folds, "from 1 to 4")
         _check_power("tile_keys", self.tile_keys, 16, 128)
-        _check_power("ports_per_stream", self.ports_per_stream, 1, self.head_dim // 4)
-        _check_power(
-            "merge_lanes", self.merge_lanes, max(1, self.head_dim // self.tile_keys), self.head_dim // 8
-        )
+        _check_power("streams", self.streams, 1, 16)
+        _check_power("ports_per_stream", self.ports_per_stream, 1, 16)
+        if self.port_bits:
+            _check_power("port_bits", self.port_bits, 128, 1024, or_zero=True)
+        _check_power("merge_lanes", self.merge_lanes, _power_above(self.lanes, self.tile_keys), 8)
+        if self.cached_keys:
+            _check_power("cached_keys", self.cached_keys, 2 * self.tile_keys, 4 * MAX_KEYS, or_zero=True)
+        if self.probability_bits not in (8, 12, 16):
+            raise InputError("probability_bits", self.probability_bits, "8, 12 or 16")
+        if self.exp_segments not in (8, 16, 32):
+            raise InputError("exp_segments", self.exp_segments, "8, 16 or 32")
+        if self.output not in OUTPUT_WIDTHS:
+            raise InputError("output", self.output, "int8, int16 or bfloat16")
 
     @property
-    def row_bits(self) -> int:
-        """Bits of one query, key or value."""
-        return 8 * self.head_dim
+    def max_head_dim(self) -> int:
+        """Most elements of a query, key or value."""
+        return self.folds * self.lanes
+
+    @property
+    def part_bits(self) -> int:
+        """Bits of a part of a query, key or value: what the arrays take in a cycle."""
+        return 8 * self.lanes
 
     @property
     def index_bits(self) -> int:
         """Bits of a key's place in its tile."""
-        return int(math.log2(self.tile_keys))
+        return self.tile_keys.bit_length() - 1
 
     @property
     def score_bits(self) -> int:
-        """Bits of a raw score S, signed."""
-        return 16 + int(math.log2(self.head_dim))
+        """Bits of a raw score S, signed: of ``max_head_dim`` products of up to 2^14."""
+        return (self.max_head_dim << 14).bit_length() + 1
+
+    @property
+    def probability_width(self) -> int:
+        """Bits of a probability: it is 2^B at the most."""
+        return self.probability_bits + 1
+
+    @property
+    def packs_values(self) -> bool:
+        """Whether two lanes of values share a multiplier, which takes probabilities of 8 bits."""
+        return self.probability_bits == 8
 
     @property
     def partial_bits(self) -> int:
-        """Bits of a partial sum of one tile, signed."""
-        return 24 + self.index_bits
+        """Bits of a partial sum of one tile, signed: -2^7 times T times 2^B must fit."""
+        return 8 + self.probability_bits + self.index_bits
 
     @property
     def partial_sum_bits(self) -> int:
-        """Bits of a tile's sum of probabilities, unsigned: T * 2^16 must fit."""
-        return 17 + self.index_bits
+        """Bits of a tile's sum of probabilities, unsigned: T times 2^B must fit."""
+        return self.probability_width + self.index_bits
+
+    @property
+    def output_bits(self) -> int:
+        """Bits of the running output O, signed: -2^7 times `MAX_KEYS` times 2^B must fit."""
+        return 24 + self.probability_bits
+
+    @property
+    def sum_bits(self) -> int:
+        """Bits of the running sum l, unsigned: `MAX_KEYS` times 2^B must fit."""
+        return 17 + self.probability_bits
+
+    @property
+    def part_steps(self) -> int:
+        """Cycles in which the merge (and the normalizer) passes over a part of D lanes."""
+        return self.lanes // self.merge_lanes
 
     @property
     def merge_steps(self) -> int:
-        """Cycles in which the merge (and the normalizer) passes over a row's lanes."""
-        return self.head_dim // self.merge_lanes
+        """Cycles for all F parts."""
+        return self.folds * self.part_steps
 
     @property
-    def step_bits(self) -> int:
-        """Bits of a merge step's number."""
-        return int(math.log2(self.merge_steps))
+    def result_bits(self) -> int:
+        """Bits of one result."""
+        return OUTPUT_WIDTHS[self.output]
 
     def output_beats(self, beat_width: int) -> int:
-        """Beats of ``beat_width`` bits that hold one row of int16 outputs."""
-        return max(1, 16 * self.head_dim // beat_width)
+        """Beats of ``beat_width`` bits that hold one row of results of `max_head_dim` elements."""
+        return -(-self.result_bits * self.max_head_dim // beat_width)
 
 
-def exp2_table() -> tuple[tuple[int, int], ...]:
-    """Give start Y and drop Z of each of the 16 segments of 2^-x on [0, 1), in units of 2^-18.
-
-    The line of a segment is the chord moved down by half its largest distance from the curve, which is where
-    the curve's slope equals the chord's: of all lines it has the smallest largest error.
-    """
-    table = []
-    for segment in range(_SEGMENTS):
-        left = 2.0 ** (-segment / _SEGMENTS)
-        drop = left - 2.0 ** (-(segment + 1) / _SEGMENTS)
-        touch = drop * _SEGMENTS / math.log(2)  # 2^-x where d/dx 2^-x is the chord's slope
-        distance = -math.log2(touch) - segment / _SEGMENTS
-        gap = left - drop * _SEGMENTS * distance - touch
-        table.append((round(2**_TABLE_BITS * (left - gap / 2)), round(2**_TABLE_BITS * drop)))
-    return tuple(table)
+def _power_above(dividend: int, divisor: int) -> int:
+    """Give the least power of two that is not below the quotient."""
+    return 1 << (-(-dividend // divisor) - 1).bit_length()
 
 
-def _check_power(name: str, value: int, low: int, high: int) -> None:
+def _check_power(name: str, value: int, low: int, high: int, *, or_zero: bool = False) -> None:
     if not (low <= value <= high and value & (value - 1) == 0):
-        raise InputError(name, value, f"a power of two from {low} to {high}")
+        zero = "0 or " if or_zero else ""
+        raise InputError(name, value, f"{zero}a power of two from {low} to {high}")
