@@ -16,16 +16,18 @@ POSITION_BITS = 18
 #: Bits of a logit t, and how many of them are fraction.
 LOGIT_BITS = 24
 LOGIT_FRACTION_BITS = 12
-#: Bits of a whole log2 maximum M, and the M of a row that has seen no key.
+#: Bits of a whole log2 maximum M.
 MAXIMUM_BITS = 13
-MAXIMUM_OF_NONE = -(2 ** (MAXIMUM_BITS - 1))
 #: Bits of a rescale amount; the largest one leaves zero of any O and l.
 RESCALE_BITS = 6
-#: Bits of the launch arguments.
+#: Bits of the launch arguments: multiplier and shift of scores; slope; cap; fraction, multiplier and shift of
+#: results.
 MULTIPLIER_BITS = 17
 SHIFT_BITS = 6
+SLOPE_BITS = 26
+CAP_BITS = 23
 FRACTION_BITS = 4
-SLOPE_BITS = 32
+OUTPUT_SHIFT_BITS = 7
 
 #: What a result may be, and its bits.
 OUTPUT_WIDTHS = {"int8": 8, "int16": 16, "bfloat16": 16}
@@ -54,8 +56,8 @@ class AttentionConfig:
     port_bits
         Bits of a beat of each port: a power of two from 128 to 1024, or 0 for those of the board's memory.
     merge_lanes
-        Lanes that the merge and the normalizer of a row take a cycle: a power of two up to 8, and at least
-        ``lanes / tile_keys`` so that a merge ends within a tile.
+        Lanes that the merge and the normalizer of a row take a cycle: a power of two up to ``lanes / 8``, and
+        at least ``lanes / tile_keys`` so that a merge ends within a tile.
     cached_keys
         Entries, each a part of D lanes, of the cache that a stream has for keys, and again for values: a
         power of two from ``2 * tile_keys`` to 262,144, or 0 for no cache.
@@ -105,7 +107,9 @@ class AttentionConfig:
         _check_power("ports_per_stream", self.ports_per_stream, 1, 16)
         if self.port_bits:
             _check_power("port_bits", self.port_bits, 128, 1024, or_zero=True)
-        _check_power("merge_lanes", self.merge_lanes, _power_above(self.lanes, self.tile_keys), 8)
+        fewest = 1 << (-(-self.lanes // self.tile_keys) - 1).bit_length()
+        most = 1 << (self.lanes // 8).bit_length() - 1
+        _check_power("merge_lanes", self.merge_lanes, fewest, most)
         if self.cached_keys:
             _check_power("cached_keys", self.cached_keys, 2 * self.tile_keys, 4 * MAX_KEYS, or_zero=True)
         if self.probability_bits not in (8, 12, 16):
@@ -166,6 +170,11 @@ class AttentionConfig:
         return 17 + self.probability_bits
 
     @property
+    def final_banks(self) -> int:
+        """Banks of final outputs a row and stream has: two where streams wait for each other."""
+        return 1 if self.streams == 1 else 2
+
+    @property
     def part_steps(self) -> int:
         """Cycles in which the merge (and the normalizer) passes over a part of D lanes."""
         return self.lanes // self.merge_lanes
@@ -183,11 +192,6 @@ class AttentionConfig:
     def output_beats(self, beat_width: int) -> int:
         """Beats of ``beat_width`` bits that hold one row of results of `max_head_dim` elements."""
         return -(-self.result_bits * self.max_head_dim // beat_width)
-
-
-def _power_above(dividend: int, divisor: int) -> int:
-    """Give the least power of two that is not below the quotient."""
-    return 1 << (-(-dividend // divisor) - 1).bit_length()
 
 
 def _check_power(name: str, value: int, low: int, high: int, *, or_zero: bool = False) -> None:

@@ -2,30 +2,45 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.attention.config import (
-    LOGIT_BITS,
-    LOGIT_FRACTION_BITS,
-    MAXIMUM_BITS,
-    PROBABILITY_BITS,
-    exp2_table,
-)
+from hw.attention.config import LOGIT_BITS, LOGIT_FRACTION_BITS, MAXIMUM_BITS, AttentionConfig
 from hw.lib.fixed import round_half_up
 
-#: Exponents from here on give probability 0.
-FLUSH_EXPONENT = 18
-#: Fraction bits of u below the segment number.
-_WITHIN_BITS = 8
-_START_BITS, _DROP_BITS, _EXPONENT_BITS = 18, 14, 5
+#: y is in units of 2^-18.
+_TABLE_BITS = 18
+_EXPONENT_BITS = 5
+
+
+def exp2_table(segments: int) -> tuple[tuple[int, int], ...]:
+    """Give start Y and drop Z of each segment of 2^-x on [0, 1), in units of 2^-18.
+
+    The line of a segment is the chord moved down by half its largest distance from the curve, which is where
+    the curve's slope equals the chord's: of all lines it has the smallest largest error.
+    """
+    table = []
+    for segment in range(segments):
+        left = 2.0 ** (-segment / segments)
+        drop = left - 2.0 ** (-(segment + 1) / segments)
+        touch = drop * segments / math.log(2)  # 2^-x where d/dx 2^-x is the chord's slope
+        distance = -math.log2(touch) - segment / segments
+        gap = left - drop * segments * distance - touch
+        table.append((round(2**_TABLE_BITS * (left - gap / 2)), round(2**_TABLE_BITS * drop)))
+    return tuple(table)
 
 
 class Exp2(wiring.Component):
-    """Gives ``p = 2^16 * 2^(t - M)`` to 13 bits, one a cycle.
+    """Gives ``p = 2^B * 2^(t - M)``, one a cycle.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
 
     Members
     -------
@@ -34,9 +49,9 @@ class Exp2(wiring.Component):
     maximum : In(signed(13))
         M of the logit's tile; never below t.
     valid : In(1)
-        There is a logit; without one the probability is 0.
-    o : Out(17)
-        Probability of the logit of `LATENCY` cycles ago, in units of 2^-16.
+        There is a logit, and its key is seen; otherwise the probability is 0.
+    o : Out(B + 1)
+        Probability of the logit of `LATENCY` cycles ago, in units of 2^-B.
 
     Behaviour
     ---------
@@ -47,51 +62,60 @@ class Exp2(wiring.Component):
     #: Cycles from logit to probability.
     LATENCY = 5
 
-    def __init__(self) -> None:
+    def __init__(self, config: AttentionConfig) -> None:
+        self._config = config
         super().__init__(
             {
                 "i": In(signed(LOGIT_BITS)),
                 "maximum": In(signed(MAXIMUM_BITS)),
                 "valid": In(1),
-                "o": Out(PROBABILITY_BITS),
+                "o": Out(config.probability_width),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
         m = Module()
+        table = exp2_table(self._config.exp_segments)
+        drop_bits = max(drop for _, drop in table).bit_length()
+        # Fraction bits of u below the segment number.
+        within_bits = LOGIT_FRACTION_BITS - (len(table).bit_length() - 1)
+        # y has 18 - B bits too many; an exponent two above B leaves less than half.
+        extra = _TABLE_BITS - self._config.probability_bits
+        flush = self._config.probability_bits + 2
+
         below = Signal(LOGIT_BITS + 2, reset_less=True)  # 0 ... 2^24 + 2^23
         whole = below[LOGIT_FRACTION_BITS:]
-        segment = below[_WITHIN_BITS:LOGIT_FRACTION_BITS]
+        segment = below[within_bits:LOGIT_FRACTION_BITS]
         m.d.sync += below.eq((self.maximum << LOGIT_FRACTION_BITS) - self.i)
 
         # The exponent travels beside the three stages of y; all flushed ones look alike.
         valid = Signal(Exp2.LATENCY - 1)
         exponents = [Signal(_EXPONENT_BITS, name=f"exponent_{n}", reset_less=True) for n in range(3)]
-        start_2 = Signal(_START_BITS, reset_less=True)
-        start_3 = Signal(_START_BITS, reset_less=True)
-        drop = Signal(_DROP_BITS, reset_less=True)
-        within = Signal(_WITHIN_BITS, reset_less=True)
-        fall = Signal(_DROP_BITS + _WITHIN_BITS, reset_less=True)
-        y = Signal(_START_BITS, reset_less=True)
+        start_2 = Signal(_TABLE_BITS, reset_less=True)
+        start_3 = Signal(_TABLE_BITS, reset_less=True)
+        drop = Signal(drop_bits, reset_less=True)
+        within = Signal(within_bits, reset_less=True)
+        fall = Signal(drop_bits + within_bits, reset_less=True)
+        y = Signal(_TABLE_BITS, reset_less=True)
         m.d.sync += [
             valid.eq((valid << 1) | self.valid),
             # table
-            exponents[0].eq(Mux(whole >= FLUSH_EXPONENT, FLUSH_EXPONENT, whole)),
-            within.eq(below[:_WITHIN_BITS]),
+            exponents[0].eq(Mux(whole >= flush, flush, whole)),
+            within.eq(below[:within_bits]),
             # slope times distance
             exponents[1].eq(exponents[0]),
             start_3.eq(start_2),
             fall.eq(drop * within),
             # subtraction
             exponents[2].eq(exponents[1]),
-            y.eq(start_3 - round_half_up(fall, _WITHIN_BITS)),
+            y.eq(start_3 - round_half_up(fall, within_bits)),
         ]
         with m.Switch(segment):
-            for n, (segment_start, segment_drop) in enumerate(exp2_table()):
+            for n, (segment_start, segment_drop) in enumerate(table):
                 with m.Case(n):
                     m.d.sync += [start_2.eq(segment_start), drop.eq(segment_drop)]
-        flushed = exponents[2] == FLUSH_EXPONENT
-        power = round_half_up(y, (exponents[2] + 2)[:_EXPONENT_BITS])
+        flushed = exponents[2] == flush
+        power = round_half_up(y, (exponents[2] + extra)[:_EXPONENT_BITS])
         m.d.sync += self.o.eq(Mux(valid[-1] & ~flushed, power, 0))
         return m

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Array, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -69,20 +69,30 @@ class LogitBuffer(wiring.Component):
     -------
     i : In(signed(24))
         Logit, described by ``write``.
+    i_visible : In(1)
+        The row sees its key.
     write : In(LogitWrite)
     read : In(LogitRead)
-    o : Out(signed(24))
+    o : Out(signed(24)), o_visible : Out(1)
         Logit asked for one cycle ago.
     maximum : Out(signed(13))
         M, the running maximum with the tile of ``o``; beside ``o``.
     rise : Out(6)
         By how much M rose with the tile whose last logit was read most recently, at most 63; from 2 cycles
         after that read.
+    reached : Out(signed(13))
+        M with that tile; with several streams only.
 
     Behaviour
     ---------
     A tile may be read from `LATENCY` cycles after its last logit was written.  An entry of a slot may be
     written again from one cycle after it was read; the read of the first takes the slot's maximum with it.
+    A logit may be read more than once.
+
+    Why
+    ---
+    A key that is not seen stands for the smallest logit there is, whose M is -2048: no other is below.  O and
+    l of a row that has seen none are 0 whatever its M, so that the maximum needs no "none yet" of its own.
     """
 
     #: Cycles from the last write of a tile to its first read.
@@ -93,11 +103,14 @@ class LogitBuffer(wiring.Component):
         super().__init__(
             {
                 "i": In(signed(LOGIT_BITS)),
+                "i_visible": In(1),
                 "write": In(LogitWrite(config)),
                 "read": In(LogitRead(config)),
                 "o": Out(signed(LOGIT_BITS)),
+                "o_visible": Out(1),
                 "maximum": Out(signed(MAXIMUM_BITS)),
                 "rise": Out(RESCALE_BITS),
+                "reached": Out(signed(MAXIMUM_BITS)),
             }
         )
 
@@ -105,22 +118,25 @@ class LogitBuffer(wiring.Component):
         """Make the gates."""
         m = Module()
         m.submodules.logits = logits = uninitialised(
-            width=LOGIT_BITS, depth=2 * self._config.tile_keys, ram_style="distributed"
+            width=LOGIT_BITS + 1, depth=2 * self._config.tile_keys, ram_style="distributed"
         )
         put, get = logits.write_port(), logits.read_port()
         m.d.comb += [
             put.en.eq(self.write.valid),
             put.addr.eq(_address(self.write)),
-            put.data.eq(self.i),
+            put.data.eq(Cat(self.i, self.i_visible)),
             get.en.eq(self.read.valid),
             get.addr.eq(_address(self.read)),
-            self.o.eq(get.data.as_signed()),
+            self.o.eq(get.data[:LOGIT_BITS].as_signed()),
+            self.o_visible.eq(get.data[LOGIT_BITS]),
         ]
 
         # While a tile comes in: its largest logit.
+        seen = Signal(signed(LOGIT_BITS))
         largest = Signal(signed(LOGIT_BITS), reset_less=True)
-        with m.If(self.write.valid & (self.write.first | (self.i > largest))):
-            m.d.sync += largest.eq(self.i)
+        m.d.comb += seen.eq(Mux(self.i_visible, self.i, -(2 ** (LOGIT_BITS - 1))))
+        with m.If(self.write.valid & (self.write.first | (seen > largest))):
+            m.d.sync += largest.eq(seen)
 
         # A cycle after its last logit: the running maximum, kept by slot until the tile is read.
         complete, opens, slot = Signal(), Signal(reset_less=True), Signal(reset_less=True)
@@ -154,6 +170,8 @@ class LogitBuffer(wiring.Component):
         m.d.sync += ending.eq(self.read.valid & self.read.last)
         with m.If(ending):
             m.d.sync += self.rise.eq(rise)
+            if self._config.streams > 1:
+                m.d.sync += self.reached.eq(self.maximum)
         return m
 
 

@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.attention.config import OUTPUT_BITS, RESCALE_BITS, SUM_BITS, AttentionConfig
+from hw.attention.config import MAXIMUM_BITS, RESCALE_BITS, AttentionConfig
 from hw.lib.fixed import floor_shift
 from hw.lib.memory import uninitialised
 
@@ -20,26 +20,38 @@ class MergeStep(data.StructLayout):
     -------
     valid : 1
     step
-        Lanes ``step * merge_lanes`` and on; steps come in order, from 0.
+        Lanes ``step * merge_lanes`` and on; steps come in order, from 0, and end with the lanes in use.
     opens : 1
         The tile is the first of its query tile: there is no running output yet.
     closes : 1
         The tile is the last one: the result is final.
+    bank : 1
+        For a tile that closes: which bank of finals takes the result.  Without several streams there is one
+        bank, and this is not used.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
-        super().__init__({"valid": 1, "step": config.step_bits, "opens": 1, "closes": 1})
+        super().__init__({"valid": 1, "step": range(config.merge_steps), "opens": 1, "closes": 1, "bank": 1})
 
 
 class FinalLanes(data.StructLayout):
-    """Final outputs of some lanes, before normalization: ``valid``, ``step`` and ``merge_lanes`` of O."""
+    """Final outputs of some lanes, before normalization.
+
+    Members
+    -------
+    valid : 1
+    bank : 1, step
+        Where they belong.
+    lanes : merge_lanes x O
+    """
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
                 "valid": 1,
-                "step": config.step_bits,
-                "lanes": data.ArrayLayout(signed(OUTPUT_BITS), config.merge_lanes),
+                "bank": 1,
+                "step": range(config.merge_steps),
+                "lanes": data.ArrayLayout(signed(config.output_bits), config.merge_lanes),
             }
         )
 
@@ -61,8 +73,12 @@ class Merge(wiring.Component):
         Sum of probabilities of the tile, from the cycle after step 0 on.
     rise : In(6)
         Rise of the maximum with the tile, from the cycle after step 0 on.
-    total : Out(33)
+    reached : In(13)
+        M with the tile, as ``rise``; used with several streams only.
+    total : Out(B + 17)
         Running sum l, with this tile from `LATENCY` cycles after step 0 on.
+    maximum : Out(13)
+        M of that sum, with several streams only.
     o : Out(FinalLanes)
         Final lanes, `LATENCY` cycles after their step.
 
@@ -83,7 +99,9 @@ class Merge(wiring.Component):
                 "partial": In(data.ArrayLayout(signed(config.partial_bits), config.merge_lanes)),
                 "partial_sum": In(config.partial_sum_bits),
                 "rise": In(RESCALE_BITS),
-                "total": Out(SUM_BITS),
+                "reached": In(signed(MAXIMUM_BITS)),
+                "maximum": Out(signed(MAXIMUM_BITS)),
+                "total": Out(config.sum_bits),
                 "o": Out(FinalLanes(config)),
             }
         )
@@ -93,7 +111,7 @@ class Merge(wiring.Component):
         m = Module()
         config = self._config
         m.submodules.outputs = outputs = uninitialised(
-            width=OUTPUT_BITS * config.merge_lanes, depth=config.merge_steps, ram_style="distributed"
+            width=config.output_bits * config.merge_lanes, depth=config.merge_steps, ram_style="distributed"
         )
         get, put = outputs.read_port(), outputs.write_port()
         controls = [self.control]
@@ -105,7 +123,7 @@ class Merge(wiring.Component):
         m.d.comb += [get.en.eq(self.control.valid), get.addr.eq(self.control.step)]
 
         for lane in range(config.merge_lanes):
-            read = get.data.word_select(lane, OUTPUT_BITS).as_signed()
+            read = get.data.word_select(lane, config.output_bits).as_signed()
             partial = Signal(signed(config.partial_bits), name=f"partial_{lane}", reset_less=True)
             m.d.sync += [
                 partial.eq(self.partial[lane]),
@@ -113,6 +131,7 @@ class Merge(wiring.Component):
             ]
         m.d.comb += [
             self.o.valid.eq(write.valid & write.closes),
+            self.o.bank.eq(write.bank),
             self.o.step.eq(write.step),
             put.en.eq(write.valid & ~write.closes),
             put.addr.eq(write.step),
@@ -125,6 +144,11 @@ class Merge(wiring.Component):
         rescaled = self._rescaled(m, "total", self.total, shift)
         with m.If(add_sum):
             m.d.sync += self.total.eq(rescaled + partial_sum)
+        if config.streams > 1:
+            maximum = Signal.like(self.reached, reset_less=True)
+            m.d.sync += maximum.eq(self.reached)
+            with m.If(add_sum):
+                m.d.sync += self.maximum.eq(maximum)
         return m
 
     def _rescaled(self, m: Module, name: str, value: Value, control: Any) -> Value:

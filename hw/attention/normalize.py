@@ -1,4 +1,4 @@
-"""Final outputs times the reciprocal of their sum: int16 results."""
+"""Final outputs times the reciprocal of their sum: results."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.attention.config import FRACTION_BITS, OUTPUT_BITS, SUM_BITS, AttentionConfig
-from hw.attention.merge import FinalLanes
-from hw.attention.reciprocal import RECIPROCAL_BITS, ZEROS_BITS
+from hw.attention.bfloat16 import BFloat16
+from hw.attention.config import AttentionConfig
+from hw.attention.reciprocal import RECIPROCAL_BITS, zeros_bits
+from hw.attention.scale import OutputScale
 from hw.lib.fixed import floor_shift, saturate
-from hw.lib.memory import uninitialised
 
-#: Bits of x, the output brought to the scale of an 18-bit sum.
+#: Bits of z, the output brought to the scale of an 18-bit sum.
 ALIGNED_BITS = 27
-#: A sum with this many leading zeros has 18 bits: x is O itself.
-_EVEN_ZEROS = SUM_BITS - 18
-#: ``34 - g`` is at least 19: these places always go.
+#: Bits of z times the reciprocal.
+PRODUCT_BITS = ALIGNED_BITS + RECIPROCAL_BITS
+#: Every result loses at least one place more than these.
 _FIXED_SHIFT = 18
 
 
@@ -29,27 +29,28 @@ class NormalizeStep(data.StructLayout):
     -------
     valid : 1
     step
-        Lanes ``step * merge_lanes`` and on; steps come in order, from 0.
+        Lanes ``step * merge_lanes`` and on; steps come in order, from 0, and end with the lanes in use.
     bank : 1
         Which half of the output buffer the results are for.
-    fraction : 4
-        g, fraction bits of the results.
+    scale : OutputScale
     """
 
     def __init__(self, config: AttentionConfig) -> None:
-        super().__init__({"valid": 1, "step": config.step_bits, "bank": 1, "fraction": FRACTION_BITS})
+        super().__init__(
+            {"valid": 1, "step": range(config.merge_steps), "bank": 1, "scale": OutputScale(config)}
+        )
 
 
 class NormalLanes(data.StructLayout):
-    """Results of some lanes: ``valid``, ``bank``, ``step`` and ``merge_lanes`` int16."""
+    """Results of some lanes: ``valid``, ``bank``, ``step`` and ``merge_lanes`` of them, as bits."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
                 "valid": 1,
                 "bank": 1,
-                "step": config.step_bits,
-                "lanes": data.ArrayLayout(signed(16), config.merge_lanes),
+                "step": range(config.merge_steps),
+                "lanes": data.ArrayLayout(config.result_bits, config.merge_lanes),
             }
         )
 
@@ -64,24 +65,22 @@ class Normalizer(wiring.Component):
 
     Members
     -------
-    i : In(FinalLanes)
-        Final outputs, kept until overwritten.
+    i : In(merge_lanes x O)
+        Final outputs of the step a cycle ago.
     control : In(NormalizeStep)
-    zeros : In(6)
+    zeros : In
         Leading zeros of l, sampled with step 0.
     reciprocal : In(17)
         From `RECIPROCAL_SLACK` cycles after step 0 on, until as many after the last step.
     o : Out(NormalLanes)
-        Results, `LATENCY` cycles after their step.
+        Results, `latency` cycles after their step.
 
     Behaviour
     ---------
-    Stages: read, align, round, multiply, shift, clamp: ``x = round(O, b - 18)`` (or a left shift),
-    ``o = sat16((x r + 2^(33-g)) >> (34-g))``.  Lanes whose l is zero give zeros.
+    Stages: align, round, multiply, then for integers shift and clamp, for bfloat16 those of `BFloat16`.
+    Lanes whose l is zero give zeros.
     """
 
-    #: Cycles from a step to its results.
-    LATENCY = 6
     #: Cycles from a step to the multiplication.
     RECIPROCAL_SLACK = 3
 
@@ -89,39 +88,34 @@ class Normalizer(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "i": In(FinalLanes(config)),
+                "i": In(data.ArrayLayout(signed(config.output_bits), config.merge_lanes)),
                 "control": In(NormalizeStep(config)),
-                "zeros": In(ZEROS_BITS),
+                "zeros": In(zeros_bits(config)),
                 "reciprocal": In(RECIPROCAL_BITS),
                 "o": Out(NormalLanes(config)),
             }
         )
 
+    @staticmethod
+    def latency(config: AttentionConfig) -> int:
+        """Cycles from a step to its results."""
+        product = Normalizer.RECIPROCAL_SLACK + 1
+        return product + (BFloat16.LATENCY if config.output == "bfloat16" else 2)
+
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
         m = Module()
         config = self._config
-        m.submodules.finals = finals = uninitialised(
-            width=OUTPUT_BITS * config.merge_lanes, depth=config.merge_steps, ram_style="distributed"
-        )
-        put, get = finals.write_port(), finals.read_port()
-        zeros = Signal(ZEROS_BITS, reset_less=True)
+        zeros = Signal(zeros_bits(config), reset_less=True)
         with m.If(self.control.valid & (self.control.step == 0)):
             m.d.sync += zeros.eq(self.zeros)
-        m.d.comb += [
-            put.en.eq(self.i.valid),
-            put.addr.eq(self.i.step),
-            put.data.eq(self.i.lanes.as_value()),
-            get.en.eq(self.control.valid),
-            get.addr.eq(self.control.step),
-        ]
 
         controls = [self.control]
-        for n in range(Normalizer.LATENCY):
+        for n in range(Normalizer.latency(config)):
             following = Signal(NormalizeStep(config), name=f"control_{n + 1}")
             m.d.sync += following.eq(controls[-1])
             controls.append(following)
-        shifting, result = controls[Normalizer.RECIPROCAL_SLACK + 1], controls[-1]
+        multiplied, result = controls[Normalizer.RECIPROCAL_SLACK + 1], controls[-1]
         m.d.comb += [
             self.o.valid.eq(result.valid),
             self.o.bank.eq(result.bank),
@@ -129,26 +123,40 @@ class Normalizer(wiring.Component):
         ]
 
         for lane in range(config.merge_lanes):
-            output = get.data.word_select(lane, OUTPUT_BITS).as_signed()
             halves = Signal(signed(ALIGNED_BITS + 1), name=f"halves_{lane}", reset_less=True)
             aligned = Signal(signed(ALIGNED_BITS), name=f"aligned_{lane}", reset_less=True)
-            product = Signal(signed(ALIGNED_BITS + RECIPROCAL_BITS), name=f"product_{lane}", reset_less=True)
-            scaled = Signal(signed(len(product) - _FIXED_SHIFT), name=f"scaled_{lane}", reset_less=True)
+            product = Signal(signed(PRODUCT_BITS), name=f"product_{lane}", reset_less=True)
             m.d.sync += [
-                halves.eq(_halves(output, zeros)),
+                halves.eq(self._halves(self.i[lane], zeros)),
                 aligned.eq((halves >> 1) + halves[0]),
                 product.eq(aligned * self.reciprocal),
-                # 15 - g places more; one bit below the result is left, and rounds in the next cycle.
-                scaled.eq(floor_shift(product >> _FIXED_SHIFT, ~shifting.fraction)),
-                self.o.lanes[lane].eq(saturate((scaled >> 1) + scaled[0], signed(16))),
             ]
+            m.d.comb += self.o.lanes[lane].eq(self._result(m, lane, product, multiplied.scale))
         return m
 
+    def _halves(self, output: Value, zeros: Signal) -> Value:
+        """Give z before rounding, and the bit below: ``output`` shifted as if to give its sum 18 bits."""
+        even = self._config.sum_bits - 18
+        doubled = Cat(0, output).as_signed()
+        # even - zeros to the right, or zeros - even to the left; a zero sum gives nothing.
+        right = floor_shift(doubled, (even - zeros)[: even.bit_length()])
+        left = doubled[: ALIGNED_BITS + 1].as_signed() << (zeros - even)[:5]
+        return Mux(zeros == self._config.sum_bits, 0, Mux(zeros <= even, right, left))
 
-def _halves(output: Value, zeros: Signal) -> Value:
-    """Give x before rounding, and the bit below: ``output`` shifted as if to give its sum 18 bits."""
-    doubled = Cat(0, output).as_signed()
-    # 15 - zeros to the right, or zeros - 15 to the left; a zero sum (33 zeros) gives nothing.
-    right = floor_shift(doubled, ~zeros[:4])
-    left = doubled[: ALIGNED_BITS + 1].as_signed() << (zeros - _EVEN_ZEROS)[:5]
-    return Mux(zeros == SUM_BITS, 0, Mux(zeros <= _EVEN_ZEROS, right, left))
+    def _result(self, m: Module, lane: int, product: Signal, scale: Any) -> Value:
+        """Bring a product to the results' scale and shape."""
+        config = self._config
+        if config.output == "bfloat16":
+            m.submodules[f"bfloat16_{lane}"] = convert = BFloat16(PRODUCT_BITS)
+            m.d.comb += [convert.i.eq(product), convert.shift.eq(scale.shift)]
+            return convert.o
+        # All but one of the places that go: the bit that is left below the result rounds in the next cycle.
+        # For int16 34 - g places go, for int8 s_o.
+        places = ~scale.fraction if config.output == "int16" else (scale.shift - (_FIXED_SHIFT + 1))[:5]
+        scaled = Signal(signed(PRODUCT_BITS - _FIXED_SHIFT), name=f"scaled_{lane}", reset_less=True)
+        result = Signal(signed(config.result_bits), name=f"result_{lane}", reset_less=True)
+        m.d.sync += [
+            scaled.eq(floor_shift(product >> _FIXED_SHIFT, places)),
+            result.eq(saturate((scaled >> 1) + scaled[0], signed(config.result_bits))),
+        ]
+        return result

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Value
+from amaranth.hdl import Cat, Const, Module, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -14,7 +14,7 @@ from hw.lib.memory import uninitialised
 
 
 class OutputRead(data.StructLayout):
-    """Which beat is read: ``valid``, ``bank`` and ``beat``."""
+    """Which beat is read: ``valid``, ``bank`` and ``beat``, of those of `AttentionConfig.output_beats`."""
 
     def __init__(self, config: AttentionConfig, beat_width: int) -> None:
         beats = config.output_beats(beat_width)
@@ -29,14 +29,15 @@ class OutputBuffer(wiring.Component):
     config
         Shape of the engine.
     beat_width
-        Bits of a beat, at most those of a row of results.
+        Bits of a beat: a power of two, at least those of the results of ``merge_lanes``.
 
     Members
     -------
     i : In(NormalLanes)
     read : In(OutputRead)
     o : Out(beat_width)
-        The beat last read, from the cycle after; lowest lane in the low bits.
+        The beat last read, from the cycle after; lowest lane in the low bits.  Lanes that are not in use, in
+        the last beat or beyond it, are undefined.
 
     Why
     ---
@@ -58,24 +59,29 @@ class OutputBuffer(wiring.Component):
         """Make the gates."""
         m = Module()
         config = self._config
-        width = 16 * config.merge_lanes
+        width = config.result_bits * config.merge_lanes
         pieces = self._beat_width // width
         beats = config.output_beats(self._beat_width)
         piece, beat = _divided(self.i.step, pieces)
-        for n in range(pieces):
+        for n in range(min(pieces, config.merge_steps)):
             m.submodules[f"piece_{n}"] = memory = uninitialised(
-                width=width, depth=2 * beats, ram_style="distributed"
+                width=width, depth=2 << (beats - 1).bit_length(), ram_style="distributed"
             )
             put, get = memory.write_port(), memory.read_port()
             m.d.comb += [
                 put.en.eq(self.i.valid & (piece == n)),
-                put.addr.eq(Cat(beat, self.i.bank)),
+                put.addr.eq(self._address(beat, self.i.bank)),
                 put.data.eq(self.i.lanes.as_value()),
                 get.en.eq(self.read.valid),
-                get.addr.eq(Cat(self.read.beat, self.read.bank)),
+                get.addr.eq(self._address(self.read.beat, self.read.bank)),
                 self.o[n * width : (n + 1) * width].eq(get.data),
             ]
         return m
+
+    def _address(self, beat: Value, bank: Value) -> Value:
+        """Put the bank above the beat."""
+        bits = (self._config.output_beats(self._beat_width) - 1).bit_length()
+        return Cat(beat[:bits], Const(0, max(0, bits - len(beat))), bank)
 
 
 def _divided(value: Value, divisor: int) -> tuple[Value, Value]:

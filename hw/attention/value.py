@@ -4,15 +4,47 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.attention.config import PROBABILITY_BITS, RESCALE_BITS, AttentionConfig
+from hw.attention.config import MAXIMUM_BITS, RESCALE_BITS, AttentionConfig
+from hw.attention.packed import FACTOR_BITS, WORD_BITS, pack, split
+
+
+class ValueStep(data.StructLayout):
+    """A probability meets a part of its value.
+
+    Members
+    -------
+    part
+        Which part: its lanes are ``part * D`` and on of the value.
+    first : 1
+        The key is the first of its tile.
+    last : 1
+        The part is the last of the last key of its tile.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__({"part": range(config.folds), "first": 1, "last": 1})
+
+
+def factor_layout(config: AttentionConfig) -> data.ArrayLayout:
+    """Give the layout of a part of a value as the multipliers take it: one lane each, or two packed."""
+    if config.packs_values:
+        return data.ArrayLayout(signed(FACTOR_BITS), config.lanes // 2)
+    return data.ArrayLayout(signed(8), config.lanes)
+
+
+def factors(config: AttentionConfig, value: Any) -> Value:
+    """Give a part of a value, D x int8, as `factor_layout` has it."""
+    if not config.packs_values:
+        return value.as_value()
+    return Cat(*(pack(value[d + 1], value[d]) for d in range(0, config.lanes, 2)))
 
 
 class ValueUnit(wiring.Component):
-    """One row's probabilities against one value a cycle.
+    """One row's probabilities against one part of a value a cycle.
 
     Parameters
     ----------
@@ -21,23 +53,25 @@ class ValueUnit(wiring.Component):
 
     Members
     -------
-    probability : In(17)
-        0 when there is none.
-    value : In(D x int8)
-        Value of the same key.
-    first, last : In(1)
-        The key is the first, the last of its tile; both low when there is none.
+    probability : In(B + 1)
+        The same for all parts of a value; 0 when there is none.
+    value : In(factor_layout)
+        Part of the value of the same key.
+    step : In(ValueStep)
+        ``last`` is low when there is none.
     rise : In(6)
         Rise of the maximum with the tile, taken with its partial sums.
-    step : In
+    reached : In(signed(13))
+        The maximum with the tile, likewise; with several streams only.
+    merge_step : In
         Which of the finished tile's ``merge_lanes`` lanes are on ``partial``.
     partial : Out(merge_lanes x signed)
-        Partial sums ``sum_j p_j v_j[d]`` of the finished tile, lanes ``step * merge_lanes`` and on;
-        combinational from ``step``.
+        Partial sums ``sum_j p_j v_j[d]`` of the finished tile, lanes ``merge_step * merge_lanes`` and on;
+        combinational from ``merge_step``.
     partial_sum : Out
         Sum of the finished tile's probabilities.
-    finished_rise : Out(6)
-        ``rise`` as it was for the finished tile.
+    finished_rise : Out(6), finished_reached : Out(signed(13))
+        ``rise`` and ``reached`` as they were for the finished tile.
 
     Behaviour
     ---------
@@ -46,24 +80,26 @@ class ValueUnit(wiring.Component):
     Why
     ---
     A finished tile is copied to registers of its own, which the merge reads while the accumulators go on.
+    One adder a lane serves all parts, as only one of them comes in a cycle.
     """
 
-    #: Cycles from the last key of a tile to its sums on ``partial``.
+    #: Cycles from the last part of a tile to its sums on ``partial``.
     LATENCY = 3
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
         super().__init__(
             {
-                "probability": In(PROBABILITY_BITS),
-                "value": In(data.ArrayLayout(signed(8), config.head_dim)),
-                "first": In(1),
-                "last": In(1),
+                "probability": In(config.probability_width),
+                "value": In(factor_layout(config)),
+                "step": In(ValueStep(config)),
                 "rise": In(RESCALE_BITS),
-                "step": In(config.step_bits),
+                "reached": In(signed(MAXIMUM_BITS)),
+                "merge_step": In(range(config.merge_steps)),
                 "partial": Out(data.ArrayLayout(signed(config.partial_bits), config.merge_lanes)),
                 "partial_sum": Out(config.partial_sum_bits),
                 "finished_rise": Out(RESCALE_BITS),
+                "finished_reached": Out(signed(MAXIMUM_BITS)),
             }
         )
 
@@ -71,36 +107,57 @@ class ValueUnit(wiring.Component):
         """Make the gates."""
         m = Module()
         config = self._config
-        first = Signal()
-        last = Signal(2)
-        probability = Signal(PROBABILITY_BITS, reset_less=True)
+        step = Signal(ValueStep(config))
+        finish = Signal()
+        probability = Signal(config.probability_width, reset_less=True)
         total = Signal(config.partial_sum_bits, reset_less=True)
-        m.d.sync += [
-            first.eq(self.first),
-            last.eq(Cat(self.last, last)),
-            probability.eq(self.probability),
-            total.eq(Mux(first, 0, total) + probability),
-        ]
-        with m.If(last[1]):
+        m.d.sync += [step.eq(self.step), finish.eq(step.last), probability.eq(self.probability)]
+        with m.If(step.part == 0):
+            m.d.sync += total.eq(Mux(step.first, 0, total) + probability)
+        with m.If(finish):
             m.d.sync += [self.partial_sum.eq(total), self.finished_rise.eq(self.rise)]
+            if config.streams > 1:
+                m.d.sync += self.finished_reached.eq(self.reached)
 
-        finished = []
-        for d in range(config.head_dim):
-            # Where no key is, the product is 0: the accumulator needs no enable and maps to a DSP as it is.
-            # All have the width of the sum, so that nothing is sign-extended again: additions are modulo.
-            product = Signal(config.partial_bits, name=f"product_{d}", reset_less=True)
-            accumulator = Signal(config.partial_bits, name=f"accumulator_{d}", reset_less=True)
-            copy = Signal(config.partial_bits, name=f"finished_{d}", reset_less=True)
-            m.d.sync += [
-                product.eq(self.probability * self.value[d]),
-                accumulator.eq(Mux(first, 0, accumulator) + product),
-            ]
-            with m.If(last[1]):
-                m.d.sync += copy.eq(accumulator)
-            finished.append(copy)
-        with m.Switch(self.step):
-            for step in range(config.merge_steps):
-                with m.Case(step):
-                    lanes = finished[step * config.merge_lanes : (step + 1) * config.merge_lanes]
+        products = self._products(m)
+        banks: list[list[Signal]] = []
+        for part in range(config.folds):
+            banks.append([self._register(f"accumulator_{part}_{d}") for d in range(config.lanes)])
+        finished = [self._register(f"finished_{n}") for n in range(config.max_head_dim)]
+        for d in range(config.lanes):
+            # Where no key is, the product is 0: the accumulator needs no enable for it.
+            before = banks[0][d] if config.folds == 1 else Array(bank[d] for bank in banks)[step.part]
+            total_d = Signal(config.partial_bits, name=f"sum_{d}")
+            m.d.comb += total_d.eq(Mux(step.first, 0, before) + products[d])
+            for part, bank in enumerate(banks):
+                with m.If(step.part == part):
+                    m.d.sync += bank[d].eq(total_d)
+                with m.If(finish):
+                    m.d.sync += finished[part * config.lanes + d].eq(bank[d])
+        with m.Switch(self.merge_step):
+            for n in range(config.merge_steps):
+                with m.Case(n):
+                    lanes = finished[n * config.merge_lanes : (n + 1) * config.merge_lanes]
                     m.d.comb += self.partial.as_value().eq(Cat(*lanes))
         return m
+
+    def _products(self, m: Module) -> list[Value]:
+        """Multiply; give a product a lane in the next cycle.
+
+        A product that is not packed has the width of the sum, so that nothing is sign-extended again:
+        additions are modulo.
+        """
+        width = WORD_BITS if self._config.packs_values else self._config.partial_bits
+        products: list[Value] = []
+        for n in range(len(self.value)):
+            product = Signal(width, name=f"product_{n}", reset_less=True)
+            m.d.sync += product.eq(self.probability * self.value[n])
+            if self._config.packs_values:
+                high, low = split(product)
+                products += [low, high]
+            else:
+                products.append(product)
+        return products
+
+    def _register(self, name: str) -> Signal:
+        return Signal(self._config.partial_bits, name=name, reset_less=True)

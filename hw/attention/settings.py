@@ -1,0 +1,36 @@
+"""What a row is told about its query."""
+
+from __future__ import annotations
+
+from amaranth.hdl import signed
+from amaranth.lib import data
+
+from hw.attention.config import (
+    KEY_BITS,
+    MULTIPLIER_BITS,
+    POSITION_BITS,
+    SHIFT_BITS,
+    SLOPE_BITS,
+    AttentionConfig,
+)
+
+
+class RowSettings(data.StructLayout):
+    """Which keys a query sees, and how its scores become logits.
+
+    Members
+    -------
+    first, end : 17
+        It sees keys ``first <= j < end``; none if ``end <= first``.
+    multiplier : 17, shift : 6
+        Raw score to log2 units.
+    position : signed 18, slope : 26
+        With ``alibi`` only: the index of the key at distance zero, ``i + keys - queries``, and the slope of
+        the query's head, 0 for none.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        members = {"first": KEY_BITS, "end": KEY_BITS, "multiplier": MULTIPLIER_BITS, "shift": SHIFT_BITS}
+        if config.alibi:
+            members |= {"position": signed(POSITION_BITS), "slope": SLOPE_BITS}
+        super().__init__(members)
