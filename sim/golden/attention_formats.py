@@ -1,0 +1,303 @@
+"""Integer functions of the attention engine, from the number formats of ``docs/attention.md`` alone.
+
+Names and units are those of the page.  All functions take and give whole NumPy arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.errors import InputError
+
+Int = NDArray[np.int64]
+OutputKind = Literal["int8", "int16", "bfloat16"]
+
+SCORE_FRACTION_BITS = 12
+CAP_FRACTION_BITS = 18  # of a score over its cap
+SLOPE_FRACTION_BITS = 24
+MAXIMUM_OF_NONE = -4096  # M before the first visible key
+
+_TABLE_BITS = 18  # of y
+_TANH_RANGE_BITS = 21  # abs(x) < 8
+_TANH_WITHIN_BITS = 11
+_TANH_SEGMENTS = 2 ** (_TANH_RANGE_BITS - _TANH_WITHIN_BITS)
+_TANH_TABLE_BITS = 19
+_TANH_BITS = 17
+_LARGEST_MULTIPLIER = 2**17 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arithmetic:
+    """What of a configuration decides the bits of a result.
+
+    Parameters
+    ----------
+    tile_keys
+        T, keys after which partial sums are merged.
+    streams
+        S, streams that share the tiles of a row.
+    probability_bits
+        B: probabilities are in units of 2^-B.
+    exp_segments
+        Straight lines that make up 2^-x on [0, 1).
+    """
+
+    tile_keys: int = 64
+    streams: int = 1
+    probability_bits: int = 16
+    exp_segments: int = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scaling:
+    """The launch arguments that carry the scales of the scores.
+
+    Members
+    -------
+    multiplier, shift
+        Raw score to log2 units (or to caps): ``(S * multiplier) >> shift``, rounded.
+    """
+
+    multiplier: int
+    shift: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """What results are.
+
+    Members
+    -------
+    kind
+        "int16", "int8" or "bfloat16"; bfloat16 results are bit patterns in uint16.
+    fraction
+        g of int16: results are in units of ``v_scale * 2^-g``.
+    multiplier, shift
+        m_o and s_o of int8 and bfloat16: results are ``O / l * m_o * 2^(17 - s_o)``.
+    """
+
+    kind: OutputKind = "int16"
+    fraction: int = 0
+    multiplier: int = 0
+    shift: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind == "int16":
+            _check_range("output fraction", self.fraction, 0, 15)
+        else:
+            _check_range("output multiplier", self.multiplier, 2**16, _LARGEST_MULTIPLIER)
+            _check_range("output shift", self.shift, 19, _largest_shift(self.kind))
+
+    @property
+    def dtype(self) -> type[np.int8] | type[np.int16] | type[np.uint16]:
+        """NumPy type of the results."""
+        return {"int8": np.int8, "int16": np.int16, "bfloat16": np.uint16}[self.kind]  # type: ignore[return-value]
+
+
+def _check_range(name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise InputError(name, value, f"from {low} to {high}")
+
+
+def _largest_shift(kind: OutputKind) -> int:
+    return 47 if kind == "int8" else 126
+
+
+def scaling(*, softmax_scale: float, q_scale: float, k_scale: float, cap: float | None = None) -> Scaling:
+    """Find multiplier and shift of the scores for real scales.
+
+    Parameters
+    ----------
+    softmax_scale, q_scale, k_scale
+        Factor of the logits, and real values of one step of q and k.
+    cap
+        Largest magnitude of a logit (natural units), or None for no cap.
+
+    Raises
+    ------
+    InputError
+        When the product of the scales leaves the range that multiplier and shift can express.
+    """
+    unit = 2**SCORE_FRACTION_BITS * math.log2(math.e) if cap is None else 2**CAP_FRACTION_BITS / cap
+    factor = softmax_scale * q_scale * k_scale * unit
+    low, high = 2.0**-47, 2.0**16 * (1 - 2.0**-18)
+    if not low <= factor < high:
+        raise InputError(
+            "softmax_scale * q_scale * k_scale",
+            softmax_scale * q_scale * k_scale,
+            f"from {low / unit:.3g} to {high / unit:.3g}",
+        )
+    shift = 47
+    while round(factor * 2**shift) > _LARGEST_MULTIPLIER:
+        shift -= 1
+    return Scaling(multiplier=round(factor * 2**shift), shift=shift)
+
+
+def cap_multiplier(cap: float) -> int:
+    """Give c for a largest logit ``cap`` in natural units."""
+    unit = math.log2(math.e) * 2**SCORE_FRACTION_BITS
+    multiplier = round(cap * unit) if math.isfinite(cap) else 0
+    if not 1 <= multiplier < 2**23:
+        raise InputError("logit cap", cap, f"from {1 / unit:.3g} to {(2**23 - 1) / unit:.6g}")
+    return multiplier
+
+
+def slope_multiplier(slope: float) -> int:
+    """Give a for an ALiBi slope in natural units a key."""
+    unit = math.log2(math.e) * 2**SLOPE_FRACTION_BITS
+    multiplier = round(slope * unit) if math.isfinite(slope) else -1
+    if not 0 <= multiplier < 2**26:
+        raise InputError("slope", slope, f"from 0 to {(2**26 - 1) / unit:.6g}")
+    return multiplier
+
+
+def output_scaling(kind: OutputKind, factor: float) -> Output:
+    """Give m_o and s_o of int8 and bfloat16 results for ``factor`` = v_scale / output_scale.
+
+    Raises
+    ------
+    InputError
+        When ``factor`` leaves the range that multiplier and shift can express.
+    """
+    largest = _largest_shift(kind)
+    if kind == "int16" or not 2.0 ** (33 - largest) <= factor < 2.0**15 * (1 - 2.0**-18):
+        legal = f"from 2^{33 - largest} to below 2^15, for int8 or bfloat16"
+        raise InputError("v_scale / output_scale", factor, legal)
+    shift = largest
+    while round(factor * 2.0 ** (shift - 17)) > _LARGEST_MULTIPLIER:
+        shift -= 1
+    return Output(kind=kind, multiplier=round(factor * 2.0 ** (shift - 17)), shift=shift)
+
+
+def rounded_shift(value: Int, shift: Int | int) -> Int:
+    """Arithmetic right shift with ties up: ``(value + 2^(shift-1)) >> shift``; shift 0 leaves the value."""
+    capped = np.minimum(shift, 62)  # beyond the width of any value here, the result is 0
+    half = np.where(capped > 0, np.int64(1) << np.maximum(capped - 1, 0), 0)
+    return (value + half) >> capped
+
+
+def saturated(value: Int, bits: int) -> Int:
+    """Clamp to the signed range of ``bits``."""
+    return np.clip(value, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+@cache
+def exp2_table(segments: int = 16) -> tuple[Int, Int]:
+    """Give the start ``Y`` and the drop ``Z`` of each segment of 2^-x on [0, 1), in units of 2^-18."""
+    width = 1 / segments
+    starts, drops = [], []
+    for i in range(segments):
+        a = i * width
+        left, right = 2.0**-a, 2.0 ** -(a + width)
+        slope = (right - left) / width
+        steepest = -math.log2(-slope / math.log(2))  # where the curve is parallel to its chord
+        gap = left + slope * (steepest - a) - 2.0**-steepest
+        starts.append(round(2**_TABLE_BITS * (left - gap / 2)))
+        drops.append(round(2**_TABLE_BITS * (left - right)))
+    return _constant(starts), _constant(drops)
+
+
+@cache
+def probability_table(probability_bits: int, segments: int) -> NDArray[np.float64]:
+    """Give p for every u = 0 ... (B + 2) * 2^12; the last entry, 0, stands for all larger u."""
+    starts, drops = exp2_table(segments)
+    within_bits = SCORE_FRACTION_BITS - (segments.bit_length() - 1)
+    u = np.arange(((probability_bits + 2) << SCORE_FRACTION_BITS) + 1)
+    whole, fraction = u >> SCORE_FRACTION_BITS, u & (2**SCORE_FRACTION_BITS - 1)
+    segment, within = fraction >> within_bits, fraction & (2**within_bits - 1)
+    y = starts[segment] - rounded_shift(drops[segment] * within, within_bits)
+    p = rounded_shift(y, whole + _TABLE_BITS - probability_bits)
+    table = np.where(whole >= probability_bits + 2, 0, p).astype(np.float64)
+    table.flags.writeable = False
+    return table
+
+
+@cache
+def tanh_table() -> tuple[Int, Int]:
+    """Give the start ``A`` and the rise ``E`` of each segment of tanh on [0, 8), in units of 2^-19."""
+    starts, rises = [], []
+    for i in range(_TANH_SEGMENTS):
+        left, right = (math.tanh(n * 8 / _TANH_SEGMENTS) for n in (i, i + 1))
+        slope = (right - left) * _TANH_SEGMENTS / 8
+        touch = math.sqrt(1 - slope)  # tanh where it is parallel to its chord
+        gap = touch - left - slope * (math.atanh(touch) - i * 8 / _TANH_SEGMENTS)
+        starts.append(min(round(2**_TANH_TABLE_BITS * (left + gap / 2)), 2**_TANH_TABLE_BITS - 1))
+        rises.append(round(2**_TANH_TABLE_BITS * (right - left)))
+    return _constant(starts), _constant(rises)
+
+
+def _constant(values: list[int]) -> Int:
+    array = np.array(values, np.int64)
+    array.flags.writeable = False
+    return array
+
+
+def capped(x: Int, multiplier: int) -> Int:
+    """Give ``c * tanh(x)`` for scores over their cap, 18 fraction bits: logits with 12 fraction bits."""
+    starts, rises = tanh_table()
+    a = np.minimum(np.abs(x), 2**_TANH_RANGE_BITS - 1)
+    segment, within = a >> _TANH_WITHIN_BITS, a & (2**_TANH_WITHIN_BITS - 1)
+    exact = (starts[segment] << _TANH_WITHIN_BITS) + rises[segment] * within
+    shift = _TANH_WITHIN_BITS + _TANH_TABLE_BITS - _TANH_BITS
+    h = np.minimum(rounded_shift(exact, shift), 2**_TANH_BITS - 1)
+    return rounded_shift(np.where(x >= 0, h, -h) * multiplier, _TANH_BITS)
+
+
+def alibi(t: Int, slope: Int | int, distance: Int) -> Int:
+    """Lower logits by ``slope`` (units of 2^-24) times the distance of their keys, clamped to 24 bits."""
+    fall = rounded_shift(slope * np.abs(distance), SLOPE_FRACTION_BITS - SCORE_FRACTION_BITS)
+    return saturated(t - fall, 24)
+
+
+def combined(maxima: Int, outputs: Int, totals: Int) -> tuple[Int, Int]:
+    """Give O [n, dv] and l [n] of all streams from their M [S, n], O [S, n, dv] and l [S, n]."""
+    below = maxima.max(axis=0) - maxima
+    return rounded_shift(outputs, below[..., None]).sum(axis=0), rounded_shift(totals, below).sum(axis=0)
+
+
+def results(
+    output: Int, total: Int, kind: Output, probability_bits: int = 16
+) -> NDArray[np.int8] | NDArray[np.int16] | NDArray[np.uint16]:
+    """Give the results from O ``[n, dv]`` and l ``[n]``; a row whose l is zero gives zeros."""
+    bits = np.frexp(total.astype(np.float64))[1].astype(np.int64)  # of 0: 0, of others their bit length
+    n = np.maximum((total << (17 + probability_bits - bits)) >> probability_bits, 1)
+    r = (2**33 - 1) // n
+    if kind.kind != "int16":
+        r = rounded_shift(r * kind.multiplier, 17)
+    shift = (bits - 18)[:, None]
+    z = np.where(shift >= 0, rounded_shift(output, np.maximum(shift, 0)), output << np.maximum(-shift, 0))
+    product = np.where((total > 0)[:, None], z * r[:, None], 0)
+    if kind.kind == "bfloat16":
+        return bfloat16(product, kind.shift)
+    if kind.kind == "int8":
+        return saturated(rounded_shift(product, kind.shift), 8).astype(np.int8)
+    return saturated(rounded_shift(product, 34 - kind.fraction), 16).astype(np.int16)
+
+
+def bfloat16(value: Int, shift: int) -> NDArray[np.uint16]:
+    """Give the bit pattern of the bfloat16 nearest to ``value * 2^-shift``, ties to even.
+
+    ``abs(value)`` must be below 2^52 and ``shift`` at most 126, so that no result is subnormal.
+    """
+    magnitude = np.abs(value)
+    top = np.frexp(magnitude.astype(np.float64))[1].astype(np.int64) - 1
+    drop = np.maximum(top - 7, 0)
+    significand = (magnitude << np.maximum(7 - top, 0)) >> drop
+    rest = magnitude & ((np.int64(1) << drop) - 1)
+    half = (np.int64(1) << drop) >> 1  # 0 where nothing is dropped: then there is no rest either
+    up = (rest > half) | ((rest == half) & (half > 0) & (significand & 1 == 1))
+    # A significand of 256 carries into the exponent by itself: the hidden bit 128 is added, not stored.
+    pattern = ((126 + top - shift) << 7) + significand + up
+    signed = pattern | np.where(value < 0, 0x8000, 0)
+    return np.where(value == 0, 0, signed).astype(np.uint16)
+
+
+def bfloat16_values(patterns: NDArray[np.uint16]) -> NDArray[np.float32]:
+    """Give the numbers that bfloat16 bit patterns stand for."""
+    return (patterns.astype(np.uint32) << 16).view(np.float32)
