@@ -1,177 +1,252 @@
 """Golden model of the fused attention engine, in integers, from the number formats of ``docs/attention.md``.
 
-Matrix products run in float64 through BLAS: every product and partial sum is an integer below 2^53, so they
-are exact, and a hundred times faster than NumPy's integer products.
+Integers are held in float64 wherever that is fast: every logit, product and partial sum is a multiple of a
+power of two with fewer than 53 bits, so that BLAS and floor are exact, and many times faster than NumPy's
+integer products.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hw.errors import InputError
+from sim.golden.attention_float import attention_float64
+from sim.golden.attention_formats import (
+    MAXIMUM_OF_NONE,
+    SCORE_FRACTION_BITS,
+    Arithmetic,
+    Output,
+    Scaling,
+    alibi,
+    capped,
+    combined,
+    exp2_table,
+    probability_table,
+    results,
+    rounded_shift,
+    scaling,
+)
+from sim.golden.attention_mask import Mask
+
+__all__ = [
+    "GoldenJob",
+    "Scaling",
+    "attention",
+    "attention_float64",
+    "attention_job",
+    "attention_jobs",
+    "attention_tile",
+    "exp2_table",
+    "rounded_shift",
+    "scaling",
+]
 
 Int = NDArray[np.int64]
+Float = NDArray[np.float64]
+Results = NDArray[np.int8] | NDArray[np.int16] | NDArray[np.uint16]
 
-SCORE_FRACTION_BITS = 12
-SEGMENTS = 16
-_TABLE_BITS = 18
-_SEGMENT_BITS = 8  # of the 12 fraction bits of t, below the segment index
-_BLOCK_SCORES = 2**22  # scores held at a time: blocks of query rows bound the memory for any number of keys
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scaling:
-    """The launch arguments that carry the scales.
-
-    Members
-    -------
-    multiplier, shift
-        Raw score to log2 units: ``t = (S * multiplier) >> shift``, rounded.
-    """
-
-    multiplier: int
-    shift: int
+_BLOCK_SCORES = 2**16  # scores of a block of rows and a tile of keys: what the processor's cache holds well
+_SERIAL_PRODUCTS = (
+    2**18
+)  # a matrix product this small is not spread over threads, which costs more than it gains
+_HIDDEN = -(2.0**40)  # logit of a key that is not visible: below any other, and its u beyond every table
 
 
-def scaling(*, softmax_scale: float, q_scale: float, k_scale: float) -> Scaling:
-    """Find multiplier and shift for real scales.
-
-    Raises
-    ------
-    InputError
-        When the product of the scales leaves the range that multiplier and shift can express.
-    """
-    factor = math.log2(math.e) * softmax_scale * q_scale * k_scale * 2**SCORE_FRACTION_BITS
-    low, high = 2.0**-47, 2.0**16 * (1 - 2.0**-18)
-    if not low <= factor < high:
-        legal = 2**SCORE_FRACTION_BITS * math.log2(math.e)
-        raise InputError(
-            "softmax_scale * q_scale * k_scale",
-            softmax_scale * q_scale * k_scale,
-            f"from {low / legal:.3g} to {high / legal:.3g}",
-        )
-    shift = 47
-    while round(factor * 2**shift) >= 2**17:
-        shift -= 1
-    return Scaling(multiplier=round(factor * 2**shift), shift=shift)
-
-
-def exp2_table() -> tuple[Int, Int]:
-    """Give the start ``Y`` and the drop ``Z`` of each segment of 2^-x on [0, 1), in units of 2^-18."""
-    width = 1 / SEGMENTS
-    starts, drops = [], []
-    for i in range(SEGMENTS):
-        a = i * width
-        left, right = 2.0**-a, 2.0 ** -(a + width)
-        slope = (right - left) / width
-        steepest = -math.log2(-slope / math.log(2))  # where the curve is parallel to its chord
-        gap = left + slope * (steepest - a) - 2.0**-steepest
-        starts.append(round(2**_TABLE_BITS * (left - gap / 2)))
-        drops.append(round(2**_TABLE_BITS * (left - right)))
-    return np.array(starts, np.int64), np.array(drops, np.int64)
-
-
-def rounded_shift(value: Int, shift: Int) -> Int:
-    """Arithmetic right shift with ties up: ``(value + 2^(shift-1)) >> shift``; shift 0 leaves the value."""
-    capped = np.minimum(shift, 62)  # beyond the width of any value here, the result is 0
-    half = np.where(capped > 0, np.int64(1) << np.maximum(capped - 1, 0), 0)
-    return (value + half) >> capped
-
-
-def _product(a: NDArray[np.integer], b: NDArray[np.integer]) -> Int:
-    return np.matmul(a.astype(np.float64), b.astype(np.float64)).astype(np.int64)
-
-
-def scores(q: NDArray[np.int8], k: NDArray[np.int8], scale: Scaling) -> Int:
-    """Give t, the logits in log2 units with 12 fraction bits: ``[Nq, Nk]``."""
-    raw = _product(q, k.T)
-    shifted = (raw * scale.multiplier + (1 << (scale.shift - 1))) >> scale.shift
-    return np.clip(shifted, -(2**23), 2**23 - 1)
-
-
-def probabilities(t: Int, maximum: Int) -> Int:
-    """Give p, in units of 2^-16, of logits ``t`` [Nq, n] against whole-number maxima ``maximum`` [Nq]."""
-    starts, drops = exp2_table()
-    below = (maximum[:, None] << SCORE_FRACTION_BITS) - t
-    whole = below >> SCORE_FRACTION_BITS
-    fraction = below & (2**SCORE_FRACTION_BITS - 1)
-    segment = fraction >> _SEGMENT_BITS
-    within = fraction & (2**_SEGMENT_BITS - 1)
-    y = starts[segment] - ((drops[segment] * within + 2 ** (_SEGMENT_BITS - 1)) >> _SEGMENT_BITS)
-    guard = _TABLE_BITS - 16
-    return np.where(whole >= 18, 0, rounded_shift(y, np.minimum(whole, 18) + guard))
-
-
-def normalize(output: Int, total: Int, fraction: int) -> NDArray[np.int16]:
-    """Give the int16 outputs from O ``[Nq, D]`` and l ``[Nq]``; a row whose l is zero gives zeros."""
-    bits = np.array([int(value).bit_length() for value in total], np.int64)
-    mantissa = np.maximum((total << (33 - bits)) >> 16, 1)
-    reciprocal = (2**33 - 1) // mantissa
-    shift = (bits - 18)[:, None]
-    aligned = np.where(
-        shift >= 0, rounded_shift(output, np.maximum(shift, 0)), output << np.maximum(-shift, 0)
-    )
-    product = aligned * reciprocal[:, None]
-    quotient = (product + (1 << (33 - fraction))) >> (34 - fraction)
-    visible = (total > 0)[:, None]
-    return np.where(visible, np.clip(quotient, -(2**15), 2**15 - 1), 0).astype(np.int16)
-
-
-def attention_tile(
-    q: NDArray[np.int8],
-    k: NDArray[np.int8],
-    v: NDArray[np.int8],
-    multiplier: int,
-    shift: int,
-    fraction: int,
-    tile_keys: int,
-) -> NDArray[np.int16]:
-    """Attention of one head, bit for bit as the gateware computes it.
-
-    Rows do not depend on each other, so all queries of a head may be given at once.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GoldenJob:
+    """All heads of one sequence in one mode with one set of scales.
 
     Parameters
     ----------
     q, k, v
-        ``[Nq, D]``, ``[Nk, D]``, ``[Nk, D]``, int8.
-    multiplier, shift
-        Launch arguments, see `scaling`.
-    fraction
-        Output fraction bits, 0 to 15.
-    tile_keys
-        Keys after which partial sums are merged; the result depends on it through rounding.
+        int8, ``[H, Nq, dqk]``, ``[Hkv, Nk, dqk]``, ``[Hkv, Nk, dv]``; H is a multiple of Hkv.
+    scale
+        Multiplier and shift of the scores, with or without a cap.
+    output
+        What results are.
+    mask
+        Visible keys.
+    cap
+        Cap multiplier c, 0 for no cap.
+    slopes
+        ALiBi slope of each head in units of 2^-24 log2 units a key, or None.
+    """
+
+    q: NDArray[np.int8]
+    k: NDArray[np.int8]
+    v: NDArray[np.int8]
+    scale: Scaling
+    output: Output
+    mask: Mask = field(default_factory=Mask)
+    cap: int = 0
+    slopes: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        (heads, queries, size), (kv_heads, keys, key_size) = self.q.shape, self.k.shape
+        if heads % kv_heads:
+            raise InputError("heads of q", heads, f"a multiple of the {kv_heads} heads of k")
+        if key_size != size:
+            raise InputError("head size of k", key_size, f"{size}, that of q")
+        if self.v.shape[:2] != (kv_heads, keys):
+            raise InputError("shape of v", self.v.shape, f"[{kv_heads}, {keys}, dv]")
+        if self.slopes is not None and len(self.slopes) != heads:
+            raise InputError("slopes", len(self.slopes), f"one for each of the {heads} heads")
+        self.mask.check(queries, keys)
+
+
+def _product(a: Float, b: Float) -> Float:
+    """Multiply matrices in pieces of rows of ``a`` that BLAS does without starting threads."""
+    out = np.empty((len(a), b.shape[1]))
+    piece = max(1, _SERIAL_PRODUCTS // b.size)
+    whole = len(a) // piece * piece
+    pieces = a[:whole].reshape(-1, piece, a.shape[1])
+    np.matmul(pieces, b, out=out[:whole].reshape(-1, piece, b.shape[1]))
+    np.matmul(a[whole:], b, out=out[whole:])
+    return out
+
+
+class _Stream:
+    """Running maximum, sum and output of one stream for a block of rows."""
+
+    def __init__(self, rows: int, value_size: int, arithmetic: Arithmetic) -> None:
+        self.maximum = np.full(rows, MAXIMUM_OF_NONE, np.float64)
+        self.total = np.zeros(rows)
+        self.output = np.zeros((rows, value_size))
+        self._table = probability_table(arithmetic.probability_bits, arithmetic.exp_segments)
+        self._bits = arithmetic.probability_bits
+        self._empty = True
+
+    def take(self, t: Float, values: Float) -> None:
+        """Merge a tile of logits ``t`` [rows, n], which is used up, and of values [n, dv]."""
+        own = np.ceil(t.max(axis=1) * 2.0**-SCORE_FRACTION_BITS)
+        maximum = np.maximum(self.maximum, own)
+        rise = maximum - self.maximum
+        self.maximum = maximum
+        u = np.subtract((maximum * 2.0**SCORE_FRACTION_BITS)[:, None], t, out=t)
+        p = np.take(
+            self._table, u.astype(np.intp), out=u, mode="clip"
+        )  # clip: the last entry is for all more
+        risen = np.nonzero(rise)[0]
+        if risen.size and not self._empty:
+            shift = rise[risen].astype(np.int64)
+            self.total[risen] = rounded_shift(self.total[risen].astype(np.int64), shift)
+            self.output[risen] = rounded_shift(self.output[risen].astype(np.int64), shift[:, None])
+        self._empty = False
+        self.total += p.sum(axis=1)
+        self.output += _product(p, values)
+        self._check_widths()
+
+    def _check_widths(self) -> None:
+        """Hold the running sums to the widths of the page."""
+        if self.total.max() >= 2.0 ** (17 + self._bits):
+            raise OverflowError("running sum l is wider than its register")
+        if max(self.output.max(), -self.output.min() - 1) >= 2.0 ** (23 + self._bits):
+            raise OverflowError("running output O is wider than its register")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Rows:
+    """Queries of the heads that share keys: position, visible range, tiles of the bitmap, slope of each."""
+
+    q: Float
+    position: Int
+    first: Int
+    last: Int
+    bitmap_row: Int
+    slope: Int
+
+    def __getitem__(self, rows: slice) -> _Rows:
+        return _Rows(**{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})
+
+
+def _rows(job: GoldenJob, kv_head: int) -> _Rows:
+    """Stack the query heads of a group: rows do not depend on each other."""
+    (heads, queries, size), keys = job.q.shape, job.k.shape[1]
+    group = heads // job.k.shape[0]
+    own = slice(kv_head * group, (kv_head + 1) * group)
+    first, last = job.mask.limits(queries, keys)
+    index = np.arange(queries, dtype=np.int64)
+    slopes = np.array((job.slopes or (0,) * heads)[own], np.int64)
+    return _Rows(
+        # Scaled here by an exact power of two and a whole number: the product with k is x before rounding.
+        q=job.q[own].reshape(-1, size).astype(np.float64) * (job.scale.multiplier * 2.0**-job.scale.shift),
+        position=np.tile(index + keys - queries, group),
+        first=np.tile(first, group),
+        last=np.tile(last, group),
+        bitmap_row=np.tile(index // job.mask.tile_queries, group),
+        slope=np.repeat(slopes, queries),
+    )
+
+
+def _logits(job: GoldenJob, rows: _Rows, keys: slice, key_rows: Float) -> Float:
+    """Give t of ``rows`` and the keys of a tile; keys that a row does not see have `_HIDDEN`."""
+    t = _product(rows.q, key_rows[keys].T)
+    t += 0.5
+    np.floor(t, out=t)
+    if job.q.shape[2] * 2.0**14 * job.scale.multiplier * 2.0**-job.scale.shift >= 2**23 - 1:
+        np.clip(t, -(2.0**23), 2.0**23 - 1, out=t)
+    index = np.arange(keys.start, keys.stop, dtype=np.int64)
+    if job.cap:
+        t = capped(t.astype(np.int64), job.cap).astype(np.float64)
+    if job.slopes is not None:
+        distance = rows.position[:, None] - index
+        t = alibi(t.astype(np.int64), rows.slope[:, None], distance).astype(np.float64)
+    if rows.first.max() > keys.start or rows.last.min() < keys.stop - 1:
+        t[(index < rows.first[:, None]) | (index > rows.last[:, None])] = _HIDDEN
+    if job.mask.bitmap is not None:
+        seen = job.mask.bitmap[rows.bitmap_row[:, None], index // job.mask.tile_keys]
+        t[~seen] = _HIDDEN
+    return t
+
+
+def _attention_rows(
+    job: GoldenJob, rows: _Rows, key_rows: Float, values: Float, arithmetic: Arithmetic
+) -> Results:
+    """Put a block of rows through all tiles that one of them sees, then through the division."""
+    count, size, tile = len(rows.q), values.shape[1], arithmetic.tile_keys
+    streams = [_Stream(count, size, arithmetic) for _ in range(arithmetic.streams)]
+    low, high = int(rows.first.min()) // tile, int(rows.last.max()) // tile
+    for n in range(low, high + 1):
+        keys = slice(n * tile, min((n + 1) * tile, len(key_rows)))
+        streams[n % arithmetic.streams].take(_logits(job, rows, keys, key_rows), values[keys])
+    if arithmetic.streams == 1:
+        output, total = streams[0].output.astype(np.int64), streams[0].total.astype(np.int64)
+    else:
+        output, total = combined(
+            np.stack([stream.maximum for stream in streams]).astype(np.int64),
+            np.stack([stream.output for stream in streams]).astype(np.int64),
+            np.stack([stream.total for stream in streams]).astype(np.int64),
+        )
+    return results(output, total, job.output, arithmetic.probability_bits)
+
+
+def attention_job(job: GoldenJob, arithmetic: Arithmetic) -> Results:
+    """Attention of every head of a job, bit for bit as the gateware computes it.
 
     Returns
     -------
     ndarray
-        ``[Nq, D]`` int16, in units of ``v_scale * 2^-fraction``.
+        ``[H, Nq, dv]`` of `Output.dtype`; zeros for a query that sees no key.
     """
-    t = scores(q, k, Scaling(multiplier=multiplier, shift=shift))
-    output = np.zeros((q.shape[0], v.shape[1]), np.int64)
-    total = np.zeros(q.shape[0], np.int64)
-    maximum: Int | None = None
-    for first in range(0, k.shape[0], tile_keys):
-        tile = t[:, first : first + tile_keys]
-        tile_maximum = (tile.max(axis=1) + 2**SCORE_FRACTION_BITS - 1) >> SCORE_FRACTION_BITS
-        previous = tile_maximum if maximum is None else maximum
-        maximum = np.maximum(previous, tile_maximum)
-        rise = maximum - previous
-        p = probabilities(tile, maximum)
-        output = rounded_shift(output, rise[:, None]) + _product(p, v[first : first + tile_keys])
-        total = rounded_shift(total, rise) + p.sum(axis=1)
-    return normalize(output, total, fraction)
+    kv_heads, _, size = job.v.shape
+    step = max(1, _BLOCK_SCORES // arithmetic.tile_keys)
+    out = np.empty((kv_heads, job.q.shape[0] // kv_heads * job.q.shape[1], size), job.output.dtype)
+    for kv_head in range(kv_heads):
+        rows = _rows(job, kv_head)
+        key_rows, values = job.k[kv_head].astype(np.float64), job.v[kv_head].astype(np.float64)
+        for start in range(0, out.shape[1], step):
+            block = slice(start, start + step)
+            out[kv_head, block] = _attention_rows(job, rows[block], key_rows, values, arithmetic)
+    return out.reshape(*job.q.shape[:2], size)
 
 
-def _row_blocks(queries: int, keys: int) -> Iterator[slice]:
-    step = max(1, _BLOCK_SCORES // keys)
-    for first in range(0, queries, step):
-        yield slice(first, first + step)
+def attention_jobs(jobs: Sequence[GoldenJob], arithmetic: Arithmetic) -> list[Results]:
+    """Attention of jobs that run one after the other; they do not depend on each other."""
+    return [attention_job(job, arithmetic) for job in jobs]
 
 
 def attention(
@@ -183,27 +258,32 @@ def attention(
     fraction: int,
     tile_keys: int,
 ) -> NDArray[np.int16]:
-    """Attention of every head: ``q`` [H, Nq, D], ``k`` and ``v`` [Hkv, Nk, D]; H is a multiple of Hkv."""
-    group = q.shape[0] // k.shape[0]
-    out = np.empty((*q.shape[:2], v.shape[2]), np.int16)
-    for h in range(q.shape[0]):
-        for block in _row_blocks(q.shape[1], k.shape[1]):
-            out[h, block] = attention_tile(
-                q[h, block], k[h // group], v[h // group], scale.multiplier, scale.shift, fraction, tile_keys
-            )
-    return out
+    """Attention of every head with all keys visible, one stream, 16-bit probabilities and int16 results.
+
+    Parameters
+    ----------
+    q, k, v
+        As in `GoldenJob`.
+    scale
+        Launch arguments, see `scaling`.
+    fraction
+        Output fraction bits, 0 to 15: results are in units of ``v_scale * 2^-fraction``.
+    tile_keys
+        Keys after which partial sums are merged; the result depends on it through rounding.
+    """
+    job = GoldenJob(q=q, k=k, v=v, scale=scale, output=Output(fraction=fraction))
+    return attention_job(job, Arithmetic(tile_keys=tile_keys)).astype(np.int16, copy=False)
 
 
-def attention_float64(
-    q: NDArray[Any], k: NDArray[Any], v: NDArray[Any], *, softmax_scale: float
-) -> NDArray[np.float64]:
-    """Exact softmax attention in float64: the reference of every error measure. Shapes as `attention`."""
-    group = q.shape[0] // k.shape[0]
-    out = np.empty((*q.shape[:2], v.shape[2]), np.float64)
-    for h in range(q.shape[0]):
-        keys, values = k[h // group].astype(np.float64), v[h // group].astype(np.float64)
-        for block in _row_blocks(q.shape[1], k.shape[1]):
-            logits = (q[h, block].astype(np.float64) @ keys.T) * softmax_scale
-            weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-            out[h, block] = (weights @ values) / weights.sum(axis=1, keepdims=True)
-    return out
+def attention_tile(
+    q: NDArray[np.int8],
+    k: NDArray[np.int8],
+    v: NDArray[np.int8],
+    multiplier: int,
+    shift: int,
+    fraction: int,
+    tile_keys: int,
+) -> NDArray[np.int16]:
+    """Attention of the queries [Nq, dqk] of one head, see `attention`."""
+    scale = Scaling(multiplier=multiplier, shift=shift)
+    return attention(q[None], k[None], v[None], scale=scale, fraction=fraction, tile_keys=tile_keys)[0]

@@ -1,0 +1,80 @@
+"""Which keys a query sees, see "Which keys a row sees" in ``docs/attention.md``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.errors import InputError
+
+Int = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Mask:
+    """Keys visible to the queries of one head; all of them by default.
+
+    Query i of Nq stands at position i + Nk - Nq, so that the last query stands at the last key.
+
+    Parameters
+    ----------
+    causal
+        Keys after the query's position are hidden.
+    window
+        Only the ``window`` newest keys up to the query's position are visible, and those after it unless
+        ``causal``; 0 for no window.
+    bitmap
+        Bool, ``[ceil(Nq / tile_queries), ceil(Nk / tile_keys)]``: which tiles of keys a tile of queries sees;
+        None for all.
+    tile_queries, tile_keys
+        Queries and keys of a tile of the bitmap.
+    """
+
+    causal: bool = False
+    window: int = 0
+    bitmap: NDArray[np.bool_] | None = None
+    tile_queries: int = 1
+    tile_keys: int = 1
+
+    def __post_init__(self) -> None:
+        for name in ("tile_queries", "tile_keys"):
+            if getattr(self, name) < 1:
+                raise InputError(name, getattr(self, name), "at least 1")
+        if self.window < 0:
+            raise InputError("window", self.window, "a number of keys, or 0 for no window")
+
+    def check(self, queries: int, keys: int) -> None:
+        """Raise `InputError` unless the bitmap is that of ``queries`` and ``keys``."""
+        if self.bitmap is None:
+            return
+        shape = (-(-queries // self.tile_queries), -(-keys // self.tile_keys))
+        if self.bitmap.shape != shape:
+            raise InputError("shape of the bitmap", self.bitmap.shape, f"{shape}")
+
+    def limits(self, queries: int, keys: int) -> tuple[Int, Int]:
+        """Give the first and the last key of each query's range; a range is empty if last < first."""
+        position = np.arange(queries, dtype=np.int64) + keys - queries
+        everything = np.full(queries, keys - 1, np.int64)
+        first = np.maximum(position - self.window + 1, 0) if self.window else np.zeros(queries, np.int64)
+        return first, np.minimum(position, everything) if self.causal else everything
+
+    def visible(self, rows: Int, columns: Int, queries: int, keys: int) -> NDArray[np.bool_]:
+        """Give whether queries ``rows`` see keys ``columns``: ``[len(rows), len(columns)]``."""
+        first, last = self.limits(queries, keys)
+        seen = (columns >= first[rows, None]) & (columns <= last[rows, None])
+        if self.bitmap is not None:
+            seen &= self.bitmap[np.ix_(rows // self.tile_queries, columns // self.tile_keys)]
+        return seen
+
+    def pairs(self, queries: int, keys: int) -> int:
+        """Count the pairs of a query and a key that it sees."""
+        if self.bitmap is None:
+            first, last = self.limits(queries, keys)
+            return int(np.maximum(last - first + 1, 0).sum())
+        columns = np.arange(keys)
+        return sum(
+            int(self.visible(np.arange(row, min(row + 256, queries)), columns, queries, keys).sum())
+            for row in range(0, queries, 256)
+        )
