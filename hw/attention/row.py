@@ -33,8 +33,8 @@ class RowControl(data.StructLayout):
         What the next query of the rows on ``configure`` is told, see `LogitUnit`.
     pick : QueryPick
         Which part of the queries the part of the key in the next cycle meets, see `ScoreUnit`.
-    first : 1
-        A part of a key is its first, see `ScoreUnit`.
+    accumulate, first : 1
+        There is a part of a key, and it is its first, see `ScoreUnit`.
     adopt : 1
         Change of settings, see `LogitUnit`.
     key : 17
@@ -61,6 +61,7 @@ class RowControl(data.StructLayout):
                 "place": QueryPlace(config),
                 "settings": RowSettings(config),
                 "pick": QueryPick(config),
+                "accumulate": 1,
                 "first": 1,
                 "adopt": 1,
                 "key": KEY_BITS,
@@ -82,7 +83,7 @@ class Timing:
     Members
     -------
     first
-        From a part of a key on the rows' port: ``first``, whether it is its key's first part.
+        From a part of a key on the rows' port: ``accumulate``, and ``first`` for its key's first part.
     scale
         From the last part of a key: ``key``, its index.  Settings that were adopted in the cycle before, or
         earlier, count.
@@ -201,6 +202,7 @@ class AttentionRows(wiring.Component):
             score.load.eq(self.load),
             score.pick.eq(control.pick),
             score.key.eq(self.key),
+            score.accumulate.eq(control.accumulate),
             score.first.eq(control.first),
             logit.settings.eq(control.settings),
             logit.configure.eq(self.configure),

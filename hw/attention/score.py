@@ -49,8 +49,8 @@ class ScoreUnit(wiring.Component):
     pick : In(QueryPick)
         Parts of keys that come in the next cycle, and until the next pick, meet this part of the queries.
     key : In(D x int8)
-    first : In(1)
-        The part that came `first_latency` cycles ago is the first of its key.  Without folds it is not used.
+    accumulate, first : In(1)
+        A part came `first_latency` cycles ago, and it is the first of its key.  Without folds not used.
     o : Out(rows x signed)
         Raw score S of the key whose last part came `latency` cycles ago.
 
@@ -75,6 +75,7 @@ class ScoreUnit(wiring.Component):
                 "load": In(rows),
                 "pick": In(QueryPick(config)),
                 "key": In(elements),
+                "accumulate": In(1),
                 "first": In(1),
                 "o": Out(signed(config.score_bits)).array(rows),
             }
@@ -112,7 +113,8 @@ class ScoreUnit(wiring.Component):
                 m.d.comb += self.o[row].eq(part)
             else:
                 score = Signal(signed(config.score_bits), name=f"score_{row}", reset_less=True)
-                m.d.sync += score.eq(Mux(self.first, 0, score) + part)
+                with m.If(self.accumulate):
+                    m.d.sync += score.eq(Mux(self.first, 0, score) + part)
                 m.d.comb += self.o[row].eq(score)
         return m
 
