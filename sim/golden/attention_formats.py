@@ -18,12 +18,15 @@ from hw.errors import InputError
 Int = NDArray[np.int64]
 OutputKind = Literal["int8", "int16", "bfloat16"]
 
+PROBABILITY_BITS = (8, 12, 16, 20)
+EXP_SEGMENTS = (8, 16, 32)
 SCORE_FRACTION_BITS = 12
 CAP_FRACTION_BITS = 18  # of a score over its cap
 SLOPE_FRACTION_BITS = 24
 MAXIMUM_OF_NONE = -4096  # M before the first visible key
 
 _TABLE_BITS = 18  # of y
+_MOST_GUARD_BITS = 2  # bits of p below those of y, with 20 bits of p
 _TANH_RANGE_BITS = 21  # abs(x) < 8
 _TANH_WITHIN_BITS = 11
 _TANH_SEGMENTS = 2 ** (_TANH_RANGE_BITS - _TANH_WITHIN_BITS)
@@ -52,6 +55,16 @@ class Arithmetic:
     streams: int = 1
     probability_bits: int = 16
     exp_segments: int = 16
+
+    def __post_init__(self) -> None:
+        if self.probability_bits not in PROBABILITY_BITS:
+            raise InputError("probability_bits", self.probability_bits, f"one of {PROBABILITY_BITS}")
+        if self.exp_segments not in EXP_SEGMENTS:
+            raise InputError("exp_segments", self.exp_segments, f"one of {EXP_SEGMENTS}")
+        for name in ("tile_keys", "streams"):
+            value = getattr(self, name)
+            if value < 1 or value & (value - 1):
+                raise InputError(name, value, "a power of two")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +225,8 @@ def probability_table(probability_bits: int, segments: int) -> NDArray[np.float6
     whole, fraction = u >> SCORE_FRACTION_BITS, u & (2**SCORE_FRACTION_BITS - 1)
     segment, within = fraction >> within_bits, fraction & (2**within_bits - 1)
     y = starts[segment] - rounded_shift(drops[segment] * within, within_bits)
-    p = rounded_shift(y, whole + _TABLE_BITS - probability_bits)
+    guarded = y << _MOST_GUARD_BITS
+    p = rounded_shift(guarded, whole + _TABLE_BITS + _MOST_GUARD_BITS - probability_bits)
     table = np.where(whole >= probability_bits + 2, 0, p).astype(np.float64)
     table.flags.writeable = False
     return table
