@@ -18,6 +18,7 @@ from hw.errors import InputError
 Int = NDArray[np.int64]
 OutputKind = Literal["int8", "int16", "bfloat16"]
 
+MAX_KEYS = 65536
 PROBABILITY_BITS = (8, 12, 16, 20)
 EXP_SEGMENTS = (8, 16, 32)
 SCORE_FRACTION_BITS = 12
