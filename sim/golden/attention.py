@@ -31,6 +31,7 @@ from sim.golden.attention_formats import (
     scaling,
 )
 from sim.golden.attention_mask import Mask
+from sim.golden.products import serial_product
 
 __all__ = [
     "GoldenJob",
@@ -98,15 +99,14 @@ class GoldenJob:
         self.mask.check(queries, keys)
 
 
-def _product(a: Float, b: Float) -> Float:
-    """Multiply matrices in pieces of rows of ``a`` that BLAS does without starting threads."""
-    out = np.empty((len(a), b.shape[1]))
-    piece = max(1, _SERIAL_PRODUCTS // b.size)
-    whole = len(a) // piece * piece
-    pieces = a[:whole].reshape(-1, piece, a.shape[1])
-    np.matmul(pieces, b, out=out[:whole].reshape(-1, piece, b.shape[1]))
-    np.matmul(a[whole:], b, out=out[whole:])
-    return out
+def _sum_bits(probability_bits: int) -> int:
+    """Width of l, unsigned."""
+    return 17 + probability_bits
+
+
+def _output_bits(probability_bits: int) -> int:
+    """Width of O, signed."""
+    return 24 + probability_bits
 
 
 class _Stream:
@@ -137,14 +137,14 @@ class _Stream:
             self.output[risen] = rounded_shift(self.output[risen].astype(np.int64), shift[:, None])
         self._empty = False
         self.total += p.sum(axis=1)
-        self.output += _product(p, values)
+        self.output += serial_product(p, values)
         self._check_widths()
 
     def _check_widths(self) -> None:
         """Hold the running sums to the widths of the page."""
-        if self.total.max() >= 2.0 ** (17 + self._bits):
+        if self.total.max() >= 2.0 ** _sum_bits(self._bits):
             raise OverflowError("running sum l is wider than its register")
-        if max(self.output.max(), -self.output.min() - 1) >= 2.0 ** (23 + self._bits):
+        if max(self.output.max(), -self.output.min() - 1) >= 2.0 ** (_output_bits(self._bits) - 1):
             raise OverflowError("running output O is wider than its register")
 
 
@@ -184,7 +184,7 @@ def _rows(job: GoldenJob, kv_head: int) -> _Rows:
 
 def _logits(job: GoldenJob, rows: _Rows, keys: slice, key_rows: Float) -> Float:
     """Give t of ``rows`` and the keys of a tile; keys that a row does not see have `_HIDDEN`."""
-    t = _product(rows.q, key_rows[keys].T)
+    t = serial_product(rows.q, key_rows[keys].T)
     t += 0.5
     np.floor(t, out=t)
     if job.q.shape[2] * 2.0**14 * job.scale.multiplier * 2.0**-job.scale.shift >= 2**23 - 1:

@@ -123,7 +123,7 @@ def _output(kind: OutputKind, largest: float) -> tuple[Output, float]:
 
 
 _LENGTHS = (1024, 8192)
-_SPREADS = (0.02, 1.0, 3.0, 6.0)
+_SPREADS = (0.02, 1.0, 2.0, 3.0, 6.0)
 _SEEDS = 4
 
 

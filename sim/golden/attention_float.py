@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim.golden.attention_mask import Mask
+from sim.golden.products import serial_product
 
 _BLOCK_SCORES = 2**21  # scores held at a time: blocks of query rows bound the memory for any number of keys
 
@@ -23,7 +24,7 @@ def attention_float64(
     cap: float | None = None,
     slopes: Sequence[float] | None = None,
 ) -> NDArray[np.float64]:
-    """Attention of every head in float64; it shares nothing but `Mask` with the integer model.
+    """Attention of every head in float64; the integer model has only `Mask` and products in common with it.
 
     Parameters
     ----------
@@ -55,7 +56,8 @@ def attention_float64(
         key_rows, values = k[h // group].astype(np.float64), v[h // group].astype(np.float64)
         for start in range(0, queries, step):
             rows = np.arange(start, min(start + step, queries))
-            logits = (q[h, rows].astype(np.float64) @ key_rows.T) * softmax_scale
+            logits = serial_product(q[h, rows].astype(np.float64), key_rows.T)
+            logits *= softmax_scale
             if cap is not None:
                 logits = cap * np.tanh(logits / cap)
             if slopes is not None:
@@ -66,5 +68,5 @@ def attention_float64(
             logits -= np.where(np.isfinite(largest), largest, 0.0)
             weights = np.exp(logits, out=logits)
             total = weights.sum(axis=1, keepdims=True)
-            out[h, rows] = (weights @ values) / np.where(total > 0, total, 1.0)
+            out[h, rows] = serial_product(weights, values) / np.where(total > 0, total, 1.0)
     return out

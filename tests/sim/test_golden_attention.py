@@ -1,27 +1,18 @@
-"""The golden attention model against float64 softmax, and against the formats page in Python integers."""
+"""The plain golden attention function against float64 softmax, and against the page in Python integers."""
 
 import math
+import time
+import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hw.errors import InputError
-from sim.golden.attention import (
-    attention,
-    attention_float64,
-    attention_tile,
-    exp2_table,
-    rounded_shift,
-    scaling,
-)
-
-
-def quantized(rng, shape, spread=1.0):
-    x = rng.normal(size=shape) * spread
-    step = np.abs(x).max() / 127
-    return np.rint(x / step).astype(np.int8), float(step)
+from sim.golden.attention import attention, attention_tile
+from sim.golden.attention_accuracy import quantized
+from sim.golden.attention_float import attention_float64
+from sim.golden.attention_formats import exp2_table, scaling
 
 
 def relative_rms(a, b):
@@ -120,33 +111,25 @@ def test_longest_sequence_of_extremes_does_not_overflow():
     assert (np.abs(o + 128 * 2**7) <= 1).all()
 
 
-def test_exponential_table_is_thirteen_bits_exact():
-    starts, drops = exp2_table()
-    f = np.arange(4096)
-    y = starts[f >> 8] - ((drops[f >> 8] * (f & 255) + 128) >> 8)
-    assert np.abs(y / (2.0**18 * 2.0 ** (-f / 4096)) - 1).max() < 1.3e-4
-    assert (np.diff(y) <= 0).all()
+def test_twelve_heads_of_a_thousand_tokens_take_less_than_a_second_of_cpu():
+    """The simulator's user waits for it; and no threads are started for small products."""
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.integers(-128, 128, (12, 1024, 64)).astype(np.int8) for _ in range(3))
+    scale = scaling(softmax_scale=0.125, q_scale=0.03, k_scale=0.03)
+    start = time.process_time()
+    attention(q, k, v, scale=scale, fraction=8, tile_keys=64)
+    assert time.process_time() - start < 1
 
 
-@given(st.integers(-(2**40), 2**40), st.integers(0, 45))
-def test_rounded_shift_rounds_to_nearest_with_ties_up(value, shift):
-    got = int(rounded_shift(np.array([value]), np.array([shift]))[0])
-    assert got == math.floor(value / 2**shift + 0.5) or abs(value) > 2**52
-
-
-@pytest.mark.parametrize("factor", [0.0, 1e-20, 1e12])
-def test_scales_out_of_range_are_refused(factor):
-    with pytest.raises(
-        InputError, match=r"softmax_scale \* q_scale \* k_scale must be from 1\.2e-18 to 11\.1"
-    ):
-        scaling(softmax_scale=factor, q_scale=1.0, k_scale=1.0)
-
-
-@given(st.floats(-46.9, 15.9))
-def test_scaling_keeps_seventeen_bits(exponent):
-    factor = 2.0**exponent / (4096 * math.log2(math.e))
-    scale = scaling(softmax_scale=factor, q_scale=1.0, k_scale=1.0)
-    assert 1 <= scale.multiplier < 2**17
-    assert 1 <= scale.shift <= 47
-    if exponent > -30:
-        assert abs(scale.multiplier * 2.0**-scale.shift / 2.0**exponent - 1) < 2.0**-16
+def test_memory_does_not_grow_with_the_square_of_the_sequence():
+    rng = np.random.default_rng(0)
+    q, k, v = (rng.integers(-128, 128, (1, n, 16)).astype(np.int8) for n in (4096, 8192, 8192))
+    scale = scaling(softmax_scale=0.25, q_scale=0.03, k_scale=0.03)
+    tracemalloc.start()
+    try:
+        attention(q, k, v, scale=scale, fraction=8, tile_keys=64)
+        attention_float64(q, k, v, softmax_scale=0.25 * 0.03**2)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 96 * 2**20  # all scores would be 256 MiB
