@@ -1,4 +1,4 @@
-"""The data movers of attention: from a job to the core's commands and streams, and its results to memory."""
+"""The data movers of attention: from jobs to the core's streams, and its results to memory."""
 
 from __future__ import annotations
 
@@ -8,26 +8,41 @@ from amaranth.hdl import Cat, Module, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from hw.attention.command import Command
+from hw.attention.bitmap import BitmapWords
+from hw.attention.command import QueryCommand, TileCommand
 from hw.attention.config import AttentionConfig
-from hw.attention.drain import OutputBeat
-from hw.attention.job import ADDRESS_BITS, Job
-from hw.attention.passes import PassSequencer
-from hw.attention.reader import ItemReader
+from hw.attention.feed import StreamFeed
+from hw.attention.job import ADDRESS_BITS, COUNT_BITS, Job
+from hw.attention.jobs import JobQueue
+from hw.attention.layouts import KeyPass, ReadPass, RowPass, WritePass
+from hw.attention.passes import PassWalker
+from hw.attention.plan import JobSetup
+from hw.attention.port0 import QueryPort
+from hw.attention.results import ResultWriter
+from hw.attention.rows import RowWalker
+from hw.attention.settings import RowSettings
 from hw.lib import axi
-from hw.lib.burst import command_layout
-from hw.lib.dma_write import WriteDMA
 from hw.lib.fifo import Fifo
-from hw.lib.skid import Skid
 
-#: Passes whose commands may wait for a DMA or the core.  A reader runs ahead by the beats its buffer holds,
-#: which is many passes of few keys; nothing else may hold it back.
-PASSES_AHEAD = 8
+#: Passes that may wait for a reader, the writer or the core: as deep as the RAM that one LUT makes.
+PASSES_AHEAD = 32
+#: Settings of rows that may wait for the core.
+_ROWS_AHEAD = 32
 
 
 def port_count(config: AttentionConfig) -> int:
-    """Count the memory ports: queries and results share one, each slice of keys and values has its own."""
-    return 1 + 2 * config.ports_per_stream
+    """Count the memory ports: one for queries and results, then for each stream P of keys and P of values."""
+    return 1 + 2 * config.streams * config.ports_per_stream
+
+
+def key_port(config: AttentionConfig, stream: int, port: int) -> int:
+    """Give the number of the memory port that a port of a stream's keys is."""
+    return 1 + 2 * config.ports_per_stream * stream + port
+
+
+def value_port(config: AttentionConfig, stream: int, port: int) -> int:
+    """Give the number of the memory port that a port of a stream's values is."""
+    return key_port(config, stream, port) + config.ports_per_stream
 
 
 class Moved(data.StructLayout):
@@ -46,151 +61,150 @@ class AttentionMovers(wiring.Component):
     config
         Shape of the engine.
     data_width
-        Bits of a beat of every memory port, and of a beat of results.
+        Bits of a beat of every memory port and of results: a power of two from 128 to 1024.
 
     Members
     -------
     start : In(1)
         One-cycle pulse; not before the last ``done``.
-    job : In(Job)
-        Constant from ``start`` to ``done``.
+    job : In(Job), jobs : In(64), job_count : In(32)
+        The first job, and where descriptors of how many further ones are; constant from ``start`` to
+        ``done``.
+    k_base, v_base : In(S x P x 64)
+        Address of each port's keys and values.
     done : Out(1)
         One-cycle pulse: every result is in memory.
-    o_command, o_query, o_key, o_value, i
-        To and from the core's ``i_command``, ``i_query``, ``i_key``, ``i_value`` and ``o``.
+    o_command, o_row, o_query, o_tile, o_key, o_value
+        To the core, see `hw.attention.command`; the last three are arrays of S streams.
+    i : In(stream of data_width bits)
+        Beats of results.
     moved : Out(Moved)
     gmem0, ... : Out(axi.Signature)
-        Port 0 reads queries and writes results, 1 to P read slices of keys, P + 1 to 2 P of values.
+        Port 0 reads queries, descriptors, bitmaps and slopes, and writes results; then see `key_port` and
+        `value_port`.
 
     Behaviour
     ---------
-    All commands are given as early as the DMAs take them, so that memory latency is paid once, at the start.
+    All commands are given as early as the queues take them: memory's latency is paid once, at the start.
     """
 
     def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
         self._config = config
         self._data_width = data_width
-        elements = data.ArrayLayout(signed(8), config.head_dim)
+        elements = data.ArrayLayout(signed(8), config.lanes)
+        bases = data.ArrayLayout(data.ArrayLayout(ADDRESS_BITS, config.ports_per_stream), config.streams)
         port = axi.Signature(data_width=data_width, addr_width=ADDRESS_BITS)
         super().__init__(
             {
                 "start": In(1),
                 "job": In(Job(config)),
+                "jobs": In(ADDRESS_BITS),
+                "job_count": In(COUNT_BITS),
+                "k_base": In(bases),
+                "v_base": In(bases),
                 "done": Out(1),
-                "o_command": Out(stream.Signature(Command(config))),
+                "o_command": Out(stream.Signature(QueryCommand(config))),
+                "o_row": Out(stream.Signature(RowSettings(config))),
                 "o_query": Out(stream.Signature(elements)),
-                "o_key": Out(stream.Signature(elements)),
-                "o_value": Out(stream.Signature(elements)),
-                "i": In(stream.Signature(OutputBeat(data_width))),
+                "o_tile": Out(stream.Signature(TileCommand(config))).array(config.streams),
+                "o_key": Out(stream.Signature(elements)).array(config.streams),
+                "o_value": Out(stream.Signature(elements)).array(config.streams),
+                "i": In(stream.Signature(data_width)),
                 "moved": Out(Moved(config)),
                 **{f"gmem{n}": Out(port) for n in range(port_count(config))},
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Sequencer -> command queues -> DMAs -> streams."""
+        """Jobs -> passes -> queues -> readers and writer."""
         m = Module()
-        config, job = self._config, self.job
-        slices = config.ports_per_stream
-        slice_bytes = config.head_dim // slices
-        m.submodules.sequencer = sequencer = PassSequencer(config)
-        m.d.comb += [sequencer.start.eq(self.start), sequencer.job.eq(job)]
-        current = sequencer.o.payload
-
-        m.submodules.q = q = ItemReader(item_bytes=config.head_dim, data_width=self._data_width)
-        m.submodules.o = o = WriteDMA(data_width=self._data_width, addr_width=ADDRESS_BITS)
-        k, v = (
-            [ItemReader(item_bytes=slice_bytes, data_width=self._data_width) for _ in range(slices)]
-            for _ in range(2)
-        )
-        for n in range(slices):
-            m.submodules[f"k{n}"] = k[n]
-            m.submodules[f"v{n}"] = v[n]
-            axi.connect(m, read=k[n].axi, port=getattr(self, f"gmem{1 + n}"))
-            axi.connect(m, read=v[n].axi, port=getattr(self, f"gmem{1 + slices + n}"))
-        axi.connect(m, read=q.axi, write=o.axi, port=self.gmem0)
+        config, width = self._config, self._data_width
+        m.submodules.jobs = jobs = JobQueue(config, data_width=width)
+        m.submodules.setup = setup = JobSetup(config)
+        m.submodules.passes = passes = PassWalker(config)
+        m.submodules.port0 = port0 = QueryPort(config, data_width=width)
+        m.submodules.bitmaps = bitmaps = BitmapWords(config, data_width=width)
+        m.submodules.rows = rows = RowWalker(config, data_width=width)
+        m.submodules.writer = writer = ResultWriter(config, data_width=width)
+        connect(m, jobs.o, setup.i)
+        connect(m, setup.o, passes.i)
+        connect(m, jobs.fetch, port0.fetch)
+        connect(m, port0.descriptors, jobs.words)
+        connect(m, port0.bitmaps, bitmaps.i)
+        if config.alibi:
+            connect(m, port0.slopes, rows.words)
+        connect(m, flipped(self.i), writer.beats)
+        axi.connect(m, read=port0.axi, write=writer.axi, port=self.gmem0)
+        m.d.comb += [
+            jobs.start.eq(self.start),
+            jobs.first.eq(self.job),
+            jobs.address.eq(self.jobs),
+            jobs.count.eq(self.job_count),
+            self.o_query.payload.eq(port0.queries.payload.elements),
+            self.o_query.valid.eq(port0.queries.valid),
+            port0.queries.ready.eq(self.o_query.ready),
+        ]
+        m.submodules.row_queue = row_queue = Fifo(RowSettings(config), depth=_ROWS_AHEAD)
+        connect(m, rows.o, row_queue.i)
+        connect(m, row_queue.o, flipped(self.o_row))
 
         # Every pass goes to all queues at once.
-        queues = [self._command_queue(m)]
-        row_bytes = current.rows * config.head_dim
-        head_bytes = job.keys * slice_bytes
-        moves: list[tuple[str, Any, Any, Any]] = [
-            ("q", q, job.q + current.query_offset, row_bytes),
-            ("o", o, job.o + (current.query_offset << 1), row_bytes << 1),
-        ]
-        for n in range(slices):
-            moves += [
-                (f"k{n}", k[n], job.k[n] + current.slice_offset, head_bytes),
-                (f"v{n}", v[n], job.v[n] + current.slice_offset, head_bytes),
-            ]
-        for name, mover, address, length in moves:
-            m.submodules[f"{name}_commands"] = queue = Fifo(command_layout(ADDRESS_BITS), depth=PASSES_AHEAD)
-            m.d.comb += [queue.i.payload.address.eq(address), queue.i.payload.length.eq(length)]
-            connect(m, queue.o, mover.command)
-            queues.append(queue)
-        accept = sequencer.o.valid & sequencer.o.ready
-        m.d.comb += [
-            sequencer.o.ready.eq(Cat(*(queue.i.ready for queue in queues)).all()),
-            *(queue.i.valid.eq(accept) for queue in queues),
-        ]
+        current = passes.o.payload
+        queues = []
 
-        m.d.comb += [
-            self.o_query.payload.eq(q.o.payload),
-            self.o_query.valid.eq(q.o.valid),
-            q.o.ready.eq(self.o_query.ready),
-            o.i.payload.data.eq(self.i.payload.data),
-            o.i.valid.eq(self.i.valid),
-            self.i.ready.eq(o.i.ready),
-        ]
-        self._join(m, "keys", k, self.o_key)
-        self._join(m, "values", v, self.o_value)
-        self._finish(m, sequencer, accept, o)
+        def queue(name: str, shape: Any, payload: Any, target: Any) -> None:
+            m.submodules[name] = fifo = Fifo(shape, depth=PASSES_AHEAD)
+            m.d.comb += fifo.i.payload.eq(payload)
+            connect(m, fifo.o, target)
+            queues.append(fifo)
+
+        queue("command_queue", QueryCommand(config), current.command, flipped(self.o_command))
+        queue("read_queue", ReadPass(config), current.read, port0.i)
+        queue("row_pass_queue", RowPass(config), current.rows, rows.i)
+        queue("write_queue", WritePass(config), current.write, writer.i)
+        moved = self.moved
         m.d.sync += [
-            self.moved.gmem0_write_bytes.eq(o.bytes_useful),
-            *(
-                self.moved[f"gmem{n}_read_bytes"].eq(reader.bytes_useful)
-                for n, reader in enumerate((q, *k, *v))
-            ),
+            moved.gmem0_read_bytes.eq(port0.bytes_useful),
+            moved.gmem0_write_bytes.eq(writer.bytes_useful),
         ]
+        for s in range(config.streams):
+            m.submodules[f"feed_{s}"] = feed = StreamFeed(config, index=s, data_width=width)
+            queue(f"key_queue_{s}", KeyPass(config), current.keys, feed.i)
+            connect(m, bitmaps.o[s], feed.words)
+            connect(m, feed.tile, flipped(self.o_tile[s]))
+            connect(m, feed.k, flipped(self.o_key[s]))
+            connect(m, feed.v, flipped(self.o_value[s]))
+            m.d.comb += [feed.k_base.eq(self.k_base[s]), feed.v_base.eq(self.v_base[s])]
+            for p in range(config.ports_per_stream):
+                k, v = key_port(config, s, p), value_port(config, s, p)
+                axi.connect(m, read=feed.k_axi[p], port=getattr(self, f"gmem{k}"))
+                axi.connect(m, read=feed.v_axi[p], port=getattr(self, f"gmem{v}"))
+                m.d.sync += [
+                    moved[f"gmem{k}_read_bytes"].eq(feed.k_bytes[p]),
+                    moved[f"gmem{v}_read_bytes"].eq(feed.v_bytes[p]),
+                ]
+        accept = passes.o.valid & passes.o.ready
+        m.d.comb += [
+            passes.o.ready.eq(Cat(*(fifo.i.ready for fifo in queues)).all()),
+            *(fifo.i.valid.eq(accept) for fifo in queues),
+        ]
+        self._finish(m, jobs, passes, writer)
         return m
 
-    def _command_queue(self, m: Module) -> Fifo:
-        """Make the queue of the core's commands: the number of rows is all that changes within a job."""
-        m.submodules.core_commands = queue = Fifo(range(self._config.rows + 1), depth=PASSES_AHEAD)
-        command, job = self.o_command, self.job
-        m.d.comb += [
-            queue.i.payload.eq(m.submodules.sequencer.o.payload.rows),
-            command.valid.eq(queue.o.valid),
-            queue.o.ready.eq(command.ready),
-            command.payload.rows.eq(queue.o.payload),
-            command.payload.keys.eq(job.keys),
-            command.payload.score_multiplier.eq(job.score_multiplier),
-            command.payload.score_shift.eq(job.score_shift),
-            command.payload.output_fraction.eq(job.output_fraction),
-        ]
-        return queue
-
-    def _join(self, m: Module, name: str, readers: list[ItemReader], target: Any) -> None:
-        """Make whole rows of the slices, and keep the core's ready off the DMAs' paths."""
-        m.submodules[name] = skid = Skid(target.payload.shape())
-        all_valid = Cat(*(reader.o.valid for reader in readers)).all()
-        m.d.comb += [
-            skid.i.payload.as_value().eq(Cat(*(reader.o.payload for reader in readers))),
-            skid.i.valid.eq(all_valid),
-            *(reader.o.ready.eq(all_valid & skid.i.ready) for reader in readers),
-        ]
-        connect(m, skid.o, flipped(target))
-
-    def _finish(self, m: Module, sequencer: PassSequencer, accept: Any, writer: WriteDMA) -> None:
-        """Count passes whose results are not in memory yet."""
+    def _finish(self, m: Module, jobs: JobQueue, passes: PassWalker, writer: ResultWriter) -> None:
+        """Count jobs that are not walked to their end, and passes that the writer has not taken."""
         running = Signal()
-        unwritten = Signal(16)  # far more passes than all queues hold
-        written = writer.done.valid & writer.done.ready
-        m.d.comb += [
-            writer.done.ready.eq(1),
-            self.done.eq(running & ~sequencer.busy & (unwritten == 0)),
+        jobs_open = Signal(4)
+        passes_open = Signal(range(PASSES_AHEAD + 2))
+
+        def passing(port: Any) -> Any:
+            return port.valid & port.ready
+
+        m.d.sync += [
+            jobs_open.eq(jobs_open + passing(jobs.o) - passing(passes.i)),
+            passes_open.eq(passes_open + passing(passes.o) - passing(writer.i)),
         ]
-        m.d.sync += unwritten.eq(unwritten + accept - written)
+        m.d.comb += self.done.eq(running & ~jobs.busy & (jobs_open == 0) & (passes_open == 0) & ~writer.busy)
         with m.If(self.start):
             m.d.sync += running.eq(1)
         with m.Elif(self.done):

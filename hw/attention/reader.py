@@ -1,4 +1,4 @@
-"""Items of fixed size out of memory."""
+"""Rows of keys or values out of one memory port."""
 
 from __future__ import annotations
 
@@ -8,80 +8,82 @@ from amaranth.hdl import Cat, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from hw.attention.job import ADDRESS_BITS
+from hw.attention.config import AttentionConfig
+from hw.attention.gearbox import Part, RowCutter
+from hw.attention.job import ADDRESS_BITS, UNIT_SHIFT
+from hw.attention.layouts import RowsCommand, RowsFetch
 from hw.lib import axi
-from hw.lib.burst import command_layout
 from hw.lib.dma_read import ReadDMA
-from hw.lib.width import WidthConverter
+from hw.lib.fifo import Fifo
+from hw.lib.skid import Skid
+
+#: Commands that the DMA may be ahead of the cutter.
+_COMMANDS = 64
 
 
-class ItemReader(wiring.Component):
-    """Reads byte ranges and cuts or joins the beats to items.
+class RowReader(wiring.Component):
+    """Reads rows and gives their parts.
 
     Parameters
     ----------
-    item_bytes
-        Bytes of an item, a power of two.
+    config
+        Shape of the engine.
     data_width
         Bits of a beat of the memory port.
 
     Members
     -------
-    command : In(stream of {"address", "length"})
-        ``length`` is a multiple of ``item_bytes``.
-    o : Out(stream of item_bytes * 8 bits)
+    fetch : In(stream of RowsFetch)
+    o : Out(stream of Part)
     axi : Out(axi.ReadSignature)
     bytes_useful : Out(48)
         Bytes read since reset.
 
     Behaviour
     ---------
-    As `hw.lib.dma_read.ReadDMA`; one cycle more where an item is not a beat.
+    As `hw.lib.dma_read.ReadDMA` and `RowCutter`, and a cycle behind them.  Where ports take turns, a whole
+    row waits here for its turn, so that P ports together give a part a cycle.
     """
 
-    def __init__(self, *, item_bytes: int, data_width: int) -> None:
-        self._item_bytes = item_bytes
-        self._data_width = data_width
-        self._dma = ReadDMA(data_width=data_width, addr_width=ADDRESS_BITS)
+    def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
+        self._config = config
+        self._dma = ReadDMA(data_width=data_width, addr_width=ADDRESS_BITS, commands=_COMMANDS)
+        self._cutter = RowCutter(config, data_width=data_width)
         super().__init__(
             {
-                "command": In(stream.Signature(command_layout(ADDRESS_BITS))),
-                "o": Out(stream.Signature(8 * item_bytes)),
+                "fetch": In(stream.Signature(RowsFetch(config))),
+                "o": Out(stream.Signature(Part(config))),
                 "axi": Out(axi.ReadSignature(data_width=data_width, addr_width=ADDRESS_BITS)),
                 "bytes_useful": Out(48),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Put a converter behind the DMA where one is needed."""
+        """DMA -> cutter -> queue."""
         m = Module()
+        config = self._config
         m.submodules.dma = dma = self._dma
-        connect(m, flipped(self.command), dma.command)
+        m.submodules.cutter = cutter = self._cutter
+        m.submodules.rows = rows = Fifo(RowsCommand(config), depth=_COMMANDS)
+        queue: Any
+        if config.ports_per_stream > 1 and config.folds > 1:
+            queue = Fifo(Part(config), depth=2 * config.folds)
+        else:
+            queue = Skid(Part(config))
+        m.submodules.queue = queue
         connect(m, dma.axi, flipped(self.axi))
-        m.d.comb += self.bytes_useful.eq(dma.bytes_useful)
-
-        beat_bytes = self._data_width // 8
-        lane_bytes = min(beat_bytes, self._item_bytes)
-        source: Any = dma.o
-        if beat_bytes != self._item_bytes:
-            m.submodules.converter = converter = WidthConverter(
-                lane_width=8 * lane_bytes,
-                i_lanes=beat_bytes // lane_bytes,
-                o_lanes=self._item_bytes // lane_bytes,
-            )
-            # Commands are whole items, so a lane's bytes come and go together.
-            keep = [dma.o.payload.keep[n] for n in range(0, beat_bytes, lane_bytes)]
-            m.d.comb += [
-                converter.i.payload.data.eq(dma.o.payload.data),
-                converter.i.payload.keep.eq(Cat(*keep)),
-                converter.i.payload.last.eq(dma.o.payload.last),
-                converter.i.valid.eq(dma.o.valid),
-                dma.o.ready.eq(converter.i.ready),
-            ]
-            source = converter.o
+        connect(m, dma.o, cutter.i)
+        connect(m, rows.o, cutter.rows)
+        connect(m, cutter.o, queue.i)
+        connect(m, queue.o, flipped(self.o))
+        both = Cat(dma.command.ready, rows.i.ready).all()
         m.d.comb += [
-            self.o.payload.eq(source.payload.data),
-            self.o.valid.eq(source.valid),
-            source.ready.eq(self.o.ready),
+            self.bytes_useful.eq(dma.bytes_useful),
+            self.fetch.ready.eq(both),
+            dma.command.valid.eq(self.fetch.valid & rows.i.ready),
+            dma.command.payload.address.eq(self.fetch.payload.address),
+            dma.command.payload.length.eq(self.fetch.payload.length << UNIT_SHIFT),
+            rows.i.valid.eq(self.fetch.valid & dma.command.ready),
+            rows.i.payload.eq(self.fetch.payload.rows),
         ]
         return m

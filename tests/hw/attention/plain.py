@@ -1,0 +1,251 @@
+"""Attention jobs in plain Python: which query meets which key, in which order, and what moves for it.
+
+Every function here is the rule itself, written as loops over heads, positions, tiles and keys, without any of
+the arithmetic by which the gateware avoids these loops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hw.attention.config import AttentionConfig
+
+
+def small(**changes) -> AttentionConfig:
+    """Give a small configuration; of what is not named, one that fits what is."""
+    fields = {"rows": 4, "lanes": 32, "tile_keys": 16, "ports_per_stream": 1, "cached_keys": 64} | changes
+    fields.setdefault("merge_lanes", 1 << (fields["lanes"] // 8).bit_length() - 1)
+    return AttentionConfig(**fields)
+
+
+@dataclass
+class PlainJob:
+    """One job: numbers, and the addresses that a test gives its tensors."""
+
+    queries: int
+    keys: int
+    heads: int = 1
+    kv_group: int = 1
+    pack: int = 1
+    dqk: int = 32
+    dv: int = 32
+    causal: bool = False
+    windowed: bool = False
+    window: int = 1
+    reuse_kv: bool = False
+    bits: np.ndarray | None = None  # bool [blocks, tiles]
+    slope: list[int] | None = None
+    multiplier: int = 70_000
+    shift: int = 20
+    scale: dict = field(default_factory=lambda: {"fraction": 8})
+    cap: int = 0
+    address: dict = field(default_factory=dict)  # q, o, bitmap, slopes, k_offset, v_offset
+
+    @property
+    def empty(self):
+        return 0 in (self.queries, self.keys, self.heads)
+
+    def layout(self, config):
+        """Give the job as the payload of `hw.attention.job.Job`."""
+        names = ("q", "o", "bitmap", "slopes", "k_offset", "v_offset")
+        fields = {name: self.address.get(name, 0) for name in names}
+        if self.slope is None:
+            fields["slopes"] = 0
+        fields |= {
+            "queries": self.queries,
+            "keys": self.keys,
+            "heads": self.heads,
+            "kv_group": self.kv_group,
+            "pack": self.pack,
+            "query_units": self.dqk // 16,
+            "value_units": self.dv // 16,
+            "flags": {
+                "causal": int(self.causal),
+                "windowed": int(self.windowed),
+                "sparse": int(self.bits is not None),
+                "reuse_kv": int(self.reuse_kv),
+            },
+            "window": self.window,
+            "multiplier": self.multiplier,
+            "shift": self.shift,
+            "scale": self.scale,
+        }
+        if config.logit_cap:
+            fields["cap"] = self.cap
+        return fields
+
+    def descriptor(self):
+        """Give the job as the fields of `hw.attention.descriptor.pack_descriptor`."""
+        scale = {"fraction": 0, "multiplier": 0, "shift": 0} | self.scale
+        return {
+            **{name: value for name, value in self.address.items() if name != "slopes"},
+            "slopes": 0 if self.slope is None else self.address.get("slopes", 0),
+            "queries": self.queries,
+            "keys": self.keys,
+            "heads": self.heads,
+            "kv_group": self.kv_group,
+            "pack": self.pack,
+            "query_bytes": self.dqk,
+            "value_bytes": self.dv,
+            "flags": self.causal + 2 * self.windowed + 4 * (self.bits is not None) + 8 * self.reuse_kv,
+            "window": self.window,
+            "score_multiplier": self.multiplier,
+            "score_shift": self.shift,
+            "output_multiplier": scale["multiplier"],
+            "output_shift": scale["shift"],
+            "output_fraction": scale["fraction"],
+            "cap_multiplier": self.cap,
+        }
+
+    def sees(self, query, key):
+        """Whether a query sees a key, bitmaps aside."""
+        position = query + self.keys - self.queries
+        return not (self.causal and key > position) and not (self.windowed and key <= position - self.window)
+
+
+@dataclass
+class PlainPass:
+    """One pass of a job: query heads, query indices, K/V head, block, and whether they are the first."""
+
+    job: PlainJob
+    heads: list[int]
+    queries: list[int]
+    kv_head: int
+    block: int
+    opens_head: bool
+    opens_set: bool
+
+    @property
+    def rows(self):
+        """Give (head, query) of each row."""
+        return [(head, query) for head in self.heads for query in self.queries]
+
+
+def passes(config: AttentionConfig, job: PlainJob) -> list[PlainPass]:
+    """List the passes of a job."""
+    found: list[PlainPass] = []
+    if job.empty:
+        return found
+    step = config.rows // job.pack
+    for kv_head in range(job.heads // job.kv_group):
+        group = list(range(kv_head * job.kv_group, (kv_head + 1) * job.kv_group))
+        for first in range(0, job.kv_group, job.pack):
+            for block, start in enumerate(range(0, job.queries, step)):
+                found.append(
+                    PlainPass(
+                        job=job,
+                        heads=group[first : first + job.pack],
+                        queries=list(range(job.queries))[start : start + step],
+                        kv_head=kv_head,
+                        block=block,
+                        opens_head=first == 0 and block == 0,
+                        opens_set=block == 0,
+                    )
+                )
+    return found
+
+
+def span(this: PlainPass) -> tuple[int, int]:
+    """Give the first key, and one past the last, that a row of the pass sees, bitmaps aside; or (0, 0)."""
+    job = this.job
+    seen = [key for key in range(job.keys) if any(job.sees(query, key) for query in this.queries)]
+    return (seen[0], seen[-1] + 1) if seen else (0, 0)
+
+
+def tiles(config: AttentionConfig, this: PlainPass, stream: int) -> list[tuple[int, int]]:
+    """List (number within the stream, keys) of the tiles that a stream has in a pass."""
+    first, end = span(this)
+    found = []
+    for tile in range(-(-this.job.keys // config.tile_keys)):
+        keys = [key for key in range(tile * config.tile_keys, (tile + 1) * config.tile_keys) if key < end]
+        hidden = this.job.bits is not None and not this.job.bits[this.block, tile]
+        if tile % config.streams == stream and any(key >= first for key in keys) and not hidden:
+            found.append((tile // config.streams, len(keys)))
+    return found
+
+
+def parts(config: AttentionConfig, row: bytes) -> list[list[int]]:
+    """Cut a row into parts of D elements, the last one padded with zeros."""
+    padded = row + bytes(-len(row) % config.lanes)
+    signed = np.frombuffer(padded, np.int8).reshape(-1, config.lanes)
+    return [part.tolist() for part in signed]
+
+
+def last_part(config: AttentionConfig, size: int) -> int:
+    return -(-size // config.lanes) - 1
+
+
+def slots(config: AttentionConfig, job: PlainJob) -> tuple[int, bool]:
+    """Give how many tiles of a job the cache of a stream holds, and whether they take turns."""
+    entries = config.cached_keys // config.tile_keys // (last_part(config, max(job.dqk, job.dv)) + 1)
+    each = -(-job.keys // (config.tile_keys * config.streams))
+    if job.windowed and each > entries:
+        while entries & (entries - 1):
+            entries -= 1
+        return entries, True
+    return entries, False
+
+
+class PlainCache:
+    """What the caches of one stream hold: for each slot a tile and how many leading keys of it."""
+
+    def __init__(self):
+        self.content: dict[int, tuple[int, int]] = {}
+
+    def take(self, tile: int, keys: int, count: int, ring: bool) -> tuple[int, bool]:
+        """Ask for a tile; gives how many leading keys are held, and whether the others are stored."""
+        if count == 0 or not (ring or tile < count):
+            return 0, False
+        slot = tile % count if ring else tile
+        held = self.content.get(slot, (tile, 0))
+        known = held[1] if held[0] == tile else 0
+        self.content[slot] = (tile, max(known, keys))
+        return min(known, keys), True
+
+
+def random_job(rng, config: AttentionConfig, *, most_keys=None, most_queries=None, **fixed) -> PlainJob:
+    """Draw a job of any mode that takes few passes."""
+    kv_group = int(rng.choice([1, 1, 2, 3, 5]))
+    pack = int(rng.integers(1, min(kv_group, config.rows) + 1))
+    sizes = 16 * rng.integers(1, config.max_head_dim // 16 + 1, 2)
+    keys = int(rng.integers(1, (most_keys or 5 * config.tile_keys * config.streams) + 1))
+    queries = int(rng.integers(1, (most_queries or 3 * config.rows) + 1))
+    if rng.random() < 0.3:
+        queries = keys = min(queries, keys)
+    job = PlainJob(
+        queries=queries,
+        keys=keys,
+        heads=kv_group * int(rng.integers(1, 3)),
+        kv_group=kv_group,
+        pack=pack,
+        dqk=int(sizes[0]),
+        dv=int(sizes[1]),
+        causal=bool(rng.random() < 0.4),
+        windowed=bool(rng.random() < 0.3),
+        window=int(rng.integers(1, keys + 3)),
+        multiplier=int(rng.integers(1, 2**17)),
+        shift=int(rng.integers(1, 48)),
+        cap=int(rng.integers(0, 2**23)),
+    )
+    if config.output != "int16":
+        job.scale = {"multiplier": int(rng.integers(2**16, 2**17)), "shift": int(rng.integers(19, 48))}
+    for name, value in fixed.items():
+        setattr(job, name, value)
+    if rng.random() < 0.35 and "bits" not in fixed:
+        blocks = -(-job.queries // (config.rows // job.pack))
+        job.bits = rng.random((blocks, -(-job.keys // config.tile_keys))) < rng.choice([0.0, 0.2, 0.8])
+    if config.alibi and rng.random() < 0.7:
+        job.slope = [int(slope) for slope in rng.integers(0, 2**26, job.heads)]
+    return job
+
+
+def bitmap_rows(job: PlainJob) -> bytes:
+    """Give the bitmap as it lies in memory."""
+    assert job.bits is not None
+    tiles_of_row = job.bits.shape[1]
+    padded = np.zeros((len(job.bits), -(-tiles_of_row // 256) * 256), np.uint8)
+    padded[:, :tiles_of_row] = job.bits
+    padded[:, tiles_of_row:] = 1  # what the padding has does not matter
+    return np.packbits(padded, axis=1, bitorder="little").tobytes()
