@@ -173,6 +173,12 @@ def parts(config: AttentionConfig, row: bytes) -> list[list[int]]:
     return [part.tolist() for part in signed]
 
 
+def port_rows(config: AttentionConfig, keys: int) -> int:
+    """Rows that each port has room for in a head: tiles are whole, and as many in each stream."""
+    rounds = -(-keys // (config.tile_keys * config.streams))
+    return rounds * config.tile_keys // config.ports_per_stream
+
+
 def last_part(config: AttentionConfig, size: int) -> int:
     return -(-size // config.lanes) - 1
 
