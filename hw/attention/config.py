@@ -82,7 +82,7 @@ class AttentionConfig:
     port_bits: int = 0
     merge_lanes: int = 2
     cached_keys: int = 1024
-    probability_bits: Literal[8, 12, 16] = 16
+    probability_bits: Literal[8, 12, 16, 20] = 16
     exp_segments: Literal[8, 16, 32] = 16
     output: Literal["int8", "int16", "bfloat16"] = "int16"
     logit_cap: bool = False
@@ -112,8 +112,8 @@ class AttentionConfig:
         _check_power("merge_lanes", self.merge_lanes, fewest, most)
         if self.cached_keys:
             _check_power("cached_keys", self.cached_keys, 2 * self.tile_keys, 4 * MAX_KEYS, or_zero=True)
-        if self.probability_bits not in (8, 12, 16):
-            raise InputError("probability_bits", self.probability_bits, "8, 12 or 16")
+        if self.probability_bits not in (8, 12, 16, 20):
+            raise InputError("probability_bits", self.probability_bits, "8, 12, 16 or 20")
         if self.exp_segments not in (8, 16, 32):
             raise InputError("exp_segments", self.exp_segments, "8, 16 or 32")
         if self.output not in OUTPUT_WIDTHS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -80,11 +80,11 @@ class Exp2(wiring.Component):
         drop_bits = max(drop for _, drop in table).bit_length()
         # Fraction bits of u below the segment number.
         within_bits = LOGIT_FRACTION_BITS - (len(table).bit_length() - 1)
-        # y has 18 - B bits too many; an exponent two above B leaves less than half.
+        # y has 18 - B bits too many, or two too few; an exponent two above B leaves less than half.
         extra = _TABLE_BITS - self._config.probability_bits
         flush = self._config.probability_bits + 2
 
-        below = Signal(LOGIT_BITS + 2, reset_less=True)  # 0 ... 2^24 + 2^23
+        below = Signal(LOGIT_BITS + 1, reset_less=True)  # of a key that is seen
         whole = below[LOGIT_FRACTION_BITS:]
         segment = below[within_bits:LOGIT_FRACTION_BITS]
         m.d.sync += below.eq((self.maximum << LOGIT_FRACTION_BITS) - self.i)
@@ -116,6 +116,8 @@ class Exp2(wiring.Component):
                 with m.Case(n):
                     m.d.sync += [start_2.eq(segment_start), drop.eq(segment_drop)]
         flushed = exponents[2] == flush
-        power = round_half_up(y, (exponents[2] + extra)[:_EXPONENT_BITS])
+        power = round_half_up(
+            Cat(Const(0, max(0, -extra)), y), (exponents[2] + max(0, extra))[:_EXPONENT_BITS]
+        )
         m.d.sync += self.o.eq(Mux(valid[-1] & ~flushed, power, 0))
         return m

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.attention.bfloat16 import BFloat16
 from hw.attention.config import AttentionConfig
-from hw.attention.reciprocal import RECIPROCAL_BITS, zeros_bits
+from hw.attention.reciprocal import MOST_ZEROS, RECIPROCAL_BITS, zeros_bits
 from hw.attention.scale import OutputScale
 from hw.lib.fixed import floor_shift, saturate
 
@@ -139,9 +139,13 @@ class Normalizer(wiring.Component):
         even = self._config.sum_bits - 18
         doubled = Cat(0, output).as_signed()
         # even - zeros to the right, or zeros - even to the left; a zero sum gives nothing.
-        right = floor_shift(doubled, (even - zeros)[: even.bit_length()])
-        left = doubled[: ALIGNED_BITS + 1].as_signed() << (zeros - even)[:5]
-        return Mux(zeros == self._config.sum_bits, 0, Mux(zeros <= even, right, left))
+        shifted = floor_shift(doubled, (even - zeros)[: even.bit_length()])
+        if even < MOST_ZEROS:
+            left = (
+                doubled[: ALIGNED_BITS + 1].as_signed() << (zeros - even)[: (MOST_ZEROS - even).bit_length()]
+            )
+            shifted = Mux(zeros <= even, shifted, left)
+        return Mux(zeros == self._config.sum_bits, 0, shifted)
 
     def _result(self, m: Module, lane: int, product: Signal, scale: Any) -> Value:
         """Bring a product to the results' scale and shape."""

@@ -19,8 +19,9 @@ _STEPS = 9
 _BITS_A_STEP = 2
 #: The dividend 2^33 - 1 is all ones: these many are the first remainder, one more comes in with each bit.
 _FIRST_ONES = 33 - _STEPS * _BITS_A_STEP
-#: Widest shift of the normalization: a wider one makes the expression twice as wide.
-_SHIFT_BITS = 5
+#: Most leading zeros of l: the key with the largest logit has a probability of almost a half at least, which
+#: leaves B - 1 bits of B + 17.
+MOST_ZEROS = 18
 
 
 def zeros_bits(config: AttentionConfig) -> int:
@@ -46,7 +47,7 @@ class Reciprocal(wiring.Component):
     Members
     -------
     i : In(B + 17)
-        l, in the cycle of ``start`` and the next.
+        l, in the cycle of ``start`` and the next: 0, or with no more than `MOST_ZEROS` leading zeros.
     start : In(Divide)
         Not within `latency` cycles of the one before.
     zeros : Out
@@ -90,9 +91,7 @@ class Reciprocal(wiring.Component):
         with m.If(self.start.valid):
             m.d.sync += self.zeros.eq(leading_zeros(m, self.i))
         with m.If(starting):
-            normalized = (self.i << self.zeros[:_SHIFT_BITS])[:bits]
-            if bits > 2**_SHIFT_BITS:  # the one longer shift only brings l = 1 to the top
-                normalized = Mux(self.zeros[_SHIFT_BITS], 1 << (bits - 1), normalized)
+            normalized = (self.i << self.zeros[: MOST_ZEROS.bit_length()])[:bits]
             m.d.sync += [
                 divisor.eq(normalized[bits - RECIPROCAL_BITS :]),
                 remainder.eq(2**_FIRST_ONES - 1),

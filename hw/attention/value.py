@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -126,14 +126,18 @@ class ValueUnit(wiring.Component):
         finished = [self._register(f"finished_{n}") for n in range(config.max_head_dim)]
         for d in range(config.lanes):
             # Where no key is, the product is 0: the accumulator needs no enable for it.
-            before = banks[0][d] if config.folds == 1 else Array(bank[d] for bank in banks)[step.part]
+            before: Value = banks[0][d]
+            for part in range(1, config.folds):
+                before = Mux(step.part == part, banks[part][d], before)
             total_d = Signal(config.partial_bits, name=f"sum_{d}")
             m.d.comb += total_d.eq(Mux(step.first, 0, before) + products[d])
             for part, bank in enumerate(banks):
-                with m.If(step.part == part):
-                    m.d.sync += bank[d].eq(total_d)
-                with m.If(finish):
-                    m.d.sync += finished[part * config.lanes + d].eq(bank[d])
+                copy = finished[part * config.lanes + d]
+                # Expressions instead of conditions: a simulator then writes each of these many registers once.
+                m.d.sync += copy.eq(Mux(finish, bank[d], copy))
+                m.d.sync += bank[d].eq(
+                    total_d if config.folds == 1 else Mux(step.part == part, total_d, bank[d])
+                )
         with m.Switch(self.merge_step):
             for n in range(config.merge_steps):
                 with m.Case(n):
