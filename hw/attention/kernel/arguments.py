@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 from hw.attention.config import AttentionConfig
+from hw.attention.descriptor import SCALARS
+from hw.attention.movers import key_port, value_port
 from hw.lib.arguments import Argument, ArgumentTable, Kind
 from hw.lib.counters import counter_names
 
 #: Why a cycle took no key, in order of precedence.
 CAUSES = ("query", "key", "value", "output")
+_SCALAR_DOCS = {
+    "queries": "Queries of a head, 1 to 65536",
+    "keys": "Keys of a head, 1 to 65536",
+    "heads": "Query heads",
+    "kv_group": "Query heads that share keys and values",
+    "pack": "Query heads of a group in one query tile, 1 to the lesser of kv_group and rows",
+    "query_bytes": "Size of a query and key, a multiple of 16",
+    "value_bytes": "Size of a value and result in elements, a multiple of 16",
+    "flags": "Modes: 1 causal, 2 windowed, 4 sparse, 8 same keys and values as the job before",
+    "window": "Keys that a query sees if windowed, at least 1",
+    "score_multiplier": "Raw score to log2 units: multiplier, 1 to 131071",
+    "score_shift": "Raw score to log2 units: right shift, 1 to 47",
+    "output_multiplier": "int8 and bfloat16 results: multiplier, 65536 to 131071",
+    "output_shift": "int8 and bfloat16 results: right shift, 19 to 47 or 126",
+    "output_fraction": "int16 results: fraction bits, 0 to 15",
+    "cap_multiplier": "Logit cap, 0 for none",
+}
 _CYCLE_DOCS = {
     "cycles_total": "Cycles from start to done",
     "cycles_busy": "Cycles in which a key entered the array",
@@ -19,44 +38,50 @@ _CYCLE_DOCS = {
 }
 
 
+def stream_ports(config: AttentionConfig) -> list[tuple[int, int]]:
+    """List (stream, port) in the order of the pointers ``k0``, ``k1``, ..."""
+    return [(s, p) for s in range(config.streams) for p in range(config.ports_per_stream)]
+
+
 def bytes_counters(config: AttentionConfig) -> dict[str, str]:
     """Give the names and documentation of the counters of bytes; `hw.attention.movers.Moved` has the same."""
-    p = config.ports_per_stream
-    return {
-        "gmem0_read_bytes": "Bytes of queries read",
-        **{f"gmem{1 + n}_read_bytes": f"Bytes of key slice {n} read" for n in range(p)},
-        **{f"gmem{1 + p + n}_read_bytes": f"Bytes of value slice {n} read" for n in range(p)},
-        "gmem0_write_bytes": "Bytes of results written",
-    }
+    docs = {"gmem0_read_bytes": "Bytes of queries, descriptors, bitmaps and slopes read"}
+    for n, (s, p) in enumerate(stream_ports(config)):
+        docs[f"gmem{key_port(config, s, p)}_read_bytes"] = f"Bytes of k{n} read"
+        docs[f"gmem{value_port(config, s, p)}_read_bytes"] = f"Bytes of v{n} read"
+    docs["gmem0_write_bytes"] = "Bytes of results written"
+    return docs
 
 
 def argument_table(config: AttentionConfig) -> ArgumentTable:
     """Give the table: scalars, then pointers, then counters."""
-    slices = range(config.ports_per_stream)
-    first_v = 1 + config.ports_per_stream
-
-    def scalar(name: str, doc: str) -> Argument:
-        return Argument(name=name, kind=Kind.SCALAR, doc=doc)
+    ports = stream_ports(config)
 
     def pointer(name: str, port: int, doc: str) -> Argument:
         return Argument(name=name, kind=Kind.POINTER, doc=doc, port=f"gmem{port}")
 
+    def slices(side: str, stream: int) -> list[Argument]:
+        what, number = ("keys", key_port) if side == "k" else ("values", value_port)
+        return [
+            pointer(
+                f"{side}{n}",
+                number(config, s, p),
+                f"Port {p} of stream {s} of {what}, int8, all heads",
+            )
+            for n, (s, p) in enumerate(ports)
+            if s == stream
+        ]
+
     return ArgumentTable(
         (
-            scalar("queries", "Queries of a head"),
-            scalar("keys", "Keys of a head, 1 to 65536"),
-            scalar("heads", "Query heads"),
-            scalar("kv_group", "Query heads that share keys and values"),
-            scalar("score_multiplier", "Raw score to log2 units: multiplier, 1 to 131071"),
-            scalar("score_shift", "Raw score to log2 units: right shift, 1 to 47"),
-            scalar("output_fraction", "Fraction bits of the results, 0 to 15"),
-            pointer("q", 0, "Queries, int8 [heads, queries, D]"),
-            *(pointer(f"k{p}", 1 + p, f"Slice {p} of keys, int8 [kv heads, keys, D/P]") for p in slices),
-            *(
-                pointer(f"v{p}", first_v + p, f"Slice {p} of values, int8 [kv heads, keys, D/P]")
-                for p in slices
-            ),
-            pointer("o", 0, "Results, int16 [heads, queries, D]"),
+            *(Argument(name=name, kind=Kind.SCALAR, doc=_SCALAR_DOCS[name]) for name in SCALARS),
+            Argument(name="job_count", kind=Kind.SCALAR, doc="Jobs after the first one"),
+            pointer("q", 0, "Queries, int8 [heads, queries, query_bytes]"),
+            *(pointer_ for s in range(config.streams) for side in "kv" for pointer_ in slices(side, s)),
+            pointer("o", 0, f"Results, {config.output} [heads, queries, value_bytes]"),
+            pointer("bitmap", 0, "Bits of key tiles, a row of 32-byte words for each query tile"),
+            pointer("slopes", 0, "int32 [heads], slopes of logits; 0 for none"),
+            pointer("jobs", 0, "Descriptors of 256 bytes of the jobs after the first one"),
             *(
                 Argument(name=name, kind=Kind.COUNTER, doc=_CYCLE_DOCS[name])
                 for name in counter_names(CAUSES)

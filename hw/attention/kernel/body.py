@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core import AttentionCore
-from hw.attention.kernel.arguments import CAUSES, argument_table, bytes_counters
+from hw.attention.descriptor import FIELDS, job_fields
+from hw.attention.kernel.arguments import CAUSES, argument_table, bytes_counters, stream_ports
 from hw.attention.movers import AttentionMovers, Moved, port_count
 from hw.lib.counters import Counters, counter_names
 from hw.lib.kernel import BodySignature
@@ -35,7 +36,8 @@ class AttentionBody(wiring.Component):
 
     Behaviour
     ---------
-    A launch without queries, keys or heads is done at once. Other arguments outside their ranges give
+    The first job has the arguments of its fields' names, the others are descriptors.  A launch whose jobs
+    have no queries, keys or heads is done at once.  Other arguments outside their ranges give
     meaningless results; the host is to refuse them.
     """
 
@@ -48,17 +50,23 @@ class AttentionBody(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         """Join the three, and count."""
         m = Module()
+        config = self._config
         m.submodules.core = core = self._core
         m.submodules.movers = movers = self._movers
         m.submodules.counters = counters = Counters(CAUSES)
         connect(m, movers.o_command, core.i_command)
+        connect(m, movers.o_row, core.i_row)
         connect(m, movers.o_query, core.i_query)
-        connect(m, movers.o_key, core.i_key)
-        connect(m, movers.o_value, core.i_value)
-        connect(m, core.o, movers.i)
-        for n in range(port_count(self._config)):
+        for s in range(config.streams):
+            connect(m, movers.o_tile[s], core.i_tile[s])
+            connect(m, movers.o_key[s], core.i_key[s])
+            connect(m, movers.o_value[s], core.i_value[s])
+        for n in range(port_count(config)):
             connect(m, getattr(movers, f"gmem{n}"), flipped(getattr(self, f"gmem{n}")))
         m.d.comb += [
+            movers.i.payload.eq(core.o.payload.data),
+            movers.i.valid.eq(core.o.valid),
+            core.o.ready.eq(movers.i.ready),
             movers.start.eq(self.start),
             self.done.eq(movers.done),
             counters.start.eq(self.start),
@@ -66,30 +74,28 @@ class AttentionBody(wiring.Component):
             counters.busy.eq(core.activity.busy),
             *(counters.stall[cause].eq(core.activity[cause]) for cause in CAUSES),
             *(self.counters[name].eq(counters.counters[name]) for name in counter_names(CAUSES)),
-            *self._job(movers.job),
+            *self._arguments(movers),
         ]
         # The DMAs count on; what they had when the launch began is taken off.
-        before = Signal(Moved(self._config))
+        before = Signal(Moved(config))
         with m.If(self.start):
             m.d.sync += before.eq(movers.moved)
-        for name in bytes_counters(self._config):
+        for name in bytes_counters(config):
             m.d.sync += self.counters[name].eq((movers.moved[name] - before[name])[:48])
         return m
 
-    def _job(self, job: Any) -> list[Any]:
-        """Give the assignments of the arguments to the movers' job."""
-        scalars = (
-            "queries",
-            "keys",
-            "heads",
-            "kv_group",
-            "score_multiplier",
-            "score_shift",
-            "output_fraction",
-        )
-        assignments = [job[name].eq(self.args[name]) for name in (*scalars, "q", "o")]
-        for stream in ("k", "v"):
+    def _arguments(self, movers: AttentionMovers) -> list[Any]:
+        """Give the assignments of the arguments to the movers."""
+        offsets = {"k_offset": Const(0), "v_offset": Const(0)}
+        fields = {name: self.args[name] for name in FIELDS if name not in offsets} | offsets
+        assignments = [
+            *job_fields(self._config, movers.job, fields),
+            movers.jobs.eq(self.args.jobs),
+            movers.job_count.eq(self.args.job_count),
+        ]
+        for n, (s, p) in enumerate(stream_ports(self._config)):
             assignments += [
-                job[stream][p].eq(self.args[f"{stream}{p}"]) for p in range(self._config.ports_per_stream)
+                movers.k_base[s][p].eq(self.args[f"k{n}"]),
+                movers.v_base[s][p].eq(self.args[f"v{n}"]),
             ]
         return assignments
