@@ -1,0 +1,303 @@
+# amaranth: UnusedElaboratable=no
+"""All movers together, with memory behind their ports: every stream of the core, every byte, every result."""
+
+import random
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from hw.attention.descriptor import USED_BYTES, pack_descriptor
+from hw.attention.movers import AttentionMovers, key_port, port_count, value_port
+from tests.hw.attention.plain import (
+    PlainCache,
+    bitmap_rows,
+    parts,
+    passes,
+    port_rows,
+    random_job,
+    slots,
+    small,
+    tiles,
+)
+from tests.support.axi_memory import AxiMemory
+from tests.support.streams import get, hash_seed, put, rule_checker, seeds, simulate
+
+#: Where the K/V ports' arrays and the descriptors begin.
+K_BASE, V_BASE, JOBS = 0x7_0000_1230, 0x9_0000_0010, 0x5_0000_00C0
+
+
+@dataclass
+class Launch:
+    """Jobs of one launch: memory's content, and all that must come of it."""
+
+    config: object
+    jobs: list
+    seed: int
+    width: int
+    commands: list = field(default_factory=list)
+    rows: list = field(default_factory=list)
+    queries: list = field(default_factory=list)
+
+    def __post_init__(self):
+        config, streams = self.config, self.config.streams
+        self.rng = random.Random(self.seed)
+        self.tiles, self.keys, self.values = ([[] for _ in range(streams)] for _ in range(3))
+        self.read = [0] * port_count(config)
+        self.memory = [{} for _ in range(port_count(config))]
+        self.beats, self.results = [], {}  # beats by pass
+        self.needed = []  # what a pass and all before it need before the pass has results
+        self._caches = [PlainCache() for _ in range(streams)]
+        self._next = 0x1_0000_0000 + self.rng.randrange(64)
+        for job in self.jobs:
+            self._tensors(job)
+        for job in self.jobs:
+            for this in passes(config, job):
+                self._pass(this)
+        descriptors = b"".join(pack_descriptor(job.descriptor()) for job in self.jobs[1:])
+        self._fill(0, JOBS, descriptors)
+        self.read[0] += USED_BYTES * len(self.jobs[1:])
+
+    def _fill(self, port, address, content):
+        self.memory[port].update(enumerate(content, address))
+
+    def _place(self, content):
+        """Put something behind port 0, at any address."""
+        address = self._next
+        self._fill(0, address, content)
+        self._next += len(content) + self.rng.randrange(1, 200)
+        return address
+
+    def _tensors(self, job):
+        config, rng = self.config, self.rng
+        job.q = rng.randbytes(job.heads * job.queries * job.dqk)
+        job.address["q"] = self._place(job.q)
+        job.address["o"] = 0x2_0000_0000 + self._next
+        self._next += job.heads * job.queries * job.dv * 2
+        if job.bits is not None:
+            job.address["bitmap"] = self._place(bitmap_rows(job))
+        if job.slope is not None:
+            job.address["slopes"] = self._place(b"".join(slope.to_bytes(4, "little") for slope in job.slope))
+        first = job is self.jobs[0]
+        for name in ("k_offset", "v_offset"):
+            job.address[name] = 0 if first else rng.randrange(1 << 24)
+        heads = 0 if job.empty else job.heads // job.kv_group
+        rows = port_rows(config, job.keys)
+        job.content = {}
+        for side, base, size, number in (
+            ("k", K_BASE, job.dqk, key_port),
+            ("v", V_BASE, job.dv, value_port),
+        ):
+            for s in range(config.streams):
+                for p in range(config.ports_per_stream):
+                    port = number(config, s, p)
+                    start = base + 0x1000 * port + job.address[f"{side}_offset"]
+                    content = rng.randbytes(heads * rows * size)
+                    self._fill(port, start, content)
+                    job.content[side, s, p] = content
+
+    def _row(self, job, side, size, head, stream, n):
+        """Row n of a stream's keys or values of a head."""
+        ports = self.config.ports_per_stream
+        at = (head * port_rows(self.config, job.keys) + n // ports) * size
+        return job.content[side, stream, n % ports][at : at + size]
+
+    def _pass(self, this):
+        config, job = self.config, this.job
+        self.commands.append((len(this.rows), job.dqk, job.dv, job.scale))
+        self.beats.append([])
+        self.read[0] += len(this.rows) * job.dqk
+        if job.bits is not None:
+            self.read[0] += 32 * -(-job.keys // (256 * config.tile_keys))
+        if job.slope is not None and this.opens_set:
+            self.read[0] += 4 * len(this.heads)
+        for head, query in this.rows:
+            at = (head * job.queries + query) * job.dqk
+            self.queries += parts(config, job.q[at : at + job.dqk])
+            row = {"seen": [j for j in range(job.keys) if job.sees(query, j)]}
+            row |= {"multiplier": job.multiplier, "shift": job.shift}
+            if config.alibi:
+                row["position"] = query + job.keys - job.queries
+                row["slope"] = 0 if job.slope is None else job.slope[head]
+            self.rows.append(row)
+            size, step = job.dv * config.result_bits // 8, self.width // 8
+            result = self.rng.randbytes(size)
+            self._result(job.address["o"] + (head * job.queries + query) * size, result)
+            padded = result + self.rng.randbytes(-size % step)
+            self.beats[-1] += [
+                int.from_bytes(padded[n : n + step], "little") for n in range(0, len(padded), step)
+            ]
+        count, ring = slots(config, job)
+        for s in range(config.streams):
+            if this.opens_head and not (job.reuse_kv and this.kv_head == 0):
+                self._caches[s] = PlainCache()
+            found = tiles(config, this, s)
+            for n, (tile, keys) in enumerate(found):
+                self.tiles[s].append((tile * config.streams + s, keys, n == 0, n == len(found) - 1, job.cap))
+                held, _ = self._caches[s].take(tile, keys, count, ring)
+                for index in range(keys):
+                    row = tile * config.tile_keys + index
+                    for side, number, size, target in (
+                        ("k", key_port, job.dqk, self.keys),
+                        ("v", value_port, job.dv, self.values),
+                    ):
+                        content = self._row(job, side, size, this.kv_head, s, row)
+                        target[s] += parts(config, content)
+                        if index >= held:
+                            self.read[number(config, s, row % config.ports_per_stream)] += size
+            if not found:
+                self.tiles[s].append((None, 1, True, True, job.cap))
+                self.keys[s] += [None] * -(-job.dqk // config.lanes)
+                self.values[s] += [None] * -(-job.dv // config.lanes)
+        self.needed.append(self.counts())
+
+    def counts(self):
+        """Items of each of the core's streams so far."""
+        found = {"command": len(self.commands), "row": len(self.rows), "query": len(self.queries)}
+        for s in range(self.config.streams):
+            found |= {
+                f"tile{s}": len(self.tiles[s]),
+                f"key{s}": len(self.keys[s]),
+                f"value{s}": len(self.values[s]),
+            }
+        return found
+
+    def _result(self, address, content):
+        self.results.update(enumerate(content, address))
+
+
+def check_streams(config, launch, got):
+    """Compare what came on every stream of the core."""
+    for command, (rows, dqk, dv, scale) in zip(got["command"], launch.commands, strict=True):
+        assert command == {
+            "rows": rows,
+            "last_key_part": -(-dqk // config.lanes) - 1,
+            "last_value_part": -(-dv // config.lanes) - 1,
+            "value_units": dv // 16,
+            "scale": scale,
+        }
+    for row, want in zip(got["row"], launch.rows, strict=True):
+        assert list(range(row.pop("first"), row.pop("end"))) == want["seen"]
+        assert row == {name: value for name, value in want.items() if name != "seen"}
+    assert got["query"] == launch.queries
+    for s in range(config.streams):
+        for tile, (number, keys, opens, closes, cap) in zip(got[f"tile{s}"], launch.tiles[s], strict=True):
+            assert (tile["last_index"], tile["opens"], tile["closes"]) == (keys - 1, opens, closes)
+            assert tile["dummy"] == (number is None)
+            assert tile["first"] == (2**17 - 1 if number is None else number * config.tile_keys)
+            if config.logit_cap:
+                assert tile["cap"] == cap
+        for name, expected in ((f"key{s}", launch.keys[s]), (f"value{s}", launch.values[s])):
+            for part, want in zip(got[name], expected, strict=True):
+                assert want is None or part == want
+
+
+def run(config, launches, *, width=256, stall=0.0, latency=(1, 20), seed=0, limit=60_000):
+    """Run launches one after another; gives, for each, cycles of first key and of done, and the memories."""
+    movers = AttentionMovers(config, data_width=width)
+    memories = [
+        AxiMemory(getattr(movers, f"gmem{n}"), stall=min(stall, 0.5), latency=latency, seed=seed + n)
+        for n in range(port_count(config))
+    ]
+    outputs = {"command": movers.o_command, "row": movers.o_row, "query": movers.o_query}
+    for s in range(config.streams):
+        outputs |= {f"tile{s}": movers.o_tile[s], f"key{s}": movers.o_key[s], f"value{s}": movers.o_value[s]}
+    times = []
+
+    got = [{name: [] for name in outputs} for _ in launches]
+    cycles = [{name: [] for name in outputs} for _ in launches]
+    begun = [0]
+
+    def receiver(name, port):
+        async def receive(ctx):
+            for n, launch in enumerate(launches):
+                while begun[0] <= n:
+                    await ctx.tick()
+                got[n][name] += await get(
+                    ctx,
+                    port,
+                    launch.counts()[name],
+                    stall=stall,
+                    seed=hash_seed(seed, name),
+                    cycles=cycles[n][name],
+                )
+
+        return receive
+
+    async def send_results(ctx):
+        for launch, seen in zip(launches, cycles, strict=True):
+            for beats, needed in zip(launch.beats, launch.needed, strict=True):
+                while any(len(seen[name]) < count for name, count in needed.items()):
+                    await ctx.tick()
+                await put(ctx, movers.i, beats, stall=stall, seed=hash_seed(seed, str(len(beats))))
+
+    async def host(ctx):
+        for launch in launches:
+            for memory, content in zip(memories, launch.memory, strict=True):
+                memory.bytes.clear()
+                memory.bytes.update(content)
+            ctx.set(movers.job, launch.jobs[0].layout(config))
+            ctx.set(movers.jobs, JOBS)
+            ctx.set(movers.job_count, len(launch.jobs) - 1)
+            for s in range(config.streams):
+                for p in range(config.ports_per_stream):
+                    ctx.set(movers.k_base[s][p], K_BASE + 0x1000 * key_port(config, s, p))
+                    ctx.set(movers.v_base[s][p], V_BASE + 0x1000 * value_port(config, s, p))
+            before = [ctx.get(movers.moved[f"gmem{n}_read_bytes"]) for n in range(port_count(config))]
+            ctx.set(movers.start, 1)
+            begun[0] += 1
+            await ctx.tick()
+            ctx.set(movers.start, 0)
+            cycle, done = 1, ctx.get(movers.done)
+            while not done:
+                await ctx.tick()
+                cycle, done = cycle + 1, ctx.get(movers.done)
+            times.append(cycle)
+            for address, byte in launch.results.items():
+                assert memories[0].bytes.get(address) == byte
+            written = {a: b for a, b in memories[0].bytes.items() if launch.memory[0].get(a) != b}
+            assert written.keys() <= launch.results.keys()
+            await ctx.tick()
+            await ctx.tick()
+            after = [ctx.get(movers.moved[f"gmem{n}_read_bytes"]) for n in range(port_count(config))]
+            assert [b - a for a, b in zip(before, after, strict=True)] == launch.read
+
+    simulate(
+        movers,
+        host,
+        send_results,
+        *(receiver(name, port) for name, port in outputs.items()),
+        background=[
+            *(bench for memory in memories for bench in memory.testbenches()),
+            *(rule_checker(port, name) for name, port in outputs.items()),
+        ],
+        limit=limit,
+    )
+    for launch, streams in zip(launches, got, strict=True):
+        check_streams(config, launch, streams)
+    return times, cycles
+
+
+@pytest.mark.parametrize(
+    ("streams", "ports", "width"),
+    [(1, 1, 128), (1, 2, 256), (2, 1, 256), (1, 4, 128), (4, 1, 256), (2, 2, 512)],
+)
+@pytest.mark.parametrize("seed", seeds(1, 40))
+def test_random_jobs(streams, ports, width, seed):
+    rng = np.random.default_rng([streams, ports, width, seed])
+    config = small(
+        rows=int(rng.integers(1, 7)),
+        lanes=int(rng.choice([16, 32, 48])),
+        folds=int(rng.integers(1, 4)),
+        streams=streams,
+        ports_per_stream=ports,
+        cached_keys=int(rng.choice([0, 64, 128])),
+        output=str(rng.choice(["int8", "int16", "bfloat16"])),
+        logit_cap=bool(rng.random() < 0.5),
+        alibi=bool(rng.random() < 0.5),
+    )
+    launches = []
+    for n in range(2):
+        jobs = [random_job(rng, config, most_keys=90, most_queries=8) for _ in range(1 + 2 * n)]
+        launches.append(Launch(config, jobs, seed + n, width))
+    run(config, launches, width=width, stall=float(rng.choice([0.0, 0.3, 0.7])), seed=seed)
