@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import MAXIMUM_BITS, RESCALE_BITS, AttentionConfig
 from hw.attention.packed import FACTOR_BITS, WORD_BITS, pack, split
+from hw.lib.memory import uninitialised
 
 
 class ValueStep(data.StructLayout):
@@ -19,14 +20,14 @@ class ValueStep(data.StructLayout):
     -------
     part
         Which part: its lanes are ``part * D`` and on of the value.
-    first : 1
-        The key is the first of its tile.
+    first, ends : 1
+        The key is the first, the last of its tile.
     last : 1
         The part is the last of the last key of its tile.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
-        super().__init__({"part": range(config.folds), "first": 1, "last": 1})
+        super().__init__({"part": range(config.folds), "first": 1, "ends": 1, "last": 1})
 
 
 def factor_layout(config: AttentionConfig) -> data.ArrayLayout:
@@ -58,7 +59,7 @@ class ValueUnit(wiring.Component):
     value : In(factor_layout)
         Part of the value of the same key.
     step : In(ValueStep)
-        ``last`` is low when there is none.
+        ``ends`` and ``last`` are low when there is none.
     rise : In(6)
         Rise of the maximum with the tile, taken with its partial sums.
     reached : In(signed(13))
@@ -79,8 +80,8 @@ class ValueUnit(wiring.Component):
 
     Why
     ---
-    A finished tile is copied to registers of its own, which the merge reads while the accumulators go on.
-    One adder a lane serves all parts, as only one of them comes in a cycle.
+    Sums of a tile's last key go to a small RAM with room for two tiles, which the merge reads while the
+    accumulators go on.  One adder a lane serves all parts, as only one of them comes in a cycle.
     """
 
     #: Cycles from the last part of a tile to its sums on ``partial``.
@@ -119,31 +120,48 @@ class ValueUnit(wiring.Component):
             if config.streams > 1:
                 m.d.sync += self.finished_reached.eq(self.reached)
 
-        products = self._products(m)
-        banks: list[list[Signal]] = []
-        for part in range(config.folds):
-            banks.append([self._register(f"accumulator_{part}_{d}") for d in range(config.lanes)])
-        finished = [self._register(f"finished_{n}") for n in range(config.max_head_dim)]
-        for d in range(config.lanes):
-            # Where no key is, the product is 0: the accumulator needs no enable for it.
-            before: Value = banks[0][d]
+        # Where no key is, the product is 0: the accumulator needs no enable for it.
+        sums = []
+        for d, product in enumerate(self._products(m)):
+            banks = [self._register(f"accumulator_{part}_{d}") for part in range(config.folds)]
+            before: Value = banks[0]
             for part in range(1, config.folds):
-                before = Mux(step.part == part, banks[part][d], before)
-            total_d = Signal(config.partial_bits, name=f"sum_{d}")
-            m.d.comb += total_d.eq(Mux(step.first, 0, before) + products[d])
+                before = Mux(step.part == part, banks[part], before)
+            result = Signal(config.partial_bits, name=f"sum_{d}")
+            m.d.comb += result.eq(Mux(step.first, 0, before) + product)
             for part, bank in enumerate(banks):
-                copy = finished[part * config.lanes + d]
-                # Expressions instead of conditions: a simulator then writes each of these many registers once.
-                m.d.sync += copy.eq(Mux(finish, bank[d], copy))
-                m.d.sync += bank[d].eq(
-                    total_d if config.folds == 1 else Mux(step.part == part, total_d, bank[d])
-                )
-        with m.Switch(self.merge_step):
-            for n in range(config.merge_steps):
-                with m.Case(n):
-                    lanes = finished[n * config.merge_lanes : (n + 1) * config.merge_lanes]
-                    m.d.comb += self.partial.as_value().eq(Cat(*lanes))
+                # An expression, not a condition: simulators then write these many registers only once.
+                m.d.sync += bank.eq(result if config.folds == 1 else Mux(step.part == part, result, bank))
+            sums.append(result)
+        self._finish(m, step, sums)
         return m
+
+    def _finish(self, m: Module, step: Any, sums: list[Signal]) -> None:
+        """Keep the sums of the last keys of two tiles; give the lanes of a step of the earlier one."""
+        config = self._config
+        half = Signal()  # of the tile that comes in
+        with m.If(step.last):
+            m.d.sync += half.eq(~half)
+        m.submodules.finished = finished = uninitialised(
+            width=config.partial_bits * config.lanes, depth=2 * config.folds, ram_style="distributed"
+        )
+        put, get = finished.write_port(), finished.read_port(domain="comb")
+        part = Signal(range(config.folds))
+        m.d.comb += [
+            put.en.eq(step.ends),
+            put.addr.eq(Cat(half, step.part)),
+            put.data.eq(Cat(*sums)),
+            get.addr.eq(Cat(~half, part)),
+        ]
+        steps, bits = config.part_steps, config.partial_bits * config.merge_lanes
+        with m.Switch(self.merge_step):
+            for n in range(config.folds):
+                with m.Case(*range(n * steps, (n + 1) * steps)):
+                    m.d.comb += part.eq(n)
+        with m.Switch(self.merge_step):
+            for n in range(steps):
+                with m.Case(*range(n, config.merge_steps, steps)):
+                    m.d.comb += self.partial.as_value().eq(get.data.word_select(n, bits))
 
     def _products(self, m: Module) -> list[Value]:
         """Multiply; give a product a lane in the next cycle.
