@@ -313,32 +313,20 @@ def test_random_jobs(seed):
     run(config, launches, width=width, stall=float(rng.choice([0.0, 0.3, 0.7])), seed=seed)
 
 
-@pytest.mark.parametrize("sizes", [(32, 32), pytest.param((64, 48), marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("dqk", "dv"), [(32, 32), pytest.param(64, 48, marks=pytest.mark.soak)])
 @pytest.mark.parametrize(
     ("cached", "ports"), [(128, 1), (0, 1), pytest.param(128, 2, marks=pytest.mark.soak)]
 )
-def test_jobs_follow_each_other_without_a_gap(cached, ports, sizes):
+def test_jobs_follow_each_other_without_a_gap(cached, ports, dqk, dv):
     """A part of keys, and one of values, a cycle: over tiles, passes, heads and jobs; each byte once."""
     rng = np.random.default_rng(1)
     config = small(rows=8, folds=2, cached_keys=cached, ports_per_stream=ports)
-    modes = [{"queries": 16}, {"queries": 8, "causal": True}, {"queries": 20, "windowed": True, "window": 60}]
-    jobs = [
-        random_job(
-            rng,
-            config,
-            **({"causal": False, "windowed": False} | mode),
-            **{
-                "keys": 64,
-                "heads": 2,
-                "kv_group": 1,
-                "pack": 1,
-                "bits": None,
-                "dqk": sizes[0],
-                "dv": sizes[0],
-            },
-        )
-        for mode in modes
-    ]
+    sparse = {"queries": 16, "bits": np.array([[1, 0, 1, 1], [0, 1, 1, 0]], bool)}
+    modes = [{"queries": 16}, {"queries": 8, "causal": True}, sparse]
+    modes.append({"queries": 20, "windowed": True, "window": 60})
+    common = {"keys": 64, "heads": 2, "kv_group": 1, "pack": 1, "bits": None, "dqk": dqk, "dv": dv}
+    common |= {"causal": False, "windowed": False}
+    jobs = [random_job(rng, config, **(common | mode)) for mode in modes]
     launch = Launch(config, jobs, 0, 256 * (2 // ports), grain=128)
     _, cycles = run(config, [launch], width=256 * (2 // ports), latency=(30, 30))
     for name in ("key0", "value0"):
@@ -347,28 +335,14 @@ def test_jobs_follow_each_other_without_a_gap(cached, ports, sizes):
     assert cycles[0]["key0"][0] <= 30 + 26
     if cached:
         heads = sum(job.heads for job in jobs)
-        assert sum(launch.read[1 : 1 + ports]) == heads * 64 * sizes[0]
+        assert sum(launch.read[1 : 1 + ports]) == heads * 64 * dqk
 
 
 def test_short_jobs_hide_the_latency_of_their_descriptors():
     rng = np.random.default_rng(2)
     config = small(rows=4, folds=1, cached_keys=64)
-    jobs = [
-        random_job(
-            rng,
-            config,
-            queries=4,
-            keys=48,
-            heads=1,
-            kv_group=1,
-            pack=1,
-            dqk=32,
-            dv=32,
-            bits=None,
-            causal=False,
-        )
-        for _ in range(8)
-    ]
+    shape = {"queries": 4, "keys": 48, "heads": 1, "kv_group": 1, "pack": 1, "dqk": 32, "dv": 32}
+    jobs = [random_job(rng, config, **shape, bits=None, causal=False, windowed=False) for _ in range(8)]
     launch = Launch(config, jobs, 0, 256, grain=128)
     _, cycles = run(config, [launch], width=256, latency=(60, 60))
     times = cycles[0]["key0"]
