@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Array, Const, Module, Mux, Signal, signed
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -59,6 +59,12 @@ class PartCache(wiring.Component):
                 "o": Out(stream.Signature(data.ArrayLayout(signed(8), config.lanes))),
             }
         )
+        # A part that found no place: never, says the count of free places, and a proof checks it.
+        self.lost = Signal()
+        # Parts between entrance and places; free places; the level of those taken.
+        self.under_way = Signal(3)
+        self.free = Signal(range(_PLACES + 1), init=_PLACES)
+        self.level = Signal(range(_PLACES + 1))
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
@@ -146,16 +152,18 @@ class PartCache(wiring.Component):
             read.addr.eq(address),
         ]
         m.submodules.places = places = Fifo(config.part_bits, depth=_PLACES)
-        free = Signal(range(_PLACES + 1), init=_PLACES)
         m.d.comb += [
-            room.eq(free != 0),
+            room.eq(self.free != 0),
+            self.under_way.eq(Cat(valid)),
+            self.level.eq(places.level),
+            self.lost.eq(places.i.valid & ~places.i.ready),
             places.i.valid.eq(valid[2]),
             places.i.payload.eq(Mux(ported[2], parts[2], read_out)),
             self.o.payload.eq(places.o.payload),
             self.o.valid.eq(places.o.valid),
             places.o.ready.eq(self.o.ready),
         ]
-        m.d.sync += free.eq(free - issue + (places.o.valid & places.o.ready))
+        m.d.sync += self.free.eq(self.free - issue + (places.o.valid & places.o.ready))
 
 
 def _next(config: AttentionConfig, port: Signal) -> Any:

@@ -85,18 +85,15 @@ class TileFetch(wiring.Component):
 
         keys = (request.command.last_index + 1)[: config.index_bits + 1]
         row = Cat(plan.held[ports : config.index_bits], request.tile)
-        whole = ((keys >> ports) - (plan.held >> ports))[: config.index_bits + 1]
-        begun = plan.held[:ports]  # ports below have given the first row already
-        rest = keys[:ports]  # ports below have one more at the end
-        port = after("port", begun, 3)
+        port = after("port", plan.held[:ports], 3)
         command = after("command", request.command, 3, TileCommand(config))
         held, store = after("held", plan.held, 3), after("store", plan.store, 3)
         slot = after("slot", plan.slot, 3)
         rows = []
         for p in range(config.ports_per_stream):
-            count = whole + (rest > p) - (begun > p)
+            skips, count = port_share(config, plan.held, keys, p)
             wanted = Mux(request.command.dummy, 0, count)[: config.index_bits + 1]
-            rows.append((after(f"rows_{p}", wanted, 3), after(f"begun_{p}", begun > p, 2), wanted))
+            rows.append((after(f"rows_{p}", wanted, 3), after(f"skips_{p}", skips, 2), wanted))
 
         queues = []
         for side, units, last_part, offset in (
@@ -142,3 +139,17 @@ class TileFetch(wiring.Component):
         roomy = Cat(*(queue.i.ready for queue, _ in queues)).all()
         m.d.comb += [advance.eq(~stages[-1] | roomy), *(queue.i.valid.eq(go) for queue, go in queues)]
         return m
+
+
+def port_share(config: AttentionConfig, held: Value, keys: Value, port: int) -> tuple[Value, Value]:
+    """Give what a port has of keys ``held`` to ``keys - 1`` of a tile.
+
+    Returns
+    -------
+    skips, count
+        It has ``count`` rows, from row ``held // P + skips`` on.
+    """
+    ports = config.ports_per_stream.bit_length() - 1
+    skips = held[:ports] > port  # it has given its part of that row already
+    count = (keys >> ports) - (held >> ports) + (keys[:ports] > port) - skips
+    return skips, count

@@ -74,7 +74,7 @@ class TileWalker(wiring.Component):
         with m.If(self.o.valid & self.o.ready):
             m.d.sync += opens.eq(0)
 
-        first_n, last_n, nothing, ends_here = self._range(self.i.payload)
+        first_n, last_n, nothing, ends_here = tile_range(self._config, self._index, self.i.payload)
         words_left = Signal(range(self._words(1) * (bitmap_rows_shape(config).stop - 1) + 1))
         bits = Signal(WORD_TILES // config.streams)
         base = Signal(stream_tile_shape(config))  # of the bits, the first tile
@@ -117,7 +117,9 @@ class TileWalker(wiring.Component):
                     m.d.sync += [words_left.eq(words_left - 1), base.eq(base + bits.shape().width)]
                     m.next = "MASK"
             with m.State("MASK"):
-                m.d.sync += bits.eq(Mux(outside, 0, bits & self._within(first_tile, last_tile, base)))
+                m.d.sync += bits.eq(
+                    Mux(outside, 0, bits & within(first_tile, last_tile, base, width=len(bits)))
+                )
                 m.next = "BITS"
             with m.State("BITS"):
                 m.d.sync += bits.eq(bits & (bits - 1))
@@ -141,31 +143,6 @@ class TileWalker(wiring.Component):
     def _words(self, rows: Any) -> Any:
         """Count the words that this stream gets for ``rows`` times 32 bytes of a bitmap row."""
         return rows * (8 * BITMAP_ROW_BYTES // WORD_TILES)
-
-    def _range(self, given: Any) -> tuple[Value, Value, Value, Value]:
-        """Give the first and last tile of this stream in a pass's range, whether there is none, and whether
-        the last one holds the pass's last key.
-        """
-        config, index = self._config, self._index
-        streams = config.streams.bit_length() - 1
-        shift = config.index_bits
-        first = given.first >> shift
-        last = (given.end - 1)[: len(given.end)] >> shift
-        if config.streams == 1:
-            return first, last, given.none, Const(1)
-        after = first[:streams] > index  # this stream's tile of the first round lies before it
-        before = last[:streams] < index
-        first_n = (first >> streams) + after
-        last_n = (last >> streams) - before
-        nothing = given.none | ((first >> streams) + after + before > (last >> streams))
-        return first_n, last_n, nothing, last[:streams] == index
-
-    def _within(self, first: Value, last: Value, base: Value) -> Value:
-        """Give a bit for each of the tiles from ``base`` on: it lies in the range."""
-        low = Mux(first > base, first - base, 0)
-        high = (last - base)[: len(last)]
-        width = WORD_TILES // self._config.streams
-        return Cat((n >= low) & (last >= base) & (n <= high) for n in range(width))
 
     def _command(
         self,
@@ -195,6 +172,34 @@ class TileWalker(wiring.Component):
         if config.logit_cap:
             assignments.append(command.cap.eq(current.source.cap))
         return assignments
+
+
+def tile_range(config: AttentionConfig, index: int, given: Any) -> tuple[Value, Value, Value, Value]:
+    """Give the tiles of stream ``index`` that hold keys ``given.first <= j < given.end``.
+
+    Returns
+    -------
+    first, last, nothing, ends_here
+        The first and the last one, unless there is ``nothing``; whether the last key is in the last one.
+    """
+    streams = config.streams.bit_length() - 1
+    first = given.first >> config.index_bits
+    last = (given.end - 1)[: len(given.end)] >> config.index_bits
+    if config.streams == 1:
+        return first, last, given.none, Const(1)
+    after = first[:streams] > index  # this stream's tile of the first round lies before it
+    before = last[:streams] < index
+    first_n = (first >> streams) + after
+    last_n = (last >> streams) - before
+    nothing = given.none | ((first >> streams) + after + before > (last >> streams))
+    return first_n, last_n, nothing, last[:streams] == index
+
+
+def within(first: Value, last: Value, base: Value, *, width: int) -> Value:
+    """Give a bit for each of the ``width`` tiles from ``base`` on: it is one of ``first`` to ``last``."""
+    low = Mux(first > base, first - base, 0)
+    high = (last - base)[: len(last)]
+    return Cat((n >= low) & (last >= base) & (n <= high) for n in range(width))
 
 
 def _lowest(bits: Value) -> Value:

@@ -1,0 +1,154 @@
+# amaranth: UnusedElaboratable=no
+"""Attention movers: which tiles, which rows of which port, and that no part is lost, for all values."""
+
+from __future__ import annotations
+
+import pytest
+from amaranth.hdl import Const, Elaboratable, Module, Signal
+
+from hw.attention.cache import _PLACES, PartCache
+from hw.attention.config import KEY_BITS, AttentionConfig
+from hw.attention.fetch import port_share
+from hw.attention.layouts import KeyPass
+from hw.attention.plan import stream_tile_shape
+from hw.attention.segments import tile_range, within
+from tests.formal.stream_properties import free_input
+from tests.support.formal import PropertyFailure, check, cover, free, prove, reach, suppose
+from tests.support.mutants import mutant
+
+
+def small(**changes):
+    fields = {"rows": 2, "lanes": 16, "tile_keys": 16, "folds": 1, "ports_per_stream": 1, "cached_keys": 32}
+    return AttentionConfig(**(fields | changes))
+
+
+class RangeSpec(Elaboratable):
+    """A key of the stream is in its tiles exactly when it is in a tile with a key of the range."""
+
+    def __init__(self, config, index, function=tile_range):
+        self.config, self.index, self.function = config, index, function
+
+    def elaborate(self, platform):
+        m = Module()
+        config = self.config
+        given = Signal(KeyPass(config), init={"none": 1})
+        following = Signal(KeyPass(config))
+        tile = Signal(KEY_BITS - config.index_bits)  # any tile of the head
+        free(m, following, tile)
+        m.d.sync += given.eq(following)
+        suppose(m, (given.end <= 65536) & (given.none | (given.first < given.end)), "a range")
+        first, last, nothing, ends_here = self.function(config, self.index, given)
+        streams = config.streams.bit_length() - 1
+        mine = tile[:streams] == self.index if streams else Const(1)
+        begin = tile << config.index_bits
+        seen = ~given.none & (begin < given.end) & (begin + config.tile_keys > given.first)
+        number = tile >> streams
+        listed = ~nothing & (number >= first) & (number <= last)
+        holds_last = (begin < given.end) & (begin + config.tile_keys >= given.end)
+        with m.If(mine):
+            check(m, listed == seen, "a tile is listed exactly when the range has a key of it")
+            with m.If(~given.none & holds_last):
+                check(m, ends_here & (number == last), "the last key's tile is known")
+        with m.If(~mine & ~given.none & holds_last):
+            check(m, ~ends_here, "only one stream has the last key")
+        reach(m, listed, "a tile is listed")
+        return m
+
+
+@pytest.mark.parametrize(("streams", "tile_keys"), [(1, 16), (2, 64), (4, 16), (16, 128)])
+def test_tile_range(streams, tile_keys):
+    config = small(streams=streams, tile_keys=tile_keys, cached_keys=0)
+    for index in sorted({0, streams // 2, streams - 1}):
+        prove(RangeSpec(config, index), depth=1)
+    if streams == 4:
+        cover(RangeSpec(config, 1), depth=3)
+
+
+def test_tile_range_bug_is_found():
+    wrong = mutant(tile_range, "first[:streams] > index", "first[:streams] >= index")
+    with pytest.raises(PropertyFailure, match="listed exactly"):
+        prove(RangeSpec(small(streams=2), 1, wrong), depth=2)
+
+
+class WithinSpec(Elaboratable):
+    """Bit n says that ``base + n`` is within the range."""
+
+    def __init__(self, config, width):
+        self.config, self.width = config, width
+
+    def elaborate(self, platform):
+        m = Module()
+        first, last, base = (
+            Signal(stream_tile_shape(self.config), name=name) for name in ("first", "last", "base")
+        )
+        free(m, first, last, base)
+        suppose(m, base + self.width <= 1 << len(base), "no more tiles than there can be")
+        place = Signal(range(self.width))
+        free(m, place)
+        bits = within(first, last, base, width=self.width)
+        tile = base + place
+        check(m, bits.bit_select(place, 1) == (first <= tile) & (tile <= last), "a bit says what it should")
+        return m
+
+
+def test_within():
+    prove(WithinSpec(small(streams=16, tile_keys=128, cached_keys=0), 8), depth=1)
+
+
+class ShareSpec(Elaboratable):
+    """Key j of a tile is one of a port's rows exactly when it is the port's, and not held."""
+
+    def __init__(self, config, port):
+        self.config, self.port = config, port
+
+    def elaborate(self, platform):
+        m = Module()
+        config = self.config
+        held, keys = Signal(config.index_bits + 1), Signal(config.index_bits + 1)
+        key = Signal(config.index_bits)
+        free(m, held, keys, key)
+        suppose(m, (keys <= config.tile_keys) & (held <= keys), "a tile")
+        skips, count = port_share(config, held, keys, self.port)
+        ports = config.ports_per_stream.bit_length() - 1
+        row = key >> ports
+        first = (held >> ports) + skips
+        fetched = (key >= held) & (key < keys)
+        check(m, count >= 0, "no port has less than nothing")
+        with m.If(key[:ports] == self.port if ports else Const(1)):
+            check(m, fetched == ((row >= first) & (row < first + count)), "each key is fetched once")
+        return m
+
+
+@pytest.mark.parametrize("ports", [1, 2, 4, 16])
+def test_port_share(ports):
+    for port in sorted({0, ports // 2, ports - 1}):
+        prove(ShareSpec(small(ports_per_stream=ports), port), depth=1)
+
+
+class CacheSpec(Elaboratable):
+    """Free neighbours; whatever they do, a part finds a place, and what is offered stays."""
+
+    def __init__(self, cls=PartCache):
+        self.dut = cls(small())
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        free_input(m, dut.command, "command")
+        free_input(m, dut.i[0], "i")
+        free(m, dut.o.ready)  # that the places keep the stream's rule is the queue's own proof
+        check(m, ~dut.lost, "every part finds a place")
+        flying = sum(dut.under_way[n] for n in range(3))
+        check(m, dut.free + flying + dut.level == _PLACES, "places are free, taken, or promised")
+        reach(m, dut.free == 0, "all places are promised or taken")
+        return m
+
+
+def test_no_part_is_lost():
+    prove(CacheSpec(), depth=2)
+    cover(CacheSpec(), depth=14)
+
+
+def test_lost_part_is_found():
+    with pytest.raises(PropertyFailure, match="place"):
+        prove(CacheSpec(mutant(PartCache, "room.eq(self.free != 0)", "room.eq(1)")), depth=2)
