@@ -98,20 +98,18 @@ class Tile(data.StructLayout):
     -------
     last_index
         Index of its last key: one less than its keys.
-    closes : 1
-        It is the last of its pass.
+    opens, closes : 1
+        It is the first, the last of its pass.
     last_value_part
         Of its command.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
-            {"last_index": config.index_bits, "closes": 1, "last_value_part": range(config.folds)}
+            {
+                "last_index": config.index_bits,
+                "opens": 1,
+                "closes": 1,
+                "last_value_part": range(config.folds),
+            }
         )
-
-
-class Place(data.StructLayout):
-    """How far the reading side is: tiles read to their end (modulo 4), and keys read of the next one."""
-
-    def __init__(self, config: AttentionConfig) -> None:
-        super().__init__({"tile": 2, "index": config.index_bits})

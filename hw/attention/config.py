@@ -135,6 +135,11 @@ class AttentionConfig:
         return self.tile_keys.bit_length() - 1
 
     @property
+    def logit_entries(self) -> int:
+        """Logits that wait in each row: two tiles, and no fewer than the RAM that a LUT makes holds."""
+        return max(64, 2 * self.tile_keys)
+
+    @property
     def score_bits(self) -> int:
         """Bits of a raw score S, signed: of ``max_head_dim`` products of up to 2^14."""
         return (self.max_head_dim << 14).bit_length() + 1

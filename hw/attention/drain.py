@@ -8,6 +8,7 @@ from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.attention.command import UNIT_ELEMENTS
 from hw.attention.config import AttentionConfig
 from hw.attention.finish import Result
 from hw.attention.output import OutputRead
@@ -15,7 +16,7 @@ from hw.lib.fifo import Fifo
 
 
 class OutputBeat(data.StructLayout):
-    """A beat of results: ``data``, and ``last`` with the last one of a query tile."""
+    """A beat of results: ``data``, and ``last`` with the last one of a pass."""
 
     def __init__(self, beat_width: int) -> None:
         super().__init__({"data": beat_width, "last": 1})
@@ -34,7 +35,7 @@ class Drain(wiring.Component):
     Members
     -------
     i : In(stream of Result)
-        Query tiles whose results are complete; always ready, as there are two banks of them.
+        Passes whose results are complete; always ready, as there are two banks of them.
     read : Out(OutputRead)
         To all rows.
     rows : In(rows x beat_width)
@@ -45,11 +46,13 @@ class Drain(wiring.Component):
 
     Behaviour
     ---------
-    First beat 2 cycles after a result is taken, then one a cycle, across query tiles too.
+    First beat 2 cycles after a result is taken, then one a cycle, across passes too; as many for each row as
+    its elements need.
     """
 
     def __init__(self, config: AttentionConfig, *, beat_width: int) -> None:
         self._config = config
+        self._beat_width = beat_width
         self._beats = config.output_beats(beat_width)
         super().__init__(
             {
@@ -74,7 +77,7 @@ class Drain(wiring.Component):
         advance, last_beat, last_row = Signal(), Signal(), Signal()
         m.d.comb += [
             advance.eq(~self.o.valid | self.o.ready),
-            last_beat.eq(beat == self._beats - 1),
+            last_beat.eq(beat == self._last_beat(result)[: len(beat)]),
             last_row.eq(row == (result.rows - 1)[: len(row)]),
             self.read.valid.eq(results.o.valid & advance),
             self.read.bank.eq(result.bank),
@@ -100,3 +103,10 @@ class Drain(wiring.Component):
                     self.o.payload.last.eq(latched_last),
                 ]
         return m
+
+    def _last_beat(self, result: Any) -> Any:
+        """Count the beats of a row, less 1."""
+        unit = UNIT_ELEMENTS * self._config.result_bits
+        if unit >= self._beat_width:
+            return result.units * (unit // self._beat_width) - 1
+        return (result.units - 1) >> (self._beat_width // unit).bit_length() - 1

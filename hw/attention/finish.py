@@ -1,30 +1,44 @@
-"""What follows the end of a tile: merge, and for the last tile of a query tile division and normalization."""
+"""What follows when all streams have closed a pass: combination, division and normalization."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.attention.combine import Combine
+from hw.attention.command import UNIT_ELEMENTS, QueryCommand
 from hw.attention.config import AttentionConfig
 from hw.attention.delay import delay
-from hw.attention.merge import MergeStep
+from hw.attention.finals import FinalRead
 from hw.attention.normalize import Normalizer, NormalizeStep
+from hw.attention.reciprocal import Divide
 from hw.attention.row import Timing
-from hw.attention.values import TileEnd
+from hw.attention.steps import count_steps
+from hw.attention.values import BANKS
 
 
 class Result(data.StructLayout):
-    """Results that lie in the output buffers: their ``bank``, and how many ``rows`` of them count."""
+    """Results that lie in the output buffers.
+
+    Members
+    -------
+    bank : 1
+    rows
+        How many of them count.
+    units
+        Elements of each by `UNIT_ELEMENTS`.
+    """
 
     def __init__(self, config: AttentionConfig) -> None:
-        super().__init__({"bank": 1, "rows": range(config.rows + 1)})
+        command = QueryCommand(config)
+        super().__init__({"bank": 1, "rows": command["rows"].shape, "units": command["value_units"].shape})
 
 
 class Finish(wiring.Component):
-    """Steps all rows through merge and normalization.
+    """Steps the results of all rows through combination, division and normalization.
 
     Parameters
     ----------
@@ -33,27 +47,42 @@ class Finish(wiring.Component):
 
     Members
     -------
-    end : In(TileEnd)
-        At least `hw.attention.values.spacing` cycles from one to the next.
-    merge, divide, normalize
-        To the rows, each at its stage (`Timing`).
+    i : In(stream of QueryCommand)
+        Each pass, before it is closed.
+    closed : In(streams)
+        The stream has read the last logit of its pass.
+    final, sum_bank
+        To the rows of all streams, see `hw.attention.row.RowControl`.
+    combine, divide, normalize
+        To the rows' results, see `hw.attention.result.ResultControl`.
     result : Out(stream of Result)
         Valid for a cycle; a queue that takes one cycle gives it when the last result is in its buffer.
+    drained : In(1)
+        Results of a pass have left their bank.
+    bank_freed : Out(1)
+        To the streams, see `hw.attention.values.ValueSide`.
 
     Behaviour
     ---------
-    Fixed times from ``end`` on; nothing can wait.
+    With one stream everything takes a fixed time from ``closed`` on and cannot wait: `ValueSide` sees to it.
+    With several a pass begins here as soon as all streams' sums are final, the divider is free and a bank of
+    results is.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
         super().__init__(
             {
-                "end": In(TileEnd(config)),
-                "merge": Out(MergeStep(config)),
-                "divide": Out(1),
+                "i": In(stream.Signature(QueryCommand(config))),
+                "closed": In(config.streams),
+                "final": Out(FinalRead(config)),
+                "sum_bank": Out(1),
+                "combine": Out(1),
+                "divide": Out(Divide(config)),
                 "normalize": Out(NormalizeStep(config)),
                 "result": Out(stream.Signature(Result(config), always_ready=True)),
+                "drained": In(1),
+                "bank_freed": Out(1),
             }
         )
 
@@ -61,41 +90,70 @@ class Finish(wiring.Component):
         """Make the gates."""
         m = Module()
         config, timing = self._config, Timing(self._config)
-        # A step counter shows step 0 in the cycle after its start.
-        before_merge = delay(m, "end", self.end, timing.merge - 1)
-        _, merging = self._steps(m, "merge", before_merge.valid, self.merge)
-        with m.If(before_merge.valid):
-            m.d.sync += merging.eq(before_merge)
-        m.d.comb += [self.merge.opens.eq(merging.opens), self.merge.closes.eq(merging.closes)]
+        begins = Signal()
+        if config.streams == 1:
+            m.d.comb += [
+                begins.eq(delay(m, "closed", self.closed, timing.final)),
+                self.bank_freed.eq(self.drained),
+            ]
+        else:
+            self._join(m, begins)
+            m.d.comb += self.bank_freed.eq(self.normalize.valid & (self.normalize.step == 0))
+        m.d.comb += [self.i.ready.eq(begins), self.combine.eq(begins)]
+        m.d.sync += self.sum_bank.eq(self.sum_bank ^ begins)
 
-        dividing = delay(m, "closed", before_merge, timing.divide - (timing.merge - 1))
-        m.d.comb += self.divide.eq(dividing.valid & dividing.closes)
-
-        before_normalize = delay(m, "divided", dividing, timing.normalize - 1 - timing.divide)
-        closes = before_normalize.valid & before_normalize.closes
-        last_step, normalizing = self._steps(m, "normalize", closes, self.normalize)
-        with m.If(closes):
-            m.d.sync += normalizing.eq(before_normalize)
-        result = Signal(Result(config))
+        scale = self.i.payload.scale
         m.d.comb += [
-            self.normalize.bank.eq(normalizing.bank),
-            self.normalize.fraction.eq(normalizing.output_fraction),
-            result.bank.eq(normalizing.bank),
-            result.rows.eq(normalizing.rows),
-            self.result.valid.eq(delay(m, "result_valid", last_step, Normalizer.LATENCY)),
-            self.result.payload.eq(delay(m, "result", result, Normalizer.LATENCY, reset=False)),
+            self.divide.valid.eq(delay(m, "divide_valid", begins, timing.divide)),
+            self.divide.scale.eq(delay(m, "divide_scale", scale, timing.divide, reset=False)),
+        ]
+        before = delay(m, "before", begins, timing.normalize - 1)
+        command = delay(m, "command", self.i.payload, timing.normalize - 1, reset=False)
+        current = Signal(QueryCommand(config), reset_less=True)
+        with m.If(before):
+            m.d.sync += current.eq(command)
+        steps = self._steps(current)
+        ends = count_steps(m, "normalize", before, (steps - 1)[: len(self.normalize.step)], self.normalize)
+        bank = Signal()
+        m.d.sync += bank.eq(bank ^ ends)
+        result = Signal(Result(config))
+        latency = Combine.lane_latency(config) + Normalizer.latency(config)
+        m.d.comb += [
+            self.normalize.bank.eq(bank),
+            self.normalize.scale.eq(current.scale),
+            self.final.valid.eq(self.normalize.valid),
+            self.final.bank.eq(bank),
+            self.final.step.eq(self.normalize.step),
+            result.bank.eq(bank),
+            result.rows.eq(current.rows),
+            result.units.eq(current.value_units),
+            self.result.valid.eq(delay(m, "result_valid", ends, latency)),
+            self.result.payload.eq(delay(m, "result", result, latency, reset=False)),
         ]
         return m
 
-    def _steps(self, m: Module, name: str, start: Any, control: Any) -> tuple[Any, Any]:
-        """Count ``control.step`` up after ``start``; give its last step, and a place for the tile's flags."""
-        steps = self._config.merge_steps
-        running = Signal(name=f"{name}_running")
-        step = Signal(range(steps), name=f"{name}_step")
-        last = running & (step == steps - 1)
-        with m.If(start):
-            m.d.sync += [running.eq(1), step.eq(0)]
-        with m.Elif(running):
-            m.d.sync += [running.eq(~last), step.eq(step + 1)]
-        m.d.comb += [control.valid.eq(running), control.step.eq(step)]
-        return last, Signal(TileEnd(self._config), name=f"{name}_tile", reset_less=True)
+    def _steps(self, command: Any) -> Any:
+        """Count the steps of a pass's normalization."""
+        return command.value_units * (UNIT_ELEMENTS // self._config.merge_lanes)
+
+    def _join(self, m: Module, begins: Signal) -> None:
+        """Wait for the streams, for the divider, and for a bank of results."""
+        config, timing = self._config, Timing(self._config)
+        banks_free = Signal(range(BANKS + 1), init=BANKS)
+        wait = Signal(range(max(timing.interval, config.merge_steps)))
+        steps = self._steps(self.i.payload)
+        final = delay(m, "final", self.closed, timing.final - 1)
+        ready = []
+        for n in range(config.streams):
+            passes = Signal(range(BANKS + 1), name=f"passes_{n}")  # with final sums
+            m.d.sync += passes.eq(passes + final[n] - begins)
+            ready.append(passes != 0)
+        m.d.comb += begins.eq((wait == 0) & (banks_free != 0))
+        for condition in ready:
+            with m.If(~condition):
+                m.d.comb += begins.eq(0)
+        m.d.sync += banks_free.eq(banks_free + self.drained - begins)
+        with m.If(begins):
+            m.d.sync += wait.eq(Mux(steps > timing.interval, steps, timing.interval) - 1)
+        with m.Elif(wait != 0):
+            m.d.sync += wait.eq(wait - 1)

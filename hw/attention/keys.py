@@ -1,4 +1,4 @@
-"""The side of keys: loads queries, passes keys to the rows, and says when a tile's logits are complete."""
+"""The side of keys of one stream: passes parts to the rows, and says when a tile's logits are complete."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.attention.command import KEYS_BITS, Command, Place, Tile
-from hw.attention.config import MULTIPLIER_BITS, SHIFT_BITS, AttentionConfig
+from hw.attention.command import Tile, TileCommand
+from hw.attention.config import CAP_BITS, KEY_BITS, AttentionConfig
 from hw.attention.delay import delay
-from hw.attention.maximum import LogitWrite
+from hw.attention.maximum import LOGIT_TILES, LogitWrite
 from hw.attention.row import Timing
+from hw.attention.score import QueryPick
 
 
 class KeySide(wiring.Component):
-    """Issues keys.
+    """Issues parts of keys.
 
     Parameters
     ----------
@@ -25,150 +26,151 @@ class KeySide(wiring.Component):
 
     Members
     -------
-    i_command : In(stream of Command)
-    i_query : In(stream of D x int8)
-        ``rows`` transfers for each command, row 0 first.
-    i_key : In(stream of D x int8)
-        ``keys`` transfers for each command.
-    query : Out(D x int8), load : Out(rows), swap : Out(1)
-        To the rows; ``load`` has a bit for each.
+    loaded : In(1)
+        A pass has its queries loaded.
+    take : Out(1)
+        It becomes the current one: in this cycle at the earliest, and with the last part of the pass before.
+    i_tile : In(stream of TileCommand), i_key : In(stream of D x int8)
+        See `hw.attention.command`.
     key : Out(D x int8)
-        To the rows: the key taken in the cycle before.
-    multiplier, shift, write
-        To the rows, at their stages (`Timing`).
-    read : In(Place)
-        How far the other side has emptied the logit buffers.
+        To the rows: the part taken in the cycle before.
+    pick, accumulate, first, adopt, index, cap, write
+        To the rows, each at its stage (`Timing`); ``index`` is the ``key`` of `hw.attention.row.RowControl`.
+    freed : In(1)
+        A logit has been read for the last time.
+    ended : In(1)
+        It was the last of its tile.
     tile : Out(stream of Tile)
-        Complete tiles, valid for a cycle: the receiver must always have room for `TILES` of them.
-    issue, blocked, starved, unloaded : Out(1)
-        In this cycle a key is taken; or there is none because the logit buffers are full, or because none has
-        come, or because the next query tile is not loaded although its command is there.
+        Complete tiles, valid for a cycle: the receiver must always have room for `LOGIT_TILES` of them.
+    issue, blocked, starved, idle : Out(1)
+        In this cycle a part is taken; or there is none because the logit buffers are full, or because none
+        has come, or because there is no pass.
 
     Behaviour
     ---------
-    One key a cycle, also from one query tile to the next: queries load into waiting registers while the query
-    tile before computes.  A tile takes a slot of the logit buffers whatever its length.
+    One part a cycle, from tile to tile and from pass to pass.  The first part of a key is taken from the
+    cycle after its entry of the logit buffer was freed.
     """
-
-    #: Complete tiles that the other side may not have read to their end.
-    TILES = 4
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
-        elements = data.ArrayLayout(signed(8), config.head_dim)
+        elements = data.ArrayLayout(signed(8), config.lanes)
         super().__init__(
             {
-                "i_command": In(stream.Signature(Command(config))),
-                "i_query": In(stream.Signature(elements)),
+                "loaded": In(1),
+                "take": Out(1),
+                "i_tile": In(stream.Signature(TileCommand(config))),
                 "i_key": In(stream.Signature(elements)),
-                "query": Out(elements),
-                "load": Out(config.rows),
-                "swap": Out(1),
                 "key": Out(elements),
-                "multiplier": Out(MULTIPLIER_BITS),
-                "shift": Out(SHIFT_BITS),
+                "pick": Out(QueryPick(config)),
+                "accumulate": Out(1),
+                "first": Out(1),
+                "adopt": Out(1),
+                "index": Out(KEY_BITS),
+                "cap": Out(CAP_BITS if config.logit_cap else 0),
                 "write": Out(LogitWrite(config)),
-                "read": In(Place(config)),
+                "freed": In(1),
+                "ended": In(1),
                 "tile": Out(stream.Signature(Tile(config), always_ready=True)),
                 "issue": Out(1),
                 "blocked": Out(1),
                 "starved": Out(1),
-                "unloaded": Out(1),
+                "idle": Out(1),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
         m = Module()
-        config = self._config
-        waiting = Signal(Command(config))  # its queries are in the waiting registers
-        waiting_valid = Signal()
-        current = Signal(Command(config))
+        config, tile = self._config, self.i_tile.payload
         active = Signal()
-        take = Signal()  # the waiting command becomes the current one
-        self._load_queries(m, waiting, waiting_valid, take)
-
-        # Keys of the current command.
-        left = Signal(KEYS_BITS - 1)  # after this one
+        part = Signal(range(config.folds))
         index = Signal(config.index_bits)
-        tile = Signal(2)
-        opens = Signal()
-        last_key, last_of_tile = left == 0, Signal()
-        ahead = Signal(2)
-        room = Signal()
+        room, ends_key, ends_tile, ends_pass = Signal(), Signal(), Signal(), Signal()
+        takes_key, takes_tile = Signal(), Signal()
         m.d.comb += [
-            last_of_tile.eq(last_key | index.all()),
-            ahead.eq(tile - self.read.tile),
-            # With two tiles unread, this one follows the reader through the slot of the first.
-            room.eq((ahead < 2) | ((ahead == 2) & (index < self.read.index))),
-            self.i_key.ready.eq(active & room),
-            self.issue.eq(self.i_key.valid & self.i_key.ready),
+            ends_key.eq(part == tile.last_key_part),
+            ends_tile.eq(ends_key & (index == tile.last_index)),
+            ends_pass.eq(ends_tile & tile.closes),
+            self.i_key.ready.eq(active & room & self.i_tile.valid),
+            self.issue.eq(self.i_key.ready & self.i_key.valid),
+            takes_key.eq(self.issue & ends_key),
+            takes_tile.eq(self.issue & ends_tile),
+            self.i_tile.ready.eq(takes_tile),
+            self.take.eq(self.loaded & (~active | (self.issue & ends_pass))),
             self.blocked.eq(active & ~room),
-            self.starved.eq(active & room & ~self.i_key.valid),
-            self.unloaded.eq(~active & (self.i_command.valid | waiting_valid)),
-            take.eq(waiting_valid & (~active | (self.issue & last_key))),
+            self.starved.eq(active & room & ~self.issue),
+            self.idle.eq(~active),
         ]
         with m.If(self.issue):
-            m.d.sync += [
-                self.key.eq(self.i_key.payload),
-                left.eq(left - 1),
-                index.eq(Mux(last_of_tile, 0, index + 1)),
-            ]
-            with m.If(last_of_tile):
-                m.d.sync += [tile.eq(tile + 1), opens.eq(0)]
-            with m.If(last_key):
-                m.d.sync += active.eq(0)
-        with m.If(take):
-            m.d.sync += [
-                current.eq(waiting),
-                active.eq(1),
-                left.eq((waiting.keys - 1)[: len(left)]),
-                opens.eq(1),
-            ]
-        m.d.sync += self.swap.eq(take)  # the key taken in this cycle meets its query in the next one
+            m.d.sync += [self.key.eq(self.i_key.payload), part.eq(Mux(ends_key, 0, part + 1))]
+        with m.If(takes_key):
+            m.d.sync += index.eq(Mux(ends_tile, 0, index + 1))
+        with m.If(self.take):
+            m.d.sync += active.eq(1)
+        with m.Elif(self.issue & ends_pass):
+            m.d.sync += active.eq(0)
+        self._pick(m, active, part, ends_key)
+
+        # Room in the logit buffers: entries, and tiles that are there in full.
+        entry = Signal(range(config.logit_entries))
+        slot = Signal(range(LOGIT_TILES))
+        entries, tiles = Signal(range(config.logit_entries + 1)), Signal(range(LOGIT_TILES + 1))
+        m.d.comb += room.eq((entries != config.logit_entries) & (tiles != LOGIT_TILES))
+        m.d.sync += [
+            entries.eq(entries + takes_key - self.freed),
+            tiles.eq(tiles + takes_tile - self.ended),
+            entry.eq(entry + takes_key),
+            slot.eq(slot + takes_tile),
+        ]
 
         timing = Timing(config)
         write = Signal(LogitWrite(config))
-        m.d.comb += [
-            write.valid.eq(self.issue),
-            write.slot.eq(tile[0]),
-            write.index.eq(index),
-            write.first.eq(index == 0),
-            write.last.eq(last_of_tile),
-            write.opens.eq(opens),
-        ]
         complete = Signal(Tile(config))
         m.d.comb += [
+            write.valid.eq(takes_key),
+            write.slot.eq(slot),
+            write.entry.eq(entry),
+            write.first.eq(index == 0),
+            write.last.eq(ends_tile),
+            write.opens.eq(tile.opens),
             complete.last_index.eq(index),
-            complete.closes.eq(last_key),
-            complete.rows.eq(current.rows),
-            complete.output_fraction.eq(current.output_fraction),
+            complete.opens.eq(tile.opens),
+            complete.closes.eq(tile.closes),
+            complete.last_value_part.eq(tile.last_value_part),
         ]
-        # A key taken now is on `key` in the next cycle; a queue that takes one cycle follows `tile`.
-        scale = 1 + timing.scale
+        # A part taken now is on `key` in the next cycle; a queue that takes one cycle follows `tile`.
+        number = (tile.first + index)[:KEY_BITS]
         m.d.comb += [
-            self.multiplier.eq(delay(m, "multiplier", current.score_multiplier, scale, reset=False)),
-            self.shift.eq(delay(m, "shift", current.score_shift, scale + 1, reset=False)),
+            self.index.eq(delay(m, "index", number, 1 + timing.scale, reset=False)),
             self.write.eq(delay(m, "write", write, 1 + timing.write)),
-            self.tile.valid.eq(delay(m, "tile_valid", self.issue & last_of_tile, timing.ready)),
+            self.tile.valid.eq(delay(m, "tile_valid", takes_tile, timing.ready)),
             self.tile.payload.eq(delay(m, "tile", complete, timing.ready, reset=False)),
         ]
+        if config.folds > 1:
+            m.d.comb += [
+                self.accumulate.eq(delay(m, "accumulate", self.issue, 1 + timing.first)),
+                self.first.eq(delay(m, "first", part == 0, 1 + timing.first)),
+            ]
+        if config.logit_cap:
+            m.d.comb += self.cap.eq(delay(m, "cap", tile.cap, 1 + timing.cap, reset=False))
         return m
 
-    def _load_queries(self, m: Module, waiting: Any, waiting_valid: Signal, take: Signal) -> None:
-        """Fill the waiting registers with the queries of the next command."""
+    def _pick(self, m: Module, active: Signal, part: Signal, ends_key: Signal) -> None:
+        """Have each part of the queries picked once, in the first cycle in which its key's part may come."""
         config = self._config
-        row = Signal(range(config.rows))
-        load = self.i_query.valid & self.i_query.ready
-        last = row == (self.i_command.payload.rows - 1)[: len(row)]
+        bank = Signal(init=1)
+        picked, opens = Signal(), Signal()
         m.d.comb += [
-            self.i_query.ready.eq(self.i_command.valid & (~waiting_valid | take)),
-            self.i_command.ready.eq(load & last),
+            self.pick.valid.eq(active & ~picked),
+            self.pick.place.bank.eq(bank),
+            self.pick.place.part.eq(part),
         ]
-        with m.If(take):
-            m.d.sync += waiting_valid.eq(0)
-        m.d.sync += self.load.eq(Mux(load, 1 << row, 0))
-        with m.If(load):
-            m.d.sync += [self.query.eq(self.i_query.payload), row.eq(Mux(last, 0, row + 1))]
-            with m.If(last):
-                m.d.sync += [waiting.eq(self.i_command.payload), waiting_valid.eq(1)]
+        one_part = ends_key & (part == 0)
+        with m.If(self.take):
+            m.d.sync += [picked.eq(0), opens.eq(1), bank.eq(~bank)]
+        with m.Elif(active):
+            # Another part comes next, unless keys have just one.
+            m.d.sync += [picked.eq(~self.issue | one_part), opens.eq(0)]
+        adopt = self.pick.valid & opens
+        m.d.comb += self.adopt.eq(delay(m, "adopt", adopt, 1 + Timing(config).adopt))

@@ -1,10 +1,10 @@
-"""Two tiles of logits, and the running maximum that follows them tile by tile."""
+"""Logits that wait for the maximum of their tile, and the running maximum that follows tile by tile."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -18,6 +18,9 @@ from hw.attention.config import (
 from hw.lib.fixed import saturate
 from hw.lib.memory import uninitialised
 
+#: Tiles, complete or not, whose logits may lie in the buffer at a time.
+LOGIT_TILES = 4
+
 
 class LogitWrite(data.StructLayout):
     """What comes with a logit on its way into the buffer.
@@ -26,8 +29,10 @@ class LogitWrite(data.StructLayout):
     -------
     valid : 1
         There is one.
-    slot : 1, index
-        Which of the two tiles it belongs to, and its place there.
+    slot : 2
+        Number of its tile, modulo `LOGIT_TILES`.
+    entry
+        Where it is kept.
     first, last : 1
         It is the first, the last of its tile.
     opens : 1
@@ -36,7 +41,14 @@ class LogitWrite(data.StructLayout):
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
-            {"valid": 1, "slot": 1, "index": config.index_bits, "first": 1, "last": 1, "opens": 1}
+            {
+                "valid": 1,
+                "slot": range(LOGIT_TILES),
+                "entry": range(config.logit_entries),
+                "first": 1,
+                "last": 1,
+                "opens": 1,
+            }
         )
 
 
@@ -47,14 +59,22 @@ class LogitRead(data.StructLayout):
     -------
     valid : 1
         One does.
-    slot : 1, index
-        Tile and place.
+    slot : 2, entry
+        As it was written.
     first, last : 1
         It is the first, the last of its tile.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
-        super().__init__({"valid": 1, "slot": 1, "index": config.index_bits, "first": 1, "last": 1})
+        super().__init__(
+            {
+                "valid": 1,
+                "slot": range(LOGIT_TILES),
+                "entry": range(config.logit_entries),
+                "first": 1,
+                "last": 1,
+            }
+        )
 
 
 class LogitBuffer(wiring.Component):
@@ -85,14 +105,17 @@ class LogitBuffer(wiring.Component):
 
     Behaviour
     ---------
-    A tile may be read from `LATENCY` cycles after its last logit was written.  An entry of a slot may be
-    written again from one cycle after it was read; the read of the first takes the slot's maximum with it.
-    A logit may be read more than once.
+    A tile may be read from `LATENCY` cycles after its last logit was written.  An entry may be written again
+    from one cycle after it was read; the read of a tile's first takes the slot's maximum with it.  A logit
+    may be read more than once.
 
     Why
     ---
     A key that is not seen stands for the smallest logit there is, whose M is -2048: no other is below.  O and
     l of a row that has seen none are 0 whatever its M, so that the maximum needs no "none yet" of its own.
+
+    Tiles lie behind each other in a ring, not in a half of the buffer each: so a short tile takes no more
+    room than it has logits, and keys flow on behind it.
     """
 
     #: Cycles from the last write of a tile to its first read.
@@ -118,15 +141,15 @@ class LogitBuffer(wiring.Component):
         """Make the gates."""
         m = Module()
         m.submodules.logits = logits = uninitialised(
-            width=LOGIT_BITS + 1, depth=2 * self._config.tile_keys, ram_style="distributed"
+            width=LOGIT_BITS + 1, depth=self._config.logit_entries, ram_style="distributed"
         )
         put, get = logits.write_port(), logits.read_port()
         m.d.comb += [
             put.en.eq(self.write.valid),
-            put.addr.eq(_address(self.write)),
+            put.addr.eq(self.write.entry),
             put.data.eq(Cat(self.i, self.i_visible)),
             get.en.eq(self.read.valid),
-            get.addr.eq(_address(self.read)),
+            get.addr.eq(self.read.entry),
             self.o.eq(get.data[:LOGIT_BITS].as_signed()),
             self.o_visible.eq(get.data[LOGIT_BITS]),
         ]
@@ -139,15 +162,17 @@ class LogitBuffer(wiring.Component):
             m.d.sync += largest.eq(seen)
 
         # A cycle after its last logit: the running maximum, kept by slot until the tile is read.
-        complete, opens, slot = Signal(), Signal(reset_less=True), Signal(reset_less=True)
+        complete, opens = Signal(), Signal(reset_less=True)
+        slot = Signal(range(LOGIT_TILES), reset_less=True)
         m.d.sync += [
             complete.eq(self.write.valid & self.write.last),
             opens.eq(self.write.opens),
             slot.eq(self.write.slot),
         ]
         running = Signal(signed(MAXIMUM_BITS), reset_less=True)
-        maxima = Array(Signal(signed(MAXIMUM_BITS), name=f"maximum_{n}", reset_less=True) for n in range(2))
-        rises = Array(Signal(RESCALE_BITS, name=f"rise_{n}", reset_less=True) for n in range(2))
+        slots = range(LOGIT_TILES)
+        maxima = Array(Signal(signed(MAXIMUM_BITS), name=f"maximum_{n}", reset_less=True) for n in slots)
+        rises = Array(Signal(RESCALE_BITS, name=f"rise_{n}", reset_less=True) for n in slots)
         peak = Signal(signed(MAXIMUM_BITS))
         following = Signal(signed(MAXIMUM_BITS))
         climb = Signal(signed(MAXIMUM_BITS + 1))
@@ -173,8 +198,3 @@ class LogitBuffer(wiring.Component):
             if self._config.streams > 1:
                 m.d.sync += self.reached.eq(self.maximum)
         return m
-
-
-def _address(place: Any) -> Value:
-    """Put the slot above the index."""
-    return (place.slot << len(place.index)) | place.index

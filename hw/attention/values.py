@@ -1,55 +1,45 @@
-"""The side of values: reads complete tiles of logits against values, and never lets a tile end too early."""
+"""The side of values of one stream: reads complete tiles of logits against values, never a tile too early."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.hdl import Array, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.attention.command import Place, Tile
-from hw.attention.config import FRACTION_BITS, AttentionConfig
+from hw.attention.command import Tile
+from hw.attention.config import AttentionConfig
 from hw.attention.delay import delay
-from hw.attention.keys import KeySide
-from hw.attention.maximum import LogitRead
-from hw.attention.reciprocal import Reciprocal
+from hw.attention.maximum import LOGIT_TILES, LogitRead
+from hw.attention.merge import MergeStep
 from hw.attention.row import Timing
+from hw.attention.steps import count_steps
+from hw.attention.value import ValueStep
 from hw.lib.fifo import Fifo
+
+#: Banks that results go to; see `ValueSide`.
+BANKS = 2
+
+
+def spacing(config: AttentionConfig, *, parts: int, closes: bool) -> int:
+    """Give the fewest cycles from the end of a tile to the end of the next: its merge, and its division.
+
+    With several streams divisions are spaced by `hw.attention.finish.Finish`.
+    """
+    merge = parts * config.part_steps
+    return max(merge, Timing(config).interval) if closes and config.streams == 1 else merge
 
 
 class TileEnd(data.StructLayout):
-    """The last key of a tile was read.
-
-    Members
-    -------
-    valid : 1
-    opens, closes : 1
-        The tile is the first, the last of its query tile.
-    bank : 1, rows, output_fraction
-        For a tile that closes: where its results go, how many rows count, and their fraction bits.
-    """
+    """The last logit of a tile was read: its ``tile``, and the ``bank`` of its results if it ``closes``."""
 
     def __init__(self, config: AttentionConfig) -> None:
-        super().__init__(
-            {
-                "valid": 1,
-                "opens": 1,
-                "closes": 1,
-                "bank": 1,
-                "rows": range(config.rows + 1),
-                "output_fraction": FRACTION_BITS,
-            }
-        )
-
-
-def spacing(config: AttentionConfig, *, closes: bool) -> int:
-    """Give the fewest cycles from the end of a tile to the end of the next: its merge, and its division."""
-    return max(config.merge_steps, Reciprocal.INTERVAL) if closes else config.merge_steps
+        super().__init__({"valid": 1, "tile": Tile(config), "bank": 1})
 
 
 class ValueSide(wiring.Component):
-    """Issues values.
+    """Issues parts of values.
 
     Parameters
     ----------
@@ -61,22 +51,25 @@ class ValueSide(wiring.Component):
     i_tile : In(stream of Tile)
         Complete tiles; always ready.
     i_value : In(stream of D x int8)
-        A row for each key, in the same order.
-    read, exponent, value, first, last
-        To the rows, each at its stage (`Timing`).
-    place : Out(Place)
-        What has been read.
-    freed : In(1)
-        The results of a query tile have left their bank.
-    end : Out(TileEnd)
+        See `hw.attention.command`.
+    read, exponent, value, step, merge
+        To the rows, each at its stage (`Timing`); ``value`` is the part, ``step`` the ``value`` of
+        `hw.attention.row.RowControl`.
+    freed : Out(1), ended : Out(1)
+        In this cycle a logit is read for the last time, and it is the last of its tile.
+    closed : Out(1)
+        And it is the last of its pass.
+    bank_freed : In(1)
+        A pass has left its bank, one of two: with one stream that of results, else of finals (`Finals`).
     blocked, starved : Out(1)
-        In this cycle a tile could not end because both banks of results are full; or there was no value.
+        In this cycle a tile could not end because both banks are full; or there was no value.
 
     Behaviour
     ---------
-    One value a cycle.  Everything behind this side takes a fixed time and cannot wait, so whatever a tile's
-    end needs is made sure of before its last key is read: that the merge of the tile before will have left
-    the finished sums, that the divider will be free, and that a bank of results is.
+    One part a cycle; a logit is read for each part of its value.  Everything behind this side takes a fixed
+    time and cannot wait, so whatever a tile's end needs is made sure of before its last part is taken: that
+    the merge of the tile before will have left the finished sums, that the divider will be free, and that a
+    bank is.
 
     Why
     ---
@@ -85,7 +78,7 @@ class ValueSide(wiring.Component):
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
-        elements = data.ArrayLayout(signed(8), config.head_dim)
+        elements = data.ArrayLayout(signed(8), config.lanes)
         super().__init__(
             {
                 "i_tile": In(stream.Signature(Tile(config), always_ready=True)),
@@ -93,11 +86,12 @@ class ValueSide(wiring.Component):
                 "read": Out(LogitRead(config)),
                 "exponent": Out(1),
                 "value": Out(elements),
-                "first": Out(1),
-                "last": Out(1),
-                "place": Out(Place(config)),
-                "freed": In(1),
-                "end": Out(TileEnd(config)),
+                "step": Out(ValueStep(config)),
+                "merge": Out(MergeStep(config)),
+                "freed": Out(1),
+                "ended": Out(1),
+                "closed": Out(1),
+                "bank_freed": In(1),
                 "blocked": Out(1),
                 "starved": Out(1),
             }
@@ -106,59 +100,87 @@ class ValueSide(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
         m = Module()
-        config = self._config
-        m.submodules.tiles = tiles = Fifo(Tile(config), depth=KeySide.TILES)
+        config, timing = self._config, Timing(self._config)
+        m.submodules.tiles = tiles = Fifo(Tile(config), depth=LOGIT_TILES)
         m.d.comb += [tiles.i.payload.eq(self.i_tile.payload), tiles.i.valid.eq(self.i_tile.valid)]
         tile = tiles.o.payload
 
-        opens = Signal(init=1)
+        part = Signal(range(config.folds))
+        index = Signal(config.index_bits)
+        entry = Signal(range(config.logit_entries))
+        slot = Signal(range(LOGIT_TILES))
+        spacings = [spacing(config, parts=n + 1, closes=True) for n in range(config.folds)]
+        wait = Signal(range(max(spacings)))
         bank = Signal()
-        banks_free = Signal(range(3), init=2)
-        wait = Signal(range(spacing(config, closes=True)))
-        last, bank_lacks, room, issue, ending = Signal(), Signal(), Signal(), Signal(), Signal()
+        banks_free = Signal(range(BANKS + 1), init=BANKS)
+        ends_key, ends_tile, lacks_bank, room, issue = (
+            Signal(name=name) for name in ("ends_key", "ends_tile", "lacks_bank", "room", "issue")
+        )
         m.d.comb += [
-            last.eq(self.place.index == tile.last_index),
-            bank_lacks.eq(tile.closes & (banks_free == 0)),
-            room.eq(~last | ((wait == 0) & ~bank_lacks)),
-            issue.eq(tiles.o.valid & room & self.i_value.valid),
-            ending.eq(issue & last),
-            self.i_value.ready.eq(tiles.o.valid & room),
-            tiles.o.ready.eq(ending),
-            self.blocked.eq(tiles.o.valid & last & bank_lacks),
-            self.starved.eq(tiles.o.valid & room & ~self.i_value.valid),
+            ends_key.eq(part == tile.last_value_part),
+            ends_tile.eq(ends_key & (index == tile.last_index)),
+            lacks_bank.eq(tile.closes & (banks_free == 0)),
+            room.eq(tiles.o.valid & (~ends_tile | ((wait == 0) & ~lacks_bank))),
+            self.i_value.ready.eq(room),
+            issue.eq(room & self.i_value.valid),
+            self.freed.eq(issue & ends_key),
+            self.ended.eq(issue & ends_tile),
+            self.closed.eq(self.ended & tile.closes),
+            tiles.o.ready.eq(self.ended),
+            self.blocked.eq(tiles.o.valid & ends_tile & lacks_bank),
+            self.starved.eq(room & ~self.i_value.valid),
         ]
         with m.If(issue):
-            m.d.sync += self.place.index.eq(Mux(last, 0, self.place.index + 1))
-        with m.If(ending):
-            m.d.sync += [
-                self.place.tile.eq(self.place.tile + 1),
-                opens.eq(tile.closes),
-                wait.eq(Mux(tile.closes, spacing(config, closes=True), spacing(config, closes=False)) - 1),
-            ]
+            m.d.sync += part.eq(Mux(ends_key, 0, part + 1))
+        with m.If(self.freed):
+            m.d.sync += [index.eq(Mux(ends_tile, 0, index + 1)), entry.eq(entry + 1)]
+        with m.If(self.ended):
+            m.d.sync += slot.eq(slot + 1)
+            m.d.sync += wait.eq(Mux(tile.closes, self._wait(tile, True), self._wait(tile, False)))
         with m.Elif(wait != 0):
             m.d.sync += wait.eq(wait - 1)
-        closing = ending & tile.closes
-        m.d.sync += banks_free.eq(banks_free + self.freed - closing)
-        with m.If(closing):
-            m.d.sync += bank.eq(~bank)
+        m.d.sync += [banks_free.eq(banks_free + self.bank_freed - self.closed), bank.eq(bank ^ self.closed)]
 
-        timing = Timing(config)
-        first = issue & (self.place.index == 0)
+        step = Signal(ValueStep(config))
+        end = Signal(TileEnd(config))
         m.d.comb += [
             self.read.valid.eq(issue),
-            self.read.slot.eq(self.place.tile[0]),
-            self.read.index.eq(self.place.index),
-            self.read.first.eq(first),
-            self.read.last.eq(ending),
+            self.read.slot.eq(slot),
+            self.read.entry.eq(entry),
+            self.read.first.eq(issue & (index == 0) & (part == 0)),
+            self.read.last.eq(self.ended),
             self.exponent.eq(delay(m, "exponent", issue, timing.exponent)),
             self.value.eq(delay(m, "value", self.i_value.payload, timing.value, reset=False)),
-            self.first.eq(delay(m, "first", first, timing.value)),
-            self.last.eq(delay(m, "last", ending, timing.value)),
-            self.end.valid.eq(ending),
-            self.end.opens.eq(opens),
-            self.end.closes.eq(tile.closes),
-            self.end.bank.eq(bank),
-            self.end.rows.eq(tile.rows),
-            self.end.output_fraction.eq(tile.output_fraction),
+            step.part.eq(part),
+            step.first.eq(issue & (index == 0)),
+            step.ends.eq(issue & (index == tile.last_index)),
+            step.last.eq(self.ended),
+            self.step.eq(delay(m, "step", step, timing.step)),
+            end.valid.eq(self.ended),
+            end.tile.eq(tile),
+            end.bank.eq(bank),
         ]
+        self._merge(m, delay(m, "end", end, timing.merge - 1))
         return m
+
+    def _wait(self, tile: Any, closes: bool) -> Any:
+        """Look up how long a tile after this one may not end, after the next cycle."""
+        config = self._config
+        waits = [spacing(config, parts=n + 1, closes=closes) - 1 for n in range(config.folds)]
+        return Array(Const(wait, range(max(waits) + 1)) for wait in waits)[tile.last_value_part]
+
+    def _merge(self, m: Module, before: Any) -> None:
+        """Step the rows through the merge; ``before`` is the end of a tile in the cycle before step 0."""
+        config = self._config
+        merging = Signal(TileEnd(config), reset_less=True)
+        with m.If(before.valid):
+            m.d.sync += merging.eq(before)
+        last = Array(
+            Const((n + 1) * config.part_steps - 1, range(config.merge_steps)) for n in range(config.folds)
+        )[merging.tile.last_value_part]
+        count_steps(m, "merge", before.valid, last, self.merge)
+        m.d.comb += [
+            self.merge.opens.eq(merging.tile.opens),
+            self.merge.closes.eq(merging.tile.closes),
+            self.merge.bank.eq(merging.bank),
+        ]

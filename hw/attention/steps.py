@@ -1,0 +1,39 @@
+"""Counting the steps in which a stage passes over a row's lanes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal, Value
+
+
+def count_steps(m: Module, name: str, start: Value, last: Value, control: Any) -> Value:
+    """Drive ``control.valid`` and ``control.step`` from the cycle after ``start`` on.
+
+    Parameters
+    ----------
+    m
+        The component being elaborated.
+    name
+        Of the registers.
+    start
+        Begins at step 0; not before the last step of the steps before.
+    last
+        The last step; constant from the cycle after ``start`` to that step.
+    control
+        A view with ``valid`` and ``step``.
+
+    Returns
+    -------
+    Value
+        In this cycle is the last step.
+    """
+    running = Signal(name=f"{name}_running")
+    step = Signal(control.step.shape(), name=f"{name}_step")
+    ends = Signal(name=f"{name}_ends")
+    m.d.comb += [ends.eq(running & (step == last)), control.valid.eq(running), control.step.eq(step)]
+    with m.If(start):
+        m.d.sync += [running.eq(1), step.eq(0)]
+    with m.Elif(running):
+        m.d.sync += [running.eq(~ends), step.eq(step + 1)]
+    return ends
