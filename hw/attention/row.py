@@ -107,9 +107,10 @@ class Timing:
     final
         From a pass's last read: its sum is final, and it may be combined with those of other streams.
     divide, normalize, drained
-        From there, where all streams have got to (with several streams ``combine`` is given then): start of
-        the division; step 0 of the normalization (``final`` and ``normalize`` in the same cycle); for a pass
-        of ``merge_steps`` steps, all its results may be read.
+        From there: with several streams from ``combine``, when all have got there, with one stream from the
+        very cycle of ``final``, as its sum and its one bank of lanes go on changing.  Start of the division;
+        step 0 of the normalization (``final`` and ``normalize`` in the same cycle); for a pass of
+        ``merge_steps`` steps, all its results may be read.
     interval
         Fewest cycles from there to the same of the next pass, if the normalization has not more steps.
     """

@@ -139,7 +139,8 @@ class ValueUnit(wiring.Component):
     def _finish(self, m: Module, step: Any, sums: list[Signal]) -> None:
         """Keep the sums of the last keys of two tiles; give the lanes of a step of the earlier one."""
         config = self._config
-        half = Signal()  # of the tile that comes in
+        half, coming = Signal(), Signal()  # of the tile that comes in; `coming` changes at `LATENCY`
+        m.d.sync += coming.eq(half)
         with m.If(step.last):
             m.d.sync += half.eq(~half)
         m.submodules.finished = finished = uninitialised(
@@ -151,7 +152,7 @@ class ValueUnit(wiring.Component):
             put.en.eq(step.ends),
             put.addr.eq(Cat(half, step.part)),
             put.data.eq(Cat(*sums)),
-            get.addr.eq(Cat(~half, part)),
+            get.addr.eq(Cat(~coming, part)),
         ]
         steps, bits = config.part_steps, config.partial_bits * config.merge_lanes
         with m.Switch(self.merge_step):
