@@ -187,7 +187,7 @@ def run(config, requests, *, stall=0.0, seed=0, epoch_bits=12):
 
 @pytest.mark.parametrize("ports", [1, 2, 4])
 @pytest.mark.parametrize("cached", [0, 64, 256])
-@pytest.mark.parametrize("seed", seeds(2, 60))
+@pytest.mark.parametrize("seed", seeds(1, 60))
 def test_random_tiles(ports, cached, seed):
     rng = np.random.default_rng([ports, cached, seed])
     config = small(
@@ -196,7 +196,7 @@ def test_random_tiles(ports, cached, seed):
         ports_per_stream=ports,
         cached_keys=cached,
     )
-    requests = Requests(config, seed, count=24, turns=3)
+    requests = Requests(config, seed, count=18, turns=2)
     run(config, requests, stall=float(rng.choice(STALLS[:3])), seed=seed)
 
 

@@ -63,8 +63,8 @@ def cut(config, width, commands, *, stall=0.0, seed=0):
 def test_every_size_of_row_and_word(width, lanes, seed):
     rng = random.Random(seed)
     config = small(rows=8, lanes=lanes, folds=rng.choice([1, 2, 3, 4]))
-    commands = [(rng.randint(1, 5), 16 * rng.randint(1, config.max_head_dim // 16)) for _ in range(10)]
-    for stall in (0.0, rng.choice(STALLS[1:])):
+    commands = [(rng.randint(1, 5), 16 * rng.randint(1, config.max_head_dim // 16)) for _ in range(5)]
+    for stall in (0.0, rng.choice(STALLS[1:3])):
         cut(config, width, commands, stall=stall, seed=seed)
 
 
@@ -114,13 +114,13 @@ def pack(config, width, commands, *, stall=0.0, seed=0):
 
 @pytest.mark.parametrize("width", [128, 256, 512, 1024])
 @pytest.mark.parametrize("output", ["int8", "int16"])
-@pytest.mark.parametrize("seed", seeds(2, 20))
+@pytest.mark.parametrize("seed", seeds(1, 20))
 def test_packing_every_size(width, output, seed):
     rng = random.Random(seed)
     config = small(rows=8, lanes=64, folds=2, output=output)
     most = 2 * 64 * config.result_bits // 8
-    commands = [(rng.randint(1, 8), 16 * rng.randint(1, most // 16)) for _ in range(10)]
-    for stall in (0.0, rng.choice(STALLS[1:])):
+    commands = [(rng.randint(1, 8), 16 * rng.randint(1, most // 16)) for _ in range(5)]
+    for stall in (0.0, rng.choice(STALLS[1:3])):
         pack(config, width, commands, stall=stall, seed=seed)
 
 

@@ -291,7 +291,7 @@ def run(config, launches, *, width=256, stall=0.0, latency=(1, 20), seed=0, limi
 SHAPES = [(1, 1, 128), (1, 2, 256), (2, 1, 256), (1, 4, 128), (4, 1, 256), (2, 2, 512)]
 
 
-@pytest.mark.parametrize("seed", seeds(5, 200))
+@pytest.mark.parametrize("seed", seeds(3, 200))
 def test_random_jobs(seed):
     streams, ports, width = SHAPES[seed % len(SHAPES)]
     rng = np.random.default_rng(seed)
@@ -308,7 +308,7 @@ def test_random_jobs(seed):
     )
     launches = []
     for n in range(2):
-        jobs = [random_job(rng, config, most_keys=70, most_queries=6) for _ in range(1 + n)]
+        jobs = [random_job(rng, config, most_keys=60, most_queries=5) for _ in range(1 + n)]
         launches.append(Launch(config, jobs, seed + n, width))
     run(config, launches, width=width, stall=float(rng.choice([0.0, 0.3, 0.7])), seed=seed)
 
@@ -355,7 +355,8 @@ def test_empty_jobs_are_done_at_once():
     config = small()
     shapes = [{"queries": 0}, {"keys": 0}, {"heads": 0}]
     launches = [Launch(config, [random_job(rng, config, bits=None, **shape)], 0, 256) for shape in shapes]
-    jobs = [random_job(rng, config, bits=None, **shape) for shape in ({}, *shapes, {})]
+    few = {"queries": 2, "keys": 5}
+    jobs = [random_job(rng, config, bits=None, **shape) for shape in (few, *shapes, few)]
     launches.append(Launch(config, jobs, 0, 256))
     times, _ = run(config, launches)
     assert max(times[:3]) <= 5
