@@ -1,26 +1,30 @@
 """How many cycles a job takes, computed: the schedule of the core, tile by tile, and what memory adds.
 
-The core has two places where it may wait, and fixed times between them, so its schedule is a short list of
-"not before": a key not before its queries, not before the slot of its logits is free; a value not before its
-tile is complete; the end of a tile not before the merge of the tile before, nor before there is room for
-results.  `core_cycles` follows these exactly.  `predict_cycles` adds when the streams begin and how fast they
-can come.
+In the core only a few places may wait, with fixed times between them, so its schedule is a short list of "not
+before": queries not before the pass before has begun in all streams; a key not before its queries, not before
+its entry of the logit buffer is free; a value not before its tile is complete; the end of a tile not before
+the merge of the tile before, nor before there is room for sums or results; a division not before all streams
+have closed the pass.  `core_cycles` follows these exactly.  `predict_cycles` adds when the streams begin and
+how fast they can come.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from hw.attention.command import UNIT_ELEMENTS
 from hw.attention.config import AttentionConfig
+from hw.attention.maximum import LOGIT_TILES
 from hw.attention.movers import port_count
 from hw.attention.row import Timing
-from hw.attention.values import spacing
+from hw.attention.shapes import PassShape, pass_shapes
+from hw.attention.values import BANKS, spacing
 from hw.board import Board
 from hw.memory_timing import DramTiming, HbmTiming, HostTiming
 
-#: From a value's place in the schedule of results to its transfer: the buffers' latch, the register on ``o``.
+#: From a beat's place in the schedule of results to its transfer: the buffers' latch, the register on ``o``.
 _DRAIN_LATENCY = 2
 #: From ``start`` to ``arvalid``: sequencer, command queue, splitter, address register.
 _REQUEST_CYCLES = 4
@@ -56,25 +60,147 @@ class Supply:
         return math.ceil(self.first + item * self.interval)
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Tile:
-    """When the keys and the values of a tile were taken: first and last."""
+    """When the parts of a tile were taken: first and last of its keys and of its values.
 
+    Its logits are numbers ``start`` and on of its stream.  Its values come without gaps from ``value_first``
+    on, but for the very last part, which comes at ``value_last``.
+    """
+
+    start: int
     keys: int
+    value_parts: int
     key_first: int
     key_last: int
     value_first: int
     value_last: int
+    spacing: int
 
-    def shifted(self, cycles: int) -> _Tile:
+    def moved(self, *, cycles: int, keys: int) -> _Tile:
         """Give the same tile later."""
-        return _Tile(
-            self.keys,
-            self.key_first + cycles,
-            self.key_last + cycles,
-            self.value_first + cycles,
-            self.value_last + cycles,
+        return replace(
+            self,
+            start=self.start + keys,
+            key_first=self.key_first + cycles,
+            key_last=self.key_last + cycles,
+            value_first=self.value_first + cycles,
+            value_last=self.value_last + cycles,
         )
+
+    def freed(self, first: int, end: int) -> list[tuple[int, int]]:
+        """Give (number, cycle of its last read) for logits ``first`` to ``end - 1``.
+
+        In between reads come at a constant pace, so that only the ends of such a stretch are given.
+        """
+        last = self.start + self.keys - 1
+        steady = (max(first, self.start), min(end, last) - 1)  # those before the tile's last one
+        found = [
+            (n, self.value_first + (n - self.start + 1) * self.value_parts - 1)
+            for n in (steady if steady[0] <= steady[1] else ())
+        ]
+        return [*found, (last, self.value_last)] if first <= last < end else found
+
+
+class StreamSchedule:
+    """The schedule of one stream's two sides.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    keys, values
+        What the streams of parts give at most.
+
+    Members
+    -------
+    taken : int
+        Cycle in which the last pass became the current one.
+    closed : int
+        Cycle in which the last part of its values was taken.
+    """
+
+    def __init__(self, config: AttentionConfig, *, keys: Supply, values: Supply) -> None:
+        self._config = config
+        self._ready = Timing(config).ready
+        self._keys, self._values = keys, values
+        self._key_parts = self._value_parts = self._logits = 0  # so far
+        self._tiles: list[_Tile] = []  # the last ones
+        self.taken = 0
+
+    @property
+    def closed(self) -> int:
+        """Give the cycle in which the last part of the values of the last pass was taken."""
+        return self._tiles[-1].value_last
+
+    def add(self, shape: PassShape, keys: int, *, loaded: int, bank: int) -> None:
+        """Schedule a pass of ``keys`` keys: queries are there after ``loaded``, a bank from ``bank`` on."""
+        self.taken = max(loaded + 1, self._tiles[-1].key_last if self._tiles else 0)
+        tile_keys = self._config.tile_keys
+        left, rest = divmod(keys - 1, tile_keys)  # the last tile has 1 to T keys
+        while left:
+            before = list(self._tiles)
+            self._add_tile(shape, tile_keys)
+            left -= 1
+            left -= self._skip(shape, before, left)
+        self._add_tile(shape, rest + 1, bank=bank)
+
+    def _add_tile(self, shape: PassShape, keys: int, *, bank: int | None = None) -> None:
+        """Schedule a tile; ``bank`` is given for one that closes."""
+        previous = self._tiles[-1] if self._tiles else None
+        first = max(self.taken + 1, self._keys.time(self._key_parts))
+        if previous:
+            first = max(first, previous.key_last + 1)
+        if len(self._tiles) == LOGIT_TILES:
+            first = max(first, self._tiles[0].value_last + 1)
+        last = max(
+            first + keys * shape.key_parts - 1, self._keys.time(self._key_parts + keys * shape.key_parts - 1)
+        )
+        # A key waits for its entry, which the key a buffer's length before it had; those behind it follow.
+        start, behind = self._logits, self._config.logit_entries
+        for tile in self._tiles:
+            for number, cycle in tile.freed(start - behind, start - behind + keys):
+                key = number + behind - start
+                first = max(first, cycle + 1 - key * shape.key_parts)
+                last = max(last, cycle + (keys - key) * shape.key_parts)
+
+        # A part taken now is on the row's port in the next cycle.
+        parts = keys * shape.value_parts
+        value_first = max(last + 1 + self._ready, self._values.time(self._value_parts))
+        if previous:
+            value_first = max(value_first, previous.value_last + 1)
+        late = math.ceil(max(0, parts - 1 - _ITEMS_READY) * self._values.gap)
+        value_last = max(
+            value_first + max(parts - 1, late), self._values.time(self._value_parts + parts - 1), bank or 0
+        )
+        if previous:
+            value_last = max(value_last, previous.value_last + previous.spacing)
+
+        self._key_parts += keys * shape.key_parts
+        self._value_parts += parts
+        self._logits += keys
+        space = spacing(self._config, parts=shape.value_parts, closes=bank is not None)
+        tile = _Tile(start, keys, shape.value_parts, first, last, value_first, value_last, space)
+        self._tiles = [*self._tiles[1 - LOGIT_TILES :], tile]
+
+    def _skip(self, shape: PassShape, before: list[_Tile], left: int) -> int:
+        """Jump over whole tiles that only repeat what the last one did; give how many."""
+        if len(before) < LOGIT_TILES or left < 2:
+            return 0
+        keys = self._config.tile_keys
+        step = self._tiles[-1].key_last - before[-1].key_last
+        moved = [tile.moved(cycles=step, keys=keys) for tile in before]
+        paces = keys * max(
+            shape.key_parts * self._keys.interval,
+            shape.value_parts * max(self._values.interval, self._values.gap),
+        )
+        if moved != self._tiles or step < paces:
+            return 0
+        self._tiles = [tile.moved(cycles=step * left, keys=keys * left) for tile in self._tiles]
+        self._key_parts += keys * shape.key_parts * left
+        self._value_parts += keys * shape.value_parts * left
+        self._logits += keys * left
+        return left
 
 
 class Schedule:
@@ -87,7 +213,7 @@ class Schedule:
     beat_width
         Bits of a beat of results.
     queries, keys, values
-        What the streams give at most. Cycle 0 is the first in which the core has a command.
+        What the streams of parts give at most.  Cycle 0 is the first in which the core has a command.
 
     Members
     -------
@@ -106,96 +232,54 @@ class Schedule:
     ) -> None:
         self._config = config
         self._timing = Timing(config)
-        self._beats = config.output_beats(beat_width)
-        self._queries, self._keys, self._values = queries, keys, values
-        self._queries_loaded = self._keys_taken = 0
-        self._taken = 0  # cycle in which the last pass became the current one
-        self._tiles: list[_Tile] = []  # the last two
-        self._spacing = 0
-        self._freed: list[int] = []  # when the results of the last two passes had left
+        self._beat_width = beat_width
+        self._queries = queries
+        self._streams = [StreamSchedule(config, keys=keys, values=values) for _ in range(config.streams)]
+        self._query_parts = 0
+        self._loaded = -1
+        # Of the last passes: when their results had left, and when the streams' sums were needed no more.
+        self._drained: list[int] = []
+        self._read: list[int] = []
+        self._divisor_free = 0
         self.last_output = 0
 
-    def add(self, *, rows: int, keys: int) -> None:
-        """Schedule one pass: ``rows`` queries against ``keys`` keys."""
-        self._queries_loaded += rows
-        loaded = max(self._taken + rows - 1, self._queries.time(self._queries_loaded - 1))
-        self._taken = max(loaded + 1, self._tiles[-1].key_last if self._tiles else 0)
-        ready = self._taken + 1
-        tile_keys = self._config.tile_keys
-        whole, rest = divmod(keys - 1, tile_keys)  # the last tile has 1 to T keys
-        left = whole
-        while left:
-            before = list(self._tiles)
-            self._add_tile(tile_keys, ready, closes=False)
-            left -= 1
-            left -= self._skip(before, left)
-        self._add_tile(rest + 1, ready, closes=True)
+    def add(self, shape: PassShape) -> None:
+        """Schedule one pass."""
+        config, timing = self._config, self._timing
+        parts = shape.rows * shape.key_parts
+        self._query_parts += parts
+        taken = max(stream.taken for stream in self._streams)
+        self._loaded = max(
+            max(self._loaded + 1, taken) + parts - 1, self._queries.time(self._query_parts - 1)
+        )
+        banks = self._drained if config.streams == 1 else self._read
+        bank = banks[-BANKS] + 1 if len(banks) >= BANKS else 0
+        for stream, keys in zip(self._streams, shape.keys, strict=True):
+            stream.add(shape, keys, loaded=self._loaded, bank=bank)
 
-        end = self._tiles[-1].value_last
-        start = max(end + self._timing.drained, self._freed[-1] + 1 if self._freed else 0)
-        self._freed = [*self._freed[-1:], start + rows * self._beats - 1]
-        self.last_output = self._freed[-1] + _DRAIN_LATENCY
-
-    def _add_tile(self, keys: int, ready: int, *, closes: bool) -> None:
-        previous = self._tiles[-1] if self._tiles else None
-        slot = self._tiles[-2] if len(self._tiles) > 1 else None  # the tile whose slot this one takes
-
-        first = max(ready, self._keys.time(self._keys_taken))
-        last = self._keys.time(self._keys_taken + keys - 1)
-        if previous:
-            first = max(first, previous.key_last + 1)
-        if slot:
-            first = max(first, (slot.value_last if slot.keys == 1 else slot.value_first) + 1)
-            if keys >= slot.keys:
-                last = max(last, slot.value_last + 1 + keys - slot.keys)
-        last = max(last, first + keys - 1)
-
-        # A key taken now is on the row's port in the next cycle.
-        value_first = max(last + 1 + self._timing.ready, self._values.time(self._keys_taken))
-        value_last = self._values.time(self._keys_taken + keys - 1)
-        if previous:
-            value_first = max(value_first, previous.value_last + 1)
-            value_last = max(value_last, previous.value_last + self._spacing)
-        if closes and len(self._freed) > 1:
-            value_last = max(value_last, self._freed[-2] + 1)
-        behind = math.ceil(max(0, keys - 1 - _ITEMS_READY) * self._values.gap)
-        value_last = max(value_last, value_first + max(keys - 1, behind))
-        if keys == 1:
-            value_first = value_last
-        self._keys_taken += keys
-        self._spacing = spacing(self._config, closes=closes)
-        self._tiles = [*self._tiles[-1:], _Tile(keys, first, last, value_first, value_last)]
-
-    def _skip(self, before: list[_Tile], left: int) -> int:
-        """Jump over whole tiles that only repeat what the last one did; give how many."""
-        if len(before) < 2 or left < 2:
-            return 0
-        tile_keys = self._config.tile_keys
-        step = self._tiles[-1].key_first - before[-1].key_first
-        repeats = all(old.shifted(step) == new for old, new in zip(before, self._tiles, strict=True))
-        if not repeats or step < tile_keys * max(self._keys.interval, self._values.interval):
-            return 0
-        self._tiles = [tile.shifted(step * left) for tile in self._tiles]
-        self._keys_taken += tile_keys * left
-        return left
+        begins = max(stream.closed for stream in self._streams) + timing.final
+        steps = shape.value_units * UNIT_ELEMENTS // config.merge_lanes
+        if config.streams > 1:
+            free = self._drained[-BANKS] + 1 if len(self._drained) >= BANKS else 0
+            begins = max(begins, self._divisor_free, free)
+            self._divisor_free = begins + max(timing.interval, steps)
+            self._read = [*self._read[1 - BANKS :], begins + timing.normalize]
+        complete = begins + timing.drained - config.merge_steps + steps
+        start = max(complete, self._drained[-1] + 1 if self._drained else 0)
+        beats = -(-shape.value_units * UNIT_ELEMENTS * config.result_bits // self._beat_width)
+        self._drained = [*self._drained[1 - BANKS :], start + shape.rows * beats - 1]
+        self.last_output = self._drained[-1] + _DRAIN_LATENCY
 
 
-def passes(config: AttentionConfig, *, queries: int, keys: int, heads: int) -> Iterable[tuple[int, int]]:
-    """Give rows and keys of every pass of a job."""
-    for _ in range(heads):
-        for first in range(0, queries, config.rows):
-            yield min(config.rows, queries - first), keys
-
-
-def core_cycles(config: AttentionConfig, jobs: Iterable[tuple[int, int]], *, beat_width: int = 256) -> int:
+def core_cycles(config: AttentionConfig, passes: Iterable[PassShape], *, beat_width: int = 256) -> int:
     """Give the cycles of the core alone, exactly, when no stream ever makes it wait.
 
     Parameters
     ----------
     config
         Shape of the engine.
-    jobs
-        Rows and keys of every command.
+    passes
+        See `hw.attention.shapes.pass_shapes`.
     beat_width
         Bits of a beat of results.
 
@@ -206,8 +290,8 @@ def core_cycles(config: AttentionConfig, jobs: Iterable[tuple[int, int]], *, bea
     """
     stream = Supply()
     schedule = Schedule(config, beat_width=beat_width, queries=stream, keys=stream, values=stream)
-    for rows, keys in jobs:
-        schedule.add(rows=rows, keys=keys)
+    for shape in passes:
+        schedule.add(shape)
     return schedule.last_output + 1
 
 
@@ -227,17 +311,17 @@ def predict_cycles(config: AttentionConfig, board: Board, *, queries: int, keys:
     first_item = _REQUEST_CYCLES + read_cycles + _RECEIVE_CYCLES
 
     # How many cycles an item takes on its port, and on its channel of the memory.
-    beats = 8 * config.head_dim / width
+    beats = 8 * config.lanes / width
     slice_beats = beats / config.ports_per_stream
     channel_bytes = memory.realistic_bytes_per_second / memory.channels / (board.clock_mhz * 1e6)
     ports_a_channel = -(-port_count(config) // memory.channels)
-    slice_bytes = config.head_dim // config.ports_per_stream
+    slice_bytes = config.lanes // config.ports_per_stream
     interval = max(1.0, slice_beats)
     if ports_a_channel == 1:
         interval = max(interval, slice_bytes / channel_bytes)
     else:
         rows = min(queries, config.rows)
-        shared_bytes = 2 * config.head_dim + 3 * rows * config.head_dim / keys
+        shared_bytes = 2 * config.lanes + 3 * rows * config.lanes / keys
         interval = max(interval, shared_bytes / channel_bytes / memory.channels)
 
     stream = Supply(
@@ -250,10 +334,11 @@ def predict_cycles(config: AttentionConfig, board: Board, *, queries: int, keys:
         keys=stream,
         values=stream,
     )
-    rows = 0
-    for rows, count in passes(config, queries=queries, keys=keys, heads=heads):
-        schedule.add(rows=rows, keys=count)
-    last_burst = min(memory.burst_beats, rows * config.output_beats(width))
+    last_beats = 0
+    for shape in pass_shapes(config, queries=queries, keys=keys, heads=heads):
+        schedule.add(shape)
+        last_beats = shape.rows * -(-config.lanes * config.result_bits // width)
+    last_burst = min(memory.burst_beats, last_beats)
     return schedule.last_output + _SEND_CYCLES + last_burst + write_cycles + _DONE_CYCLES
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from hw.attention.command import NO_KEY
 from hw.attention.config import AttentionConfig
 from hw.attention.core import AttentionCore
+from hw.attention.shapes import PassShape
 from hw.lib.place import InlinePlacer
 from sim.golden.attention import GoldenJob, Scaling, attention_job
 from sim.golden.attention_formats import Arithmetic, Output
@@ -179,3 +180,20 @@ def spans(config: AttentionConfig, jobs: list[CoreJob]) -> int:
     return sum(
         end - first for given in jobs for this in passes(config, given.job) for first, end in [span(this)]
     )
+
+
+def shapes(config: AttentionConfig, jobs: list[CoreJob]) -> list[PassShape]:
+    """Give the passes as the cycle model takes them, counted from what the core is fed with."""
+    return [
+        PassShape(
+            rows=len(this.rows),
+            keys=tuple(
+                sum(keys for _, keys in tile_list(config, this, s)) for s in range(config.streams)
+            ),
+            key_parts=last_part(config, given.job.dqk) + 1,
+            value_parts=last_part(config, given.job.dv) + 1,
+            value_units=given.job.dv // 16,
+        )
+        for given in jobs
+        for this in passes(config, given.job)
+    ]
