@@ -293,9 +293,17 @@ CONFIGS = {
 }
 
 
-@pytest.mark.parametrize("seed", [pytest.param(n, marks=[pytest.mark.soak] if n else []) for n in range(10)])
-@pytest.mark.parametrize("rows", [1, 2])
-@pytest.mark.parametrize("name", CONFIGS)
+#: In `make test` every shape once, and a row by itself where most is different.
+QUICK = {(name, 2, 0) for name in CONFIGS} | {("folds", 1, 1), ("alibi", 1, 1)}
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "seed"),
+    [
+        pytest.param(*case, marks=[] if case in QUICK else [pytest.mark.soak])
+        for case in product(CONFIGS, (1, 2), range(10))
+    ],
+)
 def test_rows(name, rows, seed):
     shape = {"lanes": 16, "tile_keys": 16, "merge_lanes": 2, "cached_keys": 0, **CONFIGS[name]}
     config = AttentionConfig(rows=rows, **shape)
