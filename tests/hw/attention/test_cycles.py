@@ -1,42 +1,115 @@
-"""The cycle model: its jump over repeated tiles, its law for dense jobs, and slow streams."""
+"""The cycle model: passes counted by arithmetic, the jump over repeated tiles, its laws, and slow streams."""
 
 import numpy as np
 import pytest
 
 from hw.attention import cycles
 from hw.attention.config import AttentionConfig
-from hw.attention.cycles import Supply, core_cycles, passes, predict_cycles
-from hw.attention.engine import AttentionEngine
+from hw.attention.cycles import Supply, core_cycles, predict_cycles
+from hw.attention.row import Timing
+from hw.attention.shapes import PassShape, pass_shapes
 from hw.board import load_board
-from tests.hw.attention.jobs import SMALL
+from tests.hw.attention.feeds import CoreJob, shapes
+from tests.hw.attention.plain import random_job, small
 
 BOARD = load_board("u55c")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_passes_by_arithmetic_and_by_loops(seed):
+    rng = np.random.default_rng(seed)
+    config = small(rows=int(rng.integers(1, 6)), lanes=16, streams=int(rng.choice([1, 2, 4])))
+    job = random_job(rng, config, most_keys=100)
+    given = pass_shapes(
+        config,
+        queries=job.queries,
+        keys=job.keys,
+        heads=job.heads,
+        kv_group=job.kv_group,
+        pack=job.pack,
+        query_size=job.dqk,
+        value_size=job.dv,
+        causal=job.causal,
+        window=job.window if job.windowed else 0,
+        bitmap=job.bits,
+    )
+    assert list(given) == shapes(config, [CoreJob.random(rng, job)])
+
+
+def test_nothing_to_do_has_no_passes():
+    for nothing in ("queries", "keys", "heads"):
+        numbers = {"queries": 3, "keys": 4, "heads": 1} | {nothing: 0}
+        assert not list(pass_shapes(AttentionConfig(), **numbers))
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_jumping_over_tiles_changes_nothing(seed, monkeypatch):
     rng = np.random.default_rng(seed)
-    jobs = [(int(rng.integers(1, 5)), int(rng.integers(1, 900))) for _ in range(6)]
-    quick = core_cycles(SMALL, jobs)
-    monkeypatch.setattr(cycles.Schedule, "_skip", lambda *_: 0)
-    assert core_cycles(SMALL, jobs) == quick
+    config = small(folds=3, streams=int(rng.choice([1, 2, 4])))
+    passes = [
+        PassShape(
+            rows=int(rng.integers(1, 5)),
+            keys=tuple(int(keys) for keys in rng.integers(1, 900, config.streams)),
+            key_parts=int(rng.integers(1, 4)),
+            value_parts=(parts := int(rng.integers(1, 4))),
+            value_units=2 * parts,
+        )
+        for _ in range(6)
+    ]
+    quick = core_cycles(config, passes)
+    monkeypatch.setattr(cycles.StreamSchedule, "_skip", lambda *_: 0)
+    assert core_cycles(config, passes) == quick
 
 
-def test_dense_law():
+@pytest.mark.parametrize("changes", [{}, {"streams": 4}, {"output": "int8"}, {"output": "bfloat16"}], ids=str)
+def test_dense_law(changes):
     """Whole query tiles: a key a cycle, and what the first and the last tile take once."""
+    config = AttentionConfig(**changes)
+    timing = Timing(config)
+    for heads, tokens in ((1, 1024), (12, 1024), (12, 512)):
+        count = core_cycles(config, pass_shapes(config, queries=tokens, keys=tokens, heads=heads))
+        once = count - heads * tokens * tokens // config.rows // config.streams
+        # Load R queries; last key to its logit; last tile to its sums; to results of D lanes; R rows out.
+        tail = timing.final + timing.drained - (config.folds - 1) * config.part_steps
+        beats = config.rows * config.lanes * config.result_bits // 256
+        assert once == config.rows + timing.ready + config.tile_keys + tail + beats + 2
+    if not changes:
+        assert once == 293
+
+
+@pytest.mark.parametrize("output", ["int8", "int16", "bfloat16"])
+@pytest.mark.parametrize("tile_keys", [32, 64])
+@pytest.mark.parametrize("merge_lanes", [2, 4, 8])
+def test_latency_of_a_small_array(output, tile_keys, merge_lanes):
+    """256 keys and queries of 64 elements on 1,024 multipliers: 8,192 cycles, and little more."""
+    config = AttentionConfig(rows=8, tile_keys=tile_keys, merge_lanes=merge_lanes, output=output)
+    count = core_cycles(config, pass_shapes(config, queries=256, keys=256))
+    first_score = config.rows + 1 + Timing(config).scale
+    assert 8192 < count - first_score <= 8360
+
+
+def test_causal_jobs_lose_only_what_the_diagonal_and_the_results_take():
+    """Passes of 32, 64 and 96 keys take as long as the 128 beats of results of a pass before them."""
     config = AttentionConfig()
-    for heads, tokens in ((1, 1024), (12, 1024), (12, 256)):
-        count = core_cycles(config, passes(config, queries=tokens, keys=tokens, heads=heads))
-        once = count - heads * tokens * tokens // config.rows
-        # Load R queries; last key to its logit; last tile to its sums; merge, divide, normalize; R rows out.
-        assert once == 33 + 9 + 64 + 57 + 1 + 32 * 4
+    count = core_cycles(config, pass_shapes(config, queries=1024, keys=1024, heads=12, causal=True))
+    whole_blocks = 12 * sum(range(32, 1025, 32))
+    assert 12 * 1024 * 1025 // 2 / 32 / count > 0.96
+    assert 0 < count - whole_blocks < 12 * (96 + 64 + 32) + 293
+
+
+@pytest.mark.parametrize(("streams", "rows"), [(1, 32), (4, 4), (16, 4)])
+def test_decode_keeps_all_streams_busy(streams, rows):
+    config = AttentionConfig(rows=rows, streams=streams, folds=1)
+    count = core_cycles(config, pass_shapes(config, queries=1, keys=8192, heads=8))
+    assert 8 * 8192 / streams / count > (0.98 if streams < 16 else 0.95)
 
 
 def test_slow_streams_set_the_pace():
     slow = Supply(interval=4.0)
-    schedule = cycles.Schedule(AttentionConfig(), beat_width=256, queries=Supply(), keys=slow, values=slow)
-    for _ in range(4):
-        schedule.add(rows=32, keys=1024)
+    config = AttentionConfig()
+    schedule = cycles.Schedule(config, beat_width=256, queries=Supply(), keys=slow, values=slow)
+    for shape in pass_shapes(config, queries=128, keys=1024):
+        schedule.add(shape)
     assert 0 < schedule.last_output - 4 * 4096 < 400
 
 
@@ -53,27 +126,3 @@ def test_longest_job_is_predicted_in_a_moment():
     config = AttentionConfig()
     figure = predict_cycles(config, BOARD, queries=65536, keys=65536, heads=1)
     assert 0 < figure - 2048 * 65536 < 1000
-
-
-#: Heads, queries and keys, and the ``cycles_total`` that `loomwork sim attention` measured on the default
-#: configuration and the calibrated memory of the board.
-MEASURED = {
-    "u55c": {
-        (1, 1024, 1024): 33198,
-        (12, 256, 256): 25006,
-        (12, 1024, 1024): 393646,
-        (1, 1, 1): 170,
-        (1, 32, 64): 494,
-        (3, 40, 100): 962,
-    },
-    "zcu104": {(1, 256, 256): 33246, (4, 64, 64): 8671, (1, 1, 1): 151, (2, 20, 100): 2846},
-}
-
-
-@pytest.mark.parametrize("name", MEASURED)
-def test_prediction_of_measured_launches(name):
-    board = load_board(name)
-    config = AttentionEngine().default_config(board)
-    for (heads, queries, keys), measured in MEASURED[name].items():
-        predicted = predict_cycles(config, board, queries=queries, keys=keys, heads=heads)
-        assert abs(predicted / measured - 1) < (0.002 if measured > 20000 else 0.05)
