@@ -38,7 +38,7 @@ class CacheTags(wiring.Component):
     are stored if it has a slot.  A tile that is short now and longer later is completed then, so no key is
     fetched twice while the tile keeps its slot.
 
-    A tile every 3 cycles, the first after 2; every cycle without caches.
+    A tile every 3 cycles, each after 2, or after 1 if it clears; every cycle without caches.
 
     Why
     ---
@@ -106,7 +106,8 @@ class CacheTags(wiring.Component):
             with m.State("LOOK"), m.If(self.i.valid):
                 m.next = "FOUND"
                 with m.If(request.clear & ~cleared):
-                    m.d.sync += epoch.eq(epoch + 1)
+                    m.d.sync += [epoch.eq(epoch + 1), o.held.eq(0), o.store.eq(place), extent.eq(keys)]
+                    m.next = "OFFER"
                     with m.If(epoch.all()):
                         m.next = "WIPE"
             with m.State("FOUND"):
