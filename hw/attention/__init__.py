@@ -1,40 +1,57 @@
-"""Fused attention: ``o = softmax(scale * q k^T) v`` in one pass over keys and values, int8 in, int16 out.
+"""Fused attention: ``o = softmax(scale * q k^T) v`` in one pass over keys and values, int8 in.
 
-Number formats are in ``docs/attention.md``.  R query rows stand still in the array; keys and values stream
-past, one of each a cycle.  R x D multipliers make scores, as many weigh values, and all are busy in every
-cycle::
+Number formats are in ``docs/attention.md``.  R query rows stand still in the arrays; keys and values stream
+past in S streams, in each a part (of D elements) of a key and one of a value a cycle.  R x D multipliers a
+stream make scores, as many weigh values, and all are busy in every cycle.  A **pass** is one query tile
+against the keys it sees, in tiles of up to T keys that are dealt out to the streams in turn::
 
-                          cycles        in every row (AttentionRow), R times
-    key ──► KeySide ─────────────► ScoreUnit      dot product, scale        7
-                │ 1                    │ logit t
-                │ tile complete        ▼
-                │ 9 after last ──► LogitBuffer    two tiles of t, maximum M
-                ▼                      │ read: 1
-    value ► ValueSide ───────────────► Exp2       p = 2^(t - M)             5
-                │                      ▼
-                │ with p: 6 ────► ValueUnit       sums of p v for a tile    3
-                ▼                      │ finished sums of the tile
-             Finish ── 8 ────────► Merge          O = (O >> rise) + sums    3, D / lanes steps
-                │                      │ last tile only
-                ├ 11 ────────────► Reciprocal     1 / l                    11
-                ├ 19 ────────────► Normalizer     O / l                     6, D / lanes steps
-                ▼                      ▼
-    o ◄────── Drain ◄───────────── OutputBuffer   two query tiles of results
+                            cycles      in each stream, for every two rows (AttentionRows)
+    query ─► QuerySide ────────────────► ScoreUnit      dot products                     5
+    key ───► KeySide ──────────────────►     │ raw score
+                │                            ▼
+                │ index of the key ────► LogitUnit      scale, cap, slope; who sees it   3
+                │ 1                          │ logit t
+                │ tile complete              ▼
+                │ 10 after its last ───► LogitBuffer    a ring of t, maximum M of each tile
+                ▼                            │ read: 1
+    value ─► ValueSide ────────────────► Exp2           p = 2^(t - M)                    5
+                │                            ▼
+                ├ with p: 6 ───────────► ValueUnit      sums of p v for a tile           3
+                │                            │ finished sums of the tile
+                ├ 8 ───────────────────► Merge          O = round(O, rise) + sums        3, a step for
+                │ pass closed                ▼                            each merge_lanes elements
+                │                        Finals         O, l, M of the pass
+                │                            │
+                │                       for every two rows (ResultRows)
+             Finish ── 11: all have ───► Combine        sums of all streams, at one M    0 (4 streams: 5)
+                │      closed it             ▼
+                ├ + 0 ─────────────────► Reciprocal     1 / l                           11
+                ├ + 8 ─────────────────► Normalizer     O / l                            6, as many steps
+                ▼                            ▼
+    o ◄────── Drain ◄─────────────────── OutputBuffer   results of two passes
 
-Numbers beside the left line are cycles after the key, or after the last value of a tile, at which the stage
-starts; those on the right are the stage's own latency (`hw.attention.row.Timing` adds them up).
+Numbers beside the left line are cycles after a part of a key, or after the last part of a tile's values, at
+which the stage starts; those on the right are the stage's own latency.  They are those of the default
+configuration; `hw.attention.row.Timing` adds them up for any.
 
-**Where a cycle goes.**  Only three places can wait: `KeySide` for keys, queries and room in the logit
-buffers, `ValueSide` for values, complete tiles and room at the end of a tile, `Drain` for whoever takes
-results.  All else takes fixed times, so rows have no handshakes: one control word, the same for all, goes
-past them.  Between tiles, query tiles and heads no cycle is lost.  A job of ``passes`` query tiles with
-``keys`` each, a multiple of T, takes ``passes * keys + L`` cycles of the core: to load R queries (R + 1),
-from the last key to its tile's maximum (9), to weigh the values of that tile (T), to merge, divide and
-normalize (D / lanes + 25), and to put out R rows (R * 2 D bytes by the port's width, + 1).  That is L = 292
-for R = 32, D = T = 64, two lanes and 256-bit ports.  `hw.attention.cycles` computes any job exactly, and
-adds what memory takes at both ends.
+**Where a cycle goes.**  Only four places can wait: `KeySide` for keys, queries and room in the logit buffers,
+`ValueSide` for values, complete tiles and room at the end of a tile, `Finish` (with several streams) for the
+slowest of them, `Drain` for whoever takes results.  All else takes fixed times, so rows have no handshakes:
+one control word, the same for all of a stream, goes past them.  Between tiles, passes, heads and jobs no
+cycle is lost as long as
 
-**Layers.**  `core` knows no memory: commands and streams in, a stream out.  `movers` turn a job into DMA
+* a tile has as many parts of values as its merge has steps (parts * D / merge_lanes; so the shortest tile
+  behind which keys flow on has D / merge_lanes keys),
+* a pass has as many parts of keys as its queries have parts, as its results have beats,
+  and as a division takes.
+
+A job of ``passes`` query tiles with ``keys`` each, a multiple of S T, takes ``passes * keys / S + L`` cycles
+of the core: to load R queries, from the last key to its tile's maximum (10), to weigh the values of that tile
+(T), to merge, divide and normalize (D / merge_lanes + 25), and to put out R rows (their bytes by the port's
+width, + 2).  That is L = 293 for R = 32, D = T = 64, two merge lanes, 16-bit results and 256-bit ports.
+`hw.attention.cycles` computes any job exactly, and adds what memory takes at both ends.
+
+**Layers.**  `core` knows no memory: commands and streams in, a stream out.  `movers` turn jobs into DMA
 commands and streams.  `kernel` has the argument table and the body for the shell; `engine` tells the
 generator of it all.
 """

@@ -95,7 +95,7 @@ def test_other_shapes(config):
     assert sides["output"].cycles[-1] + 1 == core_cycles(config, shapes(config, jobs), beat_width=128)
 
 
-@pytest.mark.parametrize("beat_width", [32, 256, 512])
+@pytest.mark.parametrize("beat_width", [32, 512])
 def test_beat_widths(beat_width):
     config = small(rows=2, lanes=16, tile_keys=16, folds=2)
     rng = np.random.default_rng(beat_width)
@@ -138,7 +138,7 @@ def test_cycles_of_many_jobs(seed):
     [
         (small(rows=4, lanes=32, tile_keys=16, folds=1), (32, 32)),
         (small(rows=4, lanes=32, tile_keys=32, folds=2), (64, 48)),
-        (small(rows=3, lanes=16, tile_keys=16, folds=2, streams=4), (32, 32)),
+        (small(rows=3, lanes=16, tile_keys=16, folds=2, streams=2), (32, 32)),
         (small(rows=3, lanes=16, tile_keys=16, folds=1, logit_cap=True, alibi=True), (16, 16)),
     ],
     ids=str,
@@ -149,12 +149,12 @@ def test_no_cycle_between_tiles_passes_and_jobs(config, sizes):
     dqk, dv = sizes
     whole = 3 * config.tile_keys * config.streams
     jobs = [
-        CoreJob.random(rng, PlainJob(queries=queries, keys=whole, heads=2, dqk=dqk, dv=dv))
+        CoreJob.random(rng, PlainJob(queries=queries, keys=whole, dqk=dqk, dv=dv))
         for queries in (config.rows, 2 * config.rows, 1)
     ]
     jobs[-1].job.causal = True
     _, taken = run_bare(config, jobs)
-    parts = whole // config.streams * -(-dqk // config.lanes) * 2 * (1 + 2 + 1)
+    parts = whole // config.streams * -(-dqk // config.lanes) * (1 + 2 + 1)
     for cycles in taken:
         assert len(cycles) == parts
         assert cycles[-1] - cycles[0] == parts - 1
@@ -231,15 +231,15 @@ def test_activity_says_why_no_part_is_taken():
         run_core(config, jobs, placer=BarePlacer(), stalls={stream: 0.9}, watch=[watch], check=False)
         return seen
 
-    for stream, cause in (
-        ("query", "query"),
-        ("command", "query"),
-        ("key", "key"),
-        ("tile", "key"),
-        ("value", "value"),
+    for stream, cause, keys in (
+        ("query", "query", 20),
+        ("command", "query", 20),
+        ("key", "key", 20),
+        ("tile", "key", 20),
+        ("value", "value", 90),
     ):
-        seen = counts(stream, 100 if stream == "value" else 20)
-        assert seen["busy"] == 4 * (100 if stream == "value" else 20)
+        seen = counts(stream, keys)
+        assert seen["busy"] == 4 * keys
         others = sum(seen.values()) - seen["busy"]
         assert seen[cause] > 0.5 * others or stream == "command"
         assert seen[cause] > 0
