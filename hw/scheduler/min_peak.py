@@ -94,13 +94,13 @@ def _part(problem: Problem, seed: int, state_limit: int) -> MinPeak:
     floor = max(int(lattice.whole.max()), forced_peak(lattice))
     bound = floor
     if bound * lattice.unit < peak:
-        states = _states(lattice, state_limit)
+        states = states_for(lattice, state_limit)
         bound, goal = best_first(states, floor, lattice)
         if goal >= 0:
             order = _order(states, goal, lattice)
             return MinPeak(order=order, peak_words=bound * lattice.unit, bound_words=bound * lattice.unit)
         for width in _WIDTHS:
-            states = _states(lattice, _BEAM_STATES)
+            states = states_for(lattice, _BEAM_STATES)
             goal = beam(states, bound, width, seed, lattice)
             if goal >= 0 and int(states.fact[goal, PEAK]) * lattice.unit < peak:
                 order, peak = _order(states, goal, lattice), int(states.fact[goal, PEAK]) * lattice.unit
@@ -111,8 +111,8 @@ def _order(states: States, goal: int, lattice: Lattice) -> tuple[int, ...]:
     return tuple(map(int, order_to(states, goal, lattice)))
 
 
-def _states(lattice: Lattice, limit: int) -> States:
-    """Make room for states; memory is touched as it fills up, but for the hash table."""
+def states_for(lattice: Lattice, limit: int) -> States:
+    """Make room for states of a search; memory is touched as it fills up, but for the hash table."""
     width = lattice.before.shape[1]
     return States(
         done=np.zeros((limit + 1, width), dtype=np.int64),

@@ -2,7 +2,8 @@
 
 The problem falls apart at its pinches into segments whose avoidable traffic adds up.  A segment whose least
 peak fits moves nothing avoidable: that order is optimal.  An exact search decides most of the others at once.
-What it leaves open is searched for a good order, which a longer exact search then tries to beat or to prove.
+What it leaves open is bounded, and searched for a good order, which a longer exact search then tries to beat
+or to prove.
 """
 
 from __future__ import annotations
@@ -121,18 +122,18 @@ def _decide(
     capacity, streaming = options.capacity, options.streaming is not When.NEVER
     starts = (least_peak, tuple(range(problem.operator_count)))
     words, order = min((_words(problem, start, capacity, streaming), start) for start in starts)
-    forced = lower_bound(problem, capacity, streaming=streaming, upper=words, effort=options.effort)
     exact = solve_exact(
         problem,
         capacity,
         streaming=streaming,
         upper=words,
         order_hint=order,
-        lower=forced.words,
         node_limit=_GLANCE * options.effort,
     )
     if exact.proven:
         return _Decided(order=exact.order, words=exact.avoidable_words, bound=exact.bound_words, way=_EXACT)
+    forced = lower_bound(problem, capacity, streaming=streaming, upper=words, effort=options.effort)
+    bound = max(forced.words, exact.bound_words)
     found = search(
         problem,
         capacity,
@@ -140,7 +141,7 @@ def _decide(
         seed=options.seed,
         effort=options.effort,
         start_orders=(least_peak,),
-        bound_words=exact.bound_words,
+        bound_words=bound,
         time_limit_s=options.time_limit_s,
         worker=worker,
     )
@@ -150,7 +151,7 @@ def _decide(
         streaming=streaming,
         upper=found.avoidable_words,
         order_hint=found.order,
-        lower=exact.bound_words,
+        lower=bound,
         node_limit=NODE_LIMIT * options.effort,
     )
     way = _EXACT if exact.order != found.order else "search"
