@@ -367,6 +367,21 @@ def _completed(state: Integers, times: Integers, known: int, cycle: int) -> int:
 
 
 @_compiled
+def _is_apart(step: int, tables: Tables) -> bool:
+    """Tell whether a step's only core needs nothing but the scratchpad: while no transfer is under way, none
+    can begin, and the core can be followed without the other units.
+    """
+    word = tables.cores[step, 0]
+    for operand in range(word[3], word[3] + word[4]):
+        if tables.operands[operand, 1] != WHOLE:
+            return False
+    for operand in range(word[5], word[5] + word[6]):
+        if tables.operands[operand, 1] != WHOLE:
+            return False
+    return bool(tables.steps[step, 2] == 1)
+
+
+@_compiled
 def simulate(
     tables: Tables, parts: Parts, pace: Pace, starts: Integers, ends: Integers, limit: int
 ) -> tuple[int, int]:
@@ -394,14 +409,16 @@ def simulate(
     cycle = 2
     while cycle < limit:
         parts.changes[:] = 0
-        done, moved, waits = True, False, False
+        done, moved, waits, computing = True, False, False, False
         if phase == _COMPUTE:
             for core in range(tables.steps[step, 2]):
                 core_done, core_moved, core_waits = _work(core, step, cycle, tables, parts)
                 done = done and core_done
                 moved = moved or core_moved
                 waits = waits or core_waits
-            exposed += waits and not moved
+                computing = computing or cycle < parts.cores[core, _BEGIN] + tables.cores[step, core, 2]
+            # Arithmetic hides what is waited for behind it.
+            exposed += waits and not moved and not computing
         busy = _fill(cycle, begun, tables, parts, pace)
         busy = _drain(cycle, begun, computed, tables, parts, pace, last) or busy
         _serve(cycle, parts, pace)
@@ -438,6 +455,11 @@ def simulate(
                 if target - 1 > cycle:
                     cycle = target - 1
                     _idle(cycle, parts, pace)
+            elif not busy and _is_apart(step, tables):
+                while parts.cores[0, _GIVEN] < tables.cores[step, 0, 1]:
+                    cycle += 1
+                    _work(0, step, cycle, tables, parts)
+                _idle(cycle, parts, pace)
         else:
             if done_reads == len(tables.reads) and done_writes == len(tables.writes):
                 return cycle, exposed

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: A quarter of what the layer's largest operator works on: tensors must come and go.
 _NETWORK, _SCRATCHPAD = "minilm_layer", "0.25M_R"
 #: Counters of cycles in which only transfers were waited for.
-_EXPOSED = ("write", "read", "drain")
+_EXPOSED = ("write", "read", "ring", "drain")
 
 
 def scheduler_demo(board: Board) -> Demo:
