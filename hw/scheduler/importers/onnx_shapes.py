@@ -117,6 +117,10 @@ class Learned:
         for attribute in node.attribute:
             if attribute.HasField("t"):
                 refuse_damaged(attribute.t, self.where)
+            # ONNX writes a shape for so many outputs, wherever that is.
+            if attribute.name == "num_outputs" and attribute.i != len(node.output):
+                legal = f"{len(node.output)}, the outputs it has"
+                raise InputError(f"num_outputs of {of}", attribute.i, legal, where=self.where)
         given = [name for name in node.input if name]
         for name in given:
             if name not in self._protos:
