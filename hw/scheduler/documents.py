@@ -88,18 +88,38 @@ def _read(path: Path, expected: str) -> dict[str, Any]:
 
 def _validate(adapter: TypeAdapter[Any], data: dict[str, Any], path: Path) -> Any:
     try:
-        value = adapter.validate_python(data)
+        # By way of JSON, whose strict rules are those wanted here: a list may become a tuple and text an
+        # enumeration, but "4" and true are no whole numbers.
+        value = adapter.validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "document"
-        cause = first.get("ctx", {}).get("error")
-        if isinstance(cause, InputError):
-            raise InputError(cause.field, cause.value, cause.legal, where=str(path)) from error
-        raise InputError(place, first.get("input"), first["msg"].lower(), where=str(path)) from error
+        raise refusal(error, str(path)) from error
     unknown = _unknown(data, _plain(adapter, value))
     if unknown:
         raise InputError("key", unknown, "one of the documented form", where=str(path))
     return value
+
+
+def refusal(error: ValidationError, where: str) -> InputError:
+    """Give the first thing wrong with a document: its place, the value, and what it must be."""
+    first = error.errors(include_url=False)[0]
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, InputError):
+        return InputError(cause.field, cause.value, cause.legal, where=where)
+    place = ".".join(map(str, first["loc"])) or "document"
+    if first["type"] in ("missing", "missing_argument"):
+        return InputError(place, "missing", "given", where=where)
+    if first["type"] == "extra_forbidden":
+        return InputError("key", place, "one of the documented form", where=where)
+    legal = (
+        first["msg"]
+        .removeprefix("Input should be ")
+        .replace("valid tuple", "list")
+        .replace("valid integer", "whole number")
+        .replace("valid ", "")
+    )
+    value = first["input"]
+    plain = value if isinstance(value, str | int | float | bool | None) else type(value).__name__
+    return InputError(place, plain, legal, where=where)
 
 
 def _unknown(given: Any, known: Any, place: str = "") -> str:
