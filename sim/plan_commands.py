@@ -85,6 +85,7 @@ def run_plan(request: PlanRequest, output: Path, html: Path | None, curve_points
             raise InputError("--html", str(html), "another file than --output")
     from hw.board import load_board
     from hw.scheduler.budget import Budgets, parse_scratchpad
+    from hw.scheduler.diagnose import refuse_too_large
     from hw.scheduler.documents import plan_to_json
     from hw.scheduler.planner import make_plan
     from hw.scheduler.problem import Problem
@@ -93,6 +94,8 @@ def run_plan(request: PlanRequest, output: Path, html: Path | None, curve_points
     word_bytes = board.memory.port_data_width // 8 if board else 32
     started = time.perf_counter()
     graph = load(request.model, request.dimensions)
+    if board:
+        refuse_too_large(graph, board.memory.total_bytes, f"the memory of {board.name}")
     problem = Problem(graph=graph, word_bytes=word_bytes)
     options = PlanOptions(
         scratchpad_bytes=parse_scratchpad(request.scratchpad, problem, seed=request.seed),

@@ -102,9 +102,8 @@ def _refuse_unsupported(graph: onnx.GraphProto, where: str) -> None:
         elif not plain or node.op_type not in {*OPERATORS, *VIEWS}:
             unknown.add(f"{node.domain}.{node.op_type}".lstrip("."))
     if unknown:
-        raise InputError(
-            f"model {where}", ", ".join(sorted(unknown)), "made of supported operators; these are not"
-        )
+        legal = "supported ones, as docs/planner-graphs.md lists them"
+        raise InputError("operators of the model", ", ".join(sorted(unknown)), legal, where=where)
 
 
 def _set_dimensions(model: onnx.ModelProto, values: dict[str, int]) -> None:
@@ -114,6 +113,8 @@ def _set_dimensions(model: onnx.ModelProto, values: dict[str, int]) -> None:
     for value in model.graph.input:
         if value.name in known:
             continue
+        if not value.type.tensor_type.HasField("shape"):
+            raise InputError(f"shape of input {value.name!r}", "unknown", "in the model")
         for index, dimension in enumerate(value.type.tensor_type.shape.dim):
             label = dimension.dim_param
             if label:
@@ -122,9 +123,8 @@ def _set_dimensions(model: onnx.ModelProto, values: dict[str, int]) -> None:
                 dimension.dim_value = values[label]
             elif dimension.dim_value < 1:
                 field_name = f"dimension {label or index} of input {value.name!r}"
-                raise InputError(
-                    field_name, "open", f"given: --dim {label}=VALUE" if label else "in the model"
-                )
+                legal = f"given: --dim {label}=VALUE" if label else "given in the model, at least 1"
+                raise InputError(field_name, dimension.dim_value or "open", legal)
     for label in values:
         if label not in named:
             legal = "one of " + ", ".join(sorted(named)) if named else "left out: the model leaves none open"

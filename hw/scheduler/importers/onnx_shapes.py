@@ -84,7 +84,15 @@ class Learned:
             if value.name not in self.constants:
                 self._know(value.name, value.type)
         stated = {value.name: value.type for value in (*graph.value_info, *graph.output)}
+        later = {name for node in graph.node for name in node.output}
         for node in graph.node:
+            for name in node.input:
+                if name and name not in self._protos:
+                    legal = "a parameter, an input of the model, or made by an operator"
+                    if name in later:
+                        legal = "made by an operator before it: the graph has a cycle, or is out of order"
+                    of = f"operand of operator {node.name or node.op_type!r}"
+                    raise InputError(of, name, legal, where=self.where)
             self._infer(node, stated)
             if not self._fold(node):
                 for name in node.output:
@@ -122,10 +130,6 @@ class Learned:
                 legal = f"{len(node.output)}, the outputs it has"
                 raise InputError(f"num_outputs of {of}", attribute.i, legal, where=self.where)
         given = [name for name in node.input if name]
-        for name in given:
-            if name not in self._protos:
-                legal = "a parameter, an input, or made by an operator before it"
-                raise InputError(f"operand of {of}", name, legal, where=self.where)
         values = {name: self.constants.get(name) for name in given}
         try:
             found = shape_inference.infer_node_outputs(
