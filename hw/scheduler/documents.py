@@ -15,6 +15,14 @@ from hw.scheduler.plan import PLAN_FORMAT, Plan
 #: Value of ``format`` in a graph's JSON.
 GRAPH_FORMAT = "loomwork-graph/1"
 
+#: What pydantic calls things, and what they are called here.
+_WORDS = {
+    "a valid array": "a list",
+    "an object": "a mapping",
+    "a valid integer": "a whole number",
+    "a valid string": "text",
+}
+
 
 def graph_to_json(graph: Graph) -> str:
     """Give the documented JSON form; equal graphs give equal bytes."""
@@ -110,15 +118,11 @@ def refusal(error: ValidationError, where: str) -> InputError:
         return InputError(place, "missing", "given", where=where)
     if first["type"] == "extra_forbidden":
         return InputError("key", place, "one of the documented form", where=where)
-    legal = (
-        first["msg"]
-        .removeprefix("Input should be ")
-        .replace("valid tuple", "list")
-        .replace("valid integer", "whole number")
-        .replace("valid ", "")
-    )
+    legal = first["msg"].removeprefix("Input should be ")
+    for theirs, ours in _WORDS.items():
+        legal = legal.replace(theirs, ours)
     value = first["input"]
-    plain = value if isinstance(value, str | int | float | bool | None) else type(value).__name__
+    plain = {dict: "a mapping", list: "a list"}.get(type(value), value)
     return InputError(place, plain, legal, where=where)
 
 
