@@ -104,6 +104,39 @@ def find_order(
     return Ordering(order=order, bound_words=bound, stages=(stage,))
 
 
+def prove(problem: Problem, options: PlanOptions, avoidable_words: int) -> int:
+    """Bound the avoidable words of all orders of a problem of which a plan is known.
+
+    Parameters
+    ----------
+    problem : Problem
+    options : PlanOptions
+    avoidable_words : int
+        The known plan's.
+
+    Returns
+    -------
+    int
+        Words, no more than the known plan's.
+    """
+    capacity, streaming = options.capacity, options.streaming is not When.NEVER
+    bound = 0
+    for part in segments(problem, capacity if streaming else None):
+        exact = solve_exact(
+            part.problem,
+            capacity,
+            streaming=streaming,
+            upper=avoidable_words,
+            order_hint=range(part.problem.operator_count),
+            node_limit=_GLANCE * options.effort,
+        )
+        bound += exact.bound_words
+        if not exact.proven:
+            forced = lower_bound(part.problem, capacity, streaming=streaming, effort=options.effort)
+            bound += max(0, forced.words - exact.bound_words)
+    return min(bound, avoidable_words)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Decided:
     """An order of a segment, avoidable words it has a plan with, a bound of all orders, how it was found."""

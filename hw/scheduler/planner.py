@@ -12,7 +12,7 @@ from hw.scheduler.graph import Graph
 from hw.scheduler.hiding import Pace
 from hw.scheduler.lower import lower
 from hw.scheduler.options import PlanOptions, When
-from hw.scheduler.ordering import Ordering, find_order
+from hw.scheduler.ordering import Ordering, find_order, prove
 from hw.scheduler.pipeline import improve
 from hw.scheduler.placing import Placed, place_residency
 from hw.scheduler.plan import Certificate, Direction, Mode, Plan, StageCertificate, Step, Totals
@@ -141,7 +141,14 @@ class _Planner:
             order=tuple(range(problem.operator_count)), bound_words=0, stages=draft.ordering.stages
         )
         candidate = self._settle(problem, ordering)
-        return candidate if candidate.weight[0] <= draft.weight[0] else draft
+        if candidate.weight[0] > draft.weight[0]:
+            return draft
+        words = candidate.placed.residency.avoidable_words
+        if words:
+            self._progress("proving a bound of the pipelined groups")
+            bound = prove(problem, self._options, words)
+            candidate = replace(candidate, ordering=replace(ordering, bound_words=bound))
+        return candidate
 
     def finish(self, draft: Draft) -> Plan:
         """Decide transfers, count everything, and say what is proven."""

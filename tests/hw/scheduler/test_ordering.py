@@ -5,7 +5,8 @@ import pytest
 from hw.scheduler.fuse import fuse_elementwise
 from hw.scheduler.importers import load_model
 from hw.scheduler.options import OrderChoice, PlanOptions, When
-from hw.scheduler.ordering import find_order
+from hw.scheduler.ordering import find_order, prove
+from hw.scheduler.plan import Mode
 from hw.scheduler.planner import make_plan
 from hw.scheduler.problem import Problem
 from hw.scheduler.residency import solve_residency
@@ -67,6 +68,24 @@ def test_networks_made_by_hand_are_proven_optimal(network, kib, never_kib, auto_
     assert plan.certificate.claim == "optimal"
     expected = never_kib if streaming is When.NEVER else auto_kib
     assert plan.totals.avoidable_bytes == plan.certificate.bound_avoidable_bytes == expected * 1024
+
+
+@pytest.mark.parametrize("streaming", [When.NEVER, When.AUTO])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_known_plan_is_proven_or_bounded(seed, streaming):
+    problem = wide_problem(seed, 3, blocks=2)
+    capacity = max(problem.working_set)
+    chosen = options(problem, capacity, streaming=streaming)
+    least = find_order(problem, chosen).bound_words
+    for known in (least, least + 1, 3 * sum(problem.size)):
+        assert prove(problem, chosen, known) == least
+
+
+def test_a_plan_of_pipelined_bands_states_a_bound():
+    graph = fuse_elementwise(load_model("minilm_layer"))
+    plan = make_plan(graph, PlanOptions(scratchpad_bytes=96 * 1024))
+    assert any(step.mode is Mode.PIPELINED for step in plan.steps)
+    assert 0 < plan.certificate.bound_avoidable_bytes <= plan.totals.avoidable_bytes
 
 
 def test_streaming_never_costs_a_plan_anything():
