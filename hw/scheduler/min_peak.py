@@ -15,7 +15,7 @@ import numpy as np
 from hw.errors import InputError
 from hw.scheduler.cuts import forced_peak
 from hw.scheduler.lattice import Lattice
-from hw.scheduler.min_peak_kernel import PEAK, States, beam, best_first, order_to
+from hw.scheduler.min_peak_kernel import States, beam, best_first, order_to
 from hw.scheduler.pinch import join, segments
 from hw.scheduler.problem import Problem
 
@@ -46,7 +46,9 @@ class MinPeak:
     bound_words: int
 
 
-def minimum_peak(problem: Problem, *, seed: int = 0, state_limit: int = STATE_LIMIT) -> MinPeak:
+def minimum_peak(
+    problem: Problem, *, seed: int = 0, state_limit: int = STATE_LIMIT, enough: int = 0
+) -> MinPeak:
     """Find the order with the least peak of live words.
 
     Parameters
@@ -56,6 +58,8 @@ def minimum_peak(problem: Problem, *, seed: int = 0, state_limit: int = STATE_LI
         Of the choice between equally good states, where a part is too wide for the proof.
     state_limit : int
         Down-sets to look at in each part, and for which there is memory.
+    enough : int
+        Words below which no peak need be. Where no order is as low as that, one with a low peak will do.
 
     Raises
     ------
@@ -65,7 +69,7 @@ def minimum_peak(problem: Problem, *, seed: int = 0, state_limit: int = STATE_LI
     if state_limit < 1:
         raise InputError("state_limit", state_limit, "at least 1")
     parts = segments(problem)
-    found = [_part(part.problem, seed, state_limit) for part in parts]
+    found = [_part(part.problem, seed, state_limit, enough) for part in parts]
     return MinPeak(
         order=join(parts, [part.order for part in found]),
         peak_words=max(part.peak_words for part in found),
@@ -86,24 +90,35 @@ def peak_of(problem: Problem, order: Sequence[int]) -> int:
     return max(words)
 
 
-def _part(problem: Problem, seed: int, state_limit: int) -> MinPeak:
+def _part(problem: Problem, seed: int, state_limit: int, enough: int) -> MinPeak:
     # The given order is often good; a search need not find one that is no better.
     order = tuple(range(problem.operator_count))
     peak = peak_of(problem, order)
     lattice = Lattice.of(problem)
-    floor = max(int(lattice.whole.max()), forced_peak(lattice))
-    bound = floor
-    if bound * lattice.unit < peak:
+    bound = max(int(lattice.whole.max()), forced_peak(lattice))
+    target = max(bound * lattice.unit, enough)
+    widths: tuple[int, ...] = ()
+    if peak > target > enough > 0:
+        widths = _WIDTHS[:1]
+    elif peak > target:
+        floor = target // lattice.unit
         states = states_for(lattice, state_limit)
-        bound, goal = best_first(states, floor, lattice)
+        reached, goal = best_first(states, floor, lattice)
+        if reached > floor:
+            bound = reached
         if goal >= 0:
             order = _order(states, goal, lattice)
-            return MinPeak(order=order, peak_words=bound * lattice.unit, bound_words=bound * lattice.unit)
-        for width in _WIDTHS:
-            states = states_for(lattice, _BEAM_STATES)
-            goal = beam(states, bound, width, seed, lattice)
-            if goal >= 0 and int(states.fact[goal, PEAK]) * lattice.unit < peak:
-                order, peak = _order(states, goal, lattice), int(states.fact[goal, PEAK]) * lattice.unit
+            peak = peak_of(problem, order)
+        else:
+            widths = _WIDTHS
+    for width in widths:
+        states = states_for(lattice, _BEAM_STATES)
+        goal = beam(states, max(bound, enough // lattice.unit), width, seed, lattice)
+        found = _order(states, goal, lattice) if goal >= 0 else order
+        if peak_of(problem, found) < peak:
+            order, peak = found, peak_of(problem, found)
+        if peak <= enough:
+            break
     return MinPeak(order=order, peak_words=peak, bound_words=min(peak, bound * lattice.unit))
 
 

@@ -84,7 +84,7 @@ def find_order(
     parts = segments(problem, capacity if streaming else None)
     decided = []
     for number, part in enumerate(parts, 1):
-        peak = minimum_peak(part.problem, seed=options.seed)
+        peak = minimum_peak(part.problem, seed=options.seed, enough=capacity)
         if peak.peak_words <= capacity:
             decided.append(_Decided(order=peak.order, words=0, bound=0, way="least peak"))
             continue

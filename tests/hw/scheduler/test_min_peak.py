@@ -64,6 +64,16 @@ def test_a_limit_leaves_a_bound_and_an_order():
     assert sorted(short.order) == list(range(40))
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_peak_that_is_enough_is_found_where_there_is_one(seed):
+    problem = wide_problem(seed, 9)
+    least = minimum_peak(problem).peak_words
+    for enough in range(least - 3, least + 5):
+        found = minimum_peak(problem, enough=enough)
+        assert (found.peak_words <= enough) == (least <= enough)
+        assert found.bound_words <= least <= found.peak_words == peak_of(problem, found.order)
+
+
 def test_the_same_seed_gives_the_same_order():
     problem = wide_problem(5, 60, fan=3)
     again = [minimum_peak(problem, seed=seed, state_limit=300) for seed in (1, 1, 2)]
