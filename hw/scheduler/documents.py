@@ -122,7 +122,7 @@ def refusal(error: ValidationError, where: str) -> InputError:
     for theirs, ours in _WORDS.items():
         legal = legal.replace(theirs, ours)
     value = first["input"]
-    plain = {dict: "a mapping", list: "a list"}.get(type(value), value)
+    plain = type(value).__name__ if isinstance(value, dict | list) else value
     return InputError(place, plain, legal, where=where)
 
 
