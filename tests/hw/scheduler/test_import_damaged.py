@@ -246,7 +246,7 @@ def test_every_byte_may_be_any_other(name):
     for place in range(len(content)):
         survives(content[:place])
         survives(content[:place] + content[place + 1 :])
-        for value in range(0, 256, 5):
+        for value in range(0, 256, 15):
             survives(content[:place] + bytes([value]) + content[place + 1 :])
 
 
@@ -288,7 +288,7 @@ def damage(rng, graph):
 
 
 @pytest.mark.parametrize("name", BASES)
-@pytest.mark.parametrize("count", [500, pytest.param(20_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [500, pytest.param(6000, marks=pytest.mark.soak)])
 def test_every_field_may_be_another(name, count):
     rng = random.Random(name)
     for _ in range(count):
