@@ -57,6 +57,7 @@ def find_order(
     progress: Callable[[str], None] = lambda text: None,
     *,
     worker: Worker | None = None,
+    thorough: bool = True,
 ) -> Ordering:
     """Choose the order of operators for a scratchpad.
 
@@ -68,6 +69,9 @@ def find_order(
         Told now and then what is being done.
     worker : Worker or None
         Process for CP-SAT; None: one is started when it is needed.
+    thorough : bool
+        Whether a good order is to be beaten or proven by the long exact search. Of a graph in bands that
+        would prove little: other bands might do better.
 
     Raises
     ------
@@ -89,7 +93,7 @@ def find_order(
             decided.append(_Decided(order=peak.order, words=0, bound=0, way="least peak"))
             continue
         progress(f"ordering segment {number} of {len(parts)}: {part.problem.operator_count} operators")
-        decided.append(_decide(part.problem, peak.order, options, worker))
+        decided.append(_decide(part.problem, peak.order, options, worker, thorough))
     words, bound = sum(each.words for each in decided), sum(each.bound for each in decided)
     ways = Counter(each.way for each in decided)
     stage = StageCertificate(
@@ -149,7 +153,11 @@ class _Decided:
 
 
 def _decide(
-    problem: Problem, least_peak: tuple[int, ...], options: PlanOptions, worker: Worker | None
+    problem: Problem,
+    least_peak: tuple[int, ...],
+    options: PlanOptions,
+    worker: Worker | None,
+    thorough: bool,
 ) -> _Decided:
     """Choose the order of a segment that moves something avoidable."""
     capacity, streaming = options.capacity, options.streaming is not When.NEVER
@@ -178,6 +186,11 @@ def _decide(
         time_limit_s=options.time_limit_s,
         worker=worker,
     )
+    if not thorough:
+        words = found.avoidable_words
+        return _Decided(
+            order=found.order, words=words, bound=min(bound, words), way="search", note=found.note
+        )
     exact = solve_exact(
         problem,
         capacity,

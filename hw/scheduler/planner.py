@@ -84,7 +84,7 @@ def make_plan(
             progress("cutting operators into bands")
             tiled = tile(graph, options)
             if tiled is not None:
-                drafts.append(planner.draft(tiled))
+                drafts.append(planner.draft(tiled, thorough=False))
         if not drafts:
             refuse(problem, options)
         best = min(drafts, key=lambda draft: draft.weight)
@@ -100,11 +100,12 @@ class _Planner:
         self._options, self._timing, self._progress, self._worker = options, timing, progress, worker
         self._pace = Pace(latency_cycles=round(timing.read_request_cycles + timing.read_response_cycles))
 
-    def draft(self, graph: Graph) -> Draft:
-        """Choose order, residency and addresses for a graph."""
+    def draft(self, graph: Graph, *, thorough: bool = True) -> Draft:
+        """Choose order, residency and addresses for a graph; see `find_order` for ``thorough``."""
         problem = Problem(graph=graph, word_bytes=self._options.word_bytes)
         self._progress(f"ordering {problem.operator_count} operators")
-        return self._settle(problem, find_order(problem, self._options, self._progress, worker=self._worker))
+        ordering = find_order(problem, self._options, self._progress, worker=self._worker, thorough=thorough)
+        return self._settle(problem, ordering)
 
     def _settle(self, problem: Problem, ordering: Ordering) -> Draft:
         self._progress("residency and addresses")
