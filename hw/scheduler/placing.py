@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hw.scheduler.address import Block, Placement, find_conflict, place
+from hw.scheduler.address import MANY, ROUNDS, Block, Placement, find_conflict, place
 from hw.scheduler.problem import Problem
 from hw.scheduler.residency import CRITERIA, keep_nothing, least_capacity, solve_residency
 from hw.scheduler.solvers import milp
@@ -23,8 +23,8 @@ from hw.scheduler.transfers import rectangles
 #: Conflicts that are forbidden before residency gets less than the scratchpad.
 REPAIRS = 12
 
-#: Parts of the scratchpad that residency then gets, in 32nds.
-_SHARES = (31, 30, 28, 26, 24, 20, 16)
+#: Parts of the scratchpad that residency then gets, in 128ths.
+_SHARES = (127, 126, 124, 122, 120, 116, 112, 104, 96, 80, 64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,8 +113,9 @@ def place_residency(
         if proven:
             bound = residency.bound_words
         blocks = _blocks(problem, residency)
-        placement = place(blocks, capacity, worker=worker)
-        if placement.status == "placed" or len(forbid) == repairs:
+        placement = place(blocks, capacity, rounds=_rounds(blocks), worker=worker)
+        # Of many blocks nothing is known but that a limit was met: no small set could be forbidden.
+        if placement.status == "placed" or len(forbid) == repairs or len(blocks) > MANY:
             break
         conflict, certain = find_conflict(blocks, capacity, worker=worker)
         stays = tuple(
@@ -131,9 +132,10 @@ def place_residency(
         return _result(residency, placement, bound, len(forbid), note)
     least = least_capacity(problem, order, streaming=streaming)
     for share in _SHARES:
-        words = max(least, capacity * share // 32)
+        words = max(least, capacity * share // 128)
         residency = decide(words, ())
-        placement = place(_blocks(problem, residency), capacity, worker=worker)
+        blocks = _blocks(problem, residency)
+        placement = place(blocks, capacity, rounds=_rounds(blocks), worker=worker)
         if placement.status == "placed":
             note = f"residency was given {words} of {capacity} words, so that it has addresses"
             return _result(residency, placement, bound, len(forbid), note)
@@ -141,6 +143,10 @@ def place_residency(
     placement = place(_blocks(problem, residency), capacity, worker=worker)
     note = "nothing is kept between two uses: no other residency found addresses"
     return _result(residency, placement, bound, len(forbid), note)
+
+
+def _rounds(blocks: Sequence[Block]) -> int:
+    return 1 if len(blocks) > MANY else ROUNDS
 
 
 def _blocks(problem: Problem, residency: Residency) -> list[Block]:

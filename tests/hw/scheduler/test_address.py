@@ -7,6 +7,7 @@ import pytest
 
 from hw.errors import InputError
 from hw.scheduler.address import Block, find_conflict, first_fit, live_words, place
+from hw.scheduler.address_pieces import Pieces
 from hw.scheduler.solvers.cpsat import Worker
 from tests.support.packing_oracle import lie_apart, packable
 
@@ -185,6 +186,43 @@ def test_without_omnimalloc_first_fit_takes_its_place(monkeypatch):
     assert found.solver == "first-fit"
     assert "omnimalloc was not available" in found.note
     assert lie_apart(blocks, found.addresses, 2 * live_words(blocks))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_blocks_are_placed_a_piece_at_a_time(seed, worker):
+    blocks = random_blocks(seed, 400, steps=120, most=50)
+    live = live_words(blocks)
+    found = place(blocks, live * 21 // 20, rounds=1, worker=worker)
+    assert found.status == "placed"
+    assert lie_apart(blocks, found.addresses, live * 21 // 20)
+
+
+def test_pieces_that_do_not_go_together_are_joined():
+    # The long block lies at the bottom of the fuller piece, where the other one needs the whole bottom.
+    blocks = [Block(first=0, last=3, size=2), Block(first=0, last=1, size=8), Block(first=2, last=3, size=7)]
+    asked = []
+
+    def pack(piece, fixed):
+        asked.append((len(piece), dict(fixed)))
+        if fixed:
+            return None
+        order = sorted(range(len(piece)), key=lambda index: piece[index].size)
+        return first_fit(piece, order)
+
+    pieces = Pieces(blocks=blocks, live=[10, 10, 9, 9], pack=pack, most=2)
+    assert pieces.place() == [0, 2, 2]
+    assert asked == [(2, {}), (2, {0: 0}), (3, {})]
+
+
+def test_a_piece_that_cannot_be_placed_ends_it():
+    blocks = [Block(first=0, last=3, size=2), Block(first=2, last=5, size=2)]
+    pieces = Pieces(blocks=blocks, live=[2, 2, 4, 4, 2, 2], pack=lambda piece, fixed: None)
+    assert pieces.place() is None
+
+
+def test_first_fit_goes_around_fixed_blocks():
+    blocks = [Block(first=0, last=1, size=4), Block(first=0, last=1, size=2), Block(first=0, last=1, size=2)]
+    assert first_fit(blocks, (0, 1, 2), {1: 1}) == [3, 1, 7]
 
 
 def test_first_fit_fills_the_lowest_gap():

@@ -118,7 +118,7 @@ def test_residency_gets_less_when_repairs_do_not_help(monkeypatch, worker):
     placed = place_residency(problem, order, capacity, streaming="never", repairs=1, worker=worker)
     check_consistent(problem, placed, capacity)
     assert placed.residency.peak_words <= capacity * 28 // 32
-    assert f"residency was given {capacity * 28 // 32} of {capacity} words" in placed.placement.note
+    assert f"residency was given {capacity * 116 // 128} of {capacity} words" in placed.placement.note
     assert placed.residency.bound_words == best.avoidable_words
 
 
