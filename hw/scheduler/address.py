@@ -1,12 +1,13 @@
 """Addresses: rectangles of steps by words, packed into a scratchpad of given height.
 
-First the greedy packings of a library, which fit most plans; then CP-SAT, which packs up to the last word or
-proves that nothing does.  Steps that no rectangle joins are packed apart.  When nothing fits, `find_conflict`
+First the greedy packings of a library, which fit most plans; then many short searches on a skyline, which
+pack nearly all the others up to the last word; then CP-SAT, which also proves that nothing fits.  Steps that no rectangle joins are packed apart.  When nothing fits, `find_conflict`
 names a small set of rectangles that cannot lie together.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from typing import Any
 
 from hw.errors import InputError
 from hw.scheduler.address_pieces import Pieces
+from hw.scheduler.skyline import search_addresses
 from hw.scheduler.solvers import SolverError
 from hw.scheduler.solvers.cpsat import Worker, call
 
@@ -25,6 +27,9 @@ FIRST_CONFLICTS = 160
 
 #: Rounds of CP-SAT searches before giving up; and while a conflict is narrowed down.
 ROUNDS, PROBE_ROUNDS = 2, 1
+
+#: Searches on a skyline in each round.
+SEARCHES = 20
 
 #: Blocks up to which a conflict is narrowed down one by one.
 _SINGLE_PROBES = 48
@@ -98,7 +103,7 @@ def place(
     capacity : int
         Words.
     rounds : int
-        Rounds of CP-SAT searches; 0 for greedy packings only. In a single round more than `MANY` blocks are
+        Rounds of searches; 0 for greedy packings only. In a single round more than `MANY` blocks are
         placed a piece at a time only, which takes seconds where all at once would take minutes.
     seconds : float
         Safety net of wall-clock time for each part that no block joins to the others.
@@ -252,6 +257,23 @@ def _place_part(
             solver=solver,
             note=note,
         )
+    searched = search_addresses(
+        [block.first for block in blocks],
+        [block.last for block in blocks],
+        [block.size for block in blocks],
+        lasting,
+        capacity,
+        searches=SEARCHES * rounds,
+    )
+    if searched.status != "unknown":
+        return Placement(
+            addresses=searched.addresses,
+            height=0,
+            live=live,
+            status=searched.status,
+            solver="skyline search",
+            note=note,
+        )
     exact = _Exact(capacity=capacity, seconds=seconds, worker=worker)
     try:
         found = None
@@ -317,6 +339,9 @@ class _Exact:
 
     def piece(self, blocks: Sequence[Block], fixed: Mapping[int, int]) -> Sequence[int] | None:
         """Place the blocks of a piece: greedily where that does."""
+        known = [(blocks[index], address) for index, address in fixed.items()]
+        if any(_collide(*one, *other) for one, other in itertools.combinations(known, 2)):
+            return None
         orders = _orders(blocks, [block.last - block.first + 1 for block in blocks])
         for order in orders.values():
             addresses = first_fit(blocks, order, fixed)
@@ -409,6 +434,12 @@ def first_fit(
         addresses[index] = address
         placed.append(index)
     return addresses
+
+
+def _collide(one: Block, low: int, other: Block, other_low: int) -> bool:
+    """Whether blocks at these addresses have a word in common in some step."""
+    apart = low + one.size <= other_low or other_low + other.size <= low
+    return not apart and one.first <= other.last and other.first <= one.last
 
 
 def _fits(blocks: Sequence[Block], addresses: Sequence[int], capacity: int) -> bool:
