@@ -18,6 +18,9 @@ from hw.scheduler.skyline_kernel import IMPOSSIBLE, PLACED, Blocks, descend, roo
 #: Decisions of one search for each block, and at least.
 DECISIONS_PER_BLOCK, LEAST_DECISIONS = 6, 1000
 
+#: Decisions times blocks of all searches together, which is what their time goes by: some seconds.
+WORK = 200_000_000
+
 #: Seed of the orders.
 _SEED = 0
 
@@ -67,17 +70,18 @@ def search_addresses(
     capacity : int
         Units.
     searches : int
-        How many to make before giving up.
+        How many to make before giving up; of thousands of blocks, fewer: see `WORK`.
     """
     begin, end, units = (np.array(each, np.int64) for each in (first, last, size))
     steps = int(end.max()) + 1
+    limit = max(LEAST_DECISIONS, DECISIONS_PER_BLOCK * len(units))
+    searches = min(searches, 1 + WORK // (limit * len(units)))
     decisions = 0
     for number, priority in enumerate(_priorities(units, np.array(lasting, np.int64), end - begin + 1)):
         if number == searches:
             break
         blocks = _blocks(begin, end, units, np.argsort(-priority, kind="stable"), steps)
         sky, levels, floor = room_for(blocks)
-        limit = max(LEAST_DECISIONS, DECISIONS_PER_BLOCK * len(units))
         status, made = descend(blocks, capacity, limit, sky, levels, floor)
         decisions += made
         if status == PLACED:

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from hw.errors import InputError
-from hw.scheduler import placing
+from hw.scheduler import address, placing
 from hw.scheduler.address import Block, Placement, place
 from hw.scheduler.importers import load_model
 from hw.scheduler.placing import place_residency
@@ -133,7 +133,8 @@ def test_the_last_resort_keeps_nothing(monkeypatch, worker):
     assert placed.residency.status == "feasible"
 
 
-def test_without_or_tools_there_is_still_a_plan():
+def test_without_or_tools_there_is_still_a_plan(monkeypatch):
+    monkeypatch.setattr(address, "SEARCHES", 0)
     seed, operators, capacity = UNPLACEABLE[0]
     problem, order = problem_of(seed, operators)
     with Worker(python="no-such-interpreter") as broken:
