@@ -1,8 +1,9 @@
 """Addresses: rectangles of steps by words, packed into a scratchpad of given height.
 
 First the greedy packings of a library, which fit most plans; then many short searches on a skyline, which
-pack nearly all the others up to the last word; then CP-SAT, which also proves that nothing fits.  Steps that no rectangle joins are packed apart.  When nothing fits, `find_conflict`
-names a small set of rectangles that cannot lie together.
+pack nearly all the others up to the last word; then CP-SAT, which also proves that nothing fits.  Steps that
+no rectangle joins are packed apart.  When nothing fits, `find_conflict` names a small set of rectangles that
+cannot lie together.
 """
 
 from __future__ import annotations
@@ -147,7 +148,7 @@ def place(
 
 
 def find_conflict(
-    blocks: Sequence[Block], capacity: int, *, worker: Worker | None = None
+    blocks: Sequence[Block], capacity: int, *, seconds: float = SECONDS, worker: Worker | None = None
 ) -> tuple[tuple[tuple[int, Block], ...], bool]:
     """Name blocks, each with the steps that matter, that cannot lie together; and whether that is proven.
 
@@ -156,6 +157,8 @@ def find_conflict(
     blocks : sequence of Block
         Not placeable as a whole, or not within the limits.
     capacity : int
+    seconds : float
+        Safety net of wall-clock time for each packing tried.
     worker : Worker or None
 
     Returns
@@ -168,7 +171,7 @@ def find_conflict(
 
     def fails(kept: Sequence[int], first: int, last: int) -> str:
         cut = [block for _, block in _cut(blocks, kept, first, last)]
-        status = place(cut, capacity, rounds=PROBE_ROUNDS, worker=worker).status
+        status = place(cut, capacity, rounds=PROBE_ROUNDS, seconds=seconds, worker=worker).status
         return "" if status == "placed" else status
 
     everything = range(len(blocks))
@@ -331,7 +334,7 @@ class _Exact:
             "seconds": self.seconds,
         }
         target = "hw.scheduler.solvers.packing:pack"
-        answer = call(target, payload, seconds=self.seconds + 60.0, worker=self.worker)
+        answer = call(target, payload, seconds=2 * self.seconds + 1, worker=self.worker)
         self.version = f"CP-SAT {answer['version']}"
         self.timed |= answer["timed"]
         self.conflicts = max(self.conflicts, payload["attempts"][-1]["conflicts"])

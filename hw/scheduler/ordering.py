@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hw.errors import InputError
 from hw.scheduler.bounds import lower_bound
+from hw.scheduler.cosma import solve_literal
 from hw.scheduler.exact import NODE_LIMIT, solve_exact
 from hw.scheduler.min_peak import minimum_peak
 from hw.scheduler.options import OrderChoice, PlanOptions, When
@@ -24,6 +26,7 @@ from hw.scheduler.problem import Problem
 from hw.scheduler.search import search
 from hw.scheduler.search_kernel import evaluate
 from hw.scheduler.search_tables import scratch_for, tables_of
+from hw.scheduler.solvers import milp
 from hw.scheduler.solvers.cpsat import Worker
 
 #: States of the exact search before there is a good order; enough for nearly every segment.
@@ -83,6 +86,8 @@ def find_order(
         return Ordering(order=order, bound_words=0, stages=())
     if options.order is OrderChoice.MIN_PEAK:
         return _least_peak(problem, options)
+    if options.order is OrderChoice.COSMA:
+        return _published(problem, options)
     capacity = options.capacity
     streaming = options.streaming is not When.NEVER
     parts = segments(problem, capacity if streaming else None)
@@ -210,6 +215,31 @@ def _words(problem: Problem, order: Sequence[int], capacity: int, streaming: boo
     tables = tables_of(problem, streaming=streaming)
     plain = np.array(order, dtype=np.int64)
     return int(evaluate(plain, capacity // tables.unit, tables, scratch_for(tables))) * tables.unit
+
+
+def _published(problem: Problem, options: PlanOptions) -> Ordering:
+    """Take the order that COSMA's program finds.
+
+    Its own bound is no bound of ours: a tensor of its model cannot move in the scratchpad between two steps.
+    """
+    found = solve_literal(problem, options.capacity, limits=milp.Limits(seconds=options.time_limit_s))
+    word = problem.word_bytes
+    if found.status == "infeasible":
+        raise InputError("scratchpad", f"{options.scratchpad_bytes} bytes", "enough for COSMA's program")
+    order = found.order or tuple(range(problem.operator_count))
+    note = found.note
+    if not found.order:
+        note = f"COSMA's program gave no order, so it is the graph's: {note}"
+    stage = StageCertificate(
+        stage="order",
+        solver=f"COSMA's program, {found.solver}",
+        status="optimal" if found.status == "optimal" else "heuristic",
+        objective=found.avoidable_words * word,
+        bound=found.bound_words * word,
+        note=note,
+    )
+    bound = prove(problem, options, _words(problem, order, options.capacity, streaming=False))
+    return Ordering(order=order, bound_words=bound, stages=(stage,))
 
 
 def _least_peak(problem: Problem, options: PlanOptions) -> Ordering:

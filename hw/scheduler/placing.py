@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hw.scheduler.address import MANY, ROUNDS, Block, Placement, find_conflict, place
+from hw.scheduler.address import MANY, ROUNDS, SECONDS, Block, Placement, find_conflict, place
 from hw.scheduler.problem import Problem
 from hw.scheduler.residency import CRITERIA, keep_nothing, least_capacity, solve_residency
 from hw.scheduler.solvers import milp
@@ -105,6 +105,7 @@ def place_residency(
             forbid=forbid,
         )
 
+    seconds = SECONDS if time_limit_s is None else time_limit_s
     forbid: list[tuple[Stay, ...]] = []
     proven = True
     bound = 0
@@ -113,11 +114,11 @@ def place_residency(
         if proven:
             bound = residency.bound_words
         blocks = _blocks(problem, residency)
-        placement = place(blocks, capacity, rounds=_rounds(blocks), worker=worker)
+        placement = place(blocks, capacity, rounds=_rounds(blocks), seconds=seconds, worker=worker)
         # Of many blocks nothing is known but that a limit was met: no small set could be forbidden.
         if placement.status == "placed" or len(forbid) == repairs or len(blocks) > MANY:
             break
-        conflict, certain = find_conflict(blocks, capacity, worker=worker)
+        conflict, certain = find_conflict(blocks, capacity, seconds=seconds, worker=worker)
         stays = tuple(
             Stay(tensor=residency.stays[index].tensor, first_step=block.first, last_step=block.last)
             for index, block in conflict
@@ -135,12 +136,12 @@ def place_residency(
         words = max(least, capacity * share // 128)
         residency = decide(words, ())
         blocks = _blocks(problem, residency)
-        placement = place(blocks, capacity, rounds=_rounds(blocks), worker=worker)
+        placement = place(blocks, capacity, rounds=_rounds(blocks), seconds=seconds, worker=worker)
         if placement.status == "placed":
             note = f"residency was given {words} of {capacity} words, so that it has addresses"
             return _result(residency, placement, bound, len(forbid), note)
     residency = keep_nothing(problem, order, capacity, streaming=streaming)
-    placement = place(_blocks(problem, residency), capacity, worker=worker)
+    placement = place(_blocks(problem, residency), capacity, seconds=seconds, worker=worker)
     note = "nothing is kept between two uses: no other residency found addresses"
     return _result(residency, placement, bound, len(forbid), note)
 

@@ -238,12 +238,15 @@ class Program:
         less when the peak does.
     budget : int or None
         Units of avoidable traffic that may not be exceeded.
+    moves_budget : int or None
+        Avoidable transfers that may not be exceeded.
     """
 
     model: Model
     capacity: int
     floor: int
     budget: int | None = None
+    moves_budget: int | None = None
 
     @cached_property
     def dropped(self) -> frozenset[int]:
@@ -389,6 +392,8 @@ class Program:
         self._forbid(lp)
         if self.budget is not None:
             lp.addConstraint(self.words <= self.budget, "budget")
+        if self.moves_budget is not None:
+            lp.addConstraint(self.moves <= self.moves_budget, "moves")
         return lp
 
     def _lasting(self) -> list[int]:
