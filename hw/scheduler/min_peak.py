@@ -18,6 +18,7 @@ from hw.scheduler.lattice import Lattice
 from hw.scheduler.min_peak_kernel import States, beam, best_first, order_to
 from hw.scheduler.pinch import join, segments
 from hw.scheduler.problem import Problem
+from hw.scheduler.search import min_peak_search
 
 #: Down-sets that are looked at in one part before the proof is given up.
 STATE_LIMIT = 400_000
@@ -27,6 +28,9 @@ _WIDTHS = (30, 300, 1000)
 
 #: Room for the states of all levels; a width for which it is too little is left out.
 _BEAM_STATES = 2_000_000
+
+#: Operators up to which what a beam leaves open is annealed as well.
+ANNEALED_OPERATORS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +123,12 @@ def _part(problem: Problem, seed: int, state_limit: int, enough: int) -> MinPeak
             order, peak = found, peak_of(problem, found)
         if peak <= enough:
             break
+    # A scratchpad that is given is searched for orders that fit it by whoever gives it.
+    if widths and not enough and problem.operator_count <= ANNEALED_OPERATORS:
+        annealed = min_peak_search(
+            problem, seed=seed, start_orders=(order,), bound_words=bound * lattice.unit
+        )
+        order, peak = annealed.order, annealed.peak_words
     return MinPeak(order=order, peak_words=peak, bound_words=min(peak, bound * lattice.unit))
 
 

@@ -11,10 +11,10 @@ from hw.errors import InputError
 from hw.scheduler import order_windows
 from hw.scheduler.fuse import fuse_elementwise
 from hw.scheduler.importers import load_model
-from hw.scheduler.min_peak import minimum_peak
+from hw.scheduler.min_peak import minimum_peak, peak_of
 from hw.scheduler.problem import Problem
 from hw.scheduler.residency import least_capacity, solve_residency
-from hw.scheduler.search import search
+from hw.scheduler.search import min_peak_search, search
 from hw.scheduler.search_kernel import IMPOSSIBLE, evaluate
 from hw.scheduler.search_tables import scratch_for, tables_of
 from hw.scheduler.solvers.cpsat import Worker
@@ -101,6 +101,22 @@ def test_what_is_said_to_be_avoidable_is_a_plan_of_the_order(seed, worker):
     assert exact.bound_words <= exact.avoidable_words <= found.avoidable_words
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_low_peaks_are_found(seed):
+    problem = wide_problem(seed, 7)
+    found = min_peak_search(problem, seed=seed)
+    assert found.peak_words == peak_of(problem, found.order)
+    assert found.peak_words == min(peak_of(problem, order) for order in every_order(problem))
+
+
+def test_a_low_peak_that_is_known_is_kept():
+    problem = wide_problem(2, 30)
+    first = min_peak_search(problem)
+    again = min_peak_search(problem, seed=9, start_orders=[first.order], bound_words=first.peak_words)
+    assert (again.order, again.peak_words) == (first.order, first.peak_words)
+    assert first.peak_words < peak_of(problem, range(30))
+
+
 def test_starts_are_not_made_worse(worker):
     problem, capacity = wide(5)
     good = search(problem, capacity, streaming="never", seed=1, worker=worker)
@@ -167,7 +183,7 @@ def test_a_solver_that_crashes_is_said(monkeypatch):
 
 def test_a_time_limit_that_is_met_is_said(worker):
     problem, capacity = wide(7)
-    found = search(problem, capacity, streaming="never", time_limit_s=1e-3, worker=worker)
+    found = search(problem, capacity, streaming="never", time_limit_s=1e-6, worker=worker)
     assert found.note
 
 
