@@ -109,12 +109,14 @@ def place_residency(
     forbid: list[tuple[Stay, ...]] = []
     proven = True
     bound = 0
+    said: dict[str, None] = {}  # what went wrong on the way, too, once each
     for _ in range(repairs + 1):
         residency = decide(capacity, forbid)
         if proven:
             bound = residency.bound_words
         blocks = _blocks(problem, residency)
         placement = place(blocks, capacity, rounds=_rounds(blocks), seconds=seconds, worker=worker)
+        said |= dict.fromkeys((residency.note, placement.note))
         # Of many blocks nothing is known but that a limit was met: no small set could be forbidden.
         if placement.status == "placed" or len(forbid) == repairs or len(blocks) > MANY:
             break
@@ -130,20 +132,21 @@ def place_residency(
         note = f"{len(forbid)} sets of stays without addresses were avoided" if forbid else ""
         if not proven:
             note += ", not all of them proven to have none"
-        return _result(residency, placement, bound, len(forbid), note)
+        return _result(residency, placement, bound, len(forbid), [*said, note])
     least = least_capacity(problem, order, streaming=streaming)
     for share in _SHARES:
         words = max(least, capacity * share // 128)
         residency = decide(words, ())
         blocks = _blocks(problem, residency)
         placement = place(blocks, capacity, rounds=_rounds(blocks), seconds=seconds, worker=worker)
+        said |= dict.fromkeys((residency.note, placement.note))
         if placement.status == "placed":
             note = f"residency was given {words} of {capacity} words, so that it has addresses"
-            return _result(residency, placement, bound, len(forbid), note)
+            return _result(residency, placement, bound, len(forbid), [*said, note])
     residency = keep_nothing(problem, order, capacity, streaming=streaming)
     placement = place(_blocks(problem, residency), capacity, seconds=seconds, worker=worker)
     note = "nothing is kept between two uses: no other residency found addresses"
-    return _result(residency, placement, bound, len(forbid), note)
+    return _result(residency, placement, bound, len(forbid), [*said, placement.note, note])
 
 
 def _rounds(blocks: Sequence[Block]) -> int:
@@ -155,9 +158,11 @@ def _blocks(problem: Problem, residency: Residency) -> list[Block]:
     return [Block(first=shape.first, last=shape.last, size=shape.size) for shape in shapes]
 
 
-def _result(residency: Residency, placement: Placement, bound: int, repairs: int, note: str) -> Placed:
+def _result(
+    residency: Residency, placement: Placement, bound: int, repairs: int, said: Sequence[str]
+) -> Placed:
     status = "optimal" if residency.avoidable_words == bound else "feasible"
-    notes = [text for text in (placement.note, note) if text]
+    notes = [text for text in dict.fromkeys(said) if text and text != residency.note]
     return Placed(
         residency=replace(residency, bound_words=bound, status=status),
         addresses=placement.addresses,
