@@ -14,7 +14,8 @@ import pulp
 
 from hw.errors import InputError
 from hw.scheduler.problem import Problem
-from hw.scheduler.residency_model import Choice, Model, Program
+from hw.scheduler.residency_model import Choice, Model
+from hw.scheduler.residency_program import Program
 from hw.scheduler.solvers import milp
 from hw.scheduler.stays import Measured, Residency, Stay, StreamUse, measure
 
