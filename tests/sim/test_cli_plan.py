@@ -91,12 +91,37 @@ def test_equal_requests_give_equal_bytes(model):
     assert read_plan(Path("p.json")).totals.avoidable_bytes < 64 * 64 * 4
 
 
-@pytest.mark.parametrize("order", ["free", "default", "min-peak"])
+@pytest.mark.parametrize("order", ["free", "default", "min-peak", "cosma"])
 @pytest.mark.parametrize("technique", ["auto", "never"])
 def test_every_choice_gives_a_true_plan(model, order, technique):
     choices = [f"--{name}={technique}" for name in ("streaming", "tiling", "pipelining")]
     call("plan", model, "--scratchpad", "M_R", "--order", order, *choices, "-o", "p.json")
     assert check(json.loads(Path("p.json").read_text())) == []
+
+
+@pytest.mark.parametrize(
+    "objective", ["bytes", "bytes,transfers, peak", "latency,bytes", "bytes,latency,peak"]
+)
+def test_every_objective_gives_a_true_plan(model, objective):
+    call("plan", model, "--scratchpad", "M_R", "--objective", objective, "-o", "p.json")
+    document = json.loads(Path("p.json").read_text())
+    assert check(document) == []
+    assert document["options"]["objective"] == objective.replace(" ", "")
+
+
+def test_a_time_limit_that_was_met_is_told_by_the_plan():
+    call("plan", "rw40", "--scratchpad", "540KiB", "--order=default", "--streaming=never", "--tiling=never",
+         "--pipelining=never", "--time-limit", "0.01", "-o", "p.json")  # fmt: skip
+    document = json.loads(Path("p.json").read_text())
+    assert check(document) == []
+    certificate = document["certificate"]
+    assert any("stopped by the time limit of 0.01 s" in stage["note"] for stage in certificate["stages"])
+    assert certificate["order_bound_avoidable_bytes"] <= 2733 * 1024 <= document["totals"]["avoidable_bytes"]
+
+
+def test_cosmas_program_is_for_small_networks():
+    message = "operators of the graph must be at most 12 for COSMA's program, not 41"
+    assert message in refused("plan", "rw40", "--scratchpad", "M_H", "--order", "cosma", "-o", "p.json")
 
 
 def test_a_wrong_plan_is_refused_with_the_reason(model):
@@ -126,6 +151,9 @@ def test_no_plan_is_possible(model):
         (("--scratchpad", "1"), "scratchpad must be at least 32 bytes, not '1'"),
         (("--scratchpad", "8GiB"), "scratchpad_bytes must be from 1 to"),
         (("--scratchpad", "M_R", "--objective", "speed"), "objective must be"),
+        (("--scratchpad", "M_R", "--objective", "peak,bytes"), "bytes before peak and transfers"),
+        (("--scratchpad", "M_R", "--order", "cosma", "--tiling", "always"), "tiling must be auto or never"),
+        (("--scratchpad", "M_R", "--time-limit", "0"), "time_limit_s must be above 0, not 0"),
         (("--scratchpad", "M_R", "--effort", "0"), "effort must be at least 1, not 0"),
         (("--scratchpad", "M_R", "--board", "none"), "none"),
         (("--scratchpad", "M_R", "--html", "p.json"), "--html must be another file than --output"),
