@@ -6,12 +6,16 @@ import abc
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hw.board import Board
+
+if TYPE_CHECKING:
+    from sim.report import Report
 
 Tensor = NDArray[Any]
 
@@ -129,6 +133,25 @@ class Case:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Document:
+    """A file that a demo leaves beside the reports.
+
+    Parameters
+    ----------
+    name
+        File name.
+    title
+        One line: what it shows.
+    write
+        Writes it to the given path.
+    """
+
+    name: str
+    title: str
+    write: Callable[[Path], None]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Demo:
     """What ``loomwork demo`` puts through an engine.
 
@@ -141,13 +164,19 @@ class Demo:
     launches
         Input tensors of each launch, by the name of its row in the table.
     conclude
-        Given the results (`EngineAdapter.results`) of each launch by name, lines to print below the table.
+        Given the results (`EngineAdapter.results`) and the report of each launch by name, lines to print
+        below the table.
+    documents
+        What is written before the first launch.
     """
 
     title: str
     config: Any
     launches: Mapping[str, Mapping[str, Tensor]]
-    conclude: Callable[[Mapping[str, Mapping[str, Tensor]]], Sequence[str]] = lambda results: ()
+    conclude: Callable[[Mapping[str, Mapping[str, Tensor]], Mapping[str, Report]], Sequence[str]] = (
+        lambda results, reports: ()
+    )
+    documents: tuple[Document, ...] = ()
 
 
 class EngineAdapter(abc.ABC):

@@ -40,9 +40,20 @@ def plan(
     ] = 12,
     board: Annotated[str | None, typer.Option("--board", help="Board whose port and memory count.")] = None,
     objective: Annotated[
-        str, typer.Option(help="Criteria, the weightiest first, with commas between.")
+        str,
+        typer.Option(
+            help="Criteria, the weightiest first, with commas between: bytes, then peak and transfers in "
+            "either order; latency anywhere. Where latency is not the last, several plans are made and the "
+            "best is given."
+        ),
     ] = ",".join(CRITERIA),
-    order: Annotated[OrderChoice, typer.Option(help="Orders of operators to consider.")] = OrderChoice.FREE,
+    order: Annotated[
+        OrderChoice,
+        typer.Option(
+            help="Orders of operators to consider: all (free), the model's own (default), one of least peak "
+            "(min-peak), or all by COSMA's published program, for a dozen operators at most (cosma)."
+        ),
+    ] = OrderChoice.FREE,
     streaming: Annotated[
         When, typer.Option(help="Whether tensors may pass through a window of the scratchpad.")
     ] = When.AUTO,
@@ -52,7 +63,10 @@ def plan(
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,
     effort: Annotated[int, typer.Option(help="Work of the search; 1 is the default.")] = 1,
     time_limit: Annotated[
-        float, typer.Option("--time-limit", help="Safety net for a solver call, seconds.")
+        float,
+        typer.Option(
+            "--time-limit", help="Seconds a solver call may take; a plan that needed the limit says so."
+        ),
     ] = 600.0,
     dim: DimensionOption = None,
 ) -> None:

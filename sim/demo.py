@@ -1,4 +1,4 @@
-"""The main job: every engine's real input through its generated RTL; a table, Verilog and a page come out."""
+"""The main job: every engine's real input through its generated RTL; tables, Verilog and pages come out."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from hw.registry import ENGINES, find_engine
 from hw.verilog import generate, write_package
 from sim.adapter import Demo, Tensor
 from sim.console import console as default_console
+from sim.demo_page import Made, Part, render_index
 from sim.page import render
 from sim.report import Report, save
 from sim.run import find_adapter, run
@@ -30,8 +31,9 @@ def demo(
 ) -> bool:
     """Run the demo of every registered engine that has one, and say whether all of it was bit-exact.
 
-    Writes ``<engine>/verilog``, ``<engine>/<launch>.report.json`` and ``report.html`` below ``directory``.  A
-    report is saved as soon as its launch is done, so that nothing finished is lost to what comes after.
+    Writes ``<engine>/verilog``, ``<engine>/<launch>.report.json``, ``<engine>/report.html`` and whatever else
+    an engine's demo has below ``directory``, and ``index.html``, which leads to all of it.  A report is saved
+    as soon as its launch is done, so that nothing finished is lost to what comes after.
 
     Parameters
     ----------
@@ -57,40 +59,54 @@ def demo(
     demos = [(name, found) for name in names if (found := find_adapter(name).demo(on)) is not None]
     if not demos:
         raise InputError("engines", ", ".join(names), "such that one of them has a demo")
-    reports: list[Report] = []
-    for name, chosen in demos:
-        reports += _show(name, chosen, on, directory / name, console)
-    page = directory / "report.html"
-    render(reports, page)
+    parts = [_show(name, chosen, on, directory, console) for name, chosen in demos]
+    page = directory / "index.html"
+    render_index(parts, on, page)
+    console.print()
     console.print(f"Page     {page}", soft_wrap=True)
-    return all(report.bit_exact for report in reports)
+    return all(report.bit_exact for part in parts for report in part.reports)
 
 
-def _show(name: str, chosen: Demo, board: Board, directory: Path, console: Console) -> list[Report]:
+def _show(name: str, chosen: Demo, board: Board, root: Path, console: Console) -> Part:
+    directory = root / name
     console.print(f"[bold]{name}[/bold] on {board.name}: {chosen.title}")
+    made = [Made(path=f"{name}/report.html", title="Report: cycles, bytes, predictions")]
+    for document in chosen.documents:
+        document.write(directory / document.name)
+        made.append(Made(path=f"{name}/{document.name}", title=document.title))
     verilog = directory / "verilog"
     write_package(generate(find_engine(name), chosen.config, board), verilog)
-    reports: list[Report] = []
+    reports: dict[str, Report] = {}
     results: dict[str, Mapping[str, Tensor]] = {}
-    files: list[Path] = []
     for launch, tensors in chosen.launches.items():
         folder = directory / _slug(launch)
         done = run(name, chosen.config, board, tensors, seed=0, memory_mode="model", directory=folder)
         report = dataclasses.replace(done.report, label=launch)
-        files.append(directory / f"{_slug(launch)}.report.json")
-        save(report, files[-1])
-        reports.append(report)
+        file = f"{_slug(launch)}.report.json"
+        save(report, directory / file)
+        made.append(Made(path=f"{name}/{file}", title=f"Report as data: {launch}"))
+        reports[launch] = report
         results[launch] = done.outputs
         for mismatch in done.mismatches:
             console.print(f"{launch}: {mismatch}", style="red", markup=False)
-    console.print(summary(reports))
-    for line in chosen.conclude(results):
-        console.print(line)
+    console.print(summary([*reports.values()]))
+    lines = tuple(chosen.conclude(results, reports))
+    for line in lines:
+        console.print(line, markup=False)
     console.print()
+    render([*reports.values()], directory / "report.html")
+    for each in made:
+        console.print(f"Made     {root / each.path}", soft_wrap=True)
+    made.append(Made(path=f"{name}/verilog", title="Verilog, and what Vitis needs with it"))
     console.print(f"Verilog  {verilog}", soft_wrap=True)
-    for file in files:
-        console.print(f"Report   {file}", soft_wrap=True)
-    return reports
+    console.print()
+    return Part(
+        engine=name,
+        title=chosen.title,
+        lines=lines,
+        reports=tuple(reports.values()),
+        made=tuple(made),
+    )
 
 
 def _slug(name: str) -> str:

@@ -85,6 +85,7 @@ def run_plan(request: PlanRequest, output: Path, html: Path | None, curve_points
             raise InputError("--html", str(html), "another file than --output")
     from hw.board import load_board
     from hw.scheduler.budget import Budgets, parse_scratchpad
+    from hw.scheduler.diagnose import refuse_too_large
     from hw.scheduler.documents import plan_to_json
     from hw.scheduler.planner import make_plan
     from hw.scheduler.problem import Problem
@@ -93,6 +94,8 @@ def run_plan(request: PlanRequest, output: Path, html: Path | None, curve_points
     word_bytes = board.memory.port_data_width // 8 if board else 32
     started = time.perf_counter()
     graph = load(request.model, request.dimensions)
+    if board:
+        refuse_too_large(graph, board.memory.total_bytes, f"the memory of {board.name}")
     problem = Problem(graph=graph, word_bytes=word_bytes)
     options = PlanOptions(
         scratchpad_bytes=parse_scratchpad(request.scratchpad, problem, seed=request.seed),
@@ -263,28 +266,43 @@ def run_graph(model: str, dimensions: Sequence[str], output: Path) -> None:
     print(output)
 
 
+#: What `network_row` gives.
+NETWORK_COLUMNS = (
+    "network", "operators, merged", "tensors", "million MACs", "inside, KiB", "weights, KiB", "M_R, KiB",
+)  # fmt: skip
+
+
+def network_row(name: str) -> tuple[str, ...]:
+    """Give the figures of a shipped network, in the order of `NETWORK_COLUMNS`.
+
+    Operators are counted as the source has them, and after elementwise ones are merged; inside are the
+    activations, each once; M_R is the most one operator needs, merged.
+    """
+    from hw.scheduler.fuse import fuse_elementwise
+    from hw.scheduler.graph import TensorKind
+    from hw.scheduler.importers import load_model
+    from hw.scheduler.problem import Problem
+
+    graph = load_model(name)
+    fused = fuse_elementwise(graph)
+    problem = Problem(graph=fused)
+    macs = sum(operator.macs for operator in graph.operators)
+    weights = sum(operator.weight_bytes for operator in graph.operators)
+    inside = sum(tensor.size_bytes for tensor in graph.tensors if tensor.kind is TensorKind.ACTIVATION)
+    return (
+        name,
+        f"{len(graph.operators)}, {len(fused.operators)}",
+        f"{len(graph.tensors)}",
+        f"{macs / 1e6:,.1f}" if macs else "",
+        f"{inside / 1024:,.0f}",
+        f"{weights / 1024:,.0f}" if weights else "",
+        f"{max(problem.working_set) * problem.word_bytes / 1024:,.1f}",
+    )
+
+
 def run_networks() -> None:
     """Print a line for each shipped network."""
-    from hw.scheduler.fuse import fuse_elementwise
-    from hw.scheduler.importers import load_model
     from hw.scheduler.networks import network_names
-    from hw.scheduler.problem import Problem
     from sim.console import print_table
 
-    rows = []
-    for name in network_names():
-        graph = load_model(name)
-        fused = fuse_elementwise(graph)
-        required = max(Problem(graph=fused).working_set) * Problem(graph=fused).word_bytes
-        macs = sum(operator.macs for operator in graph.operators)
-        rows.append(
-            (
-                name,
-                f"{len(graph.operators):,}",
-                f"{len(fused.operators):,}",
-                f"{macs / 1e6:,.1f}" if macs else "",
-                f"{required / 1024:,.1f}",
-            )
-        )
-    columns = ("network", "operators", "after fusing", "million MACs", "M_R, KiB")
-    print_table("Networks", columns, rows)
+    print_table("Networks", NETWORK_COLUMNS, [network_row(name) for name in network_names()])

@@ -1,22 +1,27 @@
 """Addresses: rectangles of steps by words, packed into a scratchpad of given height.
 
-First the greedy packings of a library, which fit most plans; then CP-SAT, which packs up to the last word or
-proves that nothing does.  Steps that no rectangle joins are packed apart.  When nothing fits, `find_conflict`
-names a small set of rectangles that cannot lie together.
+First the greedy packings of a library, which fit most plans; then many short searches on a skyline, which
+pack nearly all the others up to the last word; then CP-SAT, which also proves that nothing fits.  Steps that
+no rectangle joins are packed apart.  When nothing fits, `find_conflict` names a small set of rectangles that
+cannot lie together.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hw.errors import InputError
+from hw.scheduler.address_pieces import Pieces
+from hw.scheduler.skyline import search_addresses
 from hw.scheduler.solvers import SolverError
 from hw.scheduler.solvers.cpsat import Worker, call
 
 #: Safety net of wall-clock time for a packing.
-SECONDS = 120.0
+SECONDS = 600.0
 
 #: Conflicts of each CP-SAT search in the first round; a round more has eight times as many.
 FIRST_CONFLICTS = 160
@@ -24,8 +29,15 @@ FIRST_CONFLICTS = 160
 #: Rounds of CP-SAT searches before giving up; and while a conflict is narrowed down.
 ROUNDS, PROBE_ROUNDS = 2, 1
 
+#: Searches on a skyline in each round.
+SEARCHES = 20
+
 #: Blocks up to which a conflict is narrowed down one by one.
 _SINGLE_PROBES = 48
+
+#: Blocks above which CP-SAT places a piece of the steps at a time first, and all of them together only when
+#: more than one round is asked for.
+MANY = 150
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
@@ -92,7 +104,8 @@ def place(
     capacity : int
         Words.
     rounds : int
-        Rounds of CP-SAT searches; 0 for greedy packings only.
+        Rounds of searches; 0 for greedy packings only. In a single round more than `MANY` blocks are
+        placed a piece at a time only, which takes seconds where all at once would take minutes.
     seconds : float
         Safety net of wall-clock time for each part that no block joins to the others.
     worker : Worker or None
@@ -135,7 +148,7 @@ def place(
 
 
 def find_conflict(
-    blocks: Sequence[Block], capacity: int, *, worker: Worker | None = None
+    blocks: Sequence[Block], capacity: int, *, seconds: float = SECONDS, worker: Worker | None = None
 ) -> tuple[tuple[tuple[int, Block], ...], bool]:
     """Name blocks, each with the steps that matter, that cannot lie together; and whether that is proven.
 
@@ -144,6 +157,8 @@ def find_conflict(
     blocks : sequence of Block
         Not placeable as a whole, or not within the limits.
     capacity : int
+    seconds : float
+        Safety net of wall-clock time for each packing tried.
     worker : Worker or None
 
     Returns
@@ -156,7 +171,7 @@ def find_conflict(
 
     def fails(kept: Sequence[int], first: int, last: int) -> str:
         cut = [block for _, block in _cut(blocks, kept, first, last)]
-        status = place(cut, capacity, rounds=PROBE_ROUNDS, worker=worker).status
+        status = place(cut, capacity, rounds=PROBE_ROUNDS, seconds=seconds, worker=worker).status
         return "" if status == "placed" else status
 
     everything = range(len(blocks))
@@ -245,37 +260,106 @@ def _place_part(
             solver=solver,
             note=note,
         )
-    attempts = [
-        {"order": orders[name], "presolve": presolve, "conflicts": FIRST_CONFLICTS * 8**number}
-        for number in range(rounds)
-        for name, presolve in _ATTEMPTS
-    ]
-    payload = {
-        "blocks": [[block.first, block.last, block.size] for block in blocks],
-        "capacity": capacity,
-        "attempts": attempts,
-        "seconds": seconds,
-    }
+    searched = search_addresses(
+        [block.first for block in blocks],
+        [block.last for block in blocks],
+        [block.size for block in blocks],
+        lasting,
+        capacity,
+        searches=SEARCHES * rounds,
+    )
+    if searched.status != "unknown":
+        return Placement(
+            addresses=searched.addresses,
+            height=0,
+            live=live,
+            status=searched.status,
+            solver="skyline search",
+            note=note,
+        )
+    exact = _Exact(capacity=capacity, seconds=seconds, worker=worker)
     try:
-        target = "hw.scheduler.solvers.packing:pack"
-        answer = call(target, payload, seconds=seconds + 60.0, worker=worker)
+        found = None
+        if len(blocks) > MANY:
+            found = Pieces(blocks=blocks, live=_live(blocks), pack=exact.piece).place()
+        if found is not None:
+            status, addresses = "placed", found
+        elif len(blocks) > MANY and rounds == 1:
+            status, addresses = "unknown", []
+        else:
+            status, addresses = exact.pack(blocks, orders, {}, rounds)
     except SolverError as error:
         notes = [*([note] if note else []), f"CP-SAT was not available ({error})"]
         return Placement(
             addresses=(), height=0, live=live, status="unknown", solver=solver, note="; ".join(notes)
         )
-    if answer["timed"]:
-        note = f"stopped by the time limit of {seconds:g} s: may differ from run to run"
-    elif answer["status"] == "unknown":
-        note = f"stopped by the limit of {attempts[-1]['conflicts']} conflicts"
     return Placement(
-        addresses=tuple(answer["addresses"]),
+        addresses=tuple(addresses),
         height=0,
         live=live,
-        status=answer["status"],
-        solver=f"CP-SAT {answer['version']}",
-        note=note,
+        status=status,
+        solver=exact.version or solver,
+        note=exact.note(status),
     )
+
+
+@dataclass(kw_only=True)
+class _Exact:
+    """CP-SAT on blocks, and what there is to say of it afterwards."""
+
+    capacity: int
+    seconds: float
+    worker: Worker | None
+    version: str = ""
+    timed: bool = False
+    conflicts: int = 0
+
+    def pack(
+        self,
+        blocks: Sequence[Block],
+        orders: Mapping[str, list[int]],
+        fixed: Mapping[int, int],
+        rounds: int,
+    ) -> tuple[str, list[int]]:
+        """Give a status and addresses, with those of some blocks known."""
+        payload: dict[str, Any] = {
+            "blocks": [[block.first, block.last, block.size] for block in blocks],
+            "fixed": [fixed.get(index, -1) for index in range(len(blocks))],
+            "capacity": self.capacity,
+            "attempts": [
+                {"order": orders[name], "presolve": presolve, "conflicts": FIRST_CONFLICTS * 8**number}
+                for number in range(rounds)
+                for name, presolve in _ATTEMPTS
+            ],
+            "seconds": self.seconds,
+        }
+        target = "hw.scheduler.solvers.packing:pack"
+        answer = call(target, payload, seconds=2 * self.seconds + 1, worker=self.worker)
+        self.version = f"CP-SAT {answer['version']}"
+        self.timed |= answer["timed"]
+        self.conflicts = max(self.conflicts, payload["attempts"][-1]["conflicts"])
+        return answer["status"], answer["addresses"]
+
+    def piece(self, blocks: Sequence[Block], fixed: Mapping[int, int]) -> Sequence[int] | None:
+        """Place the blocks of a piece: greedily where that does."""
+        known = [(blocks[index], address) for index, address in fixed.items()]
+        if any(_collide(*one, *other) for one, other in itertools.combinations(known, 2)):
+            return None
+        orders = _orders(blocks, [block.last - block.first + 1 for block in blocks])
+        for order in orders.values():
+            addresses = first_fit(blocks, order, fixed)
+            if _fits(blocks, addresses, self.capacity):
+                return addresses
+        status, addresses = self.pack(blocks, orders, fixed, 1)
+        return addresses if status == "placed" else None
+
+    def note(self, status: str) -> str:
+        """Say which limit was met."""
+        if self.timed:
+            return f"stopped by the time limit of {self.seconds:g} s: may differ from run to run"
+        if status == "unknown":
+            return f"stopped by the limit of {self.conflicts} conflicts"
+        return ""
 
 
 #: Searches of a round: the order of blocks, and whether CP-SAT may rewrite the model first.  Chosen by what
@@ -324,11 +408,21 @@ def _greedy(
     return solver, "", addresses if _fits(blocks, addresses, capacity) else []
 
 
-def first_fit(blocks: Sequence[Block], order: Sequence[int]) -> list[int]:
-    """Put one block after the other as low as it fits beside those before it; give the addresses."""
+def first_fit(
+    blocks: Sequence[Block], order: Sequence[int], fixed: Mapping[int, int] | None = None
+) -> list[int]:
+    """Put one block after the other as low as it fits beside those before it; give the addresses.
+
+    Blocks whose address is fixed lie there from the beginning.
+    """
     addresses = [0] * len(blocks)
     placed: list[int] = []
+    for index, address in (fixed or {}).items():
+        addresses[index] = address
+        placed.append(index)
     for index in order:
+        if fixed and index in fixed:
+            continue
         block = blocks[index]
         met = sorted(
             (addresses[other], addresses[other] + blocks[other].size)
@@ -343,6 +437,12 @@ def first_fit(blocks: Sequence[Block], order: Sequence[int]) -> list[int]:
         addresses[index] = address
         placed.append(index)
     return addresses
+
+
+def _collide(one: Block, low: int, other: Block, other_low: int) -> bool:
+    """Whether blocks at these addresses have a word in common in some step."""
+    apart = low + one.size <= other_low or other_low + other.size <= low
+    return not apart and one.first <= other.last and other.first <= one.last
 
 
 def _fits(blocks: Sequence[Block], addresses: Sequence[int], capacity: int) -> bool:

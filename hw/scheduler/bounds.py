@@ -1,10 +1,9 @@
 """Avoidable traffic that no order and no residency is below, for networks too wide for an exact search.
 
-While an operator runs, a minimum cut says what must be alive beside it, whatever the order
-(`hw.scheduler.cuts`); what is alive and does not lie in the scratchpad was paid for.  Such **moments** of
-operators that depend on each other add up, as far as the later one counts nothing that may have been paid for
-at the earlier one: in full what is written between them, and the next read of what is used between them.  The
-best chain of moments is the bound.
+What is paid at the heaviest moment bounds a problem, or an interval of it (`hw.scheduler.moments`,
+`hw.scheduler.intervals`).  Bounds of operators and intervals that follow one another add up, as each counts
+only what cannot have been paid for before: tensors written or used since.  The best such chain is the bound;
+its links are raised by exact search of their intervals where that goes far enough.
 """
 
 from __future__ import annotations
@@ -14,16 +13,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from hw.errors import InputError
-from hw.scheduler.cuts import forced, network, reachable
-from hw.scheduler.lattice import Integers, Lattice, contains
+from hw.scheduler.cuts import reachable
+from hw.scheduler.exact import bound_units
+from hw.scheduler.intervals import Relations, interval, members
+from hw.scheduler.lattice import Lattice
+from hw.scheduler.moments import Moments, heaviest
 from hw.scheduler.problem import Problem
 
 #: Minimum cuts at effort 1, and the sum of the sizes of their networks: few of a large problem.
-_CUTS, _WORK = 20_000, 10_000_000
+_CUTS, _ARCS = 10_000, 5_000_000
 
-#: Weights of a unit in the scratchpad. Absent, a unit weighs 1, or 2 where its write is paid for, too: so the
-#: bound is linear in between.
-_PRICES = (1, 2)
+#: Operators at which intervals begin or end, and the most operators of an interval.
+_BARRIERS, _LONGEST = 24, 100
+
+#: Down-sets of an interval, and of the whole problem; states of an interval's exact search.
+_STATES, _WHOLE_STATES, _SEARCHED = 5_000, 200_000, 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +53,7 @@ def lower_bound(
     upper : int or None
         Avoidable words of a known plan: a bound as high ends the work.
     effort : int
-        Times as many minimum cuts.
+        Times as much work.
 
     Raises
     ------
@@ -61,96 +65,107 @@ def lower_bound(
     if upper is not None and upper < 0:
         raise InputError("upper", upper, "at least 0")
     lattice = Lattice.of(problem, streaming=streaming)
-    moments = _Moments(lattice, capacity // lattice.unit, effort)
-    enough = int(lattice.size.sum()) * 3 * len(lattice.tensor) if upper is None else -(-upper // lattice.unit)
-    units, length = moments.chain(enough)
+    units, method = heaviest(lattice, capacity // lattice.unit, effort * _WHOLE_STATES), "heaviest moment"
+    if upper is None or units * lattice.unit < upper:
+        chain = _Chain(lattice, capacity // lattice.unit, effort)
+        chained, links = chain.best()
+        if chained > units:
+            units, method = chained, f"chain of {links} moments and intervals"
     words = units * lattice.unit if upper is None else min(upper, units * lattice.unit)
-    return Bound(words=words, method=f"chain of {length} moments" if words else "none")
+    return Bound(words=words, method=method if words else "none")
 
 
-class _Moments:
-    """What is paid for at the operators of a problem, each alone or after another one."""
+@dataclass(frozen=True)
+class _Link:
+    """Units paid up to an operator, and the operator before it in the chain."""
+
+    units: int
+    earlier: int
+
+
+class _Chain:
+    """Chains of moments and intervals of one problem."""
 
     def __init__(self, lattice: Lattice, capacity: int, effort: int) -> None:
-        self._lattice, self._capacity = lattice, capacity
-        self._leaving = np.where(lattice.cheap == 1, 1, 2) * lattice.size
-        self._net = network(lattice, lattice.size)
-        self._reach = reachable(lattice)
-        self._left = effort * min(_CUTS, _WORK // len(self._net.head))
-        count = len(lattice.before)
-        self._after = np.array(
-            [[contains(self._reach[one], other) for other in range(count)] for one in range(count)],
-            dtype=bool,
-        )
-        self._users = np.array(
-            [[contains(row, operator) for operator in range(count)] for row in lattice.users], dtype=bool
-        )
-        self._writer = np.full(len(lattice.size), -1, dtype=np.int64)
-        for operator in range(count):
-            slots = slice(lattice.first[operator], lattice.first[operator + 1])
-            self._writer[lattice.tensor[slots][lattice.writes[slots] == 1]] = operator
+        self._lattice, self._capacity, self._effort = lattice, capacity, effort
+        reach = reachable(lattice)
+        self._relations = Relations.of(lattice, reach)
+        self._moments = Moments(lattice, self._relations, reach, capacity)
+        self._cuts = effort * min(_CUTS, _ARCS // self._moments.arcs)
+        after = self._relations.after
+        beside = len(after) - after.sum(axis=0) - after.sum(axis=1)
+        narrow = sorted(range(len(after)), key=lambda operator: (beside[operator], operator))
+        self._barriers = {-1, *narrow[:_BARRIERS]}
+        self._known: dict[tuple[int, int], int] = {}
 
-    def chain(self, enough: int) -> tuple[int, int]:
-        """Give the best chain's units, and its length; ``enough`` units end the search."""
-        count = len(self._lattice.before)
-        alone = [self._paid(operator, -1) for operator in range(count)]
-        best: dict[int, tuple[int, int]] = {}
-        top = (0, 0)
-        for operator in range(count):
-            if alone[operator] <= 0:
-                continue
-            found = (alone[operator], 1)
-            earlier = [other for other in best if self._after[other, operator]]
-            for other in sorted(earlier, key=lambda each: (-best[each][0], each)):
-                units, length = best[other]
-                if units + alone[operator] <= found[0] or self._left <= 0:
+    def best(self) -> tuple[int, int]:
+        """Give the units of the best chain, and its length."""
+        after = self._relations.after
+        links = {-1: _Link(0, -1)}
+        for operator in range(len(after)):
+            earlier = [-1, *np.flatnonzero(after[:, operator])]
+            links[operator] = self._link(operator, [int(each) for each in earlier], links)
+        end = len(after)
+        links[end] = self._link(end, list(links), links)
+        chain, operator = [], end
+        while operator >= 0:
+            chain.append((links[operator], operator))
+            operator = links[operator].earlier
+        units, length = 0, 0
+        for link, operator in chain:
+            paid = link.units - links[link.earlier].units
+            if paid > 0:
+                paid = max(paid, self._exact(link.earlier, -1 if operator == end else operator))
+            units += paid
+            length += paid > 0
+        return units, length
+
+    def _link(self, operator: int, earlier: list[int], links: dict[int, _Link]) -> _Link:
+        """Find the best way to come to an operator; to the end of the problem when there is no such one."""
+        end = len(self._relations.after)
+        best = max((links[each] for each in earlier), key=lambda link: link.units)
+        from_best = next(each for each in earlier if links[each] is best)
+        found = _Link(best.units, from_best)
+        ranked = sorted(earlier, key=lambda each: (-links[each].units, each))
+        if operator < end:
+            alone = self._moments.paid(operator)
+            for each in ranked:
+                if links[each].units + alone <= found.units or self._cuts <= 0:
                     break
-                found = max(found, (units + self._paid(operator, other), length + 1))
-            best[operator] = found
-            top = max(top, found)
-            if top[0] >= enough:
-                break
-        return top
+                paid = alone
+                if each >= 0:
+                    paid = self._moments.paid(operator, each)
+                    self._cuts -= 1
+                if links[each].units + paid > found.units:
+                    found = _Link(links[each].units + paid, each)
+        if operator in self._barriers or operator == end:
+            last = operator if operator < end else -1
+            for each in ranked:
+                if each not in self._barriers or (each < 0 and last < 0):
+                    continue
+                # An interval pays no more than a longer one.
+                longer = (self._interval(-1, last), self._interval(each, -1))
+                if any(0 <= paid <= found.units - links[each].units for paid in longer):
+                    continue
+                units = links[each].units + self._interval(each, last)
+                if units > found.units:
+                    found = _Link(units, each)
+        return found
 
-    def _paid(self, operator: int, earlier: int) -> int:
-        """Give units that are paid at an operator, and not at an earlier one it depends on, at the least."""
-        leaving = self._chargeable(operator, earlier)
-        return max(0, *(self._moment(operator, leaving, price) for price in _PRICES))
+    def _interval(self, first: int, last: int) -> int:
+        """Give what the heaviest moment of an interval costs; -1 when it is too long to tell."""
+        if (first, last) not in self._known:
+            count = len(members(self._relations, first, last))
+            units = -1 if count > _LONGEST else 0
+            if 0 < count <= _LONGEST:
+                part = interval(self._lattice, self._relations, first, last)
+                units = heaviest(part, self._capacity, self._effort * _STATES)
+            self._known[first, last] = units
+        return self._known[first, last]
 
-    def _chargeable(self, operator: int, earlier: int) -> Integers:
-        """Give what each tensor's absence is sure to have cost since the earlier operator."""
-        if earlier < 0:
-            return self._leaving
-        between = self._after[earlier] & self._after[:, operator]
-        written = (self._writer >= 0) & self._after[earlier][self._writer]
-        used = (self._users & between).any(axis=1)
-        return np.where(written, self._leaving, np.where(used, self._lattice.size, 0))
-
-    def _moment(self, operator: int, leaving: Integers, price: int) -> int:
-        """Give the weight there is while an operator runs, above what the scratchpad holds."""
-        lattice, net = self._lattice, self._net
-        self._left -= 1
-        room = net.room.copy()
-        room[net.weighed] = np.minimum(price * lattice.size, leaving)
-        weighed = net._replace(room=room)
-        beside = forced(operator, self._reach, weighed, np.zeros_like(lattice.tensor), lattice)
-        together, alone = 0, 0
-        for slot in range(lattice.first[operator], lattice.first[operator + 1]):
-            tensor = lattice.tensor[slot]
-            pay = int(leaving[tensor]) if self._has_gap(operator, slot) else 0
-            gain = price * int(lattice.saved[slot]) - pay
-            if gain > 0 and lattice.alone[slot] == 1:
-                alone = max(alone, gain)
-            elif gain > 0:
-                together += gain
-        whole = price * (int(lattice.whole[operator]) - self._capacity)
-        return int(beside) + whole - max(together, alone)
-
-    def _has_gap(self, operator: int, slot: int) -> bool:
-        """Tell whether an operand was there before, or is needed again, whatever the order."""
-        tensor = self._lattice.tensor[slot]
-        users = self._users[tensor]
-        if self._lattice.writes[slot] == 1:
-            return bool(users.any())
-        related = self._after[operator] | self._after[:, operator]
-        return bool(self._writer[tensor] >= 0 or (users & related).any())
+    def _exact(self, first: int, last: int) -> int:
+        """Give what an interval costs as far as an exact search tells; 0 when it is too long."""
+        if len(members(self._relations, first, last)) > _LONGEST:
+            return 0
+        part = interval(self._lattice, self._relations, first, last)
+        return bound_units(part, self._capacity, node_limit=self._effort * _SEARCHED)

@@ -25,7 +25,7 @@ from hw.scheduler.solvers import milp
 from hw.scheduler.stays import Stay, events_of, measure, steps_of
 
 #: Operators up to which the program is built.
-MAX_OPERATORS = 40
+MAX_OPERATORS = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,8 @@ class _Program:
     def __init__(self, problem: Problem, capacity: int, order: Sequence[int] | None) -> None:
         count = problem.operator_count
         if count > MAX_OPERATORS:
-            raise InputError("operators of the graph", count, f"at most {MAX_OPERATORS} for COSMA's program")
+            legal = f"at most {MAX_OPERATORS} for COSMA's program"
+            raise InputError("operators of the graph", count, legal)
         if any(problem.fifo):
             raise InputError("graph", problem.graph.name, "without pipelined groups for COSMA's program")
         self.problem = problem

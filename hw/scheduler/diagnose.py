@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from hw.errors import InputError
+from hw.scheduler.graph import Graph, TensorKind
 from hw.scheduler.options import PlanOptions, When
 from hw.scheduler.problem import Problem
 
@@ -44,6 +45,31 @@ class Diagnosis:
     scratchpad_bytes: int
     sufficient_bytes: int
     streaming_bytes: int
+
+
+def refuse_too_large(graph: Graph, memory_bytes: int, memory: str) -> None:
+    """Refuse a network that does not fit a board's memory, whatever the plan.
+
+    Parameters
+    ----------
+    graph : Graph
+    memory_bytes : int
+        Capacity of the memory that inputs, weights, caches and outputs lie in.
+    memory : str
+        Its name, for the error.
+
+    Raises
+    ------
+    InputError
+        Naming the tensor that is larger than the memory, or the bytes of all tensors that lie there.
+    """
+    legal = f"at most {memory_bytes}, {memory}"
+    for tensor in graph.tensors:
+        if tensor.kind is not TensorKind.ACTIVATION and tensor.size_bytes > memory_bytes:
+            raise InputError(f"size_bytes of tensor {tensor.name!r}", tensor.size_bytes, legal)
+    off_chip = graph.compulsory_read_bytes + graph.compulsory_write_bytes
+    if off_chip > memory_bytes:
+        raise InputError("bytes of inputs, weights, caches and outputs", off_chip, legal)
 
 
 def least_words(problem: Problem, operator: int, tensors: Sequence[int], *, streaming: bool) -> int:

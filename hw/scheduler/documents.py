@@ -15,6 +15,14 @@ from hw.scheduler.plan import PLAN_FORMAT, Plan
 #: Value of ``format`` in a graph's JSON.
 GRAPH_FORMAT = "loomwork-graph/1"
 
+#: What pydantic calls things, and what they are called here.
+_WORDS = {
+    "a valid array": "a list",
+    "an object": "a mapping",
+    "a valid integer": "a whole number",
+    "a valid string": "text",
+}
+
 
 def graph_to_json(graph: Graph) -> str:
     """Give the documented JSON form; equal graphs give equal bytes."""
@@ -88,18 +96,34 @@ def _read(path: Path, expected: str) -> dict[str, Any]:
 
 def _validate(adapter: TypeAdapter[Any], data: dict[str, Any], path: Path) -> Any:
     try:
-        value = adapter.validate_python(data)
+        # By way of JSON, whose strict rules are those wanted here: a list may become a tuple and text an
+        # enumeration, but "4" and true are no whole numbers.
+        value = adapter.validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "document"
-        cause = first.get("ctx", {}).get("error")
-        if isinstance(cause, InputError):
-            raise InputError(cause.field, cause.value, cause.legal, where=str(path)) from error
-        raise InputError(place, first.get("input"), first["msg"].lower(), where=str(path)) from error
+        raise refusal(error, str(path)) from error
     unknown = _unknown(data, _plain(adapter, value))
     if unknown:
         raise InputError("key", unknown, "one of the documented form", where=str(path))
     return value
+
+
+def refusal(error: ValidationError, where: str) -> InputError:
+    """Give the first thing wrong with a document: its place, the value, and what it must be."""
+    first = error.errors(include_url=False)[0]
+    cause = first.get("ctx", {}).get("error")
+    if isinstance(cause, InputError):
+        return InputError(cause.field, cause.value, cause.legal, where=where)
+    place = ".".join(map(str, first["loc"])) or "document"
+    if first["type"] in ("missing", "missing_argument"):
+        return InputError(place, "missing", "given", where=where)
+    if first["type"] == "extra_forbidden":
+        return InputError("key", place, "one of the documented form", where=where)
+    legal = first["msg"].removeprefix("Input should be ")
+    for theirs, ours in _WORDS.items():
+        legal = legal.replace(theirs, ours)
+    value = first["input"]
+    plain = type(value).__name__ if isinstance(value, dict | list) else value
+    return InputError(place, plain, legal, where=where)
 
 
 def _unknown(given: Any, known: Any, place: str = "") -> str:

@@ -11,11 +11,9 @@ from hw.resources import Resources
 from hw.scheduler.arguments import argument_table
 from hw.scheduler.body import SchedulerBody
 from hw.scheduler.config import SchedulerConfig
-from hw.scheduler.example import example_program
+from hw.scheduler.default_plan import default_plan
+from hw.scheduler.lower import configure
 from hw.scheduler.resources import estimate
-
-#: Scratchpad of the default configuration, bytes.
-_DEFAULT_BYTES = 64 * 1024
 
 
 class SchedulerEngine(Engine[SchedulerConfig]):
@@ -26,14 +24,8 @@ class SchedulerEngine(Engine[SchedulerConfig]):
     config_type = SchedulerConfig
 
     def default_config(self, board: Board) -> SchedulerConfig:
-        """Give the program of `hw.scheduler.example` on a small scratchpad, of UltraRAM if there is any."""
-        word_bytes = board.memory.port_data_width // 8
-        return SchedulerConfig(
-            program=example_program(word_bytes),
-            scratchpad_bytes=_DEFAULT_BYTES,
-            word_bytes=word_bytes,
-            memory="ultra" if board.user.uram else "block",
-        )
+        """Lower the plan of `hw.scheduler.default_plan`, a transformer's layer, for the board."""
+        return configure(default_plan(board.memory.port_data_width // 8), board)
 
     def arguments(self, config: SchedulerConfig, board: Board) -> ArgumentTable:
         """See `hw.scheduler.arguments.argument_table`."""

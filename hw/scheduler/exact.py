@@ -1,9 +1,9 @@
 """The least avoidable traffic of a problem over all orders and residencies, with proof.
 
-The search works off what was executed level by level (`hw.scheduler.exact_kernel`), and leaves out what costs
-no less than a plan that is known.  Where all down-sets can be listed, the heaviest moment that is still to
-come bounds what is to be paid from each of them.  When the search has to stop, lower limits are tried: that
-no plan costs less than such a limit is a bound as well.
+All down-sets are listed first; the heaviest moment that is still to come bounds what is to be paid from each
+of them.  The search then works off what was executed level by level (`hw.scheduler.exact_kernel`), and leaves
+out what is bound to cost a limit.  Limits rise up to a plan that is known: each is proven to be a bound, or
+passed by the best plan of all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NODE_LIMIT = 1_000_000
 #: Comparisons of states for each state: where they are many, their number is what takes the time.
 _COMPARISONS = 200
 
-#: Down-sets for each state: there is room for so many.
+#: States for each down-set there is room for: where these are too many, there is no use in a search.
 _SHARE = 4
 
 #: Limits below the known plan that are tried, that itself last: each is much less work than the next.
@@ -107,6 +107,29 @@ def solve_exact(
     return Exact(order=hint, avoidable_words=upper, bound_words=bound, proven=bound == upper)
 
 
+def bound_units(lattice: Lattice, capacity: int, *, node_limit: int) -> int:
+    """Bound the avoidable units of a problem of which no plan is known, by limits that rise.
+
+    Parameters
+    ----------
+    lattice : Lattice
+    capacity : int
+        Units of the scratchpad.
+    node_limit : int
+        States of each search.
+    """
+    runs = _Runs(lattice, capacity, node_limit)
+    proven = runs.floor
+    while runs.surveyed:
+        goal, reached = runs.find(proven, proven + max(_LIMITS, proven))
+        if goal >= 0:
+            return int(runs.space.state[goal, PAID])
+        if reached < proven + max(_LIMITS, proven):
+            return reached
+        proven = reached
+    return proven
+
+
 class _Runs:
     """Searches of one problem for plans below one limit or another."""
 
@@ -115,13 +138,10 @@ class _Runs:
         self._nodes = max(2, states // _SHARE)
         self.space = self._fresh()
         begin(self.space, lattice)
-        self._surveyed = bool(survey(self.space, lattice))
-        if self._surveyed:
+        self.surveyed = bool(survey(self.space, lattice))
+        if self.surveyed:
             for price in (1, 2):
                 look_ahead(self.space, capacity, price, lattice)
-        else:
-            self.space = self._fresh()
-            begin(self.space, lattice)
 
     @property
     def floor(self) -> int:
@@ -143,6 +163,8 @@ class _Runs:
         proven : int
             Units up to the limit that every plan costs at the least, when none was found.
         """
+        if not self.surveyed:
+            return -1, min(proven, limit)
         step = max(1, -(-(limit - proven) // _LIMITS))
         for below in (*range(proven + step, limit, step), limit):
             if below <= proven:

@@ -41,13 +41,22 @@ EXHAUSTED, FOUND, NO_ROOM = range(3)
 
 
 @compiled
-def _missing(item: int, other: int, space: Space, lattice: Lattice) -> int:
-    """Give the units of what one state has absent and written, and another has not."""
-    total = 0
+def _turns(other: int, item: int, budget: int, space: Space, lattice: Lattice) -> bool:
+    """Tell whether one state becomes another by writes and reads of no more units than a budget."""
     for word in range(space.absent.shape[1]):
-        total += units_of(space.absent[item, word] & ~space.absent[other, word], word * BITS, lattice.size)
-        total += units_of(space.written[item, word] & ~space.written[other, word], word * BITS, lattice.size)
-    return total
+        absent = space.absent[item, word] & ~space.absent[other, word]
+        written = space.written[item, word] & ~space.written[other, word]
+        while absent != 0:
+            budget -= lattice.size[word * BITS + lowest(absent)]
+            if budget < 0:
+                return False
+            absent &= absent - 1
+        while written != 0:
+            budget -= lattice.size[word * BITS + lowest(written)]
+            if budget < 0:
+                return False
+            written &= written - 1
+    return True
 
 
 @compiled
@@ -71,10 +80,11 @@ def _enter(space: Space, count: int, upper: int, lattice: Lattice) -> bool:
         rival = space.state[other]
         if rival[COUNTS] == 1:
             space.tally[COMPARISONS] += 1
-            # Either can only make the other superfluous when it has sunk less.
-            if rival[SUNK] <= sunk and rival[PAID] + _missing(count, other, space, lattice) <= fact[PAID]:
+            # Either can only make the other superfluous when it has paid and sunk less.
+            saved = fact[PAID] - rival[PAID]
+            if saved >= 0 and rival[SUNK] <= sunk and _turns(other, count, saved, space, lattice):
                 return False
-            if sunk <= rival[SUNK] and fact[PAID] + _missing(other, count, space, lattice) <= rival[PAID]:
+            if saved <= 0 and sunk <= rival[SUNK] and _turns(count, other, -saved, space, lattice):
                 rival[COUNTS] = 0
         other = rival[NEXT]
     fact[SUNK] = sunk

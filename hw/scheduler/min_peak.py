@@ -15,9 +15,10 @@ import numpy as np
 from hw.errors import InputError
 from hw.scheduler.cuts import forced_peak
 from hw.scheduler.lattice import Lattice
-from hw.scheduler.min_peak_kernel import PEAK, States, beam, best_first, order_to
+from hw.scheduler.min_peak_kernel import States, beam, best_first, order_to
 from hw.scheduler.pinch import join, segments
 from hw.scheduler.problem import Problem
+from hw.scheduler.search import min_peak_search
 
 #: Down-sets that are looked at in one part before the proof is given up.
 STATE_LIMIT = 400_000
@@ -27,6 +28,9 @@ _WIDTHS = (30, 300, 1000)
 
 #: Room for the states of all levels; a width for which it is too little is left out.
 _BEAM_STATES = 2_000_000
+
+#: Operators up to which what a beam leaves open is annealed as well.
+ANNEALED_OPERATORS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +50,9 @@ class MinPeak:
     bound_words: int
 
 
-def minimum_peak(problem: Problem, *, seed: int = 0, state_limit: int = STATE_LIMIT) -> MinPeak:
+def minimum_peak(
+    problem: Problem, *, seed: int = 0, state_limit: int = STATE_LIMIT, enough: int = 0
+) -> MinPeak:
     """Find the order with the least peak of live words.
 
     Parameters
@@ -56,6 +62,8 @@ def minimum_peak(problem: Problem, *, seed: int = 0, state_limit: int = STATE_LI
         Of the choice between equally good states, where a part is too wide for the proof.
     state_limit : int
         Down-sets to look at in each part, and for which there is memory.
+    enough : int
+        Words below which no peak need be. Where no order is as low as that, one with a low peak will do.
 
     Raises
     ------
@@ -65,7 +73,7 @@ def minimum_peak(problem: Problem, *, seed: int = 0, state_limit: int = STATE_LI
     if state_limit < 1:
         raise InputError("state_limit", state_limit, "at least 1")
     parts = segments(problem)
-    found = [_part(part.problem, seed, state_limit) for part in parts]
+    found = [_part(part.problem, seed, state_limit, enough) for part in parts]
     return MinPeak(
         order=join(parts, [part.order for part in found]),
         peak_words=max(part.peak_words for part in found),
@@ -86,24 +94,41 @@ def peak_of(problem: Problem, order: Sequence[int]) -> int:
     return max(words)
 
 
-def _part(problem: Problem, seed: int, state_limit: int) -> MinPeak:
+def _part(problem: Problem, seed: int, state_limit: int, enough: int) -> MinPeak:
     # The given order is often good; a search need not find one that is no better.
     order = tuple(range(problem.operator_count))
     peak = peak_of(problem, order)
     lattice = Lattice.of(problem)
-    floor = max(int(lattice.whole.max()), forced_peak(lattice))
-    bound = floor
-    if bound * lattice.unit < peak:
-        states = _states(lattice, state_limit)
-        bound, goal = best_first(states, floor, lattice)
+    bound = max(int(lattice.whole.max()), forced_peak(lattice))
+    target = max(bound * lattice.unit, enough)
+    widths: tuple[int, ...] = ()
+    if peak > target > enough > 0:
+        widths = _WIDTHS[:1]
+    elif peak > target:
+        floor = target // lattice.unit
+        states = states_for(lattice, state_limit)
+        reached, goal = best_first(states, floor, lattice)
+        if reached > floor:
+            bound = reached
         if goal >= 0:
             order = _order(states, goal, lattice)
-            return MinPeak(order=order, peak_words=bound * lattice.unit, bound_words=bound * lattice.unit)
-        for width in _WIDTHS:
-            states = _states(lattice, _BEAM_STATES)
-            goal = beam(states, bound, width, seed, lattice)
-            if goal >= 0 and int(states.fact[goal, PEAK]) * lattice.unit < peak:
-                order, peak = _order(states, goal, lattice), int(states.fact[goal, PEAK]) * lattice.unit
+            peak = peak_of(problem, order)
+        else:
+            widths = _WIDTHS
+    for width in widths:
+        states = states_for(lattice, _BEAM_STATES)
+        goal = beam(states, max(bound, enough // lattice.unit), width, seed, lattice)
+        found = _order(states, goal, lattice) if goal >= 0 else order
+        if peak_of(problem, found) < peak:
+            order, peak = found, peak_of(problem, found)
+        if peak <= enough:
+            break
+    # A scratchpad that is given is searched for orders that fit it by whoever gives it.
+    if widths and not enough and problem.operator_count <= ANNEALED_OPERATORS:
+        annealed = min_peak_search(
+            problem, seed=seed, start_orders=(order,), bound_words=bound * lattice.unit
+        )
+        order, peak = annealed.order, annealed.peak_words
     return MinPeak(order=order, peak_words=peak, bound_words=min(peak, bound * lattice.unit))
 
 
@@ -111,8 +136,8 @@ def _order(states: States, goal: int, lattice: Lattice) -> tuple[int, ...]:
     return tuple(map(int, order_to(states, goal, lattice)))
 
 
-def _states(lattice: Lattice, limit: int) -> States:
-    """Make room for states; memory is touched as it fills up, but for the hash table."""
+def states_for(lattice: Lattice, limit: int) -> States:
+    """Make room for states of a search; memory is touched as it fills up, but for the hash table."""
     width = lattice.before.shape[1]
     return States(
         done=np.zeros((limit + 1, width), dtype=np.int64),

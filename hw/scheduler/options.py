@@ -15,12 +15,14 @@ class OrderChoice(enum.StrEnum):
     """Which orders of operators are considered.
 
     ``FREE``: all. ``DEFAULT``: only the order the graph lists (COSMA's fixed schedule). ``MIN_PEAK``: only
-    one of least peak (COSMA's MPMF).
+    one of least peak (COSMA's MPMF). ``COSMA``: all, by COSMA's published integer program, for the few
+    operators it can be solved for; operators then lie whole in the scratchpad, one after the other.
     """
 
     FREE = "free"
     DEFAULT = "default"
     MIN_PEAK = "min-peak"
+    COSMA = "cosma"
 
 
 class When(enum.StrEnum):
@@ -51,7 +53,11 @@ class PlanOptions:
         Whether neighbours may share the array (InTAR). ``AUTO``: where bytes are saved or, at equal bytes,
         cycles. ``ALWAYS`` is as ``AUTO``.
     objective : tuple of str
-        Criteria in order of weight: ``bytes`` first, then any of ``peak``, ``transfers``, ``latency``.
+        Criteria in order of weight, each at most once: ``bytes`` (off-chip), then ``peak`` and
+        ``transfers`` as far as wanted, in either order; ``latency`` (predicted cycles) anywhere. Residency is
+        decided by the first three. Where latency is not the last one, several plans are made (whole and in
+        bands, with pipelined groups and without, of least peak or not) and the best of them is given;
+        otherwise it is what transfers are begun early for.
     macs_per_cycle : int
         Multiply-accumulates of the whole array: what a step's least cycles follow from.
     seed, effort : int
@@ -76,24 +82,34 @@ class PlanOptions:
     def __post_init__(self) -> None:
         if self.scratchpad_bytes < 1 or self.scratchpad_bytes >= 2**32:
             raise InputError("scratchpad_bytes", self.scratchpad_bytes, f"from 1 to {2**32 - 1}")
-        if not 1 <= self.word_bytes <= 128 or self.word_bytes & (self.word_bytes - 1):
-            raise InputError("word_bytes", self.word_bytes, "a power of two from 1 to 128")
-        if (
-            not self.objective
-            or self.objective[0] != "bytes"
-            or len(set(self.objective)) < len(self.objective)
-        ):
-            raise InputError(
-                "objective", ",".join(self.objective), "bytes, then each other criterion at most once"
-            )
+        if not 4 <= self.word_bytes <= 128 or self.word_bytes & (self.word_bytes - 1):
+            raise InputError("word_bytes", self.word_bytes, "a power of two from 4 to 128")
         for criterion in self.objective:
             if criterion not in CRITERIA:
                 raise InputError("objective", criterion, "made of " + ", ".join(CRITERIA))
+        if self.residency_criteria[:1] != ("bytes",) or len(set(self.objective)) < len(self.objective):
+            legal = "each criterion at most once, and bytes before peak and transfers"
+            raise InputError("objective", ",".join(self.objective), legal)
+        if self.order is OrderChoice.COSMA:
+            for name in ("streaming", "tiling", "pipelining"):
+                if getattr(self, name) is When.ALWAYS:
+                    raise InputError(name, "always", "auto or never with COSMA's program")
+                object.__setattr__(self, name, When.NEVER)
         for name, least in (("macs_per_cycle", 1), ("effort", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise InputError(name, getattr(self, name), f"at least {least}")
         if not self.time_limit_s > 0:
             raise InputError("time_limit_s", self.time_limit_s, "above 0")
+
+    @property
+    def residency_criteria(self) -> tuple[str, ...]:
+        """What residency is decided by."""
+        return tuple(criterion for criterion in self.objective if criterion != "latency")
+
+    @property
+    def weighs_latency(self) -> bool:
+        """Whether cycles count before something else."""
+        return "latency" in self.objective[:-1]
 
     @property
     def capacity(self) -> int:

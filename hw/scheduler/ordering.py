@@ -2,7 +2,8 @@
 
 The problem falls apart at its pinches into segments whose avoidable traffic adds up.  A segment whose least
 peak fits moves nothing avoidable: that order is optimal.  An exact search decides most of the others at once.
-What it leaves open is searched for a good order, which a longer exact search then tries to beat or to prove.
+What it leaves open is bounded, and searched for a good order, which a longer exact search then tries to beat
+or to prove.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hw.errors import InputError
 from hw.scheduler.bounds import lower_bound
+from hw.scheduler.cosma import solve_literal
 from hw.scheduler.exact import NODE_LIMIT, solve_exact
 from hw.scheduler.min_peak import minimum_peak
 from hw.scheduler.options import OrderChoice, PlanOptions, When
@@ -23,6 +26,7 @@ from hw.scheduler.problem import Problem
 from hw.scheduler.search import search
 from hw.scheduler.search_kernel import evaluate
 from hw.scheduler.search_tables import scratch_for, tables_of
+from hw.scheduler.solvers import milp
 from hw.scheduler.solvers.cpsat import Worker
 
 #: States of the exact search before there is a good order; enough for nearly every segment.
@@ -56,6 +60,7 @@ def find_order(
     progress: Callable[[str], None] = lambda text: None,
     *,
     worker: Worker | None = None,
+    thorough: bool = True,
 ) -> Ordering:
     """Choose the order of operators for a scratchpad.
 
@@ -67,6 +72,9 @@ def find_order(
         Told now and then what is being done.
     worker : Worker or None
         Process for CP-SAT; None: one is started when it is needed.
+    thorough : bool
+        Whether a good order is to be beaten or proven by the long exact search. Of a graph in bands that
+        would prove little: other bands might do better.
 
     Raises
     ------
@@ -78,17 +86,19 @@ def find_order(
         return Ordering(order=order, bound_words=0, stages=())
     if options.order is OrderChoice.MIN_PEAK:
         return _least_peak(problem, options)
+    if options.order is OrderChoice.COSMA:
+        return _published(problem, options)
     capacity = options.capacity
     streaming = options.streaming is not When.NEVER
     parts = segments(problem, capacity if streaming else None)
     decided = []
     for number, part in enumerate(parts, 1):
-        peak = minimum_peak(part.problem, seed=options.seed)
+        peak = minimum_peak(part.problem, seed=options.seed, enough=capacity)
         if peak.peak_words <= capacity:
             decided.append(_Decided(order=peak.order, words=0, bound=0, way="least peak"))
             continue
         progress(f"ordering segment {number} of {len(parts)}: {part.problem.operator_count} operators")
-        decided.append(_decide(part.problem, peak.order, options, worker))
+        decided.append(_decide(part.problem, peak.order, options, worker, thorough))
     words, bound = sum(each.words for each in decided), sum(each.bound for each in decided)
     ways = Counter(each.way for each in decided)
     stage = StageCertificate(
@@ -103,6 +113,39 @@ def find_order(
     return Ordering(order=order, bound_words=bound, stages=(stage,))
 
 
+def prove(problem: Problem, options: PlanOptions, avoidable_words: int) -> int:
+    """Bound the avoidable words of all orders of a problem of which a plan is known.
+
+    Parameters
+    ----------
+    problem : Problem
+    options : PlanOptions
+    avoidable_words : int
+        The known plan's.
+
+    Returns
+    -------
+    int
+        Words, no more than the known plan's.
+    """
+    capacity, streaming = options.capacity, options.streaming is not When.NEVER
+    bound = 0
+    for part in segments(problem, capacity if streaming else None):
+        exact = solve_exact(
+            part.problem,
+            capacity,
+            streaming=streaming,
+            upper=avoidable_words,
+            order_hint=range(part.problem.operator_count),
+            node_limit=_GLANCE * options.effort,
+        )
+        bound += exact.bound_words
+        if not exact.proven:
+            forced = lower_bound(part.problem, capacity, streaming=streaming, effort=options.effort)
+            bound += max(0, forced.words - exact.bound_words)
+    return min(bound, avoidable_words)
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Decided:
     """An order of a segment, avoidable words it has a plan with, a bound of all orders, how it was found."""
@@ -115,24 +158,28 @@ class _Decided:
 
 
 def _decide(
-    problem: Problem, least_peak: tuple[int, ...], options: PlanOptions, worker: Worker | None
+    problem: Problem,
+    least_peak: tuple[int, ...],
+    options: PlanOptions,
+    worker: Worker | None,
+    thorough: bool,
 ) -> _Decided:
     """Choose the order of a segment that moves something avoidable."""
     capacity, streaming = options.capacity, options.streaming is not When.NEVER
     starts = (least_peak, tuple(range(problem.operator_count)))
     words, order = min((_words(problem, start, capacity, streaming), start) for start in starts)
-    forced = lower_bound(problem, capacity, streaming=streaming, upper=words, effort=options.effort)
     exact = solve_exact(
         problem,
         capacity,
         streaming=streaming,
         upper=words,
         order_hint=order,
-        lower=forced.words,
         node_limit=_GLANCE * options.effort,
     )
     if exact.proven:
         return _Decided(order=exact.order, words=exact.avoidable_words, bound=exact.bound_words, way=_EXACT)
+    forced = lower_bound(problem, capacity, streaming=streaming, upper=words, effort=options.effort)
+    bound = max(forced.words, exact.bound_words)
     found = search(
         problem,
         capacity,
@@ -140,17 +187,22 @@ def _decide(
         seed=options.seed,
         effort=options.effort,
         start_orders=(least_peak,),
-        bound_words=exact.bound_words,
+        bound_words=bound,
         time_limit_s=options.time_limit_s,
         worker=worker,
     )
+    if not thorough:
+        words = found.avoidable_words
+        return _Decided(
+            order=found.order, words=words, bound=min(bound, words), way="search", note=found.note
+        )
     exact = solve_exact(
         problem,
         capacity,
         streaming=streaming,
         upper=found.avoidable_words,
         order_hint=found.order,
-        lower=exact.bound_words,
+        lower=bound,
         node_limit=NODE_LIMIT * options.effort,
     )
     way = _EXACT if exact.order != found.order else "search"
@@ -163,6 +215,31 @@ def _words(problem: Problem, order: Sequence[int], capacity: int, streaming: boo
     tables = tables_of(problem, streaming=streaming)
     plain = np.array(order, dtype=np.int64)
     return int(evaluate(plain, capacity // tables.unit, tables, scratch_for(tables))) * tables.unit
+
+
+def _published(problem: Problem, options: PlanOptions) -> Ordering:
+    """Take the order that COSMA's program finds.
+
+    Its own bound is no bound of ours: a tensor of its model cannot move in the scratchpad between two steps.
+    """
+    found = solve_literal(problem, options.capacity, limits=milp.Limits(seconds=options.time_limit_s))
+    word = problem.word_bytes
+    if found.status == "infeasible":
+        raise InputError("scratchpad", f"{options.scratchpad_bytes} bytes", "enough for COSMA's program")
+    order = found.order or tuple(range(problem.operator_count))
+    note = found.note
+    if not found.order:
+        note = f"COSMA's program gave no order, so it is the graph's: {note}"
+    stage = StageCertificate(
+        stage="order",
+        solver=f"COSMA's program, {found.solver}",
+        status="optimal" if found.status == "optimal" else "heuristic",
+        objective=found.avoidable_words * word,
+        bound=found.bound_words * word,
+        note=note,
+    )
+    bound = prove(problem, options, _words(problem, order, options.capacity, streaming=False))
+    return Ordering(order=order, bound_words=bound, stages=(stage,))
 
 
 def _least_peak(problem: Problem, options: PlanOptions) -> Ordering:

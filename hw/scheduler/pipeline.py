@@ -51,6 +51,8 @@ def candidates(graph: Graph, *, most_members: int = 2) -> tuple[tuple[str, str],
                 and graph.tensor[name].kind is TensorKind.ACTIVATION
                 and graph.consumers[name] == (consumer,)
                 and name in consumer.accesses
+                # Without a shape nothing is known of how much a row is.
+                and consumer.accesses[name].axis < len(graph.tensor[name].shape)
                 and not set(producer.inputs) & set(consumer.inputs)
                 and len(_members(producer)) + len(_members(consumer)) <= most_members
                 # A pipeline is a chain: what comes in must come in at its head.

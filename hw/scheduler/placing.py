@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hw.scheduler.address import Block, Placement, find_conflict, place
+from hw.scheduler.address import MANY, ROUNDS, SECONDS, Block, Placement, find_conflict, place
 from hw.scheduler.problem import Problem
 from hw.scheduler.residency import CRITERIA, keep_nothing, least_capacity, solve_residency
 from hw.scheduler.solvers import milp
@@ -23,8 +23,8 @@ from hw.scheduler.transfers import rectangles
 #: Conflicts that are forbidden before residency gets less than the scratchpad.
 REPAIRS = 12
 
-#: Parts of the scratchpad that residency then gets, in 32nds.
-_SHARES = (31, 30, 28, 26, 24, 20, 16)
+#: Parts of the scratchpad that residency then gets, in 128ths.
+_SHARES = (127, 126, 124, 122, 120, 116, 112, 104, 96, 80, 64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,18 +105,22 @@ def place_residency(
             forbid=forbid,
         )
 
+    seconds = SECONDS if time_limit_s is None else time_limit_s
     forbid: list[tuple[Stay, ...]] = []
     proven = True
     bound = 0
+    said: dict[str, None] = {}  # what went wrong on the way, too, once each
     for _ in range(repairs + 1):
         residency = decide(capacity, forbid)
         if proven:
             bound = residency.bound_words
         blocks = _blocks(problem, residency)
-        placement = place(blocks, capacity, worker=worker)
-        if placement.status == "placed" or len(forbid) == repairs:
+        placement = place(blocks, capacity, rounds=_rounds(blocks), seconds=seconds, worker=worker)
+        said |= dict.fromkeys((residency.note, placement.note))
+        # Of many blocks nothing is known but that a limit was met: no small set could be forbidden.
+        if placement.status == "placed" or len(forbid) == repairs or len(blocks) > MANY:
             break
-        conflict, certain = find_conflict(blocks, capacity, worker=worker)
+        conflict, certain = find_conflict(blocks, capacity, seconds=seconds, worker=worker)
         stays = tuple(
             Stay(tensor=residency.stays[index].tensor, first_step=block.first, last_step=block.last)
             for index, block in conflict
@@ -128,19 +132,25 @@ def place_residency(
         note = f"{len(forbid)} sets of stays without addresses were avoided" if forbid else ""
         if not proven:
             note += ", not all of them proven to have none"
-        return _result(residency, placement, bound, len(forbid), note)
+        return _result(residency, placement, bound, len(forbid), [*said, note])
     least = least_capacity(problem, order, streaming=streaming)
     for share in _SHARES:
-        words = max(least, capacity * share // 32)
+        words = max(least, capacity * share // 128)
         residency = decide(words, ())
-        placement = place(_blocks(problem, residency), capacity, worker=worker)
+        blocks = _blocks(problem, residency)
+        placement = place(blocks, capacity, rounds=_rounds(blocks), seconds=seconds, worker=worker)
+        said |= dict.fromkeys((residency.note, placement.note))
         if placement.status == "placed":
             note = f"residency was given {words} of {capacity} words, so that it has addresses"
-            return _result(residency, placement, bound, len(forbid), note)
+            return _result(residency, placement, bound, len(forbid), [*said, note])
     residency = keep_nothing(problem, order, capacity, streaming=streaming)
-    placement = place(_blocks(problem, residency), capacity, worker=worker)
+    placement = place(_blocks(problem, residency), capacity, seconds=seconds, worker=worker)
     note = "nothing is kept between two uses: no other residency found addresses"
-    return _result(residency, placement, bound, len(forbid), note)
+    return _result(residency, placement, bound, len(forbid), [*said, placement.note, note])
+
+
+def _rounds(blocks: Sequence[Block]) -> int:
+    return 1 if len(blocks) > MANY else ROUNDS
 
 
 def _blocks(problem: Problem, residency: Residency) -> list[Block]:
@@ -148,9 +158,11 @@ def _blocks(problem: Problem, residency: Residency) -> list[Block]:
     return [Block(first=shape.first, last=shape.last, size=shape.size) for shape in shapes]
 
 
-def _result(residency: Residency, placement: Placement, bound: int, repairs: int, note: str) -> Placed:
+def _result(
+    residency: Residency, placement: Placement, bound: int, repairs: int, said: Sequence[str]
+) -> Placed:
     status = "optimal" if residency.avoidable_words == bound else "feasible"
-    notes = [text for text in (placement.note, note) if text]
+    notes = [text for text in dict.fromkeys(said) if text and text != residency.note]
     return Placed(
         residency=replace(residency, bound_words=bound, status=status),
         addresses=placement.addresses,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hw.board import Board
@@ -12,12 +12,11 @@ from hw.scheduler.graph import Graph
 from hw.scheduler.hiding import Pace
 from hw.scheduler.lower import lower
 from hw.scheduler.options import PlanOptions, When
-from hw.scheduler.ordering import Ordering, find_order
+from hw.scheduler.ordering import Ordering, find_order, prove
 from hw.scheduler.pipeline import improve
 from hw.scheduler.placing import Placed, place_residency
 from hw.scheduler.plan import Certificate, Direction, Mode, Plan, StageCertificate, Step, Totals
 from hw.scheduler.problem import Problem
-from hw.scheduler.residency import CRITERIA
 from hw.scheduler.solvers.cpsat import Worker
 from hw.scheduler.tile import tile
 from hw.scheduler.timeline import TimingModel, predict
@@ -80,13 +79,16 @@ def make_plan(
         if options.tiling is not When.ALWAYS and possible:
             drafts.append(planner.draft(graph))
         enough = any(draft.placed.residency.avoidable_words == 0 for draft in drafts)
-        if options.tiling is When.ALWAYS or (options.tiling is When.AUTO and not enough):
+        useful = options.weighs_latency or not enough
+        if options.tiling is When.ALWAYS or (options.tiling is When.AUTO and useful):
             progress("cutting operators into bands")
             tiled = tile(graph, options)
             if tiled is not None:
-                drafts.append(planner.draft(tiled))
+                drafts.append(planner.draft(tiled, thorough=False))
         if not drafts:
             refuse(problem, options)
+        if options.weighs_latency:
+            return planner.best_of(drafts)
         best = min(drafts, key=lambda draft: draft.weight)
         if options.pipelining is not When.NEVER:
             best = planner.pipelined(best)
@@ -100,30 +102,60 @@ class _Planner:
         self._options, self._timing, self._progress, self._worker = options, timing, progress, worker
         self._pace = Pace(latency_cycles=round(timing.read_request_cycles + timing.read_response_cycles))
 
-    def draft(self, graph: Graph) -> Draft:
-        """Choose order, residency and addresses for a graph."""
+    def draft(self, graph: Graph, *, thorough: bool = True) -> Draft:
+        """Choose order, residency and addresses for a graph; see `find_order` for ``thorough``."""
         problem = Problem(graph=graph, word_bytes=self._options.word_bytes)
         self._progress(f"ordering {problem.operator_count} operators")
-        return self._settle(problem, find_order(problem, self._options, self._progress, worker=self._worker))
+        ordering = find_order(problem, self._options, self._progress, worker=self._worker, thorough=thorough)
+        return self._settle(problem, ordering, self._options.residency_criteria)
 
-    def _settle(self, problem: Problem, ordering: Ordering) -> Draft:
+    def _settle(self, problem: Problem, ordering: Ordering, criteria: tuple[str, ...]) -> Draft:
         self._progress("residency and addresses")
         options = self._options
-        wanted = [criterion for criterion in CRITERIA if criterion in options.objective]
         placed = place_residency(
             problem,
             ordering.order,
             options.capacity,
             streaming=options.streaming.value,
             time_limit_s=options.time_limit_s,
-            # Transfers are only counted at the least peak: all criteria before the last one wanted are.
-            minimise=CRITERIA[: CRITERIA.index(wanted[-1]) + 1],
+            minimise=criteria,
             worker=self._worker,
         )
         return Draft(problem=problem, ordering=ordering, placed=placed)
 
     def pipelined(self, draft: Draft) -> Draft:
-        """Let neighbours share the array where that pays; the draft itself where it does not."""
+        """Let neighbours share the array where that moves no more; the draft itself where it does."""
+        candidate = self._grouped(draft)
+        if candidate is None or candidate.weight[0] > draft.weight[0]:
+            return draft
+        return self._bounded(candidate)
+
+    def best_of(self, drafts: Sequence[Draft]) -> Plan:
+        """Finish drafts and variants of them, and give the best plan by the objective.
+
+        What a plan takes is only known when it is whole: of the variants, some move no less but hide more.
+        """
+        variants = list(drafts)
+        if self._options.pipelining is not When.NEVER:
+            grouped = filter(None, map(self._grouped, drafts))
+            variants += map(self._bounded, grouped)
+        if len(self._options.residency_criteria) > 1:
+            variants += [self._settle(each.problem, each.ordering, ("bytes",)) for each in variants]
+        return min(map(self.finish, variants), key=self._weight)
+
+    def _weight(self, plan: Plan) -> tuple[int, ...]:
+        """Give what plans are compared by: the criteria in their order."""
+        totals = plan.totals
+        measures = {
+            "bytes": totals.offchip_read_bytes + totals.offchip_write_bytes + totals.parameter_bytes,
+            "peak": totals.peak_bytes,
+            "transfers": totals.transfers_total,
+            "latency": totals.predicted_cycles,
+        }
+        return tuple(measures[criterion] for criterion in self._options.objective)
+
+    def _grouped(self, draft: Draft) -> Draft | None:
+        """Put neighbours into groups that share the array; None where no group pays."""
         self._progress("pipelining")
         graph, order = draft.problem.graph, draft.ordering.order
         ordered = Graph(
@@ -134,14 +166,22 @@ class _Planner:
         )
         grouped = improve(ordered, self._options, pace=self._pace)
         if len(grouped.operators) == len(ordered.operators):
-            return draft
+            return None
         problem = Problem(graph=grouped, word_bytes=self._options.word_bytes)
         # Groups change what an order costs: bounds of the plain graph do not hold for them.
         ordering = Ordering(
             order=tuple(range(problem.operator_count)), bound_words=0, stages=draft.ordering.stages
         )
-        candidate = self._settle(problem, ordering)
-        return candidate if candidate.weight[0] <= draft.weight[0] else draft
+        return self._settle(problem, ordering, self._options.residency_criteria)
+
+    def _bounded(self, draft: Draft) -> Draft:
+        """Give a draft with groups a bound of its own."""
+        words = draft.placed.residency.avoidable_words
+        if not words:
+            return draft
+        self._progress("proving a bound of the pipelined groups")
+        bound = prove(draft.problem, self._options, words)
+        return replace(draft, ordering=replace(draft.ordering, bound_words=bound))
 
     def finish(self, draft: Draft) -> Plan:
         """Decide transfers, count everything, and say what is proven."""

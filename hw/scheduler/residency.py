@@ -1,7 +1,8 @@
 """Residency: which tensors stay in the scratchpad between their uses, decided exactly for one order.
 
-Criteria are minimised one after the other (avoidable words, then peak words, then transfers, then streams),
-each under the best values of those before it.  What can be decided without a solver is.
+Criteria are minimised one after the other (avoidable words, then peak words and transfers in either order),
+each under the best values of those before it; at the fewest transfers, streams are the fewest.  What can be
+decided without a solver is.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import pulp
 
 from hw.errors import InputError
 from hw.scheduler.problem import Problem
-from hw.scheduler.residency_model import Choice, Model, Program
+from hw.scheduler.residency_model import Choice, Model
+from hw.scheduler.residency_program import Program
 from hw.scheduler.solvers import milp
 from hw.scheduler.stays import Measured, Residency, Stay, StreamUse, measure
 
@@ -29,7 +31,7 @@ __all__ = [
     "solve_residency",
 ]
 
-#: What can be minimised, in this order.
+#: What can be minimised: the first one first, the others in any order.
 CRITERIA = ("bytes", "peak", "transfers")
 
 #: Nodes for the criteria after the first, as a share of the limit: a tie-break is not worth minutes.
@@ -65,7 +67,7 @@ def solve_residency(
     node_limit : int
         Branch-and-bound nodes for the words; a twentieth for each criterion after them.
     minimise : sequence of str
-        ``bytes``, then ``peak`` and ``transfers`` as far as wanted.
+        ``bytes``, then ``peak`` and ``transfers`` as far as wanted, the weightier first.
     forbid : sequence of sequence of Stay
         Sets of stays that have no addresses together: at least one of each set must not be wholly covered.
     solvers : sequence of str
@@ -78,8 +80,10 @@ def solve_residency(
     SolverError
         When no solver answers.
     """
-    if tuple(minimise) not in (CRITERIA[:1], CRITERIA[:2], CRITERIA):
-        raise InputError("minimise", tuple(minimise), "bytes, then peak, then transfers")
+    if tuple(minimise[:1]) != CRITERIA[:1] or not set(minimise) <= set(CRITERIA):
+        raise InputError("minimise", tuple(minimise), "bytes, then peak and transfers as far as wanted")
+    if len(set(minimise)) < len(minimise):
+        raise InputError("minimise", tuple(minimise), "each criterion once")
     model = _model(problem, order, streaming, tuple(tuple(stays) for stays in forbid))
     _check_fits(model, capacity)
     limits = milp.Limits(nodes=node_limit, seconds=time_limit_s)
@@ -153,12 +157,24 @@ class _Search:
         found = self._words(capacity)
         words_bound = found.bound
         peak_bound = 0
-        if "peak" in minimise:
-            found = self._peak(found)
-            peak_bound = found.bound
-        if "transfers" in minimise:
-            found = self._transfers(found)
+        moves: int | None = None
+        for criterion in minimise[1:]:
+            if criterion == "peak":
+                found = self._peak(found, moves)
+                peak_bound, capacity = found.bound, self._units(found.measured)[1]
+            else:
+                found = self._transfers(found, capacity)
+                moves = found.measured.transfers - self._compulsory_transfers
         return self.residency(found, words_bound, peak_bound)
+
+    @property
+    def _compulsory_transfers(self) -> int:
+        problem = self.model.problem
+        read = sum(
+            writer < 0 and bool(users)
+            for writer, users in zip(problem.producer, problem.consumers, strict=True)
+        )
+        return read + sum(problem.written)
 
     def residency(self, found: _Found, words_bound: int, peak_bound: int) -> Residency:
         """Say in words what was found; the bounds are in units."""
@@ -212,12 +228,13 @@ class _Search:
             return self._found(_nothing(self.model, capacity), milp.integer_bound(result.bound))
         return self._found(program.choice(dict(result.values)), milp.integer_bound(result.bound))
 
-    def _peak(self, found: _Found) -> _Found:
+    def _peak(self, found: _Found, moves: int | None) -> _Found:
+        """Lower the peak, at no more avoidable transfers than given, if any."""
         budget, peak = self._units(found.measured)
         floor = max(map(self.model.least, range(len(self.model.order))))
         if peak == floor:
             return _Found(choice=found.choice, measured=found.measured, bound=floor)
-        program = Program(model=self.model, capacity=peak - 1, floor=floor, budget=budget)
+        program = Program(model=self.model, capacity=peak - 1, floor=floor, budget=budget, moves_budget=moves)
         if not program.open_gaps and not program.open_events:
             return _Found(choice=found.choice, measured=found.measured, bound=peak)
         lp = program.problem()
@@ -233,9 +250,10 @@ class _Search:
             return _Found(choice=found.choice, measured=found.measured, bound=bound)
         return self._found(program.choice(dict(result.values)), bound)
 
-    def _transfers(self, found: _Found) -> _Found:
-        budget, peak = self._units(found.measured)
-        program = Program(model=self.model, capacity=peak, floor=peak, budget=budget)
+    def _transfers(self, found: _Found, capacity: int) -> _Found:
+        """Lower the transfers within a capacity in units."""
+        budget = self._units(found.measured)[0]
+        program = Program(model=self.model, capacity=capacity, floor=capacity, budget=budget)
         if program.decided:
             return found
         lp = program.problem()

@@ -10,10 +10,11 @@ from hw.board import Board
 from hw.dram_timing import DramTiming
 from hw.errors import InputError, LoomworkError
 from hw.memory_timing import HbmTiming
+from hw.scheduler import timeline_core as core_kernel
 from hw.scheduler import timeline_kernel as kernel
 from hw.scheduler.program import MAX_CORES, OperandWord, Program, TransferWord, Via
 
-_VIA = {Via.WHOLE: kernel.WHOLE, Via.MEMORY: kernel.MEMORY, Via.FIFO: kernel.FIFO}
+_VIA = {Via.WHOLE: core_kernel.WHOLE, Via.MEMORY: core_kernel.MEMORY, Via.FIFO: core_kernel.FIFO}
 #: Cycles of a program that is given up: all its words one after the other, many times over.
 _LIMIT_FACTOR, _LIMIT_EXTRA_CYCLES = 64, 1_000_000
 
@@ -168,7 +169,7 @@ def predict(program: Program, model: TimingModel | None = None) -> Prediction:
     )
 
 
-def _tables(program: Program) -> kernel.Tables:
+def _tables(program: Program) -> core_kernel.Tables:
     """Give the program in numbers."""
     cores = np.zeros((len(program.steps), MAX_CORES, 7), np.int64)
     for number, step in enumerate(program.steps):
@@ -182,7 +183,7 @@ def _tables(program: Program) -> kernel.Tables:
                 core.first_operand + core.inputs,
                 core.outputs,
             )
-    return kernel.Tables(
+    return core_kernel.Tables(
         steps=np.array([(s.wait_reads, s.wait_writes, len(s.cores)) for s in program.steps], np.int64),
         cores=cores,
         operands=np.array([_operand(operand) for operand in program.operands], np.int64),
@@ -195,7 +196,7 @@ def _operand(operand: OperandWord) -> tuple[int, int, int]:
     return operand.words, _VIA[operand.via], operand.ring
 
 
-def _transfers(transfers: tuple[TransferWord, ...]) -> kernel.Integers:
+def _transfers(transfers: tuple[TransferWord, ...]) -> core_kernel.Integers:
     rows = [(word.words, word.start_step, word.ring, word.core, word.dram_address) for word in transfers]
     return np.array(rows, np.int64).reshape(-1, 5)
 
@@ -217,12 +218,12 @@ def _pace(model: TimingModel) -> kernel.Pace:
     )
 
 
-def _parts(program: Program, model: TimingModel) -> kernel.Parts:
-    def zeros(*shape: int) -> kernel.Integers:
+def _parts(program: Program, model: TimingModel) -> core_kernel.Parts:
+    def zeros(*shape: int) -> core_kernel.Integers:
         return np.zeros(shape, np.int64)
 
-    return kernel.Parts(
-        cores=zeros(MAX_CORES, kernel.CORE_STATE),
+    return core_kernel.Parts(
+        cores=zeros(MAX_CORES, core_kernel.CORE_STATE),
         rings=zeros(3, MAX_CORES, 2),
         changes=zeros(3, MAX_CORES, 2),
         reader=zeros(kernel.ENGINE_STATE),

@@ -10,26 +10,30 @@ the memory: transfers are long and in order, so its controller opens rows ahead.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numba
 import numpy as np
-from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
-_compiled: Any = numba.njit(cache=True)
+from hw.scheduler.timeline_core import (
+    BEGIN,
+    GIVEN,
+    IN,
+    OUT,
+    Integers,
+    Parts,
+    Tables,
+    begin,
+    compiled,
+    compute,
+    is_apart,
+    work,
+)
 
-#: What an operand goes through, as numbers.
-WHOLE, MEMORY, FIFO = 0, 1, 2
-#: Rings by their ends: memory to core, core to memory, core to the next core.
-_IN, _OUT, _NEXT = 0, 1, 2
 #: Phases of the sequencer.
 _SLOT, _READS, _COMPUTE, _DRAIN = 0, 1, 2, 3
 
-#: From a core's command to its first read, and from a granted read to the word at its digest.
-_COMMAND_CYCLES, _READ_CYCLES = 2, 4
-#: Reads a port may have under way, transfers between their DMA and the scratchpad, words in a DMA.
-_READS_AHEAD, _TRANSFERS_AHEAD, _DMA_WORDS = 8, 17, 512
+#: Transfers between their DMA and the scratchpad, words in a DMA.
+_TRANSFERS_AHEAD, _DMA_WORDS = 17, 512
 #: Words of a burst.
 _BURST = 16
 #: From a transfer's leave to run to its first address on the bus; from a word on the bus to the scratchpad.
@@ -40,39 +44,12 @@ _WALK_CYCLES, _DRAIN_CYCLES, _SEND_CYCLES, _TOKEN_CYCLES = 3, 4, 3, 1
 #: Length of queues that no count below exceeds; powers of two.
 BURSTS, WORDS = 256, 4096
 
-# Columns of a core's state.
-_BEGIN, _ASKED, _FETCHED, _ARRIVED, _WAITING, _TAKEN, _GIVEN, _LEAD, _FILLED = range(9)
-_SOURCE, _SOURCE_LEFT, _TARGET, _TARGET_LEFT, _PATH, _RING, _HISTORY = range(9, 16)
-CORE_STATE = _HISTORY + _READ_CYCLES
-# Of the read engine's.
+# Columns of the read engine's state.
 _ISSUED, _PLACED, _LEFT, _SPLIT, _SPLIT_AT, _REQUESTED, _BUS, _JOINED = range(8)
 _HELD, _HELD_RING, _HELD_CORE, _HELD_LAST, _DONE, _BURST_IN, _BURST_OUT, _SERVED = range(8, 16)
 # Of the write engine's, beside the first five; the splitter's count bursts that are whole in the DMA.
 _GRANTED, _RELEASED, _SENT, _ENTERED, _WRITTEN, _DONE_OUT, _BURST_GO, _SENDING = range(5, 13)
 ENGINE_STATE = 16
-
-
-class Tables(NamedTuple):
-    """A program in numbers.
-
-    Members
-    -------
-    steps
-        ``[steps, 3]``: reads and writes waited for, cores.
-    cores
-        ``[steps, cores, 7]``: words in, words out, least cycles, first input and inputs, first output and
-        outputs.
-    operands
-        ``[operands, 3]``: words, way, ring.
-    reads, writes
-        ``[transfers, 5]``: words, start step, ring, core, first word in memory.
-    """
-
-    steps: Integers
-    cores: Integers
-    operands: Integers
-    reads: Integers
-    writes: Integers
 
 
 class Pace(NamedTuple):
@@ -92,105 +69,7 @@ class Pace(NamedTuple):
     fabric: int
 
 
-class Parts(NamedTuple):
-    """State: cores, rings and what changes in them this cycle, engines, queues by transfer and by word."""
-
-    cores: Integers
-    rings: Integers
-    changes: Integers
-    reader: Integers
-    writer: Integers
-    reading: Integers
-    writing: Integers
-    burst_words: Integers
-    burst_cycle: Integers
-    ready: Any
-    sent: Integers
-    released: Integers
-    dram: Any
-
-
-@_compiled
-def _begin(core: int, step: int, cycle: int, tables: Tables, parts: Parts) -> None:
-    """Give a core its command in this cycle."""
-    state, word = parts.cores[core], tables.cores[step, core]
-    state[:] = 0
-    state[_BEGIN] = cycle
-    state[_LEAD] = -word[0]
-    state[_SOURCE] = word[3]
-    state[_TARGET] = word[5]
-    if word[4]:
-        state[_SOURCE_LEFT] = tables.operands[word[3], 0]
-    state[_TARGET_LEFT] = tables.operands[word[5], 0]
-
-
-@_compiled
-def _work(core: int, step: int, cycle: int, tables: Tables, parts: Parts) -> tuple[bool, bool, bool]:
-    """Advance a core by a cycle; tell whether it is done, has moved, and waits for a ring of the memory's."""
-    state, word = parts.cores[core], tables.cores[step, core]
-    total_in, total_out, least = word[0], word[1], word[2]
-    if state[_GIVEN] == total_out and not state[_FILLED] and cycle > state[_BEGIN]:
-        return cycle >= state[_BEGIN] + least, False, False
-    if cycle < state[_BEGIN] + _COMMAND_CYCLES:
-        return False, False, False
-    waits = False
-    # The word on its way to the scratchpad.
-    fires = False
-    if state[_FILLED]:
-        kind = _OUT if state[_PATH] == MEMORY else _NEXT
-        fires = state[_PATH] == WHOLE or parts.rings[kind, core, 0] < state[_RING]
-        if fires and state[_PATH] != WHOLE:
-            parts.changes[kind, core, 0] += 1
-            parts.changes[kind, core, 1] += 1
-        waits = not fires and state[_PATH] == MEMORY
-    free = fires or not state[_FILLED]
-    # Digest and result.
-    owed = state[_LEAD] >= 0
-    give = owed and state[_GIVEN] < total_out and free
-    take = state[_WAITING] == 1 and (not owed or (give and state[_LEAD] < total_in))
-    state[_ARRIVED] += state[_HISTORY + cycle % _READ_CYCLES]
-    fetch = state[_ARRIVED] > state[_FETCHED] and (state[_WAITING] == 0 or take)
-    # The next read.
-    ask = False
-    if state[_ASKED] < total_in and state[_ASKED] - state[_FETCHED] < _READS_AHEAD:
-        while state[_SOURCE_LEFT] == 0:
-            state[_SOURCE] += 1
-            state[_SOURCE_LEFT] = tables.operands[state[_SOURCE], 0]
-        via = tables.operands[state[_SOURCE], 1]
-        if via == WHOLE:
-            ask = True
-        else:
-            kind, owner = (_IN, core) if via == MEMORY else (_NEXT, core - 1)
-            ask = parts.rings[kind, owner, 1] > 0
-            if ask:
-                parts.changes[kind, owner, 0] -= 1
-                parts.changes[kind, owner, 1] -= 1
-            waits = waits or (not ask and via == MEMORY)
-    state[_HISTORY + cycle % _READ_CYCLES] = ask
-    if ask:
-        state[_ASKED] += 1
-        state[_SOURCE_LEFT] -= 1
-    if fetch:
-        state[_FETCHED] += 1
-    state[_WAITING] = fetch or (state[_WAITING] == 1 and not take)
-    if take:
-        state[_TAKEN] += 1
-        state[_LEAD] += total_out
-    if free:
-        state[_FILLED] = give
-    if give:
-        while state[_TARGET_LEFT] == 0:
-            state[_TARGET] += 1
-            state[_TARGET_LEFT] = tables.operands[state[_TARGET], 0]
-        state[_PATH] = tables.operands[state[_TARGET], 1]
-        state[_RING] = tables.operands[state[_TARGET], 2]
-        state[_GIVEN] += 1
-        state[_TARGET_LEFT] -= 1
-        state[_LEAD] -= total_in
-    return False, ask or fires or take or give, waits
-
-
-@_compiled
+@compiled
 def _issue(
     state: Integers, transfers: Integers, times: Integers, begun: int, computed: int, cycle: int
 ) -> bool:
@@ -206,13 +85,13 @@ def _issue(
     return True
 
 
-@_compiled
+@compiled
 def _burst(transfer: Integers, at: int) -> int:
     """Give the words of a transfer's burst that begins with word ``at``: up to the next multiple of 16."""
     return min(_BURST - (transfer[4] + at) % _BURST, transfer[0] - at)
 
 
-@_compiled
+@compiled
 def _fill(cycle: int, begun: int, tables: Tables, parts: Parts, pace: Pace) -> bool:
     """Advance the read engine; tell whether anything is under way."""
     state, reads = parts.reader, tables.reads
@@ -220,11 +99,11 @@ def _fill(cycle: int, begun: int, tables: Tables, parts: Parts, pace: Pace) -> b
     fires = False
     if state[_HELD]:
         core = state[_HELD_CORE]
-        fires = state[_HELD_RING] == 0 or parts.rings[_IN, core, 0] < state[_HELD_RING]
+        fires = state[_HELD_RING] == 0 or parts.rings[IN, core, 0] < state[_HELD_RING]
         if fires:
             if state[_HELD_RING]:
-                parts.changes[_IN, core, 0] += 1
-                parts.changes[_IN, core, 1] += 1
+                parts.changes[IN, core, 0] += 1
+                parts.changes[IN, core, 1] += 1
             state[_DONE] += state[_HELD_LAST]
     if fires or not state[_HELD]:
         joined = state[_JOINED] < state[_BUS] and parts.ready[state[_JOINED] % WORDS] + _FILL_CYCLES <= cycle
@@ -257,7 +136,7 @@ def _fill(cycle: int, begun: int, tables: Tables, parts: Parts, pace: Pace) -> b
     return state[_HELD] > 0 or state[_SPLIT] < state[_ISSUED] or state[_JOINED] < state[_REQUESTED]
 
 
-@_compiled
+@compiled
 def _drain(
     cycle: int, begun: int, computed: int, tables: Tables, parts: Parts, pace: Pace, last: Integers
 ) -> bool:
@@ -267,11 +146,11 @@ def _drain(
     if state[_PLACED] < state[_ISSUED] and state[_GRANTED] - state[_SENT] < _DMA_WORDS:
         row = writes[state[_PLACED]]
         if parts.writing[state[_PLACED]] + _WALK_CYCLES <= cycle and (
-            row[2] == 0 or parts.rings[_OUT, row[3], 1] > 0
+            row[2] == 0 or parts.rings[OUT, row[3], 1] > 0
         ):
             if row[2]:
-                parts.changes[_OUT, row[3], 0] -= 1
-                parts.changes[_OUT, row[3], 1] -= 1
+                parts.changes[OUT, row[3], 0] -= 1
+                parts.changes[OUT, row[3], 1] -= 1
             if state[_LEFT] == 0:
                 state[_LEFT] = row[0]
             state[_LEFT] -= 1
@@ -309,7 +188,7 @@ def _drain(
     return state[_PLACED] < state[_ISSUED] or state[_WRITTEN] < state[_GRANTED]
 
 
-@_compiled
+@compiled
 def _serve(cycle: int, parts: Parts, pace: Pace) -> None:
     """Let the memory's channel work until the end of this cycle: reads first, writes when they are many."""
     dram, reader, writer = parts.dram, parts.reader, parts.writer
@@ -349,16 +228,19 @@ def _serve(cycle: int, parts: Parts, pace: Pace) -> None:
         dram[0] = now + pace.word
 
 
-@_compiled
+@compiled
 def _idle(cycle: int, parts: Parts, pace: Pace) -> None:
     """Let the channel's time pass up to a cycle, with the refreshes that fall into it."""
     dram = parts.dram
     dram[0] = max(dram[0], cycle)
     if dram[3] < dram[0]:
-        dram[3] += pace.refresh_every * np.ceil((dram[0] - dram[3]) / pace.refresh_every)
+        count = np.ceil((dram[0] - dram[3]) / pace.refresh_every)
+        dram[3] += pace.refresh_every * count
+        # The last one may still be under way.
+        dram[0] = max(dram[0], np.ceil(dram[3] - pace.refresh_every) + pace.refresh)
 
 
-@_compiled
+@compiled
 def _completed(state: Integers, times: Integers, known: int, cycle: int) -> int:
     """Count the writes whose responses have come."""
     while known < state[_DONE_OUT] and times[known] <= cycle:
@@ -366,7 +248,7 @@ def _completed(state: Integers, times: Integers, known: int, cycle: int) -> int:
     return known
 
 
-@_compiled
+@compiled
 def simulate(
     tables: Tables, parts: Parts, pace: Pace, starts: Integers, ends: Integers, limit: int
 ) -> tuple[int, int]:
@@ -394,14 +276,24 @@ def simulate(
     cycle = 2
     while cycle < limit:
         parts.changes[:] = 0
-        done, moved, waits = True, False, False
+        done, moved, waits, computing = True, False, False, False
         if phase == _COMPUTE:
             for core in range(tables.steps[step, 2]):
-                core_done, core_moved, core_waits = _work(core, step, cycle, tables, parts)
+                core_done, core_moved, core_waits = work(
+                    core,
+                    cycle,
+                    tables.cores[step, core],
+                    parts.cores[core],
+                    tables.operands,
+                    parts.rings,
+                    parts.changes,
+                )
                 done = done and core_done
                 moved = moved or core_moved
                 waits = waits or core_waits
-            exposed += waits and not moved
+                computing = computing or cycle < parts.cores[core, BEGIN] + tables.cores[step, core, 2]
+            # Arithmetic hides what is waited for behind it.
+            exposed += waits and not moved and not computing
         busy = _fill(cycle, begun, tables, parts, pace)
         busy = _drain(cycle, begun, computed, tables, parts, pace, last) or busy
         _serve(cycle, parts, pace)
@@ -415,7 +307,7 @@ def simulate(
         elif phase == _READS:
             if done_reads >= tables.steps[step, 0]:
                 for core in range(tables.steps[step, 2]):
-                    _begin(core, step, cycle + 1, tables, parts)
+                    begin(core, step, cycle + 1, tables, parts)
                 phase = _COMPUTE
             else:
                 exposed += 1
@@ -430,14 +322,17 @@ def simulate(
                 target = 0
                 for core in range(tables.steps[step, 2]):
                     state = parts.cores[core]
-                    if state[_GIVEN] == tables.cores[step, core, 1]:
-                        target = max(target, state[_BEGIN] + tables.cores[step, core, 2])
+                    if state[GIVEN] == tables.cores[step, core, 1]:
+                        target = max(target, state[BEGIN] + tables.cores[step, core, 2])
                     else:
                         target = 0
                         break
                 if target - 1 > cycle:
                     cycle = target - 1
                     _idle(cycle, parts, pace)
+            elif not busy and is_apart(step, tables):
+                cycle = compute(step, cycle, tables, parts)
+                _idle(cycle, parts, pace)
         else:
             if done_reads == len(tables.reads) and done_writes == len(tables.writes):
                 return cycle, exposed

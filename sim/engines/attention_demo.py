@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hw.attention.config import AttentionConfig
 from sim import minilm
 from sim.adapter import Demo, Tensor
+
+if TYPE_CHECKING:
+    from sim.report import Report
 
 _GROUP_HEADS = 4
 _WHOLE = "all heads"
@@ -44,7 +47,7 @@ def attention_demo(default: AttentionConfig) -> Demo:
     )
 
 
-def _conclude(results: Mapping[str, Mapping[str, Tensor]]) -> Sequence[str]:
+def _conclude(results: Mapping[str, Mapping[str, Tensor]], reports: Mapping[str, Report]) -> Sequence[str]:
     """Embed the paragraph with the RTL's attention in layer 0 and compare with exact attention."""
     text = minilm.paragraph().text
 

@@ -14,7 +14,7 @@ from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.dataflow import Dataflow, Item
 from hw.scheduler.graph import TensorKind
 from hw.scheduler.timeline import TimingModel, predict
-from sim.adapter import Buffer, Case, EngineAdapter, Launch, Metrics, Tensor
+from sim.adapter import Buffer, Case, Demo, EngineAdapter, Launch, Metrics, Tensor
 from sim.golden.scheduler import Words, execute, to_bytes, to_words
 
 #: Name of the array that chooses the sources that are not given.
@@ -153,6 +153,12 @@ class SchedulerAdapter(EngineAdapter):
         from sim.engines.scheduler_cases import scheduler_cases
 
         return scheduler_cases()
+
+    def demo(self, board: Board) -> Demo:
+        """See `sim.engines.scheduler_demo.scheduler_demo`."""
+        from sim.engines.scheduler_demo import scheduler_demo
+
+        return scheduler_demo(board)
 
 
 def _dataflow(config: SchedulerConfig) -> Dataflow:

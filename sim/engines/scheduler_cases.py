@@ -1,6 +1,6 @@
-"""The scheduler engine's regression: a program that uses all the hardware has, on every kind of memory.
+"""The scheduler engine's regression: the plan that comes with it, on every kind of memory.
 
-Plans of networks are simulated by tests of their own: a plan takes too long to make for a list of cases.
+Plans made anew are simulated by tests of their own: a plan takes too long to make for a list of cases.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def scheduler_cases() -> Iterator[Case]:
     engine = find_engine("scheduler")
     for board, memory, seed, soak in _RUNS:
         yield Case(
-            name=f"example_{board}_{memory}_{seed}",
+            name=f"default_{board}_{memory}_{seed}",
             board=board,
             config=engine.default_config(load_board(board)),
             tensors={"seed": np.asarray(seed)},

@@ -14,6 +14,8 @@ from hw.scheduler.graph import Access, Graph, Operator, Tensor, TensorKind
 from hw.scheduler.planner import make_plan
 from sim import plan_suite
 from sim.cli import app
+from tests.hw.scheduler.onnx_models import model as model_of
+from tests.hw.scheduler.onnx_models import node, small
 
 
 @pytest.fixture(autouse=True)
@@ -89,12 +91,37 @@ def test_equal_requests_give_equal_bytes(model):
     assert read_plan(Path("p.json")).totals.avoidable_bytes < 64 * 64 * 4
 
 
-@pytest.mark.parametrize("order", ["free", "default", "min-peak"])
+@pytest.mark.parametrize("order", ["free", "default", "min-peak", "cosma"])
 @pytest.mark.parametrize("technique", ["auto", "never"])
 def test_every_choice_gives_a_true_plan(model, order, technique):
     choices = [f"--{name}={technique}" for name in ("streaming", "tiling", "pipelining")]
     call("plan", model, "--scratchpad", "M_R", "--order", order, *choices, "-o", "p.json")
     assert check(json.loads(Path("p.json").read_text())) == []
+
+
+@pytest.mark.parametrize(
+    "objective", ["bytes", "bytes,transfers, peak", "latency,bytes", "bytes,latency,peak"]
+)
+def test_every_objective_gives_a_true_plan(model, objective):
+    call("plan", model, "--scratchpad", "M_R", "--objective", objective, "-o", "p.json")
+    document = json.loads(Path("p.json").read_text())
+    assert check(document) == []
+    assert document["options"]["objective"] == objective.replace(" ", "")
+
+
+def test_a_time_limit_that_was_met_is_told_by_the_plan():
+    call("plan", "rw40", "--scratchpad", "540KiB", "--order=default", "--streaming=never", "--tiling=never",
+         "--pipelining=never", "--time-limit", "0.01", "-o", "p.json")  # fmt: skip
+    document = json.loads(Path("p.json").read_text())
+    assert check(document) == []
+    certificate = document["certificate"]
+    assert any("stopped by the time limit of 0.01 s" in stage["note"] for stage in certificate["stages"])
+    assert certificate["order_bound_avoidable_bytes"] <= 2733 * 1024 <= document["totals"]["avoidable_bytes"]
+
+
+def test_cosmas_program_is_for_small_networks():
+    message = "operators of the graph must be at most 12 for COSMA's program, not 41"
+    assert message in refused("plan", "rw40", "--scratchpad", "M_H", "--order", "cosma", "-o", "p.json")
 
 
 def test_a_wrong_plan_is_refused_with_the_reason(model):
@@ -124,6 +151,9 @@ def test_no_plan_is_possible(model):
         (("--scratchpad", "1"), "scratchpad must be at least 32 bytes, not '1'"),
         (("--scratchpad", "8GiB"), "scratchpad_bytes must be from 1 to"),
         (("--scratchpad", "M_R", "--objective", "speed"), "objective must be"),
+        (("--scratchpad", "M_R", "--objective", "peak,bytes"), "bytes before peak and transfers"),
+        (("--scratchpad", "M_R", "--order", "cosma", "--tiling", "always"), "tiling must be auto or never"),
+        (("--scratchpad", "M_R", "--time-limit", "0"), "time_limit_s must be above 0, not 0"),
         (("--scratchpad", "M_R", "--effort", "0"), "effort must be at least 1, not 0"),
         (("--scratchpad", "M_R", "--board", "none"), "none"),
         (("--scratchpad", "M_R", "--html", "p.json"), "--html must be another file than --output"),
@@ -146,8 +176,8 @@ def test_wrong_dimensions(text):
 def onnx_model(op="Relu"):
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 64])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    node = helper.make_node(op, ["x"], ["y"], name="f")
-    graph = helper.make_graph([node], "g", [x], [y])
+    made = helper.make_node(op, ["x"], ["y"], name="f")
+    graph = helper.make_graph([made], "g", [x], [y])
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
 
 
@@ -183,6 +213,87 @@ def test_a_graph_with_a_cycle():
     document["operators"][0]["accesses"] = {}
     Path("g.json").write_text(json.dumps(document))
     assert "graph must be without a cycle" in refused("plan", "g.json", "--scratchpad", "M_R")
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "message"),
+    [
+        (("tensors", 1, "size_bytes"), -5, "size_bytes of tensor 'a' must be from 1 to 4294967295, not -5"),
+        (("tensors", 1, "size_bytes"), "2048", "tensors.1.size_bytes must be a whole number, not '2048'"),
+        (("tensors", 1, "size_bytes"), 1 << 40, "must be from 1 to 4294967295, not 1099511627776"),
+        (("tensors", 1, "shape"), [-32, 64], "shape of tensor 'a' must be positive in every dimension"),
+        (("operators", 1, "macs"), -1, "macs of operator 'g' must be at least 0, not -1"),
+        (("operators", 1, "inputs"), ["a", "n"], "tensor of operator 'g' must be one the graph declares"),
+        (("operators", 1, "colour"), 1, "key must be one of the documented form, not 'operators.1.colour'"),
+        (("operators",), "none", "operators must be a list, not 'none'"),
+        (("format",), "loomwork-graph/0", "must be 'loomwork-graph/1', not 'loomwork-graph/0'"),
+    ],
+)
+def test_wrong_graphs(place, value, message):
+    document = json.loads(graph_to_json(diamond()))
+    inside = document
+    for step in place[:-1]:
+        inside = inside[step]
+    inside[place[-1]] = value
+    Path("g.json").write_text(json.dumps(document))
+    line = refused("plan", "g.json", "--scratchpad", "M_R", "-o", "p.json")
+    assert "g.json" in line
+    assert message in line
+    assert refused("graph", "g.json", "-o", "h.json") == line
+    assert not Path("p.json").exists()
+    assert not Path("h.json").exists()
+
+
+def test_wrong_graphs_in_kib():
+    operators = [
+        {"id": 0, "kib": 4, "op": "in", "source": True, "inputs": []},
+        {"id": 1, "kib": -4, "op": "conv", "inputs": [0]},
+    ]
+    Path("k.json").write_text(json.dumps({"name": "k", "operators": operators}))
+    line = refused("plan", "k.json", "--scratchpad", "M_R")
+    assert line == "k.json: operators.1.kib must be greater than 0, not -4"
+
+
+def test_damaged_onnx_models():
+    content = small()
+    Path("m.onnx").write_bytes(content[: len(content) // 2])
+    assert "model must be an ONNX model, and this is none or is damaged" in refused(
+        "plan", "m.onnx", "--scratchpad", "M_R"
+    )
+    made = onnx.load_model_from_string(content)
+    made.graph.initializer[2].dims[1] = 1
+    onnx.save(made, "m.onnx")
+    line = refused("plan", "m.onnx", "--scratchpad", "M_R")
+    assert line.startswith("m.onnx: stored bytes of parameter 'm' must be 256, what shape (64, 1)")
+    made = onnx.load_model_from_string(content)
+    made.graph.node[0].input[0] = "y"
+    onnx.save(made, "m.onnx")
+    assert "made by an operator before it: the graph has a cycle" in refused(
+        "plan", "m.onnx", "--scratchpad", "M_R"
+    )
+
+
+def test_networks_larger_than_the_memory_of_a_board():
+    def huge(count):
+        nodes = [node("Relu", f"x{index}", outputs=[f"y{index}"]) for index in range(count)]
+        inputs = {f"x{index}": (1 << 16, 1 << 14) for index in range(count)}
+        return model_of(nodes, inputs, outputs=[f"y{index}" for index in range(count)])
+
+    Path("m.onnx").write_bytes(huge(2))
+    asked = ("plan", "m.onnx", "--scratchpad", "1MiB", "--board")
+    line = "bytes of inputs, weights, caches and outputs must be at most 2147483648, the memory of zcu104"
+    assert line in refused(*asked, "zcu104")
+    Path("m.onnx").write_bytes(huge(9))
+    assert "must be at most 17179869184, the memory of u55c, not 19327352832" in refused(*asked, "u55c")
+
+
+def test_a_model_is_planned_as_its_graph_is():
+    Path("m.onnx").write_bytes(small())
+    call("graph", "m.onnx", "-o", "m.json")
+    call("plan", "m.onnx", "--scratchpad", "M_R", "-o", "p.json")
+    call("plan", "m.json", "--scratchpad", "M_R", "-o", "q.json")
+    assert Path("p.json").read_bytes() == Path("q.json").read_bytes()
+    assert check(json.loads(Path("p.json").read_text())) == []
 
 
 def test_networks_are_listed():

@@ -2,6 +2,8 @@
 
 import dataclasses
 import io
+import json
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,12 +13,16 @@ from rich.console import Console
 import sim.demo
 from hw.board import load_board
 from hw.errors import InputError
+from hw.scheduler.check import check
+from hw.scheduler.documents import read_plan
+from hw.scheduler.lower import configure
 from sim import minilm
+from sim.accounting import ChannelStatistics
 from sim.demo import demo
 from sim.engines.attention_demo import attention_demo
 from sim.report import load
 from sim.run import find_adapter
-from tests.support.reports import synthetic
+from tests.support.reports import arguments, synthetic
 
 LAUNCHES = ["heads 0-3", "heads 4-7", "heads 8-11", "all heads"]
 
@@ -58,6 +64,7 @@ def bench(monkeypatch):
 
 def show(directory, **options):
     text = io.StringIO()
+    options = {"engines": ["attention"], **options}
     passed = demo("u55c", directory, console=Console(file=text, width=80), **options)
     return passed, text.getvalue()
 
@@ -89,16 +96,24 @@ def test_every_head_of_the_layer_goes_through(shown):
 
 
 def test_it_says_where_everything_is(shown):
-    page = shown.directory / "report.html"
+    index = shown.directory / "index.html"
+    assert str(index) in shown.text
+    page = shown.directory / "attention" / "report.html"
     assert str(page) in shown.text
     assert str(shown.directory / "attention" / "verilog") in shown.text
-    own = page.read_text()
+    own, first = page.read_text(), index.read_text()
+    links = re.findall(r'href="([^"]*)"', first)
+    # The package itself is a stand-in's.
+    assert [link for link in links if not (shown.directory / link).exists()] == ["attention/verilog"]
+    assert "attention/report.html" in links
     for name in LAUNCHES:
         file = shown.directory / "attention" / f"{name.replace(' ', '-')}.report.json"
         assert name in shown.text
         assert str(file) in shown.text
         assert load(file).label == name
         assert name in own
+        assert name in first
+        assert f"attention/{file.name}" in links
 
 
 def test_rounding_hardly_moves_the_sentence(shown):
@@ -114,7 +129,11 @@ def test_a_wrong_bit_fails_it_but_loses_nothing(weights, bench, tmp_path):
     assert "NO" in text
     assert "heads 4-7: o differs in 1 of 2 elements" in text
     assert len(list((tmp_path / "attention").glob("*.report.json"))) == 4
-    assert "3 of 4" in (tmp_path / "report.html").read_text()
+    assert "3 of 4" in (tmp_path / "attention" / "report.html").read_text()
+    index = (tmp_path / "index.html").read_text()
+    assert "3 of 4" in index
+    assert 'class="tile bad"' in index
+    assert '<td class="no">NO</td>' in index
 
 
 def test_finished_reports_are_kept_when_a_later_launch_fails(weights, bench, tmp_path, monkeypatch):
@@ -150,3 +169,77 @@ def test_the_shape_follows_the_board(weights, board):
     config = attention_demo(default).config
     assert config.head_dim == 32
     assert dataclasses.replace(config, head_dim=default.head_dim).rows == default.rows
+
+
+# The scheduler's: a plan is made, and what it promises stands beside what was counted.
+
+
+def counted(plan, *, lost_bytes=0):
+    """The counters of a run that keeps to a plan, but for some bytes."""
+    totals = plan.totals
+    return {
+        "cycles_total": totals.predicted_cycles,
+        "cycles_busy": totals.predicted_cycles - totals.exposed_cycles,
+        "cycles_stall_write": 0,
+        "cycles_stall_read": totals.exposed_cycles,
+        "cycles_stall_ring": 0,
+        "cycles_stall_bank": 0,
+        "cycles_stall_drain": 0,
+        "cycles_idle": 0,
+        "gmem0_read_bytes": totals.offchip_read_bytes - lost_bytes,
+        "gmem0_write_bytes": totals.offchip_write_bytes,
+        "steps_total": len(plan.steps),
+    }
+
+
+def test_the_scheduler_shows_plan_and_run_side_by_side(bench, tmp_path, monkeypatch):
+    made = []
+
+    def run(engine, config, board, tensors, *, seed, memory_mode, directory):
+        adapter = find_adapter(engine)
+        job = adapter.job(tensors, config)
+        integers = adapter.golden(job, config)
+        made.append((engine, config, tensors))
+        plan = read_plan(directory.parent / "plan.json")
+        counters = counted(plan, lost_bytes=32)
+        channel = ChannelStatistics(
+            memory="hbm",
+            channel=0,
+            bus_read_bytes=counters["gmem0_read_bytes"],
+            bus_write_bytes=counters["gmem0_write_bytes"],
+        )
+        seen = dataclasses.replace(
+            arguments()["simulator"], cycles_start_to_done=counters["cycles_total"] + 2
+        )
+        report = synthetic(
+            engine=engine,
+            counters=counters,
+            placement={"gmem0": 0},
+            metrics=adapter.metrics(job, config, board),
+            memory=[channel],
+            simulator=seen,
+            errors={},
+        )
+        return SimpleNamespace(outputs=adapter.results(job, config, integers), report=report, mismatches=())
+
+    monkeypatch.setattr(sim.demo, "run", run)
+    passed, text = show(tmp_path, engines=["scheduler"])
+    assert passed
+    ((engine, config, tensors),) = made
+    assert (engine, tensors) == ("scheduler", {})
+    plan = read_plan(tmp_path / "scheduler" / "plan.json")
+    assert check(json.loads((tmp_path / "scheduler" / "plan.json").read_text())) == []
+    assert config == configure(plan, load_board("u55c"))
+    assert plan.totals.avoidable_bytes > 0
+    index = (tmp_path / "index.html").read_text()
+    read = plan.totals.offchip_read_bytes
+    assert f"Bytes read: {read:,} promised, {read - 32:,} counted in the RTL" in text
+    for line in (
+        f"Bytes read: {read:,} promised, {read - 32:,} counted in the RTL",
+        f"{plan.totals.predicted_cycles:,} predicted",
+        f"{plan.totals.exposed_cycles:,} predicted",
+    ):
+        assert line in index
+    assert "scheduler/plan.html" in re.findall(r'href="([^"]*)"', index)
+    assert "Addresses over time" in (tmp_path / "scheduler" / "plan.html").read_text()
+    assert "ultiplier" not in index

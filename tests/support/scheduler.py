@@ -1,8 +1,9 @@
 """Programs of the scheduler in tests: what one computes, and random ones that keep the rules.
 
-The interpreter executes a program in order, without any overlap in time: a transfer that a step waits for
-when it is waited for, a write as soon as it may run.  For a program that keeps the rules every other legal
-timing gives the same memory.
+The interpreter executes a program in order, without any overlap in time, at one of two extremes: reads as
+late as they are waited for and writes as soon as they may run, or the other way round.  In both, what a step
+may write is gone before any of its cores reads a word, and its rings once more at its end.  For a program
+that keeps the rules every other legal timing gives the same memory.
 """
 
 from __future__ import annotations
@@ -45,24 +46,55 @@ def operator_words(operator: int, inputs: list[int], outputs: list[int], word_by
     return results
 
 
-def interpret(program: Program, memory: dict[int, int]) -> dict[int, int]:
-    """Give what a run writes to ``memory`` (words by word address, from the program's base)."""
+def interpret(program: Program, memory: dict[int, int], *, early_reads: bool = False) -> dict[int, int]:
+    """Give what a run writes to ``memory`` (words by word address, from the program's base).
+
+    With ``early_reads``, reads run as soon as they may and writes as late as they are waited for.
+
+    Raises
+    ------
+    KeyError
+        When a word is read that nobody put there.
+    """
     memory = dict(memory)
     written: dict[int, int] = {}
     pad: dict[int, int] = {}
     reads, writes = list(program.reads), list(program.writes)
     done_reads = done_writes = 0
+    streamed: dict[int, list[int]] = {}  # words of writes through rings, by number of the write
+
+    def read_one(read: TransferWord) -> None:
+        if not read.ring:
+            for k in range(read.words):
+                pad[read.address + k] = memory[read.dram_address + k]
+
+    def forget(operands: list[OperandWord]) -> None:
+        for operand in operands:
+            for k in range(operand.span):
+                pad.pop(operand.address + k, None)
+
+    def write_one(number: int) -> None:
+        write = writes[number]
+        values = streamed.get(number) or [pad[write.address + k] for k in range(write.words)]
+        for k, value in enumerate(values):
+            memory[write.dram_address + k] = written[write.dram_address + k] = value
 
     def ring_in(number: int, core: int) -> list[TransferWord]:
         return [t for t in program.reads if t.ring and t.start_step == number and t.core == core]
 
     for number, step in enumerate(program.steps):
-        while done_reads < step.wait_reads:
-            read = reads[done_reads]
-            if not read.ring:
-                for k in range(read.words):
-                    pad[read.address + k] = memory[read.dram_address + k]
+        while done_writes < step.wait_writes:
+            write_one(done_writes)
+            done_writes += 1
+        while done_reads < len(reads) and (
+            reads[done_reads].start_step <= number if early_reads else done_reads < step.wait_reads
+        ):
+            read_one(reads[done_reads])
             done_reads += 1
+        outputs = [operand for core in step.cores for operand in program.outputs_of(core)]
+        rings = [operand for core in step.cores for operand in program.inputs_of(core) if operand.ring]
+        rings += [operand for operand in outputs if operand.ring]
+        forget([*outputs, *rings])
         fifo: list[list[int]] = []
         streams_out: list[list[int]] = []
         for index, core in enumerate(step.cores):
@@ -85,15 +117,15 @@ def interpret(program: Program, memory: dict[int, int]) -> dict[int, int]:
                     fifo.append(result)
                 else:
                     streams_out.append(result)
-        while done_writes < len(writes) and writes[done_writes].start_step <= number:
-            write = writes[done_writes]
-            if write.ring:
-                values = streams_out.pop(0)
-            else:
-                values = [pad[write.address + k] for k in range(write.words)]
-            for k, value in enumerate(values):
-                memory[write.dram_address + k] = written[write.dram_address + k] = value
+        forget(rings)
+        for index, write in enumerate(writes):
+            if write.ring and write.start_step == number:
+                streamed[index] = streams_out.pop(0)
+        while not early_reads and done_writes < len(writes) and writes[done_writes].start_step <= number:
+            write_one(done_writes)
             done_writes += 1
+    for index in range(done_writes, len(writes)):
+        write_one(index)
     return written
 
 

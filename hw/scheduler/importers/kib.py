@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from hw.errors import InputError
+from hw.scheduler.documents import refusal
 from hw.scheduler.graph import Graph, Operator, Tensor, TensorKind
 
 
@@ -53,10 +54,12 @@ def import_kib(document: Mapping[str, Any], *, where: str, made_by: str = "") ->
     try:
         form = _Document.model_validate(document)
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise InputError(place, first["input"], first["msg"].lower(), where=where) from error
-    known = {operator.id for operator in form.operators}
+        raise refusal(error, where) from error
+    known: set[int] = set()
+    for operator in form.operators:
+        if operator.id in known:
+            raise InputError("id of an operator", operator.id, "used once", where=where)
+        known.add(operator.id)
     for operator in form.operators:
         for source in operator.inputs:
             if source not in known:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import numpy_helper, shape_inference
-from onnx.reference import ReferenceEvaluator
 
 from hw.errors import InputError
 from hw.scheduler.graph import Access, Graph, Operator, Tensor, TensorKind, stored_bytes
 from hw.scheduler.importers.onnx_operators import OPERATORS, VIEWS, Node, Shape, same_axis
+from hw.scheduler.importers.onnx_shapes import Learned
 
-#: Elements of a constant that is worth its values: shapes, axes, indices.
-_SMALL = 4096
 #: Operators that only make constants, of nothing or from shapes.
 _SHAPES = frozenset(("Constant", "Shape", "Size"))
 #: Inputs that hold what earlier runs left behind.
@@ -64,14 +58,18 @@ def import_onnx(
     model = _read(source, where)
     _refuse_unsupported(model.graph, where)
     _set_dimensions(model, dict(dimensions or {}))
-    try:
-        model = shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
-    except (shape_inference.InferenceError, ValueError, RuntimeError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise InputError("model", where, f"one whose shapes can be inferred ({reason})") from error
+    learned = Learned(model=model, where=where)
+    learned.learn()
     title = name or (source.stem if isinstance(source, Path) else model.graph.name)
     opset = next((use.version for use in model.opset_import if use.domain in ("", "ai.onnx")), 1)
-    reader = _Reader(model=model.graph, where=where, opset=opset, element_bits=element_bits, weights=weights)
+    reader = _Reader(
+        model=model.graph,
+        where=where,
+        learned=learned,
+        opset=opset,
+        element_bits=element_bits,
+        weights=weights,
+    )
     return reader.graph(title, made_by)
 
 
@@ -104,9 +102,8 @@ def _refuse_unsupported(graph: onnx.GraphProto, where: str) -> None:
         elif not plain or node.op_type not in {*OPERATORS, *VIEWS}:
             unknown.add(f"{node.domain}.{node.op_type}".lstrip("."))
     if unknown:
-        raise InputError(
-            f"model {where}", ", ".join(sorted(unknown)), "made of supported operators; these are not"
-        )
+        legal = "supported ones, as docs/planner-graphs.md lists them"
+        raise InputError("operators of the model", ", ".join(sorted(unknown)), legal, where=where)
 
 
 def _set_dimensions(model: onnx.ModelProto, values: dict[str, int]) -> None:
@@ -116,6 +113,8 @@ def _set_dimensions(model: onnx.ModelProto, values: dict[str, int]) -> None:
     for value in model.graph.input:
         if value.name in known:
             continue
+        if not value.type.tensor_type.HasField("shape"):
+            raise InputError(f"shape of input {value.name!r}", "unknown", "in the model")
         for index, dimension in enumerate(value.type.tensor_type.shape.dim):
             label = dimension.dim_param
             if label:
@@ -124,9 +123,8 @@ def _set_dimensions(model: onnx.ModelProto, values: dict[str, int]) -> None:
                 dimension.dim_value = values[label]
             elif dimension.dim_value < 1:
                 field_name = f"dimension {label or index} of input {value.name!r}"
-                raise InputError(
-                    field_name, "open", f"given: --dim {label}=VALUE" if label else "in the model"
-                )
+                legal = f"given: --dim {label}=VALUE" if label else "given in the model, at least 1"
+                raise InputError(field_name, dimension.dim_value or "open", legal)
     for label in values:
         if label not in named:
             legal = "one of " + ", ".join(sorted(named)) if named else "left out: the model leaves none open"
@@ -139,62 +137,21 @@ class _Reader:
 
     model: onnx.GraphProto
     where: str
+    learned: Learned
     opset: int
     element_bits: int
     weights: bool
-    shapes: dict[str, Shape] = field(default_factory=dict)
-    types: dict[str, int] = field(default_factory=dict)
-    constants: dict[str, np.ndarray[Any, Any] | None] = field(default_factory=dict)
     alias: dict[str, str] = field(default_factory=dict)
 
     def graph(self, name: str, made_by: str) -> Graph:
         """Read everything."""
-        self._learn_shapes()
-        nodes = [node for node in self.model.node if not self._fold(node)]
+        constants = self.learned.constants
+        nodes = [node for node in self.model.node if not constants.keys() >= set(filter(None, node.output))]
         nodes = self._alive([node for node in nodes if not self._view(node)])
         operators = tuple(self._operator(node, index) for index, node in enumerate(nodes))
         if not operators:
             raise InputError("model", self.where, "one with an operator that is more than a view")
         return Graph(name=name, tensors=self._tensors(operators), operators=operators, made_by=made_by)
-
-    def _learn_shapes(self) -> None:
-        for value in (*self.model.input, *self.model.value_info, *self.model.output):
-            tensor = value.type.tensor_type
-            self.types[value.name] = tensor.elem_type
-            if tensor.HasField("shape"):
-                extents = tuple(dimension.dim_value for dimension in tensor.shape.dim)
-                if all(extent > 0 for extent in extents):
-                    self.shapes[value.name] = extents
-        for tensor in self.model.initializer:
-            self.shapes[tensor.name] = tuple(tensor.dims)
-            self.types[tensor.name] = tensor.data_type
-            inside = tensor.data_location != onnx.TensorProto.EXTERNAL
-            small = inside and math.prod(tensor.dims) <= _SMALL
-            self.constants[tensor.name] = numpy_helper.to_array(tensor) if small else None
-
-    def _fold(self, node: onnx.NodeProto) -> bool:
-        """Whether the node's outputs are constants; if so, learn them."""
-        given = [name for name in node.input if name]
-        if node.op_type in ("Shape", "Size"):
-            extents = self._shape(given[0])
-            start = next((a.i for a in node.attribute if a.name == "start"), 0)
-            end = next((a.i for a in node.attribute if a.name == "end"), len(extents))
-            part = extents[start:end] if node.op_type == "Shape" else math.prod(extents)
-            self.constants[node.output[0]] = np.array(part, dtype=np.int64)
-            return True
-        if node.op_type != "Constant" and not (given and all(name in self.constants for name in given)):
-            return False
-        values = [self.constants[name] for name in given]
-        sizes = [math.prod(self.shapes.get(name, (_SMALL + 1,))) for name in node.output if name]
-        folded: list[Any] = [None] * len(node.output)
-        whole = all(value is not None and value.dtype.kind in "iub" for value in values)
-        if (whole or node.op_type == "Constant") and max(sizes, default=0) <= _SMALL:
-            folded = _evaluate(node, dict(zip(given, values, strict=True))) or folded
-        for name, value in zip(node.output, folded, strict=True):
-            self.constants[name] = None if value is None else np.asarray(value)
-            if value is not None:
-                self.shapes[name] = tuple(np.asarray(value).shape)
-        return True
 
     def _view(self, node: onnx.NodeProto) -> bool:
         if node.op_type not in VIEWS:
@@ -218,23 +175,24 @@ class _Reader:
 
     def _operator(self, node: onnx.NodeProto, index: int) -> Operator:
         outputs = [name for name in node.output if name in self.wanted]
-        read = [None if not name or name in self.constants else self._base(name) for name in node.input]
-        shapes = tuple(self._shape(name) if name else () for name in node.input)
+        known = self.learned.constants
+        read = [None if not name or name in known else self._base(name) for name in node.input]
+        shapes = tuple(self.learned.shape(name) if name else () for name in node.input)
         attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
         constants = {
             position: value.reshape(-1).tolist()
             for position, name in enumerate(node.input)
-            if name and (value := self.constants.get(name)) is not None and value.dtype.kind in "iuf"
+            if name and (value := known.get(name)) is not None and value.dtype.kind in "iuf"
         }
         described = Node(
             op=node.op_type,
             inputs=tuple(read),
             shapes=shapes,
-            outputs=tuple(self._shape(name) for name in outputs),
+            outputs=tuple(self.learned.shape(name) for name in outputs),
             attributes=attributes,
             constants=constants,
             stored=tuple(
-                self._shape(name) if name else shape for name, shape in zip(read, shapes, strict=True)
+                self.learned.shape(name) if name else shape for name, shape in zip(read, shapes, strict=True)
             ),
             opset=self.opset,
         )
@@ -243,7 +201,7 @@ class _Reader:
         for position, name in enumerate(read):
             if name:
                 access = cost.accesses.get(position)
-                mapped = access and self._through_view(access, shapes[position], self._shape(name))
+                mapped = access and self._through_view(access, shapes[position], self.learned.shape(name))
                 # An operand that is read in two ways is needed whole.
                 accesses[name] = mapped if accesses.get(name, mapped) == mapped else None
         parameters = self._parameters(described, node)
@@ -262,7 +220,8 @@ class _Reader:
         """Bytes of the floating-point parameters a node reads, by name."""
         found = {}
         for position, name in enumerate(node.input):
-            if not name or name not in self.constants or self.types.get(name, 1) not in _FLOATS:
+            known = name and name in self.learned.constants
+            if not known or self.learned.types.get(name, onnx.TensorProto.FLOAT) not in _FLOATS:
                 continue
             shape = described.shapes[position]
             if node.op_type == "Gather" and position == 0:
@@ -278,13 +237,8 @@ class _Reader:
         axis = same_axis(seen, access.axis, stored)
         return None if axis is None else replace(access, axis=axis)
 
-    def _shape(self, name: str) -> Shape:
-        if name not in self.shapes:
-            raise InputError(f"shape of tensor {name!r}", "unknown", "known once the inputs' shapes are")
-        return self.shapes[name]
-
     def _bits(self, name: str) -> int:
-        kind = self.types.get(name, onnx.TensorProto.FLOAT)
+        kind = self.learned.types.get(name, onnx.TensorProto.FLOAT)
         if kind in _FLOATS:
             return self.element_bits
         return max(8, onnx.helper.tensor_dtype_to_np_dtype(kind).itemsize * 8)
@@ -299,26 +253,17 @@ class _Reader:
         ):
             kind = TensorKind.OUTPUT if name in results else TensorKind.ACTIVATION
             if name not in made:
-                if name not in self.constants and name not in given:
+                if name not in self.learned.constants and name not in given:
                     raise InputError(f"tensor {name!r}", "made by no operator", "made by one, or an input")
                 kind = TensorKind.CACHE if _CACHE.search(name) else TensorKind.INPUT
-                kind = TensorKind.WEIGHT if name in self.constants else kind
-            shape, bits = self._shape(name), self._bits(name)
+                kind = TensorKind.WEIGHT if name in self.learned.constants else kind
+            shape, bits = self.learned.shape(name), self._bits(name)
             tensors.append(
                 Tensor(
                     name=name, size_bytes=stored_bytes(shape, bits), shape=shape, element_bits=bits, kind=kind
                 )
             )
         return tuple(tensors)
-
-
-def _evaluate(node: onnx.NodeProto, feeds: dict[str, Any]) -> list[Any] | None:
-    """Compute shape arithmetic; None when the evaluator does not know this version of an operator."""
-    try:
-        return list(ReferenceEvaluator(node).run(None, feeds))
-    # It raises whatever its operators do; unknown values only mean fewer accesses.
-    except Exception:
-        return None
 
 
 def _name(node: onnx.NodeProto, index: int) -> str:

@@ -28,6 +28,9 @@ _FAREWELL_S = 2.0
 #: Bytes taken from a pipe at once.
 _READ_BYTES = 1 << 16
 
+#: Processes in a row that may crash before no other one is started.
+CRASHES = 3
+
 #: Characters of a crashed worker's last words that an error repeats.
 _TAIL = 300
 
@@ -36,7 +39,8 @@ class Worker:
     """A process that calls functions, started at the first call and kept for further ones.
 
     A context manager: leaving it ends the process.  After a call that failed the next one starts a new
-    process.
+    process; but after `CRASHES` in a row, or one that did not even answer in time, all calls fail at once, so
+    that whoever asks often does not wait as often.
 
     Parameters
     ----------
@@ -48,6 +52,8 @@ class Worker:
         self._python = python
         self._process: subprocess.Popen[bytes] | None = None
         self._last_words = b""
+        self._crashes = 0
+        self._given_up = ""
 
     def __enter__(self) -> Worker:
         return self
@@ -79,13 +85,20 @@ class Worker:
             raise InputError("target of a call", target, "module:function")
         if not seconds > 0:
             raise InputError("seconds of a call", seconds, "above 0")
-        process = self._running()
+        if self._given_up:
+            raise SolverError(self._given_up)
         try:
+            process = self._running()
             answer = self._exchange(process, {"target": target, "payload": payload}, seconds, target)
-        except BaseException:
+        except BaseException as error:
             # Half an exchange leaves the process in an unknown state, whatever interrupted it.
             self._kill()
+            if isinstance(error, SolverError):
+                self._crashes += 1
+                if self._crashes == CRASHES:
+                    self._given_up = str(error)
             raise
+        self._crashes = 0
         if "error" in answer:
             raise SolverError(f"{target} failed: {answer['error']}")
         return answer["result"]
@@ -133,7 +146,8 @@ class Worker:
             left = deadline - time.monotonic()
             ready = select.select([process.stdout, process.stderr], [], [], max(left, 0))[0]
             if not ready:
-                raise SolverError(f"{target} did not answer within {seconds:g} s")
+                self._given_up = f"{target} did not answer within {seconds:g} s"
+                raise SolverError(self._given_up)
             if process.stderr in ready:
                 words = os.read(process.stderr.fileno(), _READ_BYTES)
                 self._last_words = (self._last_words + words)[-_READ_BYTES:]

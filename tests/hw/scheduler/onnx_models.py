@@ -9,6 +9,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from hw.scheduler.importers.onnx_model import import_onnx
 
+#: The usual input.
+IMAGE = {"x": (1, 3, 8, 8)}
+
 
 def node(op, *inputs, outputs=("y",), **attributes):
     return helper.make_node(op, list(inputs), list(outputs), **attributes)
@@ -31,6 +34,17 @@ def model(nodes, inputs, constants=None, *, outputs=("y",), opset=20):
 def weights(*shape):
     """Parameters without a zero, so that every one of them counts."""
     return np.random.default_rng(1).uniform(0.5, 1.5, shape).astype(np.float32)
+
+
+def small():
+    """A convolution, a rectifier, a view and a product."""
+    nodes = [
+        node("Conv", "x", "w", "b", outputs=["a"], name="conv", strides=[2, 2], pads=[1, 1, 1, 1]),
+        node("Relu", "a", outputs=["r"], name="relu"),
+        node("Flatten", "r", outputs=["f"]),
+        node("MatMul", "f", "m", name="dense"),
+    ]
+    return model(nodes, IMAGE, {"w": weights(4, 3, 3, 3), "b": weights(4), "m": weights(64, 10)})
 
 
 def dependencies(content, name, axis, output_axis):

@@ -1,17 +1,14 @@
-import csv
-import random
 import sys
-from pathlib import Path
 
 import pytest
 
 from hw.errors import InputError
+from hw.scheduler import address
 from hw.scheduler.address import Block, find_conflict, first_fit, live_words, place
+from hw.scheduler.address_pieces import Pieces
 from hw.scheduler.solvers.cpsat import Worker
+from tests.support.packing_blocks import CAPACITY, full_blocks, minimalloc, perfect_blocks, random_blocks
 from tests.support.packing_oracle import lie_apart, packable
-
-INSTANCES = Path(__file__).parents[2] / "data" / "minimalloc"
-CAPACITY = 1_048_576
 
 
 @pytest.fixture(scope="module")
@@ -20,51 +17,22 @@ def worker():
         yield running
 
 
-def minimalloc(name):
-    with (INSTANCES / f"{name}.csv").open() as file:
-        return [
-            Block(first=int(row["lower"]), last=int(row["upper"]) - 1, size=int(row["size"]))
-            for row in csv.DictReader(file)
-        ]
+@pytest.fixture
+def only_cpsat(monkeypatch):
+    """No search on a skyline before CP-SAT."""
+    monkeypatch.setattr(address, "SEARCHES", 0)
 
 
-def random_blocks(seed, count, steps=6, most=6):
-    rng = random.Random(seed)
-    blocks = []
-    for _ in range(count):
-        first = rng.randrange(steps)
-        last = min(steps - 1, first + rng.randrange(3))
-        blocks.append(Block(first=first, last=last, size=rng.randint(1, most)))
-    return blocks
-
-
-def perfect_blocks(seed, count, steps=200, words=1024):
-    """Cut a rectangle into rectangles: packable without a word to spare."""
-    rng = random.Random(seed)
-    parts = [(0, steps, 0, words)]
-    while len(parts) < count:
-        parts.sort(key=lambda part: (part[1] - part[0]) * (part[3] - part[2]))
-        first, end, low, high = parts.pop(rng.randrange(len(parts) // 2, len(parts)))
-        if (rng.random() < 0.5 and end - first > 1) or high - low < 2:
-            cut = rng.randrange(first + 1, end)
-            parts += [(first, cut, low, high), (cut, end, low, high)]
-        else:
-            cut = rng.randrange(low + 1, high)
-            parts += [(first, end, low, cut), (first, end, cut, high)]
-    rng.shuffle(parts)
-    return [Block(first=first, last=end - 1, size=high - low) for first, end, low, high in parts]
-
-
-# C has room to spare, F, H and K none; A, B and D take longer.
-@pytest.mark.parametrize("name", ["C", "F", "K"])
+@pytest.mark.parametrize("name", "ABCDFHK")
 def test_minimalloc_instances_fit_exactly(name, worker):
-    check_minimalloc(name, worker)
+    found = check_minimalloc(name, worker)
+    assert "skyline search" in found.solver
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize("name", ["A", "B", "D", "H"])
-def test_harder_minimalloc_instances_fit_exactly(name, worker):
-    check_minimalloc(name, worker)
+@pytest.mark.parametrize("name", ["C", pytest.param("H", marks=pytest.mark.soak)])
+def test_minimalloc_instances_fit_exactly_by_cpsat(name, worker, only_cpsat):
+    found = check_minimalloc(name, worker)
+    assert "CP-SAT" in found.solver
 
 
 def check_minimalloc(name, worker):
@@ -73,8 +41,8 @@ def check_minimalloc(name, worker):
     assert found.status == "placed"
     assert lie_apart(blocks, found.addresses, CAPACITY)
     assert found.live <= found.height <= CAPACITY
-    assert "CP-SAT" in found.solver
     assert found.note == ""
+    return found
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -85,7 +53,9 @@ def test_perfect_packings_are_found(seed, worker):
     assert lie_apart(blocks, found.addresses, 1024)
 
 
-def test_equals_trying_every_packing(worker):
+@pytest.mark.parametrize("searches", [address.SEARCHES, 0])
+def test_equals_trying_every_packing(searches, worker, monkeypatch):
+    monkeypatch.setattr(address, "SEARCHES", searches)
     proven = 0
     sets = [random_blocks(seed, 7) for seed in range(40)] + [full_blocks(seed) for seed in range(55, 100)]
     for blocks in sets:
@@ -101,19 +71,6 @@ def test_equals_trying_every_packing(worker):
                 assert not packable(blocks, capacity)
                 proven += 1
     assert proven == len(UNPACKABLE)
-
-
-def full_blocks(seed, steps=10, words=10, most=5):
-    """Blocks that need every word in every step; some such sets cannot be packed."""
-    rng = random.Random(seed)
-    living, blocks = [], []
-    for step in range(steps):
-        for first, size in [each for each in living if rng.random() < 0.4]:
-            living.remove((first, size))
-            blocks.append(Block(first=first, last=step - 1, size=size))
-        while free := words - sum(size for _, size in living):
-            living.append((step, min(free, rng.randint(1, most))))
-    return blocks + [Block(first=first, last=steps - 1, size=size) for first, size in living]
 
 
 #: Seeds of `full_blocks` that no packing exists for.
@@ -164,7 +121,7 @@ def test_sizes_with_a_common_divisor_keep_it():
     assert all(address % 32 == 0 for address in found.addresses)
 
 
-def test_without_or_tools_greedy_packing_does_what_it_can(monkeypatch):
+def test_without_or_tools_the_other_packings_do_what_they_can(only_cpsat):
     blocks, capacity = full_blocks(UNPACKABLE[0]), 10
     with Worker(python="no-such-interpreter") as broken:
         found = place(blocks, capacity, worker=broken)
@@ -187,6 +144,46 @@ def test_without_omnimalloc_first_fit_takes_its_place(monkeypatch):
     assert lie_apart(blocks, found.addresses, 2 * live_words(blocks))
 
 
+@pytest.mark.parametrize("share", [32, 28])
+@pytest.mark.parametrize("seed", range(4))
+def test_many_blocks_are_placed_a_piece_at_a_time(seed, share, worker):
+    # Blocks that fill a rectangle, in one a little higher.
+    capacity = 1024 * 32 // share
+    blocks = perfect_blocks(seed, 200)
+    found = place(blocks, capacity, rounds=1, worker=worker)
+    assert found.status == "placed" or share == 32
+    if found.status == "placed":
+        assert lie_apart(blocks, found.addresses, capacity)
+
+
+def test_pieces_that_do_not_go_together_are_joined():
+    # The long block lies at the bottom of the fuller piece, where the other one needs the whole bottom.
+    blocks = [Block(first=0, last=3, size=2), Block(first=0, last=1, size=8), Block(first=2, last=3, size=7)]
+    asked = []
+
+    def pack(piece, fixed):
+        asked.append((len(piece), dict(fixed)))
+        if fixed:
+            return None
+        order = sorted(range(len(piece)), key=lambda index: piece[index].size)
+        return first_fit(piece, order)
+
+    pieces = Pieces(blocks=blocks, live=[10, 10, 9, 9], pack=pack, most=2)
+    assert pieces.place() == [0, 2, 2]
+    assert asked == [(2, {}), (2, {0: 0}), (3, {})]
+
+
+def test_a_piece_that_cannot_be_placed_ends_it():
+    blocks = [Block(first=0, last=3, size=2), Block(first=2, last=5, size=2)]
+    pieces = Pieces(blocks=blocks, live=[2, 2, 4, 4, 2, 2], pack=lambda piece, fixed: None)
+    assert pieces.place() is None
+
+
+def test_first_fit_goes_around_fixed_blocks():
+    blocks = [Block(first=0, last=1, size=4), Block(first=0, last=1, size=2), Block(first=0, last=1, size=2)]
+    assert first_fit(blocks, (0, 1, 2), {1: 1}) == [3, 1, 7]
+
+
 def test_first_fit_fills_the_lowest_gap():
     blocks = [
         Block(first=0, last=1, size=4),
@@ -197,7 +194,7 @@ def test_first_fit_fills_the_lowest_gap():
     assert first_fit(blocks, (0, 1, 2, 3)) == [0, 4, 0, 7]
 
 
-def test_a_limit_is_said(worker):
+def test_a_limit_is_said(worker, only_cpsat):
     blocks, capacity = full_blocks(UNPACKABLE[0]), 10
     assert place(blocks, capacity, rounds=0, worker=worker).status == "unknown"
     hard = minimalloc("D")

@@ -11,12 +11,12 @@ from hw.scheduler.arguments import CAUSES
 from hw.scheduler.body import SchedulerBody
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.cycles import LAUNCH_CYCLES, read_cycles, step_cycles, write_cycles
-from hw.scheduler.example import example_program
 from hw.scheduler.operator_port import OperatorPort
 from hw.scheduler.plan import Mode
 from hw.scheduler.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
 from hw.scheduler.transfer_engine import Issue, ReadEngine, WriteEngine
 from tests.support.axi_memory import AxiMemory
+from tests.support.example_program import example_program
 from tests.support.mutants import mutant
 from tests.support.scheduler import RandomProgram, interpret
 from tests.support.streams import seeds, simulate

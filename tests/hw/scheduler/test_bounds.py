@@ -4,8 +4,13 @@ import pytest
 
 from hw.errors import InputError
 from hw.scheduler.bounds import lower_bound
-from hw.scheduler.exact import solve_exact
+from hw.scheduler.cuts import reachable
+from hw.scheduler.exact import bound_units, solve_exact
 from hw.scheduler.graph import Graph, Operator, Tensor, TensorKind
+from hw.scheduler.importers import load_model
+from hw.scheduler.intervals import Relations, interval, members
+from hw.scheduler.lattice import Lattice
+from hw.scheduler.moments import Moments, heaviest
 from hw.scheduler.problem import Problem
 from hw.scheduler.residency import keep_nothing, least_capacity
 from tests.support.graphs import random_graph
@@ -49,6 +54,65 @@ def test_the_bound_is_below_the_exact_optimum(seed, streaming):
     for capacity in capacities(problem, streaming):
         bound = lower_bound(problem, capacity, streaming=streaming)
         assert bound.words <= optimum(problem, capacity, streaming)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("seed", range(2000, 2200))
+def test_the_bound_is_below_the_exact_optimum_of_many_graphs(seed, streaming):
+    rng = random.Random(seed)
+    problem = (
+        wide_problem(seed, rng.randint(4, 7), fan=rng.randint(1, 3), blocks=rng.randint(1, 3))
+        if seed % 3
+        else Problem(graph=random_graph(seed, rng.randint(5, 12)), word_bytes=rng.choice((1, 16, 32)))
+    )
+    for capacity in capacities(problem, streaming):
+        bound = lower_bound(problem, capacity, streaming=streaming)
+        assert bound.words <= optimum(problem, capacity, streaming)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("seed", range(8))
+def test_every_moment_and_interval_is_a_bound(seed, streaming):
+    problem = wide_problem(seed, 4, blocks=3)
+    capacity = random.Random(seed).choice(capacities(problem, streaming))
+    least = optimum(problem, capacity, streaming)
+    lattice = Lattice.of(problem, streaming=streaming)
+    room, units = capacity // lattice.unit, least // lattice.unit
+    reach = reachable(lattice)
+    relations = Relations.of(lattice, reach)
+    moments = Moments(lattice, relations, reach, room)
+    assert bound_units(interval(lattice, relations, -1, -1), room, node_limit=20_000) == units
+    for last in range(problem.operator_count):
+        first_part = bound_units(interval(lattice, relations, -1, last), room, node_limit=20_000)
+        assert max(moments.paid(last), first_part) <= units
+        for states in (1, 10, 10_000):
+            assert heaviest(interval(lattice, relations, -1, last), room, states) <= first_part
+        if members(relations, last, -1):
+            rest = bound_units(interval(lattice, relations, last, -1), room, node_limit=20_000)
+            assert max(first_part, moments.paid(last)) + rest <= units
+        for later in range(last + 1, problem.operator_count):
+            if relations.after[last, later]:
+                assert first_part + moments.paid(later, last) <= units
+
+
+def test_intervals_between_pinches_say_all():
+    problem = wide_problem(18, 6, blocks=2)
+    capacity = max(problem.working_set)
+    lattice = Lattice.of(problem)
+    relations = Relations.of(lattice, reachable(lattice))
+    pinch = 6
+    parts = [interval(lattice, relations, *ends) for ends in ((-1, pinch), (pinch, -1))]
+    assert [len(members(relations, *ends)) for ends in ((-1, pinch), (pinch, -1))] == [7, 6]
+    found = [bound_units(part, capacity // lattice.unit, node_limit=20_000) for part in parts]
+    assert sum(found) * lattice.unit == optimum(problem, capacity, False) > 0
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_random_wires_in_the_least_scratchpad_must_pay(streaming):
+    problem = Problem(graph=load_model("rw40"))
+    bound = lower_bound(problem, max(problem.working_set), streaming=streaming)
+    assert bound.words >= 2 * (888 - 540) * 1024 // 32
 
 
 def test_moments_of_blocks_add_up():

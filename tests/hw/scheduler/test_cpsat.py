@@ -124,6 +124,23 @@ def test_a_worker_that_takes_too_long_is_ended():
             worker.call(f"{HERE}:sleep", 60, seconds=0.2)
         with pytest.raises(ProcessLookupError):
             os.kill(process, 0)
+        begin = time.monotonic()
+        with pytest.raises(SolverError, match=r"sleep did not answer within 0\.2 s"):
+            worker.call(f"{HERE}:echo", 1, seconds=60)
+        assert time.monotonic() - begin < 0.1
+
+
+def test_crashes_in_a_row_end_it():
+    with Worker() as worker:
+        for _ in range(cpsat.CRASHES - 1):
+            with pytest.raises(SolverError, match="ended with status 3"):
+                worker.call(f"{HERE}:leave", 3, seconds=60)
+        assert worker.call(f"{HERE}:echo", 1, seconds=60)["got"] == 1
+        for status in range(1, cpsat.CRASHES + 1):
+            with pytest.raises(SolverError, match=f"ended with status {status}"):
+                worker.call(f"{HERE}:leave", status, seconds=60)
+        with pytest.raises(SolverError, match=f"ended with status {cpsat.CRASHES}"):
+            worker.call(f"{HERE}:echo", 1, seconds=60)
 
 
 def test_an_interpreter_that_is_not_there():

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hw.errors import InputError
-from hw.scheduler.diagnose import diagnose, least_words, refuse
+from hw.scheduler.diagnose import diagnose, least_words, refuse, refuse_too_large
 from hw.scheduler.graph import Graph, Operator, Tensor, TensorKind
 from hw.scheduler.options import PlanOptions, When
 from hw.scheduler.problem import Problem
@@ -118,3 +118,14 @@ def test_when_only_cutting_is_left():
     problem = Problem(graph=chain(2, side=64, channels=4))
     with pytest.raises(InputError, match="can be cut finely enough, not '65536 bytes'"):
         refuse(problem, options(problem, 2048, streaming=False))
+
+
+def test_a_network_must_fit_the_memory_it_lies_in():
+    graph = chain(2, side=64, channels=4)
+    sizes = {tensor.name: tensor.size_bytes for tensor in graph.tensors}
+    assert sizes == dict.fromkeys(sizes, 16384)
+    refuse_too_large(graph, 2 * 16384, "the memory")
+    with pytest.raises(InputError, match="caches and outputs must be at most 32767, the memory, not 32768"):
+        refuse_too_large(graph, 2 * 16384 - 1, "the memory")
+    with pytest.raises(InputError, match="size_bytes of tensor 'in' must be at most 16383, the memory"):
+        refuse_too_large(graph, 16383, "the memory")

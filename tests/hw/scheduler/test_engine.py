@@ -8,7 +8,7 @@ from hw.board import board_names, load_board
 from hw.errors import InputError
 from hw.lib.place import InlinePlacer
 from hw.scheduler.engine import SchedulerEngine
-from hw.verilog import generate
+from hw.verilog import generate, write_package
 
 ENGINE = SchedulerEngine()
 
@@ -41,9 +41,18 @@ def test_block_ram_is_counted():
     config = dataclasses.replace(ENGINE.default_config(board), memory="block")
     ultra = ENGINE.resources(dataclasses.replace(config, memory="ultra"), board)
     block = ENGINE.resources(config, board)
-    # 256 words of 256 bits a bank: four block RAMs, or four UltraRAMs.
+    # 384 words of 256 bits a bank: four block RAMs, or four UltraRAMs.
     assert (ultra.uram, block.uram) == (32, 0)
     assert block.bram36 - ultra.bram36 == 32
+
+
+def test_the_package_by_default_is_a_network_s(tmp_path):
+    board = load_board("u55c")
+    design = generate(ENGINE, ENGINE.default_config(board), board)
+    write_package(design, tmp_path)
+    assert design.meta["estimated_resources"]["uram"] == 32
+    assert "module loomwork_scheduler(" in design.verilog
+    assert [port.name for port in design.ports] == ["gmem0"]
 
 
 def test_words_must_be_as_wide_as_the_port():

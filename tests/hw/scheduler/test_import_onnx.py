@@ -14,20 +14,7 @@ from hw.scheduler.documents import graph_to_json, read_graph
 from hw.scheduler.graph import Graph, TensorKind
 from hw.scheduler.importers import load_model
 from hw.scheduler.importers.onnx_model import import_onnx
-from tests.hw.scheduler.onnx_models import light, model, node, weights
-
-IMAGE = {"x": (1, 3, 8, 8)}
-
-
-def small():
-    """A convolution, a rectifier, a view and a product."""
-    nodes = [
-        node("Conv", "x", "w", "b", outputs=["a"], name="conv", strides=[2, 2], pads=[1, 1, 1, 1]),
-        node("Relu", "a", outputs=["r"], name="relu"),
-        node("Flatten", "r", outputs=["f"]),
-        node("MatMul", "f", "m", name="dense"),
-    ]
-    return model(nodes, IMAGE, {"w": weights(4, 3, 3, 3), "b": weights(4), "m": weights(64, 10)})
+from tests.hw.scheduler.onnx_models import IMAGE, light, model, node, small, weights
 
 
 def test_a_small_model():

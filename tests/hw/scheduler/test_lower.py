@@ -64,7 +64,7 @@ def expected(program, sources):
     }
 
 
-def written(program, sources):
+def written(program, sources, *, early_reads=False):
     """What it writes; None when it reads a word that nobody put there."""
     home = {item.name: item.home for item in program.dataflow.items}
     memory = {
@@ -73,7 +73,7 @@ def written(program, sources):
         for offset, word in enumerate(as_numbers(words))
     }
     try:
-        return interpret(program, memory)
+        return interpret(program, memory, early_reads=early_reads)
     except KeyError:
         return None
 
@@ -85,6 +85,7 @@ def test_programs_of_random_plans_compute_the_dataflow(seed, streaming):
     program = lower(plan)
     sources = sources_of(program, seed)
     assert written(program, sources) == expected(program, sources)
+    assert written(program, sources, early_reads=True) == expected(program, sources)
     assert program.read_bytes == plan.totals.offchip_read_bytes
     assert program.write_bytes == plan.totals.offchip_write_bytes
     assert program.memory_words * WORD_BYTES <= plan.memory_bytes
@@ -230,6 +231,105 @@ def test_two_tensors_at_one_address_show():
             assert written(wrong, sources) != golden, (seed, number)
             found += 1
     assert found > 5
+
+
+def test_operands_of_one_pipelined_step_that_overlap_show():
+    """The second core writes while the first still reads: nothing may lie over anything else."""
+    plan = naive_plan(pipelined_graph(), 4 * 1024 + 512)
+    program = lower(plan)
+    sources = sources_of(program)
+    golden = expected(program, sources)
+    (step,) = (number for number, each in enumerate(plan.steps) if each.mode is Mode.PIPELINED)
+    lying = [
+        number
+        for number, episode in enumerate(plan.episodes)
+        if episode.first_step <= step <= episode.last_step
+    ]
+    (fifo,) = plan.fifos
+    wrong = {}
+    for moved in lying:
+        for other in lying:
+            episode, below = plan.episodes[moved], plan.episodes[other]
+            # On it, and on its last word alone.
+            for address in (below.address, below.address + below.size_bytes - WORD_BYTES):
+                if moved != other and address + episode.size_bytes <= plan.scratchpad_bytes:
+                    wrong[f"{episode.tensor} on {below.tensor} at {address}"] = at(plan, moved, address)
+        buffers = (dataclasses.replace(fifo, address=plan.episodes[moved].address),)
+        wrong[f"buffers on {plan.episodes[moved].tensor}"] = dataclasses.replace(plan, fifos=buffers)
+    assert len(wrong) > 5
+    for name, bad in wrong.items():
+        assert check(json.loads(plan_to_json(bad))), name
+        assert written(lower(bad), sources) != golden, name
+
+
+def at(plan, number, address):
+    """The plan with one episode, and what fills and saves it, at another address."""
+    episodes = list(plan.episodes)
+    episodes[number] = dataclasses.replace(episodes[number], address=address)
+    transfers = tuple(
+        dataclasses.replace(transfer, scratchpad_address=address) if transfer.episode == number else transfer
+        for transfer in plan.transfers
+    )
+    return dataclasses.replace(plan, episodes=tuple(episodes), transfers=transfers)
+
+
+def test_what_begins_too_early_or_ends_too_late_shows():
+    """Each fault in one of the two extremes of timing."""
+    kinds = {"read too early": 0, "write not waited for": 0}
+    for seed in range(12):
+        program = lower(random_plan(seed, streaming=True))
+        sources = sources_of(program)
+        golden = expected(program, sources)
+        assert written(program, sources, early_reads=True) == golden
+        for kind, wrong in hurried(program):
+            shown = written(wrong, sources) != golden or written(wrong, sources, early_reads=True) != golden
+            kinds[kind] += shown
+            # A region that was free a step before, or a home nobody reads, bears it.
+            assert shown or not needed(program, wrong), (seed, kind)
+    assert all(count > 3 for count in kinds.values()), kinds
+
+
+def hurried(program):
+    """Programs with one read that may run a step too early, or one write that a step waits for too late."""
+    for number, read in enumerate(program.reads):
+        before = program.reads[number - 1].start_step if number else 0
+        if not read.ring and read.start_step - 1 >= before:
+            early = dataclasses.replace(read, start_step=read.start_step - 1)
+            reads = (*program.reads[:number], early, *program.reads[number + 1 :])
+            yield "read too early", dataclasses.replace(program, reads=reads)
+    for number, step in enumerate(program.steps):
+        before = program.steps[number - 1].wait_writes if number else 0
+        if step.wait_writes > before:
+            late = dataclasses.replace(step, wait_writes=step.wait_writes - 1)
+            steps = (*program.steps[:number], late, *program.steps[number + 1 :])
+            yield "write not waited for", dataclasses.replace(program, steps=steps)
+
+
+def needed(program, wrong):
+    """Whether the changed transfer meets another user of its words in the step it must not."""
+    for read, early in zip(program.reads, wrong.reads, strict=True):
+        if read != early:
+            step = program.steps[early.start_step]
+            used = [
+                operand
+                for core in step.cores
+                for operand in (*program.inputs_of(core), *program.outputs_of(core))
+            ]
+            return any(
+                operand.address < read.address + read.words and read.address < operand.address + operand.span
+                for operand in used
+            )
+    for number, (step, late) in enumerate(zip(program.steps, wrong.steps, strict=True)):
+        if step != late:
+            write = program.writes[step.wait_writes - 1]
+            made = [operand for core in program.steps[number].cores for operand in program.outputs_of(core)]
+            # A stream is out when its operator is done.
+            return not write.ring and any(
+                operand.address < write.address + write.words
+                and write.address < operand.address + operand.span
+                for operand in made
+            )
+    return False
 
 
 def test_streams_are_read_in_the_order_of_their_operands():

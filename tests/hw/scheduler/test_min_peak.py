@@ -29,9 +29,9 @@ def test_forced_peak_is_below_every_order_and_above_every_operator(seed):
 
 
 def test_more_than_a_word_of_operators():
-    # Ninety independent pairs: each small result is freed before the next pair starts, in the best order.
+    # Forty independent pairs: each small result is freed before the next pair starts, in the best order.
     operators, tensors = [], []
-    for number in range(90):
+    for number in range(40):
         tensors += [
             Tensor(name=f"a{number}", size_bytes=320, kind=TensorKind.INPUT),
             Tensor(name=f"b{number}", size_bytes=960, kind=TensorKind.ACTIVATION),
@@ -40,19 +40,19 @@ def test_more_than_a_word_of_operators():
         operators.append(
             Operator(name=f"p{number}", kind="x", inputs=(f"a{number}",), outputs=(f"b{number}",))
         )
-    for number in range(90):
+    for number in range(40):
         operators.append(
             Operator(name=f"q{number}", kind="x", inputs=(f"b{number}",), outputs=(f"c{number}",))
         )
     operators.append(
-        Operator(name="r", kind="x", inputs=tuple(f"c{number}" for number in range(90)), outputs=("y",))
+        Operator(name="r", kind="x", inputs=tuple(f"c{number}" for number in range(40)), outputs=("y",))
     )
     tensors.append(Tensor(name="y", size_bytes=32, kind=TensorKind.OUTPUT))
     problem = Problem(graph=Graph(name="pairs", tensors=tuple(tensors), operators=tuple(operators)))
     found = minimum_peak(problem, state_limit=1000)
-    # The last pair runs beside 89 results; its first operator reads 10 words and writes 30.
-    assert found.peak_words == peak_of(problem, found.order) == 89 + 40
-    assert 91 <= found.bound_words <= found.peak_words
+    # The last pair runs beside 39 results; its first operator reads 10 words and writes 30.
+    assert found.peak_words == peak_of(problem, found.order) == 39 + 40
+    assert 41 <= found.bound_words <= found.peak_words
 
 
 def test_a_limit_leaves_a_bound_and_an_order():
@@ -62,6 +62,16 @@ def test_a_limit_leaves_a_bound_and_an_order():
     short = minimum_peak(problem, state_limit=5)
     assert short.bound_words <= proven.peak_words <= short.peak_words == peak_of(problem, short.order)
     assert sorted(short.order) == list(range(40))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_peak_that_is_enough_is_found_where_there_is_one(seed):
+    problem = wide_problem(seed, 9)
+    least = minimum_peak(problem).peak_words
+    for enough in range(least - 3, least + 5):
+        found = minimum_peak(problem, enough=enough)
+        assert (found.peak_words <= enough) == (least <= enough)
+        assert found.bound_words <= least <= found.peak_words == peak_of(problem, found.order)
 
 
 def test_the_same_seed_gives_the_same_order():

@@ -70,10 +70,10 @@ def test_words_of_no_power_of_two(graph):
     [
         ({"scratchpad_bytes": 0}, "scratchpad_bytes must be from 1 to 4294967295, not 0"),
         ({"scratchpad_bytes": 2**32}, "not 4294967296"),
-        ({"word_bytes": 48}, "word_bytes must be a power of two from 1 to 128, not 48"),
-        ({"objective": ()}, "objective must be bytes, then"),
+        ({"word_bytes": 48}, "word_bytes must be a power of two from 4 to 128, not 48"),
+        ({"objective": ()}, "bytes before peak and transfers, not ''"),
         ({"objective": ("peak", "bytes")}, "not 'peak,bytes'"),
-        ({"objective": ("bytes", "peak", "peak")}, "at most once, not 'bytes,peak,peak'"),
+        ({"objective": ("bytes", "peak", "peak")}, "peak and transfers, not 'bytes,peak,peak'"),
         ({"objective": ("bytes", "watts")}, "must be made of bytes, peak, transfers, latency, not 'watts'"),
         ({"macs_per_cycle": 0}, "macs_per_cycle must be at least 1, not 0"),
         ({"seed": -1}, "seed must be at least 0, not -1"),

@@ -7,9 +7,9 @@ import pytest
 from hw.config import config_dict
 from hw.errors import InputError
 from hw.scheduler.config import SchedulerConfig
-from hw.scheduler.example import example_program
 from hw.scheduler.plan import Mode
 from hw.scheduler.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
+from tests.support.example_program import example_program
 
 PROGRAM = example_program(32)
 CONFIG = SchedulerConfig(program=PROGRAM, scratchpad_bytes=16384)

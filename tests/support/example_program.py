@@ -1,4 +1,4 @@
-"""A small program by hand: what a kernel executes when no plan is given."""
+"""A small program by hand, of everything the hardware has: short enough for a simulation in Python."""
 
 from __future__ import annotations
 

@@ -1,0 +1,50 @@
+"""The plan that a kernel executes when none is given: a real layer in 96 KiB, a quarter of what it asks for.
+
+It is made by ``python -m hw.scheduler.default_plan``: the network `minilm_layer` in a quarter of M_R, the
+working set of its largest operator.  Its operators are pipelined in pairs and streamed through windows, and
+what passes between them is written to memory and read again.
+
+It is planned in words of 128 bytes.  All its tensors are whole ones of these, so that it is a plan in every
+narrower word as well, of the same bytes; only its cycles are others.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import replace
+from pathlib import Path
+
+from hw.scheduler.documents import plan_to_json, read_plan
+from hw.scheduler.plan import Plan
+
+_PATH = Path(__file__).with_name("default_plan.json")
+_NETWORK, _SCRATCHPAD = "minilm_layer", "0.25M_R"
+_WORD_BYTES = 128
+
+
+def default_plan(word_bytes: int) -> Plan:
+    """Give the plan in words of ``word_bytes``, a power of two up to 128."""
+    return replace(_shipped(), word_bytes=word_bytes)
+
+
+@functools.cache
+def _shipped() -> Plan:
+    return read_plan(_PATH)
+
+
+def make_default_plan() -> Plan:
+    """Plan it anew."""
+    from hw.scheduler.budget import parse_scratchpad
+    from hw.scheduler.fuse import fuse_elementwise
+    from hw.scheduler.importers import load_model
+    from hw.scheduler.options import PlanOptions
+    from hw.scheduler.planner import make_plan
+    from hw.scheduler.problem import Problem
+
+    graph = fuse_elementwise(load_model(_NETWORK))
+    size = parse_scratchpad(_SCRATCHPAD, Problem(graph=graph, word_bytes=_WORD_BYTES))
+    return make_plan(graph, PlanOptions(scratchpad_bytes=size, word_bytes=_WORD_BYTES))
+
+
+if __name__ == "__main__":
+    _PATH.write_text(plan_to_json(make_default_plan()), encoding="utf-8")
