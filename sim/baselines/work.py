@@ -1,0 +1,129 @@
+"""What is compared: attention to do, what it is done on, and what a schedule takes for it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from hw.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """Dense attention of equal heads.
+
+    Parameters
+    ----------
+    heads, queries, keys
+        Numbers; every head has keys and values of its own.
+    size
+        Elements of a query, a key, a value and a result.
+    input_bytes, output_bytes
+        Of an element of queries, keys and values, and of a result.
+    """
+
+    heads: int
+    queries: int
+    keys: int
+    size: int
+    input_bytes: int = 1
+    output_bytes: int = 2
+
+    def __post_init__(self) -> None:
+        for name in self.__dataclass_fields__:
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} of the work", getattr(self, name), "at least 1")
+
+    @property
+    def useful_macs(self) -> int:
+        """Multiply-accumulates of scores and of weighted values."""
+        return 2 * self.heads * self.queries * self.keys * self.size
+
+    @property
+    def query_bytes(self) -> int:
+        """Of the queries of a head."""
+        return self.queries * self.size * self.input_bytes
+
+    @property
+    def key_bytes(self) -> int:
+        """Of the keys of a head, and as many of its values."""
+        return self.keys * self.size * self.input_bytes
+
+    @property
+    def result_bytes(self) -> int:
+        """Of the results of a head."""
+        return self.queries * self.size * self.output_bytes
+
+    @property
+    def matrix_bytes(self) -> int:
+        """Of a head's scores or probabilities, where a schedule keeps them in memory, as wide as inputs."""
+        return self.queries * self.keys * self.input_bytes
+
+    @property
+    def compulsory_bytes(self) -> int:
+        """Every input once and every result once."""
+        return self.heads * (self.query_bytes + 2 * self.key_bytes + self.result_bytes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What a schedule runs on.
+
+    Parameters
+    ----------
+    macs
+        Multiply-accumulates a cycle.
+    on_chip_bytes
+        Memory for operands and running results.
+    bytes_per_cycle
+        Off-chip bandwidth; infinity to leave memory out.
+    side
+        Rows and columns of a square array; by default the power of two nearest to the square root of
+        ``macs``.  There are ``macs / side**2`` such arrays, a fraction of one included, sharing the work.
+    """
+
+    macs: int
+    on_chip_bytes: int
+    bytes_per_cycle: float = math.inf
+    side: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("macs", "on_chip_bytes"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} of the machine", getattr(self, name), "at least 1")
+        if not self.bytes_per_cycle > 0:
+            raise InputError("bytes_per_cycle of the machine", self.bytes_per_cycle, "greater than 0")
+        if self.side < 0:
+            raise InputError(
+                "side of the machine", self.side, "at least 1, or 0 for the nearest power of two"
+            )
+        if not self.side:
+            object.__setattr__(self, "side", 1 << max(0, round(math.log2(self.macs) / 2)))
+
+    def arrays(self, side: int) -> float:
+        """Give how many square arrays of ``side`` the multipliers make."""
+        return self.macs / side**2
+
+    def memory_cycles(self, moved_bytes: int) -> float:
+        """Give the cycles that bytes take at full bandwidth."""
+        return moved_bytes / self.bytes_per_cycle
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What a schedule takes.
+
+    Members
+    -------
+    cycles
+        From the first operation to the last.
+    moved_bytes
+        Across the memory port, both ways.
+    """
+
+    cycles: float
+    moved_bytes: int
+
+    def utilization(self, work: Work, machine: Machine) -> float:
+        """Give the share of multiplier slots that hold a multiplication of a score or a weighted value."""
+        return work.useful_macs / (self.cycles * machine.macs)
