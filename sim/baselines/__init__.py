@@ -1,4 +1,4 @@
-"""Published attention schedules as formulas: cycles and off-chip bytes of the same work on as many multipliers.
+"""Published attention schedules as formulas: cycles and bytes of the same work on as many multipliers.
 
 Each module has one schedule, its source and the symbols of that source.  All of them get what favours them:
 no latency of memory, no filling or draining of a pipeline unless the source counts it, all of the board's

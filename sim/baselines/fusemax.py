@@ -1,8 +1,8 @@
 """FuseMax: one pass over keys on one array, exponentials in its multipliers.
 
 Nayak et al., "FuseMax: Leveraging Extended Einsums to Optimize Attention Accelerator Design", MICRO 2024
-(arXiv 2406.10491), sections 4 and 5; the formulas are those of the artifact ``FPSG-UIUC/micro24-fusemax-artifact``
-(``src/accel/proposal.py``), whose published table they reproduce.  It is a model; there is no RTL.
+(arXiv 2406.10491); the formulas are those of its artifact (``FPSG-UIUC/micro24-fusemax-artifact``,
+``src/accel/proposal.py``), whose published table they reproduce.  It is a model; there is no RTL.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def tile_cycles(key_tiles: int, size: int) -> int:
 
 
 def busy_cycles(key_tiles: int, size: int) -> int:
-    """Give the cycles of a query tile in which the two-dimensional array does anything, as the paper counts."""
+    """Give the cycles of a query tile in which the two-dimensional array does anything."""
     return key_tiles * (size + 1 + _EXPONENTIAL + 1 + size)
 
 

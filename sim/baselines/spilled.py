@@ -1,11 +1,11 @@
 """Schedules that keep the matrix of scores in memory: two passes over it, and unfused operators with three.
 
-*Two passes*: scores are written as they come, with each row's maximum and sum kept on chip; then they are read
-once, exponentiated on the way to the weighted sums.
+*Two passes*: scores are written as they come, with each row's maximum and sum kept on chip; then they are
+read once, exponentiated on the way to the weighted sums.
 
 *Three passes* (maximum; sum of exponentials; division) between two matrix products is the unfused baseline of
-FuseMax (arXiv 2406.10491, section 6; ``src/accel/unfused.py`` and ``stable_softmax.py`` of its artifact): vector lanes
-as many as the array has columns take four cycles an element, and the phases follow one another.
+FuseMax (arXiv 2406.10491; ``src/accel/unfused.py`` and ``stable_softmax.py`` of its artifact): as many vector
+lanes as the array has columns take four cycles an element, and the phases follow one another.
 """
 
 from __future__ import annotations
