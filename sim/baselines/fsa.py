@@ -1,8 +1,8 @@
 """FSA: all of FlashAttention inside one systolic array.
 
 Lin et al., "SystolicAttention: Fusing FlashAttention within a Single Systolic Array" (arXiv 2507.11331).
-Times are those of its RTL (``VCA-EPFL/FSA``, ``ExecutionPlan.scala``), from the first cycle of an instruction to
-the first in which the next may begin; the order of loads is that of its kernel, ``python/main.py``.
+Times are those of its RTL (``VCA-EPFL/FSA``, ``ExecutionPlan.scala``), from the first cycle of an instruction
+to the first in which the next may begin; the order of loads is that of its kernel, ``python/main.py``.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 Islamoglu et al., "ITA: An Energy-Efficient Attention and Softmax Accelerator for Quantized Transformers",
 ISLPED 2023 (arXiv 2307.03493).  Its RTL (``pulp-platform/ITA``, 1,024 multipliers), simulated with its own
 bench, takes 8,193 cycles from the first score to the last weighted value of 256 queries and keys of 64
-elements: one more than its multipliers need.  The matrix of probabilities, a byte each, goes out and comes back.
-Its accumulators hold for 2,048 keys; the formula is used beyond.
+elements: one more than its multipliers need.  The matrix of probabilities, a byte each, goes out and comes
+back.  Its accumulators hold for 2,048 keys; the formula is used beyond.
 """
 
 from __future__ import annotations
