@@ -1,9 +1,10 @@
-"""Which passes a job has, and how many keys each stream has in them: what cycles are counted from."""
+"""Which passes a job has, and which tiles each stream has in them: what cycles and bytes are counted from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,68 +36,132 @@ class PassShape:
     value_units: int
 
 
-def pass_shapes(
-    config: AttentionConfig,
-    *,
-    queries: int,
-    keys: int,
-    heads: int = 1,
-    kv_group: int = 1,
-    pack: int = 1,
-    query_size: int | None = None,
-    value_size: int | None = None,
-    causal: bool = False,
-    window: int = 0,
-    bitmap: NDArray[np.bool_] | None = None,
-) -> Iterator[PassShape]:
-    """Give the passes of a job in order.
+@dataclass(frozen=True, kw_only=True)
+class Tiles:
+    """The tiles of one stream in a pass, in order; none where it has a dummy.
+
+    Members
+    -------
+    numbers
+        Of the tiles, within the stream.
+    keys
+        In each of them.
+    """
+
+    numbers: NDArray[np.int_]
+    keys: NDArray[np.int_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobPass:
+    """A pass and its place in a job.
+
+    Members
+    -------
+    shape
+        What decides its cycles.
+    tiles
+        Of each stream.
+    heads
+        Query heads packed into its rows.
+    first, opens_head, opens_set
+        Whether it is the first of the job, of a K/V head, of a set of packed heads.
+    """
+
+    shape: PassShape
+    tiles: tuple[Tiles, ...]
+    heads: int
+    first: bool
+    opens_head: bool
+    opens_set: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobShape:
+    """What of a job decides its cycles and bytes.
 
     Parameters
     ----------
-    config
-        Shape of the engine.
-    queries, keys, heads, kv_group, pack, causal
+    queries, keys, heads, kv_group, pack, causal, reuse_kv
         As the launch says.
     query_size, value_size
-        Elements of a query or key and of a value; by default as many as there are lanes.
+        Elements of a query or key and of a value.
     window
         Newest keys that a query sees, 0 for all.
     bitmap
         Bool, ``[blocks of queries, tiles of keys]``, or None.
+    slopes
+        Whether heads have slopes.
     """
-    if not queries or not keys or not heads:
-        return
+
+    queries: int
+    keys: int
+    heads: int = 1
+    kv_group: int = 1
+    pack: int = 1
+    query_size: int
+    value_size: int
+    causal: bool = False
+    window: int = 0
+    bitmap: NDArray[np.bool_] | None = None
+    slopes: bool = False
+    reuse_kv: bool = False
+
+    def passes(self, config: AttentionConfig) -> Iterator[JobPass]:
+        """Give the passes in order."""
+        if not self.queries or not self.keys or not self.heads:
+            return
+        block = config.rows // self.pack
+        of_blocks = []
+        for n, first in enumerate(range(0, self.queries, block)):
+            positions = min(block, self.queries - first)
+            position = first + self.keys - self.queries
+            oldest = max(0, position - self.window + 1) if self.window else 0
+            end = max(0, position + positions) if self.causal else self.keys
+            row = None if self.bitmap is None else self.bitmap[n]
+            tiles = _stream_tiles(config, oldest, end, row)
+            keys = tuple(max(1, int(given.keys.sum())) for given in tiles)
+            of_blocks.append((positions, tiles, keys))
+        sets = [min(self.pack, self.kv_group - first) for first in range(0, self.kv_group, self.pack)]
+        for head in range(self.heads // self.kv_group):
+            for number, packed in enumerate(sets):
+                for n, (positions, tiles, keys) in enumerate(of_blocks):
+                    yield JobPass(
+                        shape=PassShape(
+                            rows=packed * positions,
+                            keys=keys,
+                            key_parts=-(-self.query_size // config.lanes),
+                            value_parts=-(-self.value_size // config.lanes),
+                            value_units=self.value_size // UNIT_ELEMENTS,
+                        ),
+                        tiles=tiles,
+                        heads=packed,
+                        first=not head and not number and not n,
+                        opens_head=not number and not n,
+                        opens_set=not n,
+                    )
+
+
+def pass_shapes(
+    config: AttentionConfig, *, query_size: int = 0, value_size: int = 0, **job: Any
+) -> Iterator[PassShape]:
+    """Give the shapes of the passes of a `JobShape`; sizes are by default as many as there are lanes."""
     query_size, value_size = query_size or config.lanes, value_size or config.lanes
-    block = config.rows // pack
-    of_blocks = []
-    for n, first in enumerate(range(0, queries, block)):
-        positions = min(block, queries - first)
-        position = first + keys - queries
-        oldest = max(0, position - window + 1) if window else 0
-        end = max(0, position + positions) if causal else keys
-        row = None if bitmap is None else bitmap[n]
-        of_blocks.append((positions, _stream_keys(config, oldest, end, row)))
-    sets = [min(pack, kv_group - first) for first in range(0, kv_group, pack)]
-    for _ in range(heads // kv_group):
-        for packed in sets:
-            for positions, stream_keys in of_blocks:
-                yield PassShape(
-                    rows=packed * positions,
-                    keys=stream_keys,
-                    key_parts=-(-query_size // config.lanes),
-                    value_parts=-(-value_size // config.lanes),
-                    value_units=value_size // UNIT_ELEMENTS,
-                )
+    for this in JobShape(query_size=query_size, value_size=value_size, **job).passes(config):
+        yield this.shape
 
 
-def _stream_keys(
+def _stream_tiles(
     config: AttentionConfig, first: int, end: int, row: NDArray[np.bool_] | None
-) -> tuple[int, ...]:
-    """Count the keys of each stream's tiles that hold any of the keys ``first <= j < end``."""
+) -> tuple[Tiles, ...]:
+    """Give each stream's tiles that hold any of the keys ``first <= j < end``."""
     size, streams = config.tile_keys, config.streams
     tiles = np.arange(first // size, -(-end // size)) if first < end else np.arange(0)
     if row is not None:
         tiles = tiles[row[tiles]]
     counts = np.minimum((tiles + 1) * size, end) - tiles * size
-    totals = np.bincount(tiles % streams, counts, streams).astype(int)
-    return tuple(max(1, int(total)) for total in totals)
+    found = []
+    for stream in range(streams):
+        own = tiles % streams == stream
+        found.append(Tiles(numbers=tiles[own] // streams, keys=counts[own]))
+    return tuple(found)

@@ -1,0 +1,127 @@
+"""How many bytes jobs move, computed: what the caches hold, tile by tile, without a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.attention.config import AttentionConfig
+from hw.attention.descriptor import USED_BYTES
+from hw.attention.plan import BITMAP_ROW_BYTES
+from hw.attention.shapes import JobShape, Tiles
+
+#: Bytes of a slope in memory.
+_SLOPE_BYTES = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """Bytes of one or more jobs.
+
+    Members
+    -------
+    key_bytes
+        Of keys and values.
+    query_bytes
+        Of queries.
+    table_bytes
+        Of bitmaps, slopes and descriptors.
+    write_bytes
+        Of results.
+    """
+
+    key_bytes: int
+    query_bytes: int
+    table_bytes: int
+    write_bytes: int
+
+    @property
+    def read_bytes(self) -> int:
+        """All that is read."""
+        return self.key_bytes + self.query_bytes + self.table_bytes
+
+    @property
+    def moved_bytes(self) -> int:
+        """All that is read or written."""
+        return self.read_bytes + self.write_bytes
+
+
+class _Cache:
+    """The caches of a stream: a tile for each slot, and how many of its leading keys are there."""
+
+    def __init__(self, slots: int) -> None:
+        self._tile = np.full(slots, -1)
+        self._keys = np.zeros(slots, int)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._tile.fill(-1)
+
+    def fetched(self, tiles: Tiles, slots: int, *, ring: bool) -> int:
+        """Count the keys of ``tiles`` that are not held, and hold what there is room for."""
+        if not slots:
+            return int(tiles.keys.sum())
+        missing = 0
+        numbers, keys = tiles.numbers, tiles.keys
+        if not ring:
+            beyond = numbers >= slots
+            missing += int(keys[beyond].sum())
+            numbers, keys = numbers[~beyond], keys[~beyond]
+        # Tiles whose numbers are less than ``slots`` apart have slots of their own.
+        while len(numbers):
+            here = int(np.searchsorted(numbers, numbers[0] + slots))
+            missing += self._look(numbers[:here], keys[:here], numbers[:here] % slots)
+            numbers, keys = numbers[here:], keys[here:]
+        return missing
+
+    def _look(self, numbers: NDArray[np.int_], keys: NDArray[np.int_], slots: NDArray[np.int_]) -> int:
+        known = np.where(self._tile[slots] == numbers, self._keys[slots], 0)
+        self._tile[slots] = numbers
+        self._keys[slots] = np.maximum(known, keys)
+        return int(np.maximum(0, keys - known).sum())
+
+
+def cache_slots(config: AttentionConfig, job: JobShape) -> tuple[int, bool]:
+    """Give how many tiles of a job the caches of a stream hold, and whether they take turns."""
+    parts = max(-(-size // config.lanes) for size in (job.query_size, job.value_size))
+    slots = config.cached_keys // config.tile_keys // parts
+    stream_tiles = -(-job.keys // (config.tile_keys * config.streams))
+    if job.window and stream_tiles > slots:
+        return 1 << slots.bit_length() >> 1, True
+    return slots, False
+
+
+def traffic(config: AttentionConfig, jobs: Iterable[JobShape]) -> Traffic:
+    """Count what the jobs of a launch move, one after the other.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    jobs
+        The first is that of the registers, the others have descriptors in memory.
+    """
+    caches = [_Cache(config.cached_keys // config.tile_keys) for _ in range(config.streams)]
+    keys = queries = tables = results = 0
+    for number, job in enumerate(jobs):
+        tables += USED_BYTES if number else 0
+        slots, ring = cache_slots(config, job)
+        bitmap_row = 0
+        if job.bitmap is not None:
+            bitmap_row = -(-len(job.bitmap[0]) // (8 * BITMAP_ROW_BYTES)) * BITMAP_ROW_BYTES
+        for this in job.passes(config):
+            if this.opens_head and not (job.reuse_kv and this.first):
+                for cache in caches:
+                    cache.clear()
+            fetched = sum(
+                cache.fetched(tiles, slots, ring=ring)
+                for cache, tiles in zip(caches, this.tiles, strict=True)
+            )
+            keys += fetched * (job.query_size + job.value_size)
+            queries += this.shape.rows * job.query_size
+            results += this.shape.rows * job.value_size * config.result_bits // 8
+            tables += bitmap_row + (this.heads * _SLOPE_BYTES if job.slopes and this.opens_set else 0)
+    return Traffic(key_bytes=keys, query_bytes=queries, table_bytes=tables, write_bytes=results)
