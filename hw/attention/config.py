@@ -82,7 +82,7 @@ class AttentionConfig:
     port_bits: int = 0
     merge_lanes: int = 2
     cached_keys: int = 1024
-    probability_bits: Literal[8, 12, 16, 20] = 16
+    probability_bits: Literal[8, 12, 16, 20] = 20
     exp_segments: Literal[8, 16, 32] = 16
     output: Literal["int8", "int16", "bfloat16"] = "int16"
     logit_cap: bool = False
@@ -188,6 +188,10 @@ class AttentionConfig:
     def merge_steps(self) -> int:
         """Cycles for all F parts."""
         return self.folds * self.part_steps
+
+    def port_width(self, board_bits: int) -> int:
+        """Bits of a beat of each memory port, where those of the board's memory have ``board_bits``."""
+        return self.port_bits or board_bits
 
     @property
     def result_bits(self) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hw.attention.config import AttentionConfig
 from hw.attention.kernel.arguments import argument_table
 from hw.attention.kernel.body import AttentionBody
@@ -15,27 +17,31 @@ from hw.resources import Resources
 
 #: Rows tried for a board, largest first; the first that fits is the default.
 _DEFAULT_ROWS = (32, 24, 16, 12, 8, 6, 4, 2, 1)
+#: Entries of the caches tried: 8,192 keys of 64 elements in UltraRAM, else what block RAMs hold.
+_ULTRA_KEYS, _BLOCK_KEYS = 8192, 1024
 #: Share of the user's region the default may take: routing fails long before it is full.
 _FILL = 0.8
 
 
 class AttentionEngine(Engine[AttentionConfig]):
-    """Fused softmax attention, int8 in, int16 out; see `hw.attention`."""
+    """Fused softmax attention, int8 in; see `hw.attention`."""
 
     name = "attention"
-    summary = "fused softmax attention, int8 to int16, in one pass over keys and values"
+    summary = "fused softmax attention, int8 in, in one pass over keys and values"
     config_type = AttentionConfig
 
     def default_config(self, board: Board) -> AttentionConfig:
-        """Give 64 lanes, with ports for a key and a value a cycle if there are channels for them, and the
-        most rows, up to 32, that leave a fifth of the board free.
+        """Give one stream of 64 lanes, with ports for a key and a value a cycle if there are channels for
+        them, caches if there is room, and the most rows, up to 32, that leave a fifth of the board free.
         """
-        slices = max(1, 8 * 64 // board.memory.port_data_width) if board.memory.channels > 1 else 1
+        lanes = AttentionConfig().lanes
+        slices = max(1, 8 * lanes // board.memory.port_data_width) if board.memory.channels > 1 else 1
+        cached = _ULTRA_KEYS if board.user.uram else _BLOCK_KEYS
+        config = AttentionConfig(ports_per_stream=slices, cached_keys=cached)
+        share = Resources(**{name: int(_FILL * count) for name, count in board.user.items()})
         for rows in _DEFAULT_ROWS:
-            config = AttentionConfig(rows=rows, head_dim=64, tile_keys=64, ports_per_stream=slices)
-            need = self.resources(config, board)
-            share = Resources(**{name: int(_FILL * count) for name, count in board.user.items()})
-            if need.first_over(share) is None:
+            config = replace(config, rows=rows)
+            if self.resources(config, board).first_over(share) is None:
                 break
         return config
 
@@ -44,12 +50,12 @@ class AttentionEngine(Engine[AttentionConfig]):
         return argument_table(config)
 
     def body(self, config: AttentionConfig, board: Board, placer: Placer) -> AttentionBody:
-        """Make an `AttentionBody` with ports as wide as the board's memory."""
-        return AttentionBody(config, placer, data_width=board.memory.port_data_width)
+        """Make an `AttentionBody`."""
+        return AttentionBody(config, placer, data_width=config.port_width(board.memory.port_data_width))
 
     def resources(self, config: AttentionConfig, board: Board) -> Resources:
         """See `hw.attention.resources.estimate`."""
-        return estimate(config, board.memory.port_data_width)
+        return estimate(config, config.port_width(board.memory.port_data_width))
 
     def placement(self, config: AttentionConfig, board: Board) -> dict[str, int]:
         """Give each port a channel of its own, as far as there are any."""
