@@ -15,7 +15,7 @@ import typer
 
 from hw.errors import LoomworkError
 from hw.registry import ENGINES
-from sim.cli_plan import register
+from sim import cli_attention, cli_plan
 
 if TYPE_CHECKING:
     from hw.board import Board
@@ -244,7 +244,8 @@ def calibrate() -> None:
 
 compare = typer.Typer(no_args_is_help=True, help="Compare with other work, like with like.")
 app.add_typer(compare, name="compare")
-register(app, compare)
+cli_plan.register(app, compare)
+cli_attention.register(compare)
 
 
 def _exit_unless(passed: bool) -> None:

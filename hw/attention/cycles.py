@@ -11,7 +11,7 @@ how fast they can come.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from hw.attention.command import UNIT_ELEMENTS
@@ -19,7 +19,7 @@ from hw.attention.config import AttentionConfig
 from hw.attention.maximum import LOGIT_TILES
 from hw.attention.movers import port_count
 from hw.attention.row import Timing
-from hw.attention.shapes import PassShape, pass_shapes
+from hw.attention.shapes import JobShape, PassShape
 from hw.attention.values import BANKS, spacing
 from hw.board import Board
 from hw.memory_timing import DramTiming, HbmTiming, HostTiming
@@ -296,17 +296,23 @@ def core_cycles(config: AttentionConfig, passes: Iterable[PassShape], *, beat_wi
 
 
 def predict_cycles(config: AttentionConfig, board: Board, *, queries: int, keys: int, heads: int) -> int:
+    """Predict ``cycles_total`` of a dense launch of heads of D elements; see `predict_launch`."""
+    job = JobShape(queries=queries, keys=keys, heads=heads, query_size=config.lanes, value_size=config.lanes)
+    return predict_launch(config, board, [job])
+
+
+def predict_launch(config: AttentionConfig, board: Board, jobs: Sequence[JobShape]) -> int:
     """Predict ``cycles_total`` of a launch, from ``start`` to ``done``.
 
     Parameters
     ----------
     config, board
         The engine and where it runs, with idle memory latency and realistic bandwidth.
-    queries, keys, heads
-        As the launch says; ``kv_group`` does not matter to time.
+    jobs
+        All jobs of the launch in order.
     """
     memory = board.memory
-    width = memory.port_data_width
+    width = config.port_bits or memory.port_data_width
     read_cycles, write_cycles = _latencies(memory.timing, board.clock_mhz)
     first_item = _REQUEST_CYCLES + read_cycles + _RECEIVE_CYCLES
 
@@ -320,8 +326,8 @@ def predict_cycles(config: AttentionConfig, board: Board, *, queries: int, keys:
     if ports_a_channel == 1:
         interval = max(interval, slice_bytes / channel_bytes)
     else:
-        rows = min(queries, config.rows)
-        shared_bytes = 2 * config.lanes + 3 * rows * config.lanes / keys
+        rows = min(max(job.queries for job in jobs), config.rows)
+        shared_bytes = 2 * config.lanes + 3 * rows * config.lanes / max(1, max(job.keys for job in jobs))
         interval = max(interval, shared_bytes / channel_bytes / memory.channels)
 
     stream = Supply(
@@ -335,9 +341,10 @@ def predict_cycles(config: AttentionConfig, board: Board, *, queries: int, keys:
         values=stream,
     )
     last_beats = 0
-    for shape in pass_shapes(config, queries=queries, keys=keys, heads=heads):
-        schedule.add(shape)
-        last_beats = shape.rows * -(-config.lanes * config.result_bits // width)
+    for job in jobs:
+        for this in job.passes(config):
+            schedule.add(this.shape)
+            last_beats = this.shape.rows * -(-job.value_size * config.result_bits // width)
     last_burst = min(memory.burst_beats, last_beats)
     return schedule.last_output + _SEND_CYCLES + last_burst + write_cycles + _DONE_CYCLES
 
