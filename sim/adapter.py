@@ -34,20 +34,35 @@ class Buffer:
         Length of the buffer.
     output
         Whether it is read back after the launch.
+    links
+        Addresses within ``data``: at each byte offset lies a 64-bit offset, little endian, to which the
+        address of the buffer of the given argument is added once that is known.
     """
 
     argument: str
     data: NDArray[np.uint8] | None
     size_bytes: int
     output: bool = False
+    links: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """One kernel call: the scalars by argument name, and the buffers behind the pointers."""
+    """One kernel call.
+
+    Parameters
+    ----------
+    scalars
+        By argument name.
+    buffers
+        Behind the pointers.
+    nulls
+        Pointers that point nowhere: their registers are 0.
+    """
 
     scalars: Mapping[str, int]
     buffers: tuple[Buffer, ...]
+    nulls: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

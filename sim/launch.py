@@ -18,7 +18,7 @@ from sim.bench.plan import PROGRESS_FILE, Answer, Plan
 from sim.bench.top import TOP, bench_top, module_ports
 from sim.cache import BuildCache
 from sim.design import KernelVerilog
-from sim.layout import place_buffers, register_writes
+from sim.layout import linked, place_buffers, register_writes
 from sim.memories import memory_parameters, ports_by_memory
 from sim.memory.config import CONFIG_VARIABLE
 from sim.memory.sources import model_sources
@@ -126,7 +126,7 @@ def simulate(
         (directory / _MEMORY_CONFIG).write_text(parameters)
         for buffer in launch.buffers:
             if buffer.data is not None:
-                np.save(directory / f"{buffer.argument}.npy", buffer.data)
+                np.save(directory / f"{buffer.argument}.npy", linked(buffer, buffers))
         with Activity("Simulating") as activity:
             run(
                 built,

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hw.board import Board
 from hw.errors import InputError
 from hw.lib.arguments import ArgumentTable, Kind
-from sim.adapter import Launch
+from sim.adapter import Buffer, Launch
 from sim.bench.plan import GUARD_BYTES, PlacedBuffer
 from sim.memories import memory_of_port
 
 #: What the host's allocator aligns buffers to.
 ALIGN_BYTES = 4096
+_LINK_BYTES = 8
 
 
 def place_buffers(
@@ -26,7 +30,7 @@ def place_buffers(
         When the launch and the table do not fit together, or a channel is too small.
     """
     ports = {argument.name: argument.port for argument in table.call if argument.kind is Kind.POINTER}
-    names = sorted(buffer.argument for buffer in launch.buffers)
+    names = sorted([*(buffer.argument for buffer in launch.buffers), *launch.nulls])
     if names != sorted(ports):
         raise InputError("buffers of the launch", names, f"one a pointer: {sorted(ports)}")
     used: dict[tuple[str, int], int] = {}
@@ -72,8 +76,32 @@ def register_writes(
     scalars = sorted(argument.name for argument in table.call if argument.kind is Kind.SCALAR)
     if sorted(launch.scalars) != scalars:
         raise InputError("scalars of the launch", sorted(launch.scalars), f"those of the table: {scalars}")
-    values = {**launch.scalars, **{buffer.argument: buffer.address for buffer in buffers}}
-    return tuple(_words(table, values))
+    addresses = {buffer.argument: buffer.address for buffer in buffers}
+    return tuple(_words(table, {**launch.scalars, **dict.fromkeys(launch.nulls, 0), **addresses}))
+
+
+def linked(buffer: Buffer, placed: tuple[PlacedBuffer, ...]) -> NDArray[np.uint8]:
+    """Give the data of ``buffer`` with the addresses of others in their places.
+
+    Raises
+    ------
+    InputError
+        When a link is not within the data, or to a buffer that is not placed.
+    """
+    assert buffer.data is not None  # who asks has looked
+    data = buffer.data
+    if buffer.links:
+        data = data.copy()
+        addresses = {other.argument: other.address for other in placed}
+        for offset, argument in buffer.links:
+            if argument not in addresses:
+                raise InputError(f"link of {buffer.argument}", argument, "a buffer of the launch")
+            if not 0 <= offset <= data.size - _LINK_BYTES:
+                raise InputError(f"link of {buffer.argument}", offset, f"within its {data.size} bytes")
+            word = data[offset : offset + _LINK_BYTES]
+            address = int.from_bytes(word.tobytes(), "little") + addresses[argument]
+            word[:] = np.frombuffer(address.to_bytes(_LINK_BYTES, "little"), np.uint8)
+    return data
 
 
 def _words(table: ArgumentTable, values: Mapping[str, int]) -> Iterator[tuple[int, int]]:

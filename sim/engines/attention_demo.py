@@ -25,13 +25,13 @@ def attention_demo(default: AttentionConfig) -> Demo:
     Parameters
     ----------
     default
-        The board's default configuration; its head size is changed to the model's 32.  Half the lanes need
-        half the bytes a cycle, hence half the ports.
+        The board's default configuration; its lanes are changed to the model's head size of 32.  Half the
+        lanes need half the bytes a cycle, hence half the ports.
     """
     heads = minilm.capture(minilm.paragraph().text)
     size = heads["q"].shape[-1]
-    ports = max(1, default.ports_per_stream * size // default.head_dim)
-    merge_lanes = max(1, default.merge_lanes * size // default.head_dim, size // default.tile_keys)
+    ports = max(1, default.ports_per_stream * size // default.lanes)
+    merge_lanes = max(1, default.merge_lanes * size // default.lanes, size // default.tile_keys)
     launches = {
         f"heads {first}-{first + _GROUP_HEADS - 1}": {
             name: part[first : first + _GROUP_HEADS] for name, part in heads.items()
@@ -41,7 +41,7 @@ def attention_demo(default: AttentionConfig) -> Demo:
     paragraph = minilm.paragraph()
     return Demo(
         title=f"layer 0 of all-MiniLM-L6-v2 reading {heads['q'].shape[1]} tokens of {paragraph.author}",
-        config=replace(default, head_dim=size, ports_per_stream=ports, merge_lanes=merge_lanes),
+        config=replace(default, lanes=size, folds=1, ports_per_stream=ports, merge_lanes=merge_lanes),
         launches={**launches, _WHOLE: heads},
         conclude=_conclude,
     )

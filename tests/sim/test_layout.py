@@ -8,7 +8,7 @@ import pytest
 from hw.errors import InputError
 from sim.adapter import Buffer, Launch
 from sim.bench.plan import GUARD_BYTES
-from sim.layout import place_buffers, register_writes
+from sim.layout import linked, place_buffers, register_writes
 from sim.memories import memory_of_port, memory_parameters, ports_by_memory
 from tests.support.boards import small_board
 from tests.support.vadd import vadd_table
@@ -100,3 +100,27 @@ def test_host_ports_need_host_memory():
 def test_an_unknown_memory_mode_is_refused():
     with pytest.raises(InputError, match=r"^mode must be"):
         memory_parameters(["gmem0"], {"gmem0": 0}, (), BOARD, mode="slow", seed=0)
+
+
+def test_a_null_pointer_has_no_buffer_and_a_zero_register():
+    given = dataclasses.replace(launch(), buffers=launch().buffers[1:], nulls=("a",))
+    placed = place_buffers(given, TABLE, PLACEMENT, BOARD)
+    assert [buffer.argument for buffer in placed] == ["b", "c"]
+    assert register_writes(given, TABLE, placed)[:2] == ((TABLE.offset("a"), 0), (TABLE.offset("a") + 4, 0))
+
+
+def test_links_become_addresses():
+    whole = launch()
+    placed = place_buffers(whole, TABLE, PLACEMENT, BOARD)
+    data = np.zeros(40, np.uint8)
+    data[8] = 5
+    buffer = Buffer(argument="a", data=data, size_bytes=40, links=((8, "c"), (32, "b")))
+    words = linked(buffer, placed).view("<u8")
+    assert words.tolist() == [0, placed[2].address + 5, 0, 0, placed[1].address]
+    assert data.sum() == 5
+    for link, message in (
+        ((33, "b"), r"^link of a must be within its 40 bytes, not 33"),
+        ((0, "d"), r"^link of a must be a buffer of the launch, not 'd'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            linked(dataclasses.replace(buffer, links=(link,)), placed)
