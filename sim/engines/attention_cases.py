@@ -156,7 +156,7 @@ def _modes(
     if rng.random() < 0.5:
         modes["causal"] = np.asarray(True)
     if rng.random() < 0.4:
-        modes["window"] = rng.integers(1, int(keys.max()) + 3)
+        modes["window"] = np.asarray(rng.integers(1, int(keys.max()) + 3))
     if rng.random() < 0.5:
         modes["pack"] = np.asarray(pack)
     if rng.random() < 0.4:
@@ -181,7 +181,7 @@ def _formats(
     if rng.random() < 0.2:
         formats["v_scale"] = rng.uniform(0.02, 0.05, kv_heads)
     if config.logit_cap and rng.random() < 0.6:
-        formats["logit_cap"] = rng.uniform(2.0, 50.0)
+        formats["logit_cap"] = np.asarray(rng.uniform(2.0, 50.0))
     if config.output == "int16" and rng.random() < 0.3:
         formats["output_fraction"] = rng.integers(0, 16, heads if rng.random() < 0.5 else 1)
     if config.output == "int8" and rng.random() < 0.3:

@@ -102,8 +102,8 @@ class Layout:
     def results(self, buffer: Bytes) -> Tensor:
         """Read ``o`` [H, Nq, dv] from its buffer."""
         job, dtype = self._job, self._job.pieces[0].golden.output.dtype
-        whole = np.empty(job.exact.shape, dtype)
-        heads, _, size = whole.shape
+        heads, _, size = shape = job.exact.shape
+        whole = np.empty(shape, dtype)
         for tokens, offsets in zip(job.inputs.sequences, self.sequences, strict=True):
             length = heads * tokens.query_count * size * whole.itemsize
             raw = np.ascontiguousarray(buffer[offsets.o : offsets.o + length])

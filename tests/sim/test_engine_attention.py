@@ -1,29 +1,46 @@
-"""The attention adapter: what it refuses, how it quantizes, how it lays tensors out."""
+"""The attention adapter: what it refuses, how it quantizes, divides into jobs and lays tensors out."""
 
+import math
 import re
 
 import numpy as np
 import pytest
 
 from hw.attention.config import AttentionConfig
+from hw.attention.descriptor import CAUSAL, DESCRIPTOR_BYTES, FIELDS, REUSE_KV, SPARSE, WINDOWED
+from hw.attention.engine import AttentionEngine
 from hw.board import load_board
 from hw.errors import InputError
 from sim.engines.attention import ADAPTER
+from sim.engines.attention_cases import SMALL, random_tensors
+from sim.golden.attention_float import attention_float64
+from sim.golden.attention_formats import bfloat16_values
+from sim.golden.attention_mask import Mask
 
-CONFIG = AttentionConfig(rows=4, head_dim=32, tile_keys=16, ports_per_stream=1)
+CONFIG = AttentionConfig(
+    rows=4, lanes=32, folds=1, tile_keys=16, ports_per_stream=1, merge_lanes=4, cached_keys=64
+)
+OPTIONS = AttentionConfig(
+    rows=4, lanes=32, folds=1, tile_keys=16, merge_lanes=4, cached_keys=64, logit_cap=True, alibi=True
+)
+BOARD = load_board("u55c")
 
 
-def floats(heads=2, kv_heads=1, queries=5, keys=7, size=32):
+def changed(config, **fields):
+    return AttentionConfig(**{name: getattr(config, name) for name in config.__dataclass_fields__} | fields)
+
+
+def floats(heads=2, kv_heads=1, queries=5, keys=7, size=32, value_size=None):
     rng = np.random.default_rng(0)
     return {
         "q": rng.normal(size=(heads, queries, size)),
         "k": rng.normal(size=(kv_heads, keys, size)),
-        "v": rng.normal(size=(kv_heads, keys, size)),
+        "v": rng.normal(size=(kv_heads, keys, value_size or size)),
     }
 
 
-def changed(name, value):
-    return lambda tensors: tensors | {name: value}
+def with_(**changes):
+    return lambda tensors: tensors | changes
 
 
 def without(name):
@@ -31,120 +48,454 @@ def without(name):
 
 
 INT8 = np.zeros((2, 5, 32), np.int8)
+LENGTHS = np.array([2, 3])
+BITS = np.ones((2, 1), bool)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (without("v"), "tensor v must be given as [heads, tokens, 32], not 'missing'"),
-        (changed("bias", np.zeros(3)), "tensor name must be one of "),
+        (without("v"), "tensor v must be given as [heads, tokens, size], not 'missing'"),
+        (with_(bias=np.zeros(3)), "tensor name must be one of alibi_slopes, bitmap, "),
+        (with_(bitmap_01=BITS), "tensor name must be one of alibi_slopes, bitmap, "),
+        (with_(q=INT8.astype(np.int16)), "dtype of q must be int8 or floating point, not 'int16'"),
+        (with_(q=np.zeros((5, 32))), "shape of q must be [heads, tokens, size], not (5, 32)"),
         (
-            changed("q", np.zeros((2, 5, 32), np.int16)),
-            "dtype of q must be int8 or floating point, not 'int16'",
+            with_(q=np.zeros((2, 5, 40))),
+            "head size of q must be a multiple of 16 up to 32, folds * lanes of the configuration, not 40",
         ),
-        (changed("q", np.zeros((5, 32))), "shape of q must be [heads, tokens, 32], not (5, 32)"),
+        (with_(q=np.zeros((2, 5, 48))), "head size of q must be a multiple of 16 up to 32, "),
+        (with_(k=np.zeros((1, 7, 16))), "head size of k must be 32, that of q, not 16"),
+        (with_(q=np.zeros((2, 0, 32))), "tokens of q must be at least 1, not 0"),
         (
-            changed("q", np.zeros((2, 5, 48))),
-            "head size of q must be 32, the head_dim of the configuration, not 48",
+            with_(
+                k=np.zeros((1, 65537, 32), np.int8),
+                v=np.zeros((1, 65537, 32), np.int8),
+                k_scale=np.ones(1),
+                v_scale=np.ones(1),
+            ),
+            "tokens of k must be from 1 to 65536, not 65537",
         ),
-        (changed("q", np.zeros((2, 0, 32))), "tokens of q must be from 1 to 65536, not 0"),
-        (changed("k", np.zeros((1, 65537, 32), np.int8)), "tokens of k must be from 1 to 65536, not 65537"),
-        (changed("k", np.zeros((0, 7, 32))), "heads of k must be at least 1, not 0"),
-        (changed("v", np.zeros((1, 8, 32))), "shape of v must be (1, 7, 32), the shape of k, not (1, 8, 32)"),
-        (changed("q", np.zeros((3, 5, 32))), None),
+        (with_(k=np.zeros((0, 7, 32))), "heads of k must be at least 1, not 0"),
+        (with_(v=np.zeros((1, 8, 32))), "shape of v must be [1, 7, ...], as k, not (1, 8, 32)"),
         (
-            changed("q", np.full((2, 5, 32), np.nan)),
-            "tensor q must be finite everywhere, not 'NaN or infinity'",
+            with_(q=np.zeros((3, 5, 32)), k=np.zeros((2, 7, 32)), v=np.zeros((2, 7, 32))),
+            "heads of q must be a multiple of the 2 heads of k, not 3",
         ),
-        (changed("k", np.full((1, 7, 32), np.inf)), "tensor k must be finite everywhere"),
-        (changed("q", INT8), "q_scale must be given beside an int8 q, not 'missing'"),
-        (changed("q_scale", np.float64(0)), "q_scale must be one positive number, not 0.0"),
-        (changed("v_scale", np.float64("nan")), "v_scale must be one positive number, not nan"),
-        (changed("k_scale", np.ones(2)), "k_scale must be one positive number, not [1.0, 1.0]"),
-        (changed("softmax_scale", np.float64(-1)), "softmax_scale must be one positive number, not -1.0"),
-        (changed("softmax_scale", np.float64(1e30)), "softmax_scale * q_scale * k_scale must be from "),
+        (with_(q=np.full((2, 5, 32), np.nan)), "tensor q must be finite everywhere, not 'NaN or infinity'"),
+        (with_(k=np.full((1, 7, 32), np.inf)), "tensor k must be finite everywhere"),
+        (with_(q=INT8), "q_scale must be given beside an int8 q, not 'missing'"),
         (
-            changed("output_fraction", np.int64(16)),
-            "output_fraction must be a whole number from 0 to 15, not 16",
+            with_(q_scale=np.float64(0)),
+            "q_scale must be one positive number, or one for each of 2 heads, not 0.0",
         ),
+        (with_(v_scale=np.float64("nan")), "v_scale must be one positive number, not nan"),
+        (with_(k_scale=np.ones(2)), "k_scale must be one positive number, not [1.0, 1.0]"),
         (
-            changed("output_fraction", np.float64(3)),
+            with_(q_scale=np.ones(30)),
+            "q_scale must be one positive number, or one for each of 2 heads, not 'of shape",
+        ),
+        (with_(softmax_scale=np.float64(-1)), "softmax_scale must be one positive number, or one for"),
+        (with_(softmax_scale=np.float64(1e30)), "softmax_scale * q_scale * k_scale must be from "),
+        (with_(output_fraction=np.int64(16)), "output_fraction must be a whole number from 0 to 15, not 16"),
+        (
+            with_(output_fraction=np.float64(3)),
             "output_fraction must be a whole number from 0 to 15, not 3.0",
+        ),
+        (
+            with_(output_fraction=np.arange(3)),
+            "output_fraction must be a whole number from 0 to 15, not [0, 1, 2]",
+        ),
+        (
+            with_(output_scale=np.float64(1)),
+            "output_scale must be left out where results are int16, not [1.0, 1.0]",
+        ),
+        (with_(causal=np.int64(2)), "causal must be a whole number from 0 to 1, not 2"),
+        (with_(window=np.int64(-1)), "window must be a whole number from 0 to 65536, not -1"),
+        (with_(window=np.float64(5)), "window must be a whole number from 0 to 65536, not 5.0"),
+        (with_(pack=np.int64(3)), "pack must be a whole number from 0 to 2, not 3"),
+        (
+            with_(logit_cap=np.float64(30)),
+            "logit_cap must be left out: the configuration has no logit_cap, not 30.0",
+        ),
+        (
+            with_(alibi_slopes=np.ones(2)),
+            "alibi_slopes must be left out: the configuration has no alibi, not ",
+        ),
+        (with_(query_lengths=LENGTHS), "key_lengths must be given beside query_lengths, not 'missing'"),
+        (with_(key_lengths=LENGTHS), "query_lengths must be given beside key_lengths, not 'missing'"),
+        (
+            with_(sequence_lengths=LENGTHS, key_lengths=LENGTHS),
+            "sequence_lengths must be left out beside query_lengths and key_lengths, not 'given'",
+        ),
+        (
+            with_(sequence_lengths=LENGTHS),
+            "sum of sequence_lengths must be 7, the tokens of the tensor, not 5",
+        ),
+        (
+            with_(query_lengths=np.array([5, 0]), key_lengths=np.array([3, 4])),
+            "query_lengths must be a list of whole numbers of at least 1, not [5, 0]",
+        ),
+        (
+            with_(query_lengths=np.array([2.0, 3.0]), key_lengths=np.array([3, 4])),
+            "query_lengths must be a list of whole numbers of at least 1, not [2.0, 3.0]",
+        ),
+        (
+            with_(query_lengths=LENGTHS, key_lengths=np.array([3, 3, 1])),
+            "key_lengths must be as many as query_lengths: 2, not 3",
+        ),
+        (
+            with_(query_lengths=LENGTHS, key_lengths=np.array([3, 4]), bitmap=BITS),
+            "bitmap must be bitmap_0, bitmap_1, ... where there are several sequences, not 'given'",
+        ),
+        (with_(bitmap=BITS, bitmap_0=BITS), "bitmap must be left out beside bitmap_0, not 'given'"),
+        (with_(bitmap_1=BITS), "tensor name must be of a sequence: there are 1, not 'bitmap_1'"),
+        (
+            with_(bitmap=BITS.astype(float)),
+            "dtype of bitmap must be bool, or whole numbers 0 and 1, not 'float64'",
+        ),
+        (
+            with_(bitmap=2 * BITS.astype(int)),
+            "dtype of bitmap must be bool, or whole numbers 0 and 1, not 'int64'",
+        ),
+        (
+            with_(bitmap=np.ones((3, 2, 1), bool)),
+            "shape of bitmap must be [query blocks, key tiles], or that for each of 2 heads, not (3, 2, 1)",
+        ),
+        (
+            with_(bitmap=np.ones((1, 1), bool)),
+            "shape of the bitmap must be [2, 1]: blocks of 4 queries and 16 keys",
+        ),
+        (
+            with_(bitmap=BITS, bitmap_keys=np.int64(24)),
+            "bitmap_keys must be a multiple of 16, the block of the engine, not 24",
+        ),
+        (
+            with_(bitmap=BITS, bitmap_queries=np.int64(3)),
+            "bitmap_queries must be a multiple of 4, the block of the engine, not 3",
+        ),
+        (
+            with_(bitmap_keys=np.int64(16)),
+            "bitmap must be given beside bitmap_queries and bitmap_keys, not 'missing'",
         ),
     ],
 )
 def test_wrong_tensors_are_refused(change, message):
-    tensors = change(floats())
-    if message is None:  # three query heads on one key head are fine; on two they are not
-        ADAPTER.job(tensors, CONFIG)
-        tensors |= {"k": np.zeros((2, 7, 32)), "v": np.zeros((2, 7, 32))}
-        message = "heads of q must be a multiple of the 2 heads of k, not 3"
     with pytest.raises(InputError, match=re.escape(message)):
-        ADAPTER.job(tensors, CONFIG)
+        ADAPTER.job(change(floats()), CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (with_(logit_cap=np.float64(-2)), "logit_cap must be one positive number, not -2.0"),
+        (with_(logit_cap=np.float64(1e9)), "logit cap must be from "),
+        (
+            with_(alibi_slopes=np.ones(3)),
+            "alibi_slopes must be one number for each of 2 heads, not [1.0, 1.0, 1.0]",
+        ),
+        (with_(alibi_slopes=np.array([1.0, -1.0])), "alibi_slopes must be at least 0 and finite, not -1.0"),
+        (with_(alibi_slopes=np.array([1.0, 100.0])), "slope must be from 0 to "),
+    ],
+)
+def test_wrong_options_are_refused(change, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        ADAPTER.job(change(floats()), OPTIONS)
+
+
+def test_formats_of_other_outputs_are_refused():
+    for output, name in (
+        ("int8", "output_fraction"),
+        ("bfloat16", "output_fraction"),
+        ("bfloat16", "output_scale"),
+    ):
+        message = f"{name} must be left out where results are {output}"
+        with pytest.raises(InputError, match=re.escape(message)):
+            ADAPTER.job(floats() | {name: np.int64(1)}, changed(CONFIG, output=output))
+    with pytest.raises(InputError, match=r"^v_scale / output_scale must be from"):
+        ADAPTER.job(floats() | {"output_scale": np.float64(1e-9)}, changed(CONFIG, output="int8"))
 
 
 def test_floats_are_quantized_per_tensor():
     tensors = floats()
-    job = ADAPTER.job(tensors, CONFIG)
-    assert job.q_scale == pytest.approx(np.abs(tensors["q"]).max() / 127)
-    assert np.abs(job.q * job.q_scale - tensors["q"]).max() <= job.q_scale / 2 * 1.0001
-    assert job.given is not None
+    inputs = ADAPTER.job(tensors, CONFIG).inputs
+    assert inputs.q_scale == pytest.approx(np.abs(tensors["q"]).max() / 127)
+    assert (
+        np.abs(inputs.q * inputs.q_scale[:, None, None] - tensors["q"]).max()
+        <= inputs.q_scale[0] / 2 * 1.0001
+    )
+    assert inputs.real is not None
 
 
 def test_zeros_quantize_to_zeros():
-    job = ADAPTER.job(floats() | {"v": np.zeros((1, 7, 32))}, CONFIG)
-    assert not job.v.any()
-    assert not ADAPTER.golden(job, CONFIG)["o"].any()
+    for output in ("int8", "int16", "bfloat16"):
+        config = changed(CONFIG, output=output)
+        job = ADAPTER.job(floats() | {"v": np.zeros((1, 7, 32))}, config)
+        assert not job.inputs.v.any()
+        assert not ADAPTER.golden(job, config)["o"].any()
+        assert set(ADAPTER.errors(job, config, ADAPTER.golden(job, config)).values()) == {0.0}
 
 
 def test_int8_goes_through_untouched():
     rng = np.random.default_rng(1)
     q, k, v = (rng.integers(-128, 128, (2, 5, 32)).astype(np.int8) for _ in range(3))
     scales = {f"{name}_scale": np.float64(0.02) for name in "qkv"}
-    job = ADAPTER.job({"q": q, "k": k, "v": v} | scales, CONFIG)
-    assert (job.q == q).all()
-    assert (job.v == v).all()
-    assert job.given is None
+    inputs = ADAPTER.job({"q": q, "k": k, "v": v} | scales, CONFIG).inputs
+    assert (inputs.q == q).all()
+    assert (inputs.v == v).all()
+    assert inputs.real is None
 
 
-def test_default_output_fraction_uses_the_range_without_saturating():
-    job = ADAPTER.job(floats(), CONFIG)
-    o = ADAPTER.golden(job, CONFIG)["o"]
-    assert 2**13 <= np.abs(o.astype(int)).max() < 2**15 - 1 or job.fraction == 15
+def test_default_formats_use_the_range_without_saturating():
+    for output, low, high in (("int16", 2**13, 2**15 - 1), ("int8", 126, 128)):
+        config = changed(CONFIG, output=output)
+        job = ADAPTER.job(floats(), config)
+        assert low <= np.abs(ADAPTER.golden(job, config)["o"].astype(int)).max() < high
 
 
-@pytest.mark.parametrize("ports", [1, 2])
-def test_slices_hold_every_byte_once(ports):
-    config = AttentionConfig(rows=4, head_dim=64, tile_keys=32, ports_per_stream=ports)
-    job = ADAPTER.job(floats(size=64), config)
-    launch = ADAPTER.launch(job, config, load_board("u55c"))
-    slices = [
-        buffer.data.view(np.int8).reshape(*job.k.shape[:2], -1)
-        for buffer in launch.buffers
-        if buffer.argument.startswith("k")
+@pytest.mark.parametrize(
+    ("changes", "jobs"),
+    [
+        ({}, 1),
+        ({"q_scale": np.array([0.01, 0.01, 0.01, 0.01])}, 1),
+        ({"softmax_scale": np.array([0.1, 0.1, 0.2, 0.2])}, 2),
+        ({"softmax_scale": np.array([0.1, 0.2, 0.2, 0.2])}, 3),
+        ({"v_scale": np.array([0.1, 0.2])}, 2),
+        ({"output_fraction": np.array([3, 4, 5, 6])}, 4),
+        ({"query_lengths": np.array([2, 2, 5]), "key_lengths": np.array([1, 7, 12])}, 3),
+        ({"bitmap": np.arange(12).reshape(4, 3, 1) % 2 > 0}, 4),
+    ],
+    ids=str,
+)
+def test_heads_of_equal_settings_go_together(changes, jobs):
+    """Every head of every token is in exactly one job, and what a job says of its heads holds for each."""
+    tensors = floats(heads=4, kv_heads=2, queries=9, keys=20)
+    if "bitmap" in changes:
+        changes = {"bitmap": np.repeat(changes["bitmap"], 2, axis=2)}
+    job = ADAPTER.job(tensors | changes | {"pack": np.asarray(1)}, CONFIG)
+    assert len(job.pieces) == jobs
+    covered = np.zeros((4, 9), int)
+    before = None
+    for piece in job.pieces:
+        covered[piece.place] += 1
+        same = before is not None and before.sequence == piece.sequence
+        assert piece.reuse_kv == (same and before.kv_heads.stop - 1 == piece.kv_heads.start)
+        for head in range(*piece.heads.indices(4)):
+            kv_head = head // 2
+            assert piece.kv_heads.start <= kv_head < piece.kv_heads.stop
+            factor = job.inputs.softmax_scale[head] * job.inputs.q_scale[head] * job.inputs.k_scale[kv_head]
+            assert piece.factor == pytest.approx(factor)
+            assert piece.value_step == job.inputs.v_scale[kv_head]
+        before = piece
+    assert (covered == 1).all()
+
+
+def test_rows_are_packed_where_that_saves_passes():
+    def packed(heads, kv_heads, queries, **modes):
+        job = ADAPTER.job(floats(heads=heads, kv_heads=kv_heads, queries=queries, keys=64) | modes, CONFIG)
+        return job.pieces[0].pack
+
+    assert packed(4, 1, 1) == 4
+    assert packed(8, 1, 1) == 4
+    assert packed(2, 2, 1) == 1
+    assert packed(4, 1, 4) == 1
+    assert packed(4, 1, 64, causal=np.asarray(1)) == 4
+    assert packed(4, 1, 1, pack=np.asarray(2)) == 2
+    coarse = {"bitmap": np.ones((8, 4), bool), "bitmap_queries": np.asarray(8)}
+    assert packed(4, 1, 64, **coarse) == 4
+
+
+SHAPES = [(1, 1), (1, 4), (2, 2), (4, 1)]
+
+
+@pytest.mark.parametrize(("streams", "ports"), SHAPES)
+def test_every_key_lies_where_the_engine_looks(streams, ports):
+    config = changed(CONFIG, streams=streams, ports_per_stream=ports)
+    lengths = {"query_lengths": np.array([2, 3]), "key_lengths": np.array([70, 41])}
+    job = ADAPTER.job(floats(heads=2, kv_heads=2, keys=111, size=32, value_size=16) | lengths, config)
+    launch = ADAPTER.launch(job, config, BOARD)
+    data = {buffer.argument: buffer.data for buffer in launch.buffers}
+    sides = {"k": ("k_offset", job.inputs.k), "v": ("v_offset", job.inputs.v)}
+    starts = [0, 70]
+    for n, keys in enumerate((70, 41)):
+        for side, (field, tensor) in sides.items():
+            size = tensor.shape[2]
+            offset = 0
+            if n:
+                at = FIELDS[field][0]
+                offset = int.from_bytes(data["jobs"][at : at + 8].tobytes(), "little")
+            rows = math.ceil(keys / (16 * streams)) * 16 // ports
+            for head in range(2):
+                for key in range(keys):
+                    tile = key // 16
+                    row = tile // streams * 16 + key % 16
+                    port = data[f"{side}{tile % streams * ports + row % ports}"]
+                    at = offset + (head * rows + row // ports) * size
+                    assert (port[at : at + size].view(np.int8) == tensor[head, starts[n] + key]).all()
+
+
+def test_descriptors_say_what_the_jobs_are():
+    tensors = floats(heads=4, kv_heads=2, queries=9, keys=20) | {
+        "softmax_scale": np.array([0.1, 0.1, 0.1, 0.2]),
+        "causal": np.asarray(True),
+        "window": np.asarray(5),
+        "logit_cap": np.asarray(20.0),
+        "alibi_slopes": np.array([0.5, 0.25, 0.125, 0.0625]),
+        "bitmap": np.ones((3, 2), bool),
+        "pack": np.asarray(1),
+    }
+    config = changed(OPTIONS, ports_per_stream=1)
+    job = ADAPTER.job(tensors, config)
+    launch = ADAPTER.launch(job, config, BOARD)
+    buffers = {buffer.argument: buffer for buffer in launch.buffers}
+    assert launch.scalars["job_count"] == 2 == len(job.pieces) - 1
+    assert launch.scalars["flags"] == CAUSAL + WINDOWED + SPARSE
+    assert (launch.scalars["window"], launch.scalars["heads"]) == (5, 2)
+    jobs = buffers["jobs"]
+    assert jobs.size_bytes == 2 * DESCRIPTOR_BYTES
+    raw = [
+        {
+            name: int.from_bytes(jobs.data[n * 256 + at : n * 256 + at + size].tobytes(), "little")
+            for name, (at, size) in FIELDS.items()
+        }
+        for n in range(2)
     ]
-    assert len(slices) == ports
-    assert (np.concatenate(slices, axis=2) == job.k).all()
+    assert [fields["flags"] for fields in raw] == [7, 7 + REUSE_KV]
+    assert [fields["heads"] for fields in raw] == [1, 1]
+    assert [fields["q"] for fields in raw] == [2 * 9 * 32, 3 * 9 * 32]
+    assert [fields["o"] for fields in raw] == [2 * 9 * 64, 3 * 9 * 64]
+    assert [fields["slopes"] for fields in raw] == [8, 12]
+    assert [fields["bitmap"] for fields in raw] == [96, 192]
+    assert [fields["k_offset"] for fields in raw] == [32 * 32] * 2
+    assert raw[0]["score_multiplier"] != 2 * raw[1]["score_multiplier"]
+    assert raw[0]["cap_multiplier"] == launch.scalars["cap_multiplier"] == job.pieces[0].golden.cap
+    names = {(offset // 256, argument) for offset, argument in jobs.links}
+    assert names == {(n, name) for n in range(2) for name in ("q", "o", "bitmap", "slopes")}
+    assert {offset % 256 for offset, _ in jobs.links} == {FIELDS[name][0] for _, name in jobs.links}
+    assert buffers["slopes"].data.view("<i4").tolist() == list(
+        job.pieces[0].golden.slopes + job.pieces[1].golden.slopes + job.pieces[2].golden.slopes
+    )
+    assert launch.nulls == ()
 
 
-def test_output_bytes_become_o():
-    job = ADAPTER.job(floats(), CONFIG)
-    golden = ADAPTER.golden(job, CONFIG)["o"]
-    raw = golden.astype("<i2").reshape(-1).view(np.uint8)
-    assert (ADAPTER.outputs(job, CONFIG, {"o": raw})["o"] == golden).all()
-    results = ADAPTER.results(job, CONFIG, {"o": golden})
-    assert np.allclose(results["o"], golden * job.v_scale * 2.0**-job.fraction)
-    errors = ADAPTER.errors(job, CONFIG, {"o": golden})
-    assert errors["relative_rms_error_int8_inputs"] < 2e-3
+def test_a_launch_gives_every_argument_once():
+    for config, tensors in ((CONFIG, floats()), (changed(OPTIONS, streams=2), floats())):
+        job = ADAPTER.job(tensors, config)
+        launch = ADAPTER.launch(job, config, BOARD)
+        call = [argument.name for argument in AttentionEngine().arguments(config, BOARD).call]
+        given = [*launch.scalars, *launch.nulls, *(buffer.argument for buffer in launch.buffers)]
+        assert sorted(given) == sorted(call)
+        assert launch.nulls == ("bitmap", "slopes", "jobs")
+
+
+@pytest.mark.parametrize("output", ["int8", "int16", "bfloat16"])
+def test_output_bytes_become_o(output):
+    config = changed(CONFIG, output=output)
+    tensors = floats(queries=9, keys=20, value_size=16)
+    tensors |= {"query_lengths": np.array([4, 5]), "key_lengths": np.array([9, 11])}
+    job = ADAPTER.job(tensors, config)
+    golden = ADAPTER.golden(job, config)["o"]
+    pieces = [golden[:, :4], golden[:, 4:]]
+    raw = b""
+    for piece in pieces:
+        raw += bytes(-len(raw) % 64) + np.ascontiguousarray(piece).tobytes()
+    buffer = np.frombuffer(raw, np.uint8)
+    assert (ADAPTER.outputs(job, config, {"o": buffer})["o"] == golden).all()
+    results = ADAPTER.results(job, config, {"o": golden})
+    values = bfloat16_values(golden) if output == "bfloat16" else golden
+    assert np.allclose(results["o"], values * results["o_scale"])
+    errors = ADAPTER.errors(job, config, {"o": golden})
+    assert errors["relative_rms_error_int8_inputs"] < {"int8": 1e-2, "int16": 2e-4, "bfloat16": 3e-3}[output]
     assert errors["relative_rms_error_given_inputs"] < 5e-2
 
 
+def test_scales_of_heads_come_back_with_the_results():
+    job = ADAPTER.job(floats(heads=2, kv_heads=2) | {"v_scale": np.array([0.02, 0.05])}, CONFIG)
+    golden = ADAPTER.golden(job, CONFIG)
+    results = ADAPTER.results(job, CONFIG, golden)
+    assert results["o_scale"].shape == (2,)
+    assert np.allclose(results["o"], golden["o"] * results["o_scale"][:, None, None])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_golden_results_are_near_attention_by_its_definition(seed):
+    """The masks and scales of the user's tensors, applied one query at a time."""
+    rng = np.random.default_rng(seed)
+    tensors = random_tensors(rng, SMALL)
+    tensors.pop("output_fraction", None)
+    job = ADAPTER.job(tensors, SMALL)
+    o = ADAPTER.results(job, SMALL, ADAPTER.golden(job, SMALL))["o"]
+    inputs = job.inputs
+    exact = np.zeros(o.shape)
+    for n, tokens in enumerate(inputs.sequences):
+        bitmap = inputs.bitmaps[n]
+        for head in range(inputs.heads):
+            kv_head = head // inputs.group
+            mask = Mask(
+                causal=bool(tensors.get("causal", False)),
+                window=int(tensors.get("window", 0)),
+                bitmap=None if bitmap is None else bitmap[head % len(bitmap)],
+                tile_queries=int(tensors.get("bitmap_queries", 1)),
+                tile_keys=int(tensors.get("bitmap_keys", 1)),
+            )
+            exact[head, tokens.queries] = attention_float64(
+                (inputs.q[head, tokens.queries] * inputs.q_scale[head])[None],
+                (inputs.k[kv_head, tokens.keys] * inputs.k_scale[kv_head])[None],
+                (inputs.v[kv_head, tokens.keys] * inputs.v_scale[kv_head])[None],
+                softmax_scale=float(inputs.softmax_scale[head]),
+                mask=mask,
+            )[0]
+    assert np.abs(o - exact).max() <= 2e-3 * max(np.abs(exact).max(), 1e-9)
+
+
 def test_metrics_follow_the_formulas():
-    job = ADAPTER.job(floats(heads=2, kv_heads=1, queries=5, keys=7), CONFIG)
-    metrics = ADAPTER.metrics(job, CONFIG, load_board("u55c"))
+    config = changed(CONFIG, cached_keys=0)
+    job = ADAPTER.job(floats(heads=2, kv_heads=1, queries=5, keys=7) | {"pack": np.asarray(1)}, config)
+    metrics = ADAPTER.metrics(job, config, BOARD)
     assert metrics.useful_macs == 2 * 5 * 7 * 2 * 32
     assert metrics.mac_slots_per_cycle == 4 * 2 * 32
     assert metrics.compulsory_bytes == 2 * 5 * 32 * 3 + 2 * 7 * 32
     assert metrics.predicted_read_bytes == 2 * 5 * 32 + 2 * 2 * 7 * 2 * 32
     assert metrics.predicted_write_bytes == 2 * 5 * 32 * 2
     assert metrics.bound_cycles >= metrics.useful_macs / metrics.mac_slots_per_cycle
+    cached = ADAPTER.metrics(job, CONFIG, BOARD)
+    assert cached.predicted_read_bytes + cached.predicted_write_bytes == cached.compulsory_bytes
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_useful_and_compulsory_count_what_is_seen(seed):
+    """Each pair and each key by looking at it."""
+    rng = np.random.default_rng(100 + seed)
+    tensors = random_tensors(rng, SMALL)
+    job = ADAPTER.job(tensors, SMALL)
+    metrics = ADAPTER.metrics(job, SMALL, BOARD)
+    inputs = job.inputs
+    pairs, seen = 0, set()
+    for n, tokens in enumerate(inputs.sequences):
+        diagonal = tokens.key_count - tokens.query_count
+        bitmap = inputs.bitmaps[n]
+        for head in range(inputs.heads):
+            for query in range(tokens.query_count):
+                for key in range(tokens.key_count):
+                    if inputs.causal and key > query + diagonal:
+                        continue
+                    if inputs.window and key <= query + diagonal - inputs.window:
+                        continue
+                    if bitmap is not None:
+                        block = query // inputs.bitmap_queries, key // inputs.bitmap_keys
+                        if not bitmap[head % len(bitmap)][block]:
+                            continue
+                    pairs += 1
+                    seen.add((n, head // inputs.group, key))
+    sizes = inputs.q.shape[2] + inputs.v.shape[2]
+    results = inputs.heads * inputs.q.shape[1] * inputs.v.shape[2] * 2
+    assert metrics.useful_macs == pairs * sizes
+    assert metrics.compulsory_bytes == inputs.q.size + results + len(seen) * sizes
+
+
+def test_cases_have_names_of_their_own():
+    cases = list(ADAPTER.cases())
+    assert len({case.name for case in cases}) == len(cases)
+    random = [case for case in cases if case.name.startswith("random")]
+    assert len(random) == 200
+    assert len([case for case in random if not case.soak]) == 20
