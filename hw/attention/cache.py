@@ -16,7 +16,7 @@ from hw.lib.memory import RamStyle, uninitialised
 from hw.lib.skid import Skid
 
 #: Fewest entries for which UltraRAM (4,096 words deep) is the better choice.
-_ULTRA_DEPTH = 2048
+ULTRA_DEPTH = 2048
 #: Places behind the memory: what is on its way when the consumer stops must fit, and enough to go on.
 _PLACES = 8
 
@@ -116,7 +116,7 @@ class PartCache(wiring.Component):
     ) -> None:
         """Address; memory; its output latch; its output register; queue."""
         config, command = self._config, self.command.payload
-        style: RamStyle = "ultra" if config.cached_keys >= _ULTRA_DEPTH else "block"
+        style: RamStyle = "ultra" if config.cached_keys >= ULTRA_DEPTH else "block"
         m.submodules.memory = ram = uninitialised(
             width=config.part_bits, depth=config.cached_keys, ram_style=style
         )

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+from hw.attention.cache import ULTRA_DEPTH
 from hw.attention.config import AttentionConfig
 from hw.attention.movers import port_count
 from hw.resources import Resources
 
-_ROW_LUT_FIXED = 2600
-_ROW_FF_FIXED = 2200
-_LANE_LUT = 90
-_LANE_FF = 160
-_MERGE_LANE_LUT = 1000
-_MERGE_LANE_FF = 450
-_CORE_LUT = 4000
-_CORE_FF = 4000
-_CORE_FF_A_LANE = 200
-_PORT_LUT = 5000
-_PORT_FF = 7000
-_BRAM_BITS = 72
+# Yosys, by `synth_xilinx -family xcup -flatten`, counts for two rows of 64 lanes in two folds, 20-bit
+# probabilities and two merge lanes 12,152 LUT and 3,632 more as LUTRAM, 18,909 FF and 196 DSP48E2, for their
+# results 1,460 + 384 LUT, 1,233 FF and 4 DSP48E2.  These constants give 19,694 LUT and 23,134 FF: the rest is
+# room for replication and for what placement leaves unpacked.
+
+# A row of a stream; a lane of it, apart from the sums; a bit of a lane's sum, and of another fold of it.
+_ROW_LUT, _ROW_FF = 900, 1000
+_LANE_LUT, _LANE_FF = 40, 70
+_SUM_LUT, _SUM_FF = 1.2, 1.1
+_FOLD_LUT, _FOLD_FF = 1.0, 1.1
+# A merge lane of a row of a stream; a row's results, their lanes, and joining another stream.
+_MERGE_LANE_LUT, _MERGE_LANE_FF = 300, 250
+_RESULT_LUT, _RESULT_FF = 500, 400
+_RESULT_LANE_LUT, _RESULT_LANE_FF = 250, 200
+_STREAM_RESULT_LUT, _STREAM_RESULT_FF = 1100, 350
+# Options, in a row of a stream.
+_CAP_LUT, _CAP_FF = 350, 350
+_ALIBI_LUT, _ALIBI_FF = 200, 250
+# Control of the core, and the registers by which parts reach the rows of a stream.
+_CORE_LUT, _CORE_FF = 12000, 12000
+_STREAM_FF_A_LANE = 200
+# A port at 256 bits: DMA, cutter, queues.
+_PORT_LUT, _PORT_FF = 5000, 7000
+#: Bits of a word of a 36-Kibit block RAM at its widest, when it has 512 of them; of an UltraRAM's 4,096.
+_RAM_BITS, _BLOCK_WORDS, _ULTRA_WORDS = 72, 512, 4096
 
 
 def estimate(config: AttentionConfig, data_width: int) -> Resources:
@@ -30,17 +44,51 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
     data_width
         Bits of a beat of the memory ports.
     """
-    ports = port_count(config)
-    row_lut = _ROW_LUT_FIXED + _LANE_LUT * config.lanes + _MERGE_LANE_LUT * config.merge_lanes
-    row_ff = _ROW_FF_FIXED + _LANE_FF * config.lanes + _MERGE_LANE_FF * config.merge_lanes
-    row_dsp = 3 * config.lanes // 2 + 2 + config.merge_lanes
+    lut, ff, dsp = _row(config)
+    result_lut, result_ff, result_dsp = _result(config)
+    rows, streams, ports = config.rows, config.streams, port_count(config)
     width = data_width / 256
-    read_bram = -(-data_width // _BRAM_BITS)
-    write_bram = -(-(data_width + data_width // 8 + 1) // _BRAM_BITS)
+    caches = 2 * streams * -(-config.part_bits // _RAM_BITS)
+    ultra = config.cached_keys >= ULTRA_DEPTH
+    words = _ULTRA_WORDS if ultra else _BLOCK_WORDS
+    cache_rams = caches * -(-config.cached_keys // words)
+    # Every reader buffers 512 beats, and so does the one writer, with strobes beside the data.
+    buffers = ports * -(-data_width // _RAM_BITS) + -(-(data_width + data_width // 8 + 1) // _RAM_BITS)
+    # Two rows share a table of the cap.
+    tables = streams * -(-rows // 2) if config.logit_cap else 0
+    # A pair of rows shares the multipliers of its scores.
+    scores = -(-rows // 2) * config.lanes
     return Resources(
-        lut=_CORE_LUT + config.streams * config.rows * row_lut + int(ports * _PORT_LUT * width),
-        ff=_CORE_FF + _CORE_FF_A_LANE * config.lanes + config.rows * row_ff + int(ports * _PORT_FF * width),
-        dsp=config.streams * config.rows * row_dsp,
-        bram36=ports * read_bram + write_bram,
-        uram=0,
+        lut=int(_CORE_LUT + rows * (streams * lut + result_lut) + ports * _PORT_LUT * width),
+        ff=int(
+            _CORE_FF
+            + rows * (streams * ff + result_ff)
+            + streams * _STREAM_FF_A_LANE * config.lanes
+            + ports * _PORT_FF * width
+        ),
+        dsp=streams * (scores + rows * dsp) + rows * result_dsp,
+        bram36=buffers + tables + (0 if ultra else cache_rams),
+        uram=cache_rams if ultra else 0,
+    )
+
+
+def _row(config: AttentionConfig) -> tuple[float, float, int]:
+    """Give LUT, FF and DSP of a row of a stream, but for the multipliers of its scores."""
+    sums = config.partial_bits * config.lanes
+    lut = _ROW_LUT + _LANE_LUT * config.lanes + sums * (_SUM_LUT + _FOLD_LUT * (config.folds - 1))
+    ff = _ROW_FF + _LANE_FF * config.lanes + sums * (_SUM_FF + _FOLD_FF * (config.folds - 1))
+    lut += _MERGE_LANE_LUT * config.merge_lanes + _CAP_LUT * config.logit_cap + _ALIBI_LUT * config.alibi
+    ff += _MERGE_LANE_FF * config.merge_lanes + _CAP_FF * config.logit_cap + _ALIBI_FF * config.alibi
+    # Values; scale and exponential; gain and cap; slope.
+    values = config.lanes // 2 if config.packs_values else config.lanes
+    return lut, ff, values + 2 + 2 * config.logit_cap + config.alibi
+
+
+def _result(config: AttentionConfig) -> tuple[float, float, int]:
+    """Give LUT, FF and DSP of a row's results."""
+    more = config.streams - 1
+    return (
+        _RESULT_LUT + _RESULT_LANE_LUT * config.merge_lanes + _STREAM_RESULT_LUT * more,
+        _RESULT_FF + _RESULT_LANE_FF * config.merge_lanes + _STREAM_RESULT_FF * more,
+        config.merge_lanes + (config.output != "int16"),
     )

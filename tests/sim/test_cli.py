@@ -48,7 +48,7 @@ def tensors(**changes):
     data |= {f"{name}_scale": np.float64(0.02) for name in ("q", "k", "v")}
     data = {name: value for name, value in (data | changes).items() if value is not None}
     np.savez("in.npz", **data)
-    Path("c.yaml").write_text("head_dim: 32\nrows: 4\n")
+    Path("c.yaml").write_text("lanes: 32\nfolds: 1\nrows: 4\n")
 
 
 def sim(*words):
@@ -90,7 +90,7 @@ def test_engines_are_listed():
 
 def test_a_schema_is_printed_or_written():
     printed = call("schema", "attention").stdout
-    assert "head_dim" in json.loads(printed)["properties"]
+    assert "lanes" in json.loads(printed)["properties"]
     call("schema", "attention", "--output", "s.json")
     assert Path("s.json").read_text() == printed
     assert refused("schema", "attention", "--output", "none/s.json").startswith(
@@ -118,11 +118,11 @@ def test_an_unknown_board_is_refused():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("head_dims: 32\n", "c.yaml:1: key must be one of rows, head_dim, "),
+        ("lane: 32\n", "c.yaml:1: key must be one of rows, lanes, "),
         ("\nrows: 0\n", "c.yaml:2: rows must be from 1 to 64, not 0"),
         ("rows: 4.5\n", "c.yaml:1: rows must be a whole number, not 4.5"),
         ("rows: '4'\n", "c.yaml:1: rows must be a whole number, not '4'"),
-        ("head_dim: 48\n", "c.yaml:1: head_dim must be 32 or 64, not 48"),
+        ("lanes: 40\n", "c.yaml:1: lanes must be a multiple of 16 from 16 to 128, not 40"),
     ],
 )
 def test_a_bad_configuration_is_refused_before_any_work(text, message):
@@ -142,7 +142,7 @@ def test_a_missing_configuration_or_input_is_refused():
 
 def test_an_engine_larger_than_the_board_is_refused():
     tensors()
-    Path("c.yaml").write_text("head_dim: 64\nrows: 64\n")
+    Path("c.yaml").write_text("lanes: 64\nrows: 64\n")
     for words in (sim("--board", "ultra96v2"), ("verilog", "--board", "ultra96v2", "--config", "c.yaml")):
         message = refused(*words)
         assert re.fullmatch(
@@ -158,13 +158,16 @@ def test_an_engine_larger_than_the_board_is_refused():
         ({"z": np.zeros(1)}, "tensor name must be one of "),
         ({"q": np.zeros((2, 4, 32), np.int32)}, "dtype of q must be int8 or floating point, not 'int32'"),
         ({"q": np.full((2, 4, 32), np.nan)}, "tensor q must be finite everywhere, not 'NaN or infinity'"),
-        ({"q": np.zeros((2, 4, 16), np.int8)}, "head size of q must be 32"),
+        ({"q": np.zeros((2, 4, 40), np.int8)}, "head size of q must be a multiple of 16 up to 32"),
         ({"q": np.zeros((3, 4, 32), np.int8)}, "heads of q must be a multiple of the 2 heads of k, not 3"),
-        ({"v": np.zeros((2, 23, 32), np.int8)}, "shape of v must be (2, 24, 32), the shape of k"),
-        ({"q": np.zeros((4, 32), np.int8)}, "shape of q must be [heads, tokens, 32], not (4, 32)"),
-        ({"q": np.zeros((2, 0, 32), np.int8)}, "tokens of q must be from 1 to "),
+        ({"v": np.zeros((2, 23, 32), np.int8)}, "shape of v must be [2, 24, ...], as k"),
+        ({"q": np.zeros((4, 32), np.int8)}, "shape of q must be [heads, tokens, size], not (4, 32)"),
+        ({"q": np.zeros((2, 0, 32), np.int8)}, "tokens of q must be at least 1, not 0"),
         ({"q_scale": None}, "q_scale must be given beside an int8 q, not 'missing'"),
-        ({"k_scale": np.float64(-1)}, "k_scale must be one positive number, not -1.0"),
+        (
+            {"k_scale": np.float64(-1)},
+            "k_scale must be one positive number, or one for each of 2 heads, not -1.0",
+        ),
         ({"softmax_scale": np.array(["x"])}, "dtype of softmax_scale must be a number type, not '<U1'"),
     ],
 )

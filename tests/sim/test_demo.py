@@ -90,7 +90,7 @@ def test_every_head_of_the_layer_goes_through(shown):
         np.testing.assert_array_equal(launches[3][-1][name], captured[name])
     assert {launch[:1] + launch[2:4] for launch in launches} == {("attention", "u55c", "model")}
     config = launches[0][1]
-    assert config.head_dim == 32
+    assert (config.lanes, config.folds) == (32, 1)
     verilog = shown.directory / "attention" / "verilog"
     assert shown.bench.packages == [(("attention", config, "u55c"), verilog)]
 
@@ -167,8 +167,8 @@ def test_refuses_an_unknown_engine_and_board(bench, tmp_path):
 def test_the_shape_follows_the_board(weights, board):
     default = sim.demo.find_engine("attention").default_config(load_board(board))
     config = attention_demo(default).config
-    assert config.head_dim == 32
-    assert dataclasses.replace(config, head_dim=default.head_dim).rows == default.rows
+    assert (config.lanes, config.folds) == (32, 1)
+    assert config.rows == default.rows
 
 
 # The scheduler's: a plan is made, and what it promises stands beside what was counted.

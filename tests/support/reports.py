@@ -36,7 +36,7 @@ def arguments(
         "engine": "attention",
         "board": "u55c",
         "clock_mhz": 300.0,
-        "config": {"rows": rows, "head_dim": size, "tile_keys": 64, "ports_per_stream": 1},
+        "config": {"rows": rows, "lanes": size, "tile_keys": 64, "ports_per_stream": 1},
         "config_hash": "0123456789ab",
         "tool_versions": {"loomwork": "0.1.0", "verilator": "5.049", "python": "3.11.7"},
         "seed": 7,

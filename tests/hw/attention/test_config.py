@@ -1,12 +1,18 @@
-"""What follows from the engine's configuration on each board."""
+# amaranth: UnusedElaboratable=no
+"""What follows from the engine's configuration on each board, and Verilog of shapes at their limits."""
 
 import pytest
 
 from hw.attention.config import AttentionConfig
 from hw.attention.engine import AttentionEngine
+from hw.attention.resources import estimate
 from hw.board import board_names, load_board
+from hw.lib.place import InlinePlacer
+from hw.verilog import generate
 from sim.adapter import EngineAdapter
 from sim.engines.attention import ADAPTER
+from tests.hw.attention.plain import small
+from tests.support.verilog import lint
 
 ENGINE = AttentionEngine()
 
@@ -23,15 +29,71 @@ def test_default_fits_its_board(name):
 
 def test_cards_with_hbm_get_the_full_array():
     config = ENGINE.default_config(load_board("u55c"))
-    assert config == AttentionConfig(rows=32, head_dim=64, tile_keys=64, ports_per_stream=2)
+    assert config == AttentionConfig(rows=32, lanes=64, ports_per_stream=2, cached_keys=8192)
 
 
 def test_arguments_are_the_adapters():
     board, config = load_board("u55c"), AttentionConfig()
     table = ENGINE.arguments(config, board)
     assert isinstance(ADAPTER, EngineAdapter)
-    case = next(iter(ADAPTER.cases()))
-    launch = ADAPTER.launch(ADAPTER.job(case.tensors, case.config), case.config, board)
-    call = [argument.name for argument in ENGINE.arguments(case.config, board).call]
-    assert sorted([*launch.scalars, *(buffer.argument for buffer in launch.buffers)]) == sorted(call)
     assert table.ports == ("gmem0", "gmem1", "gmem2", "gmem3", "gmem4")
+
+
+def test_ports_are_as_wide_as_the_board_or_the_configuration_says():
+    board = load_board("u55c")
+    for bits, wanted in ((0, 256), (128, 128), (1024, 1024)):
+        config = small(port_bits=bits)
+        assert config.port_width(board.memory.port_data_width) == wanted
+        body = ENGINE.body(config, board, InlinePlacer())
+        assert body.signature.port.data_width == wanted
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rows": 1, "folds": 1, "cached_keys": 0},
+        {
+            "rows": 3,
+            "folds": 2,
+            "streams": 2,
+            "logit_cap": True,
+            "alibi": True,
+            "output": "bfloat16",
+        },
+    ],
+    ids=["least", "most"],
+)
+def test_linter_has_nothing_to_say(changes, tmp_path):
+    """Also where members have no bits."""
+    config = small(**{"lanes": 16, "merge_lanes": 2} | changes)
+    path = tmp_path / "kernel.v"
+    path.write_text(generate(ENGINE, config, load_board("u55c")).verilog)
+    assert lint(path, "-Wall", "-Wno-PROCASSINIT") == ""
+
+
+def test_more_of_anything_takes_no_less():
+    base = {"rows": 8, "lanes": 64, "folds": 1, "streams": 2, "cached_keys": 1024, "probability_bits": 16}
+    least = estimate(AttentionConfig(**base), 256)
+    for changes in (
+        {"rows": 16},
+        {"lanes": 128},
+        {"folds": 2},
+        {"streams": 4},
+        {"ports_per_stream": 4},
+        {"cached_keys": 65536},
+        {"probability_bits": 20},
+        {"merge_lanes": 8},
+        {"logit_cap": True},
+        {"alibi": True},
+    ):
+        more = estimate(AttentionConfig(**base | changes), 256)
+        assert more != least
+        for (name, need), (_, count) in zip(least.items(), more.items(), strict=True):
+            assert need <= count or (name == "bram36" and more.uram > least.uram), changes
+
+
+def test_two_rows_share_multipliers():
+    """64 lanes: 32 for the scores of a row in a pair; with 8 bits 32 for its values, else 64; four more."""
+    for rows, bits, wanted in ((32, 20, 32 * 100), (32, 8, 32 * 68), (1, 20, 64 + 64 + 4)):
+        config = AttentionConfig(rows=rows, probability_bits=bits)
+        assert estimate(config, 256).dsp == wanted
