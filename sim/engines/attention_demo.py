@@ -1,10 +1,10 @@
-"""The attention engine's demo: layer 0 of a real encoder, and what the rounding does to its sentence."""
+"""The attention engine's demo: all layers of a real encoder, and what the rounding does to its sentence."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,48 +15,75 @@ from sim.adapter import Demo, Tensor
 if TYPE_CHECKING:
     from sim.report import Report
 
-_GROUP_HEADS = 4
-_WHOLE = "all heads"
+Results = Mapping[str, Mapping[str, Tensor]]
+
+
+def encoder_config(default: AttentionConfig) -> AttentionConfig:
+    """Change a board's default configuration to the encoder's head size: one fold of 32 lanes.
+
+    Half the lanes need half the bytes a cycle, hence half the ports.
+    """
+    size = minilm.HEAD_SIZE
+    return replace(
+        default,
+        lanes=size,
+        folds=1,
+        ports_per_stream=max(1, default.ports_per_stream * size // default.lanes),
+        merge_lanes=max(1, default.merge_lanes * size // default.lanes, size // default.tile_keys),
+    )
 
 
 def attention_demo(default: AttentionConfig) -> Demo:
-    """Give layer 0 of all-MiniLM-L6-v2 on a paragraph: groups of heads, then all heads in one launch.
+    """Give all-MiniLM-L6-v2 on a paragraph: a launch a layer, of all heads; each reads what came before it.
 
     Parameters
     ----------
     default
-        The board's default configuration; its lanes are changed to the model's head size of 32.  Half the
-        lanes need half the bytes a cycle, hence half the ports.
+        The board's default configuration, see `encoder_config`.
     """
-    heads = minilm.capture(minilm.paragraph().text)
-    size = heads["q"].shape[-1]
-    ports = max(1, default.ports_per_stream * size // default.lanes)
-    merge_lanes = max(1, default.merge_lanes * size // default.lanes, size // default.tile_keys)
-    launches = {
-        f"heads {first}-{first + _GROUP_HEADS - 1}": {
-            name: part[first : first + _GROUP_HEADS] for name, part in heads.items()
-        }
-        for first in range(0, minilm.HEADS, _GROUP_HEADS)
-    }
     paragraph = minilm.paragraph()
+    walk = EncoderWalk(paragraph.text)
+    count = len(minilm.tokens(paragraph.text))
     return Demo(
-        title=f"layer 0 of all-MiniLM-L6-v2 reading {heads['q'].shape[1]} tokens of {paragraph.author}",
-        config=replace(default, lanes=size, folds=1, ports_per_stream=ports, merge_lanes=merge_lanes),
-        launches={**launches, _WHOLE: heads},
-        conclude=_conclude,
+        title=f"every layer of all-MiniLM-L6-v2 reading {count} tokens of {paragraph.author}",
+        config=encoder_config(default),
+        launches={name: walk.launch(layer) for layer, name in enumerate(walk.names)},
+        conclude=walk.conclude,
     )
 
 
-def _conclude(results: Mapping[str, Mapping[str, Tensor]], reports: Mapping[str, Report]) -> Sequence[str]:
-    """Embed the paragraph with the RTL's attention in layer 0 and compare with exact attention."""
-    text = minilm.paragraph().text
+class EncoderWalk:
+    """The encoder reading ``text``, with its attention computed elsewhere, a launch a layer."""
 
-    def attention(layer: int) -> Any:
-        if layer:
-            return minilm.softmax_attention
-        return lambda q, k, v: np.asarray(results[_WHOLE]["o"], np.float64)
+    names = tuple(f"layer {layer}" for layer in range(minilm.LAYERS))
 
-    cosine = float(minilm.embed(text, attention) @ minilm.embed(text))
-    return [
-        f"Sentence embedding with layer 0's attention from the RTL: cosine {cosine:.6f} with the exact one."
-    ]
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._walk = minilm.layers(text)
+
+    def launch(self, layer: int) -> Callable[[Results], Mapping[str, Tensor]]:
+        """Give the function that makes the tensors of a layer from the results of the one before."""
+
+        def tensors(results: Results) -> Mapping[str, Tensor]:
+            if layer:
+                q, k, v = self._walk.send(self._heads(results, layer - 1))
+            else:
+                self._walk = minilm.layers(self._text)
+                q, k, v = next(self._walk)
+            return {"q": q, "k": k, "v": v}
+
+        return tensors
+
+    def cosine(self, results: Results) -> float:
+        """Compare the embedding with that of exact attention, after the last layer's results."""
+        embedding = minilm.finished(self._walk, self._heads(results, minilm.LAYERS - 1))
+        return float(embedding @ minilm.embed(self._text))
+
+    def conclude(self, results: Results, reports: Mapping[str, Report]) -> Sequence[str]:
+        """Say how far the sentence is from that of exact attention."""
+        cosine = self.cosine(results)
+        what = "Sentence embedding with every head of every layer from the RTL"
+        return [f"{what}: cosine {cosine:.6f} with the exact one."]
+
+    def _heads(self, results: Results, layer: int) -> minilm.Floats:
+        return np.asarray(results[self.names[layer]]["o"], np.float64)
