@@ -15,7 +15,7 @@ import hw.attention
 import hw.lib
 import sim.memory
 from hw.attention.config import MAX_KEYS, AttentionConfig
-from hw.attention.cycles import predict_launch
+from hw.attention.predict import predict_launch
 from hw.attention.shapes import JobShape
 from hw.attention.traffic import traffic
 from hw.board import Board, load_board

@@ -1,11 +1,11 @@
-"""How many cycles a job takes, computed: the schedule of the core, tile by tile, and what memory adds.
+"""How many cycles the core takes, computed: its schedule, tile by tile.
 
 In the core only a few places may wait, with fixed times between them, so its schedule is a short list of "not
 before": queries not before the pass before has begun in all streams; a key not before its queries, not before
 its entry of the logit buffer is free; a value not before its tile is complete; the end of a tile not before
 the merge of the tile before, nor before there is room for sums or results; a division not before all streams
-have closed the pass.  `core_cycles` follows these exactly.  `predict_cycles` adds when the streams begin and
-how fast they can come.
+have closed the pass.  `core_cycles` follows these exactly; `hw.attention.predict` adds when the streams begin
+and how fast they can come.
 """
 
 from __future__ import annotations
@@ -13,51 +13,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from hw.attention.command import UNIT_ELEMENTS
 from hw.attention.config import AttentionConfig
 from hw.attention.maximum import LOGIT_TILES
-from hw.attention.movers import port_count
 from hw.attention.row import Timing
-from hw.attention.shapes import JobShape, PassShape
+from hw.attention.shapes import PassShape
+from hw.attention.supply import Source, Supply
 from hw.attention.values import BANKS, spacing
-from hw.board import Board
-from hw.memory_timing import DramTiming, HbmTiming, HostTiming
 
 #: From a beat's place in the schedule of results to its transfer: the buffers' latch, the register on ``o``.
 _DRAIN_LATENCY = 2
-#: From ``start`` to ``arvalid``: sequencer, command queue, splitter, address register.
-_REQUEST_CYCLES = 4
-#: From ``rvalid`` to the end of a DMA, and the skid buffer behind the joined slices.
-_RECEIVE_CYCLES = 2
-_JOIN_CYCLES = 1
-#: From the last beat of results through the write DMA's buffer to its address; then follows its burst.
-_SEND_CYCLES = 15
 #: Items that wait behind a converter: its own, and two in the skid buffer.
 _ITEMS_READY = 3
-#: From a write response to ``done``.
-_DONE_CYCLES = 2
-
-
-@dataclass(frozen=True, kw_only=True)
-class Supply:
-    """A stream: item n comes at ``first + n * interval`` at the earliest; all in cycles.
-
-    Members
-    -------
-    first, interval
-        What memory gives.
-    gap
-        Between items even when memory is ahead: a converter behind the DMA's buffer takes a beat a cycle.
-    """
-
-    first: float = 0.0
-    interval: float = 1.0
-    gap: float = 1.0
-
-    def time(self, item: int) -> int:
-        """Give the earliest cycle of an item."""
-        return math.ceil(self.first + item * self.interval)
 
 
 @dataclass(frozen=True)
@@ -102,6 +71,31 @@ class _Tile:
         return [*found, (last, self.value_last)] if first <= last < end else found
 
 
+class Run(NamedTuple):
+    """Tiles of a pass that follow one another in a stream and are alike.
+
+    Members
+    -------
+    tiles
+        How many.
+    keys
+        In each.
+    fetched
+        Keys of each that come from memory: the others, its leading ones, are in the caches.
+    """
+
+    tiles: int
+    keys: int
+    fetched: int
+
+
+def uncached_runs(config: AttentionConfig, keys: int) -> list[Run]:
+    """Give the runs of a stream's ``keys``, all from memory: whole tiles, then one of 1 to T keys."""
+    whole, rest = divmod(keys - 1, config.tile_keys)
+    runs = [Run(whole, config.tile_keys, config.tile_keys)] if whole else []
+    return [*runs, Run(1, rest + 1, rest + 1)]
+
+
 class StreamSchedule:
     """The schedule of one stream's two sides.
 
@@ -123,8 +117,8 @@ class StreamSchedule:
     def __init__(self, config: AttentionConfig, *, keys: Supply, values: Supply) -> None:
         self._config = config
         self._ready = Timing(config).ready
-        self._keys, self._values = keys, values
-        self._key_parts = self._value_parts = self._logits = 0  # so far
+        self._keys, self._values = Source(keys), Source(values)
+        self._logits = 0  # so far
         self._tiles: list[_Tile] = []  # the last ones
         self.taken = 0
 
@@ -133,29 +127,38 @@ class StreamSchedule:
         """Give the cycle in which the last part of the values of the last pass was taken."""
         return self._tiles[-1].value_last
 
-    def add(self, shape: PassShape, keys: int, *, loaded: int, bank: int) -> None:
-        """Schedule a pass of ``keys`` keys: queries are there after ``loaded``, a bank from ``bank`` on."""
+    def add(self, shape: PassShape, runs: Sequence[Run], *, loaded: int, bank: int, issued: int = 0) -> None:
+        """Schedule a pass: queries are there after ``loaded``, a bank from ``bank`` on.
+
+        The pass's tiles are known in the cycle ``issued``.
+        """
         self.taken = max(loaded + 1, self._tiles[-1].key_last if self._tiles else 0)
-        tile_keys = self._config.tile_keys
-        left, rest = divmod(keys - 1, tile_keys)  # the last tile has 1 to T keys
+        for run in runs[:-1]:
+            self._add_run(shape, run, run.tiles, issued)
+        self._add_run(shape, runs[-1], runs[-1].tiles - 1, issued)
+        self._add_tile(shape, runs[-1], issued, bank=bank)
+
+    def _add_run(self, shape: PassShape, run: Run, left: int, issued: int) -> None:
+        """Schedule ``left`` tiles that do not close."""
         while left:
             before = list(self._tiles)
-            self._add_tile(shape, tile_keys)
+            self._add_tile(shape, run, issued)
             left -= 1
-            left -= self._skip(shape, before, left)
-        self._add_tile(shape, rest + 1, bank=bank)
+            left -= self._skip(shape, run, before, left)
 
-    def _add_tile(self, shape: PassShape, keys: int, *, bank: int | None = None) -> None:
+    def _add_tile(self, shape: PassShape, run: Run, issued: int, *, bank: int | None = None) -> None:
         """Schedule a tile; ``bank`` is given for one that closes."""
         previous = self._tiles[-1] if self._tiles else None
-        first = max(self.taken + 1, self._keys.time(self._key_parts))
+        keys = run.keys
+        first = max(self.taken + 1, issued)
         if previous:
             first = max(first, previous.key_last + 1)
         if len(self._tiles) == LOGIT_TILES:
             first = max(first, self._tiles[0].value_last + 1)
-        last = max(
-            first + keys * shape.key_parts - 1, self._keys.time(self._key_parts + keys * shape.key_parts - 1)
-        )
+        coming = self._keys.ask(run.fetched * shape.key_parts)
+        if coming and run.fetched == keys:
+            first = max(first, coming[0])
+        last = max(first + keys * shape.key_parts - 1, coming[1] if coming else 0)
         # A key waits for its entry, which the key a buffer's length before it had; those behind it follow.
         start, behind = self._logits, self._config.logit_entries
         for tile in self._tiles:
@@ -166,40 +169,45 @@ class StreamSchedule:
 
         # A part taken now is on the row's port in the next cycle.
         parts = keys * shape.value_parts
-        value_first = max(last + 1 + self._ready, self._values.time(self._value_parts))
+        coming_values = self._values.ask(run.fetched * shape.value_parts)
+        value_first = last + 1 + self._ready
+        late = 0
+        if coming_values:
+            if run.fetched == keys:
+                value_first = max(value_first, coming_values[0])
+            fetched = run.fetched * shape.value_parts
+            late = math.ceil(max(0, fetched - 1 - _ITEMS_READY) * self._values.supply.gap)
         if previous:
             value_first = max(value_first, previous.value_last + 1)
-        late = math.ceil(max(0, parts - 1 - _ITEMS_READY) * self._values.gap)
         value_last = max(
-            value_first + max(parts - 1, late), self._values.time(self._value_parts + parts - 1), bank or 0
+            value_first + max(parts - 1, late), coming_values[1] if coming_values else 0, bank or 0
         )
         if previous:
             value_last = max(value_last, previous.value_last + previous.spacing)
 
-        self._key_parts += keys * shape.key_parts
-        self._value_parts += parts
+        self._keys.take(last)
+        self._values.take(value_last)
         self._logits += keys
         space = spacing(self._config, parts=shape.value_parts, closes=bank is not None)
         tile = _Tile(start, keys, shape.value_parts, first, last, value_first, value_last, space)
         self._tiles = [*self._tiles[1 - LOGIT_TILES :], tile]
 
-    def _skip(self, shape: PassShape, before: list[_Tile], left: int) -> int:
-        """Jump over whole tiles that only repeat what the last one did; give how many."""
+    def _skip(self, shape: PassShape, run: Run, before: list[_Tile], left: int) -> int:
+        """Jump over tiles that only repeat what the last one did; give how many."""
         if len(before) < LOGIT_TILES or left < 2:
             return 0
-        keys = self._config.tile_keys
         step = self._tiles[-1].key_last - before[-1].key_last
-        moved = [tile.moved(cycles=step, keys=keys) for tile in before]
-        paces = keys * max(
-            shape.key_parts * self._keys.interval,
-            shape.value_parts * max(self._values.interval, self._values.gap),
+        moved = [tile.moved(cycles=step, keys=run.keys) for tile in before]
+        keys, values = self._keys.supply, self._values.supply
+        pace = run.fetched * max(
+            shape.key_parts * keys.interval, shape.value_parts * max(values.interval, values.gap)
         )
-        if moved != self._tiles or step < paces:
+        if moved != self._tiles or step < pace:
             return 0
-        self._tiles = [tile.moved(cycles=step * left, keys=keys * left) for tile in self._tiles]
-        self._key_parts += keys * shape.key_parts * left
-        self._value_parts += keys * shape.value_parts * left
-        self._logits += keys * left
+        self._tiles = [tile.moved(cycles=step * left, keys=run.keys * left) for tile in self._tiles]
+        self._keys.skip(run.fetched * shape.key_parts * left, step * left)
+        self._values.skip(run.fetched * shape.value_parts * left, step * left)
+        self._logits += run.keys * left
         return left
 
 
@@ -243,8 +251,11 @@ class Schedule:
         self._divisor_free = 0
         self.last_output = 0
 
-    def add(self, shape: PassShape) -> None:
-        """Schedule one pass."""
+    def add(self, shape: PassShape, runs: Sequence[Sequence[Run]] | None = None, *, issued: int = 0) -> None:
+        """Schedule one pass; ``runs`` are those of each stream, or all tiles come from memory.
+
+        The pass is known in the cycle ``issued``.
+        """
         config, timing = self._config, self._timing
         parts = shape.rows * shape.key_parts
         self._query_parts += parts
@@ -254,8 +265,9 @@ class Schedule:
         )
         banks = self._drained if config.streams == 1 else self._read
         bank = banks[-BANKS] + 1 if len(banks) >= BANKS else 0
-        for stream, keys in zip(self._streams, shape.keys, strict=True):
-            stream.add(shape, keys, loaded=self._loaded, bank=bank)
+        for n, stream in enumerate(self._streams):
+            own = runs[n] if runs else uncached_runs(config, shape.keys[n])
+            stream.add(shape, own, loaded=self._loaded, bank=bank, issued=issued)
 
         begins = max(stream.closed for stream in self._streams) + timing.final
         steps = shape.value_units * UNIT_ELEMENTS // config.merge_lanes
@@ -293,76 +305,3 @@ def core_cycles(config: AttentionConfig, passes: Iterable[PassShape], *, beat_wi
     for shape in passes:
         schedule.add(shape)
     return schedule.last_output + 1
-
-
-def predict_cycles(config: AttentionConfig, board: Board, *, queries: int, keys: int, heads: int) -> int:
-    """Predict ``cycles_total`` of a dense launch of heads of D elements; see `predict_launch`."""
-    job = JobShape(queries=queries, keys=keys, heads=heads, query_size=config.lanes, value_size=config.lanes)
-    return predict_launch(config, board, [job])
-
-
-def predict_launch(config: AttentionConfig, board: Board, jobs: Sequence[JobShape]) -> int:
-    """Predict ``cycles_total`` of a launch, from ``start`` to ``done``.
-
-    Parameters
-    ----------
-    config, board
-        The engine and where it runs, with idle memory latency and realistic bandwidth.
-    jobs
-        All jobs of the launch in order.
-    """
-    memory = board.memory
-    width = config.port_bits or memory.port_data_width
-    read_cycles, write_cycles = _latencies(memory.timing, board.clock_mhz)
-    first_item = _REQUEST_CYCLES + read_cycles + _RECEIVE_CYCLES
-
-    # How many cycles an item takes on its port, and on its channel of the memory.
-    beats = 8 * config.lanes / width
-    slice_beats = beats / config.ports_per_stream
-    channel_bytes = memory.realistic_bytes_per_second / memory.channels / (board.clock_mhz * 1e6)
-    ports_a_channel = -(-port_count(config) // memory.channels)
-    slice_bytes = config.lanes // config.ports_per_stream
-    interval = max(1.0, slice_beats)
-    if ports_a_channel == 1:
-        interval = max(interval, slice_bytes / channel_bytes)
-    else:
-        rows = min(max(job.queries for job in jobs), config.rows)
-        shared_bytes = 2 * config.lanes + 3 * rows * config.lanes / max(1, max(job.keys for job in jobs))
-        interval = max(interval, shared_bytes / channel_bytes / memory.channels)
-
-    stream = Supply(
-        first=first_item + (slice_beats != 1) + _JOIN_CYCLES, interval=interval, gap=max(1.0, slice_beats)
-    )
-    schedule = Schedule(
-        config,
-        beat_width=width,
-        queries=Supply(first=first_item + (beats != 1), interval=max(1.0, beats)),
-        keys=stream,
-        values=stream,
-    )
-    last_beats = 0
-    for job in jobs:
-        for this in job.passes(config):
-            schedule.add(this.shape)
-            last_beats = this.shape.rows * -(-job.value_size * config.result_bits // width)
-    last_burst = min(memory.burst_beats, last_beats)
-    return schedule.last_output + _SEND_CYCLES + last_burst + write_cycles + _DONE_CYCLES
-
-
-def _latencies(timing: DramTiming | HostTiming, clock_mhz: float) -> tuple[int, int]:
-    """Give cycles from a read request to its data, and from written data to the response, on idle memory."""
-    if isinstance(timing, HostTiming):
-        read_ns, write_ns = timing.first_data_ns, timing.write_response_ns
-    else:
-        fabric_ns = timing.fabric_request_ns + timing.fabric_response_ns
-        axi_cycles = timing.request_axi_cycles + timing.response_axi_cycles
-        if isinstance(timing, HbmTiming):
-            axi_cycles += timing.switch_axi_cycles
-        command_cycles = timing.rcd_read_ck + timing.cas_latency_ck + timing.data_ck
-        read_ns = (
-            fabric_ns
-            + 1e3 * axi_cycles / timing.axi_clock_mhz
-            + 1e3 * command_cycles / timing.command_clock_mhz
-        )
-        write_ns = fabric_ns + 1e3 * timing.write_response_axi_cycles / timing.axi_clock_mhz
-    return math.ceil(read_ns * clock_mhz / 1e3), math.ceil(write_ns * clock_mhz / 1e3)

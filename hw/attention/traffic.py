@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from hw.attention.config import AttentionConfig
 from hw.attention.descriptor import USED_BYTES
 from hw.attention.plan import BITMAP_ROW_BYTES
-from hw.attention.shapes import JobShape, Tiles
+from hw.attention.shapes import JobPass, JobShape, Tiles
 
 #: Bytes of a slope in memory.
 _SLOPE_BYTES = 4
@@ -60,28 +61,35 @@ class _Cache:
         """Forget everything."""
         self._tile.fill(-1)
 
-    def fetched(self, tiles: Tiles, slots: int, *, ring: bool) -> int:
-        """Count the keys of ``tiles`` that are not held, and hold what there is room for."""
+    def fetched(self, tiles: Tiles, slots: int, *, ring: bool) -> NDArray[np.int_]:
+        """Count the keys of each of ``tiles`` that are not held, and hold what there is room for."""
+        missing = tiles.keys.copy()
         if not slots:
-            return int(tiles.keys.sum())
-        missing = 0
-        numbers, keys = tiles.numbers, tiles.keys
-        if not ring:
-            beyond = numbers >= slots
-            missing += int(keys[beyond].sum())
-            numbers, keys = numbers[~beyond], keys[~beyond]
+            return missing
+        numbers = tiles.numbers
+        # Numbers rise, so those that have a slot are the first ones.
+        start, end = 0, len(numbers) if ring else int(np.searchsorted(numbers, slots))
         # Tiles whose numbers are less than ``slots`` apart have slots of their own.
-        while len(numbers):
-            here = int(np.searchsorted(numbers, numbers[0] + slots))
-            missing += self._look(numbers[:here], keys[:here], numbers[:here] % slots)
-            numbers, keys = numbers[here:], keys[here:]
+        while start < end:
+            stop = min(end, int(np.searchsorted(numbers, numbers[start] + slots)))
+            missing[start:stop] = self._look(numbers[start:stop], tiles.keys[start:stop], slots)
+            start = stop
         return missing
 
-    def _look(self, numbers: NDArray[np.int_], keys: NDArray[np.int_], slots: NDArray[np.int_]) -> int:
-        known = np.where(self._tile[slots] == numbers, self._keys[slots], 0)
-        self._tile[slots] = numbers
-        self._keys[slots] = np.maximum(known, keys)
-        return int(np.maximum(0, keys - known).sum())
+    def _look(self, numbers: NDArray[np.int_], keys: NDArray[np.int_], slots: int) -> NDArray[np.int_]:
+        slot = numbers % slots
+        known = np.where(self._tile[slot] == numbers, self._keys[slot], 0)
+        self._tile[slot] = numbers
+        self._keys[slot] = np.maximum(known, keys)
+        return np.maximum(0, keys - known)
+
+
+class Fetch(NamedTuple):
+    """A pass, and of each stream how many keys of each tile come from memory."""
+
+    job: JobShape
+    of: JobPass
+    keys: tuple[NDArray[np.int_], ...]
 
 
 def cache_slots(config: AttentionConfig, job: JobShape) -> tuple[int, bool]:
@@ -104,24 +112,30 @@ def traffic(config: AttentionConfig, jobs: Iterable[JobShape]) -> Traffic:
     jobs
         The first is that of the registers, the others have descriptors in memory.
     """
-    caches = [_Cache(config.cached_keys // config.tile_keys) for _ in range(config.streams)]
-    keys = queries = tables = results = 0
-    for number, job in enumerate(jobs):
-        tables += USED_BYTES if number else 0
-        slots, ring = cache_slots(config, job)
-        bitmap_row = 0
+    jobs = list(jobs)
+    keys = queries = results = 0
+    tables = USED_BYTES * (len(jobs) - 1)
+    for job, this, fetched in fetches(config, jobs):
+        keys += sum(int(missing.sum()) for missing in fetched) * (job.query_size + job.value_size)
+        queries += this.shape.rows * job.query_size
+        results += this.shape.rows * job.value_size * config.result_bits // 8
         if job.bitmap is not None:
-            bitmap_row = -(-len(job.bitmap[0]) // (8 * BITMAP_ROW_BYTES)) * BITMAP_ROW_BYTES
+            tables += -(-len(job.bitmap[0]) // (8 * BITMAP_ROW_BYTES)) * BITMAP_ROW_BYTES
+        tables += this.heads * _SLOPE_BYTES if job.slopes and this.opens_set else 0
+    return Traffic(key_bytes=keys, query_bytes=queries, table_bytes=tables, write_bytes=results)
+
+
+def fetches(config: AttentionConfig, jobs: Iterable[JobShape]) -> Iterator[Fetch]:
+    """Give the passes of jobs that follow one another, and what each takes from memory."""
+    caches = [_Cache(config.cached_keys // config.tile_keys) for _ in range(config.streams)]
+    for job in jobs:
+        slots, ring = cache_slots(config, job)
         for this in job.passes(config):
             if this.opens_head and not (job.reuse_kv and this.first):
                 for cache in caches:
                     cache.clear()
-            fetched = sum(
+            missing = (
                 cache.fetched(tiles, slots, ring=ring)
                 for cache, tiles in zip(caches, this.tiles, strict=True)
             )
-            keys += fetched * (job.query_size + job.value_size)
-            queries += this.shape.rows * job.query_size
-            results += this.shape.rows * job.value_size * config.result_bits // 8
-            tables += bitmap_row + (this.heads * _SLOPE_BYTES if job.slopes and this.opens_set else 0)
-    return Traffic(key_bytes=keys, query_bytes=queries, table_bytes=tables, write_bytes=results)
+            yield Fetch(job, this, tuple(missing))

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
-from hw.attention.cycles import predict_launch
 from hw.attention.movers import port_count
+from hw.attention.predict import predict_launch
 from hw.attention.traffic import traffic
 from hw.board import Board
 from sim.adapter import Metrics

@@ -5,9 +5,11 @@ import pytest
 
 from hw.attention import cycles
 from hw.attention.config import AttentionConfig
-from hw.attention.cycles import Supply, core_cycles, predict_cycles
+from hw.attention.cycles import core_cycles
+from hw.attention.predict import predict_cycles
 from hw.attention.row import Timing
 from hw.attention.shapes import PassShape, pass_shapes
+from hw.attention.supply import Supply
 from hw.board import load_board
 from tests.hw.attention.feeds import CoreJob, shapes
 from tests.hw.attention.plain import random_job, small

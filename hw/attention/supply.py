@@ -1,0 +1,78 @@
+"""When parts of queries, keys and values come from memory, at the earliest."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Supply:
+    """A stream: item n comes at ``first + n * interval`` at the earliest; all in cycles.
+
+    Members
+    -------
+    first, interval
+        What memory gives.
+    gap
+        Between items even when memory is ahead: a converter behind the DMA's buffer takes a beat a cycle.
+    depth
+        Items that memory may be ahead of what was taken.
+    """
+
+    first: float = 0.0
+    interval: float = 1.0
+    gap: float = 1.0
+    depth: float = math.inf
+
+    def time(self, item: int) -> int:
+        """Give the earliest cycle of an item, if none had to wait for room."""
+        return math.ceil(self.first + item * self.interval)
+
+
+class Source:
+    """Items of a `Supply`, asked for in runs.
+
+    Parameters
+    ----------
+    supply
+        What memory gives.
+
+    Members
+    -------
+    count : int
+        Items that were asked for.
+    """
+
+    def __init__(self, supply: Supply) -> None:
+        self.supply = supply
+        self.count = 0
+        self._next = supply.first
+        self._taken: deque[tuple[int, int]] = deque()  # items, and when the last of them was taken
+
+    def ask(self, items: int) -> tuple[int, int] | None:
+        """Give the earliest cycles of the first and the last of the next ``items``; None for none."""
+        if not items:
+            return None
+        # The last item needs the room that one taken long before it left.
+        place = self.count + items - self.supply.depth
+        room = 0
+        while self._taken and self._taken[0][0] < place:
+            room = self._taken.popleft()[1]
+        first = max(self._next, room - (items - 1) * self.supply.interval)
+        last = first + (items - 1) * self.supply.interval
+        self._next = last + self.supply.interval
+        self.count += items
+        return math.ceil(first), math.ceil(last)
+
+    def take(self, cycle: int) -> None:
+        """Say when the last item that was asked for was taken."""
+        if self.supply.depth < math.inf and (not self._taken or self._taken[-1][0] < self.count):
+            self._taken.append((self.count, cycle))
+
+    def skip(self, items: int, cycles: int) -> None:
+        """Repeat what happened last, ``items`` in all, in ``cycles``: memory was no slower."""
+        self.count += items
+        self._next += items * self.supply.interval
+        self._taken = deque((count + items, cycle + cycles) for count, cycle in self._taken)
