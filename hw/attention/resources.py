@@ -9,16 +9,16 @@ from hw.resources import Resources
 
 # Yosys, by `synth_xilinx -family xcup -flatten`, counts for two rows of 64 lanes in two folds, 20-bit
 # probabilities and two merge lanes 12,152 LUT and 3,632 more as LUTRAM, 18,909 FF and 196 DSP48E2, for their
-# results 1,460 + 384 LUT, 1,233 FF and 4 DSP48E2.  These constants give 19,694 LUT and 23,134 FF: the rest is
+# results 1,460 + 384 LUT, 1,233 FF and 4 DSP48E2.  These constants give 19,208 LUT and 23,134 FF: the rest is
 # room for replication and for what placement leaves unpacked.  All else of a kernel with one stream, five
 # ports of 256 bits and caches of 1,024 keys counts 28,954 + 4,076 LUT, 30,949 FF, 14 DSP48E2 and 54 block
 # RAMs; these constants give 37,000 LUT, 45,800 FF, 14 DSP48E2 and 57 block RAMs.
 
 # A row of a stream; a lane of it, apart from the sums; a bit of a lane's sum, and of another fold of it.
 _ROW_LUT, _ROW_FF = 900, 1000
-_LANE_LUT, _LANE_FF = 40, 70
+_LANE_LUT, _LANE_FF = 60, 70
 _SUM_LUT, _SUM_FF = 1.2, 1.1
-_FOLD_LUT, _FOLD_FF = 1.0, 1.1
+_FOLD_LUT, _FOLD_FF = 0.3, 1.1
 # A merge lane of a row of a stream; a row's results, their lanes, and joining another stream.
 _MERGE_LANE_LUT, _MERGE_LANE_FF = 300, 250
 _RESULT_LUT, _RESULT_FF = 500, 400

@@ -57,9 +57,9 @@ class Source:
             return None
         # The last item needs the room that one taken long before it left.
         place = self.count + items - self.supply.depth
-        room = 0
         while self._taken and self._taken[0][0] < place:
-            room = self._taken.popleft()[1]
+            self._taken.popleft()
+        room = self._taken[0][1] if self._taken and place > 0 else 0
         first = max(self._next, room - (items - 1) * self.supply.interval)
         last = first + (items - 1) * self.supply.interval
         self._next = last + self.supply.interval

@@ -1,4 +1,4 @@
-"""The cycle model: passes counted by arithmetic, the jump over repeated tiles, its laws, and slow streams."""
+"""The cycle model of the core: passes by arithmetic, the jump over repeated tiles, its laws, slow streams."""
 
 import numpy as np
 import pytest
@@ -6,15 +6,11 @@ import pytest
 from hw.attention import cycles
 from hw.attention.config import AttentionConfig
 from hw.attention.cycles import core_cycles
-from hw.attention.predict import predict_cycles
 from hw.attention.row import Timing
 from hw.attention.shapes import PassShape, pass_shapes
 from hw.attention.supply import Supply
-from hw.board import load_board
 from tests.hw.attention.feeds import CoreJob, shapes
 from tests.hw.attention.plain import random_job, small
-
-BOARD = load_board("u55c")
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -113,18 +109,3 @@ def test_slow_streams_set_the_pace():
     for shape in pass_shapes(config, queries=128, keys=1024):
         schedule.add(shape)
     assert 0 < schedule.last_output - 4 * 4096 < 400
-
-
-def test_prediction_grows_with_every_size():
-    config = AttentionConfig()
-    base = {"queries": 40, "keys": 100, "heads": 2}
-    figure = predict_cycles(config, BOARD, **base)
-    for name in base:
-        assert predict_cycles(config, BOARD, **base | {name: 3 * base[name]}) > figure
-
-
-def test_longest_job_is_predicted_in_a_moment():
-    """65,536 queries and keys: tiles are jumped over, passes are not."""
-    config = AttentionConfig()
-    figure = predict_cycles(config, BOARD, queries=65536, keys=65536, heads=1)
-    assert 0 < figure - 2048 * 65536 < 1000
