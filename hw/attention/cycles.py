@@ -127,35 +127,35 @@ class StreamSchedule:
         """Give the cycle in which the last part of the values of the last pass was taken."""
         return self._tiles[-1].value_last
 
-    def add(self, shape: PassShape, runs: Sequence[Run], *, loaded: int, bank: int, issued: int = 0) -> None:
+    def add(self, shape: PassShape, runs: Sequence[Run], *, loaded: int, bank: int, known: int = 0) -> None:
         """Schedule a pass: queries are there after ``loaded``, a bank from ``bank`` on.
 
-        The pass's tiles are known in the cycle ``issued``.
+        Its tiles are known from the cycle ``known`` on.
         """
         self.taken = max(loaded + 1, self._tiles[-1].key_last if self._tiles else 0)
         for run in runs[:-1]:
-            self._add_run(shape, run, run.tiles, issued)
-        self._add_run(shape, runs[-1], runs[-1].tiles - 1, issued)
-        self._add_tile(shape, runs[-1], issued, bank=bank)
+            self._add_run(shape, run, run.tiles, known)
+        self._add_run(shape, runs[-1], runs[-1].tiles - 1, known)
+        self._add_tile(shape, runs[-1], known, bank=bank)
 
-    def _add_run(self, shape: PassShape, run: Run, left: int, issued: int) -> None:
+    def _add_run(self, shape: PassShape, run: Run, left: int, known: int) -> None:
         """Schedule ``left`` tiles that do not close."""
         while left:
             before = list(self._tiles)
-            self._add_tile(shape, run, issued)
+            self._add_tile(shape, run, known)
             left -= 1
             left -= self._skip(shape, run, before, left)
 
-    def _add_tile(self, shape: PassShape, run: Run, issued: int, *, bank: int | None = None) -> None:
+    def _add_tile(self, shape: PassShape, run: Run, known: int, *, bank: int | None = None) -> None:
         """Schedule a tile; ``bank`` is given for one that closes."""
         previous = self._tiles[-1] if self._tiles else None
         keys = run.keys
-        first = max(self.taken + 1, issued)
+        first = max(self.taken + 1, known)
         if previous:
             first = max(first, previous.key_last + 1)
         if len(self._tiles) == LOGIT_TILES:
             first = max(first, self._tiles[0].value_last + 1)
-        coming = self._keys.ask(run.fetched * shape.key_parts)
+        coming = self._keys.ask(run.fetched * shape.key_parts, known=known)
         if coming and run.fetched == keys:
             first = max(first, coming[0])
         last = max(first + keys * shape.key_parts - 1, coming[1] if coming else 0)
@@ -169,7 +169,7 @@ class StreamSchedule:
 
         # A part taken now is on the row's port in the next cycle.
         parts = keys * shape.value_parts
-        coming_values = self._values.ask(run.fetched * shape.value_parts)
+        coming_values = self._values.ask(run.fetched * shape.value_parts, known=known)
         value_first = last + 1 + self._ready
         late = 0
         if coming_values:
@@ -225,6 +225,8 @@ class Schedule:
 
     Members
     -------
+    loaded : int
+        Cycle in which the last part of the queries of the last pass was loaded.
     last_output : int
         Cycle in which the last beat of results is transferred, if nothing holds it back.
     """
@@ -241,33 +243,44 @@ class Schedule:
         self._config = config
         self._timing = Timing(config)
         self._beat_width = beat_width
-        self._queries = queries
+        self._queries = Source(queries)
         self._streams = [StreamSchedule(config, keys=keys, values=values) for _ in range(config.streams)]
-        self._query_parts = 0
-        self._loaded = -1
+        self.loaded = -1
         # Of the last passes: when their results had left, and when the streams' sums were needed no more.
         self._drained: list[int] = []
         self._read: list[int] = []
         self._divisor_free = 0
         self.last_output = 0
 
-    def add(self, shape: PassShape, runs: Sequence[Sequence[Run]] | None = None, *, issued: int = 0) -> None:
-        """Schedule one pass; ``runs`` are those of each stream, or all tiles come from memory.
+    def add(
+        self,
+        shape: PassShape,
+        runs: Sequence[Sequence[Run]] | None = None,
+        *,
+        known: int = 0,
+        tiles_known: int = 0,
+    ) -> None:
+        """Schedule one pass.
 
-        The pass is known in the cycle ``issued``.
+        Parameters
+        ----------
+        shape
+            The pass.
+        runs
+            Tiles of each stream; None if all come from memory.
+        known, tiles_known
+            Cycles from which on memory can be asked for its queries, for its keys and values.
         """
         config, timing = self._config, self._timing
         parts = shape.rows * shape.key_parts
-        self._query_parts += parts
         taken = max(stream.taken for stream in self._streams)
-        self._loaded = max(
-            max(self._loaded + 1, taken) + parts - 1, self._queries.time(self._query_parts - 1)
-        )
+        coming = self._queries.ask(parts, known=known)
+        self.loaded = max(max(self.loaded + 1, taken) + parts - 1, coming[1] if coming else 0)
         banks = self._drained if config.streams == 1 else self._read
         bank = banks[-BANKS] + 1 if len(banks) >= BANKS else 0
         for n, stream in enumerate(self._streams):
             own = runs[n] if runs else uncached_runs(config, shape.keys[n])
-            stream.add(shape, own, loaded=self._loaded, bank=bank, issued=issued)
+            stream.add(shape, own, loaded=self.loaded, bank=bank, known=tiles_known)
 
         begins = max(stream.closed for stream in self._streams) + timing.final
         steps = shape.value_units * UNIT_ELEMENTS // config.merge_lanes

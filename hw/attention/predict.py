@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
 from hw.attention.cycles import Run, Schedule
+from hw.attention.descriptor import USED_BYTES
+from hw.attention.jobs import JOBS_AHEAD
 from hw.attention.movers import port_count
 from hw.attention.shapes import JobShape, Tiles
 from hw.attention.supply import Supply
@@ -21,9 +23,11 @@ from hw.attention.traffic import fetches, traffic
 from hw.board import Board, Memory
 from hw.memory_timing import DramTiming, HbmTiming, HostTiming
 
-#: From ``start`` to the first address of queries, and of keys, which are looked up in the tags first.
-_QUERY_REQUEST_CYCLES, _KEY_REQUEST_CYCLES = 12, 16
-#: From ``rvalid`` to the end of a reader; a row that waits for its turn, and one that is cut from words.
+#: From ``start`` to the job's first pass, and of any other job from its descriptor to that.
+_FIRST_PASS_CYCLES, _NEXT_JOB_CYCLES = 5, 7
+#: From a pass to the first address of its queries and of its bitmap; and of its keys, once tiles are known.
+_QUERY_REQUEST_CYCLES, _BITMAP_REQUEST_CYCLES, _KEY_REQUEST_CYCLES = 7, 7, 9
+#: From ``rvalid`` to the end of a reader; a row that waits for its turn.
 _RECEIVE_CYCLES, _JOIN_CYCLES = 2, 1
 #: From the last beat of results through the write DMA's buffer to its address; then follows its burst.
 _SEND_CYCLES = 15
@@ -63,20 +67,56 @@ def predict_launch(config: AttentionConfig, board: Board, jobs: Sequence[JobShap
         keys=_key_supply(config, board, jobs, jobs[0].query_size, latency),
         values=_key_supply(config, board, jobs, jobs[0].value_size, latency),
     )
-    issued = _KEY_REQUEST_CYCLES
+    descriptors = _Descriptors(latency, 8 * USED_BYTES // width)
+    known = tiles_known = 0
     last_beats = 0
     for job, this, fetched in fetches(config, jobs):
+        if this.first:
+            known = max(known, descriptors.take(known))
         runs = [_runs(tiles, missing) for tiles, missing in zip(this.tiles, fetched, strict=True)]
         tiles = max(len(own.numbers) for own in this.tiles)
-        walk = max(_PASS_CYCLES, _TILE_CYCLES * tiles)
-        if job.bitmap is not None:
+        if job.bitmap is None:
+            tiles_known = max(tiles_known, known)
+            walk = max(_PASS_CYCLES, _TILE_CYCLES * tiles)
+        else:
+            # A bitmap comes through port 0 behind the queries of the pass before.
             words = max(_LEAST_WORDS, -(-job.bitmap.shape[1] // _WORD_TILES))
-            walk = max(walk, _BITMAP_CYCLES + _WORD_CYCLES * words + tiles)
-        schedule.add(this.shape, runs, issued=issued)
-        issued += walk
+            walk = _BITMAP_CYCLES + _WORD_CYCLES * words + tiles
+            come = max(schedule.loaded, known + _BITMAP_REQUEST_CYCLES + latency)
+            tiles_known = max(tiles_known, come + walk - tiles)
+        schedule.add(this.shape, runs, known=known, tiles_known=tiles_known + _KEY_REQUEST_CYCLES)
+        known += _PASS_CYCLES
+        tiles_known += walk
         last_beats = this.shape.rows * -(-job.value_size * config.result_bits // width)
     last_burst = min(memory.burst_beats, last_beats)
     return schedule.last_output + _SEND_CYCLES + last_burst + write_cycles + _DONE_CYCLES
+
+
+class _Descriptors:
+    """When jobs are known: `JOBS_AHEAD` descriptors are asked for ahead of their use.
+
+    Parameters
+    ----------
+    latency
+        Cycles from an address to its first beat.
+    beats
+        Of a descriptor.
+    """
+
+    def __init__(self, latency: int, beats: int) -> None:
+        self._delay = _QUERY_REQUEST_CYCLES + latency + _RECEIVE_CYCLES + beats
+        self._taken: list[int] = []
+
+    def take(self, now: int) -> int:
+        """Give the cycle of the first pass of the next job, if all jobs before it are walked ``now``."""
+        number = len(self._taken)
+        if not number:
+            self._taken.append(0)
+            return _FIRST_PASS_CYCLES
+        asked = self._taken[number - JOBS_AHEAD] if number > JOBS_AHEAD else 0
+        joined = max(asked + self._delay, self._taken[-1] + 1)
+        self._taken.append(max(joined, now))
+        return self._taken[-1] + _NEXT_JOB_CYCLES
 
 
 def _runs(tiles: Tiles, fetched: NDArray[np.int_]) -> list[Run]:
@@ -92,8 +132,8 @@ def _runs(tiles: Tiles, fetched: NDArray[np.int_]) -> list[Run]:
 def _query_supply(config: AttentionConfig, job: JobShape, width: int, latency: int) -> Supply:
     parts = -(-job.query_size // config.lanes)
     beats = 8 * job.query_size / width / parts
-    first = _QUERY_REQUEST_CYCLES + latency + _RECEIVE_CYCLES + (beats != 1)
-    return Supply(first=first, interval=max(1.0, beats))
+    behind = _QUERY_REQUEST_CYCLES + latency + _RECEIVE_CYCLES + (beats != 1)
+    return Supply(latency=behind, interval=max(1.0, beats))
 
 
 def _key_supply(
@@ -106,9 +146,9 @@ def _key_supply(
     part_bytes = size / parts / config.ports_per_stream  # through each port
     beats = 8 * part_bytes / width
     interval = max(1.0, beats, part_bytes / _port_bytes(config, board, memory, jobs))
-    first = _KEY_REQUEST_CYCLES + latency + _RECEIVE_CYCLES + (beats != 1) + _JOIN_CYCLES
+    behind = latency + _RECEIVE_CYCLES + (beats != 1) + _JOIN_CYCLES
     depth = _READER_BEATS / beats - latency / interval
-    return Supply(first=first, interval=interval, gap=max(1.0, beats), depth=max(1.0, depth))
+    return Supply(latency=behind, interval=interval, gap=max(1.0, beats), depth=max(1.0, depth))
 
 
 def _port_bytes(config: AttentionConfig, board: Board, memory: Memory, jobs: Sequence[JobShape]) -> float:

@@ -9,26 +9,22 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Supply:
-    """A stream: item n comes at ``first + n * interval`` at the earliest; all in cycles.
+    """A stream: an item every ``interval`` cycles at the most, ``latency`` after it is known at the earliest.
 
     Members
     -------
-    first, interval
-        What memory gives.
+    latency, interval
+        What memory gives, in cycles.
     gap
         Between items even when memory is ahead: a converter behind the DMA's buffer takes a beat a cycle.
     depth
         Items that memory may be ahead of what was taken.
     """
 
-    first: float = 0.0
+    latency: float = 0.0
     interval: float = 1.0
     gap: float = 1.0
     depth: float = math.inf
-
-    def time(self, item: int) -> int:
-        """Give the earliest cycle of an item, if none had to wait for room."""
-        return math.ceil(self.first + item * self.interval)
 
 
 class Source:
@@ -48,11 +44,14 @@ class Source:
     def __init__(self, supply: Supply) -> None:
         self.supply = supply
         self.count = 0
-        self._next = supply.first
+        self._next = 0.0
         self._taken: deque[tuple[int, int]] = deque()  # items, and when the last of them was taken
 
-    def ask(self, items: int) -> tuple[int, int] | None:
-        """Give the earliest cycles of the first and the last of the next ``items``; None for none."""
+    def ask(self, items: int, *, known: int = 0) -> tuple[int, int] | None:
+        """Give the earliest cycles of the first and the last of the next ``items``; None for none.
+
+        Memory can be asked for them from the cycle ``known`` on.
+        """
         if not items:
             return None
         # The last item needs the room that one taken long before it left.
@@ -60,7 +59,7 @@ class Source:
         while self._taken and self._taken[0][0] < place:
             self._taken.popleft()
         room = self._taken[0][1] if self._taken and place > 0 else 0
-        first = max(self._next, room - (items - 1) * self.supply.interval)
+        first = max(self._next, known + self.supply.latency, room - (items - 1) * self.supply.interval)
         last = first + (items - 1) * self.supply.interval
         self._next = last + self.supply.interval
         self.count += items

@@ -15,7 +15,7 @@ SMALL = AttentionConfig(
     rows=4, lanes=32, folds=2, tile_keys=16, ports_per_stream=1, merge_lanes=4, cached_keys=64
 )
 #: Board and configuration of the random cases.
-_CONFIGS = (
+CONFIGS = (
     ("u55c", SMALL),
     (
         "u55c",
@@ -107,7 +107,7 @@ def attention_cases() -> Iterator[Case]:
         name = f"extremes_{'positive' if sign > 0 else 'negative'}"
         tensors = _extremes(sign, 100, SMALL.lanes)
         yield Case(name=name, board="u55c", config=SMALL, tensors=tensors, memory="jitter")
-    for number, (board, config) in enumerate(_CONFIGS):
+    for number, (board, config) in enumerate(CONFIGS):
         for seed in range(_IN_SOAK):
             rng = np.random.default_rng([number, seed])
             yield Case(

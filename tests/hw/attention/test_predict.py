@@ -18,15 +18,16 @@ SIZES = {"query_size": 64, "value_size": 64}
 
 
 def test_items_come_at_the_pace_of_memory():
-    source = Source(Supply(first=10, interval=2.5))
+    source = Source(Supply(latency=10, interval=2.5))
     assert source.ask(0) is None
     assert source.ask(1) == (10, 10)
     assert source.ask(4) == (13, 20)
-    assert source.count == 5
+    assert source.ask(2, known=50) == (60, 63)
+    assert source.count == 7
 
 
 def test_memory_runs_ahead_as_far_as_there_is_room():
-    source = Source(Supply(first=0, interval=1, depth=8))
+    source = Source(Supply(depth=8))
     for n in range(4):
         assert source.ask(4) == (max(0, 4 * n, 100 * (n - 1) - 3), max(4 * n + 3, 100 * (n - 1)))
         source.take(100 * (n + 1))
@@ -35,7 +36,7 @@ def test_memory_runs_ahead_as_far_as_there_is_room():
 
 @pytest.mark.parametrize("depth", [float("inf"), 100, 16])
 def test_a_jump_over_items_is_as_good_as_asking_for_them(depth):
-    supply = Supply(first=3, interval=0.75, depth=depth)
+    supply = Supply(latency=3, interval=0.75, depth=depth)
     stepped, jumped = Source(supply), Source(supply)
     for n in range(40):
         for source in (stepped, jumped):
