@@ -210,6 +210,32 @@ def schema(
 
 
 @app.command()
+def resources(
+    configs: Annotated[
+        list[Path] | None,
+        typer.Argument(help="YAML files of the engine, any number; the board's default without any."),
+    ] = None,
+    engine: EngineOption = DEFAULT_ENGINE,
+    board: BoardOption = DEFAULT_BOARD,
+    output: Annotated[Path | None, typer.Option("--output", help="Counts to write, .json.")] = None,
+) -> None:
+    """Count with Yosys what an engine takes of a board, beside the estimate; minutes a size, once."""
+    from sim.paths import check_writable
+
+    if output is not None:
+        check_writable("--output", output)
+    paths: list[Path | None] = [*configs] if configs else [None]
+    found = [_setup(engine, board, path) for path in paths]
+    names = [path.stem if path else "default" for path in paths]
+    from sim.resource_table import run_resources
+
+    chosen, on, _ = found[0]
+    run_resources(
+        chosen, on, [(name, config) for name, (_, _, config) in zip(names, found, strict=True)], output
+    )
+
+
+@app.command()
 def doctor() -> None:
     """Check the machine: what works, and what to do about what does not."""
     from sim.doctor import examine, print_findings
