@@ -12,7 +12,7 @@ from hw.resources import Resources
 # results 1,460 + 384 LUT, 1,233 FF and 4 DSP48E2.  These constants give 19,208 LUT and 23,134 FF: the rest is
 # room for replication and for what placement leaves unpacked.  All else of a kernel with one stream, five
 # ports of 256 bits and caches of 1,024 keys counts 28,954 + 4,076 LUT, 30,949 FF, 14 DSP48E2 and 54 block
-# RAMs; these constants give 37,000 LUT, 45,800 FF, 14 DSP48E2 and 57 block RAMs.
+# RAMs; these constants give 37,000 LUT, 45,800 FF, 14 DSP48E2 and 59 block RAMs.
 
 # A row of a stream; a lane of it, apart from the sums; a bit of a lane's sum, and of another fold of it.
 _ROW_LUT, _ROW_FF = 900, 1000
@@ -28,10 +28,10 @@ _STREAM_RESULT_LUT, _STREAM_RESULT_FF = 1100, 350
 _CAP_LUT, _CAP_FF = 350, 350
 _ALIBI_LUT, _ALIBI_FF = 200, 250
 # Control of the core, and the registers by which parts reach the rows of a stream.
-_CORE_LUT, _CORE_FF, _CORE_DSP = 12000, 8000, 10
-_STREAM_FF_A_LANE, _STREAM_DSP = 200, 4
-# A port at 256 bits: DMA, cutter, queues.
-_PORT_LUT, _PORT_FF = 5000, 5000
+_CORE_LUT, _CORE_FF, _CORE_DSP = 12000, 8000, 6
+_STREAM_FF_A_LANE, _STREAM_DSP, _STREAM_BRAM = 200, 4, 2
+# A port at 256 bits: DMA, cutter, queues; and a length.
+_PORT_LUT, _PORT_FF, _PORT_DSP = 5000, 5000, 1
 #: Bits of a word of a 36-Kibit block RAM at its widest, when it has 512 of them; of an UltraRAM's 4,096.
 _RAM_BITS, _BLOCK_WORDS, _ULTRA_WORDS = 72, 512, 4096
 
@@ -68,8 +68,11 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
             + streams * _STREAM_FF_A_LANE * config.lanes
             + ports * _PORT_FF * width
         ),
-        dsp=_CORE_DSP + streams * (_STREAM_DSP + scores + rows * dsp) + rows * result_dsp,
-        bram36=buffers + tables + (0 if ultra else cache_rams),
+        dsp=_CORE_DSP
+        + (ports - 1) * _PORT_DSP
+        + streams * (_STREAM_DSP + scores + rows * dsp)
+        + rows * result_dsp,
+        bram36=buffers + streams * _STREAM_BRAM + tables + (0 if ultra else cache_rams),
         uram=cache_rams if ultra else 0,
     )
 
