@@ -262,8 +262,10 @@ def main(names: Sequence[str]) -> bool:
         if name not in known:
             raise InputError("figure", name, "one of " + ", ".join(known))
     good = True
-    print("| figure | cycles | predicted | useful slots | bytes / compulsory | bytes a cycle | RMS error |")
-    print("|---|---|---|---|---|---|---|")
+    print(
+        "| figure | cycles | predicted | useful slots | bytes over least | bytes a cycle | RMS error | wall s |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
     for figure in (known[name] for name in names or known):
         with tempfile.TemporaryDirectory() as directory:
             measured = measure(figure, Path(directory))
@@ -271,7 +273,7 @@ def main(names: Sequence[str]) -> bool:
         print(
             f"| {figure.title} | {measured.cycles:,} | {report.prediction.predicted_cycles:,} "
             f"| {measured.utilization:.2%} | {measured.over_compulsory:.6g} | {measured.bytes_per_cycle:.1f} "
-            f"| {report.errors['relative_rms_error_int8_inputs']:.1e} |",
+            f"| {report.errors['relative_rms_error_int8_inputs']:.1e} | {measured.wall_seconds:.1f} |",
             flush=True,
         )
         for bar in figure.bars:
