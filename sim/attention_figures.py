@@ -262,9 +262,7 @@ def main(names: Sequence[str]) -> bool:
         if name not in known:
             raise InputError("figure", name, "one of " + ", ".join(known))
     good = True
-    print(
-        "| figure | cycles | predicted | useful slots | bytes over least | bytes a cycle | RMS error | wall s |"
-    )
+    print("| figure | cycles | predicted | useful | bytes over least | bytes a cycle | RMS error | wall s |")
     print("|---|---|---|---|---|---|---|---|")
     for figure in (known[name] for name in names or known):
         with tempfile.TemporaryDirectory() as directory:

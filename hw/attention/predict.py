@@ -160,7 +160,7 @@ def _port_bytes(config: AttentionConfig, board: Board, memory: Memory, jobs: Seq
         return channel / shared
     # Queries and results go through the same channels.
     moved = traffic(config, jobs)
-    return channel / shared * (moved.key_bytes / moved.moved_bytes if moved.moved_bytes else 1.0)
+    return channel / shared * (moved.key_bytes / moved.moved_bytes if moved.key_bytes else 1.0)
 
 
 def _latencies(timing: DramTiming | HostTiming, clock_mhz: float) -> tuple[int, int]:

@@ -130,3 +130,9 @@ def test_hidden_tiles_take_no_cycles():
     bits[:, ::2] = False
     half = predict_launch(config, BOARD, [dataclasses.replace(job, bitmap=bits)])
     assert abs(whole - half - 8 * 512) < 50
+
+
+@pytest.mark.parametrize("board", ["u55c", "zcu104"])
+def test_a_launch_that_sees_no_key_is_short(board):
+    job = JobShape(queries=8, keys=100, bitmap=np.zeros((2, 2), bool), **SIZES)
+    assert 50 < predict_launch(AttentionConfig(rows=4), load_board(board), [job]) < 600
