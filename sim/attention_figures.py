@@ -167,6 +167,18 @@ def _causal(heads: int, tokens: int) -> dict[str, Tensor]:
     return normal(heads, tokens) | {"causal": np.asarray(True)}
 
 
+def _sparse(heads: int, tokens: int, share: float) -> dict[str, Tensor]:
+    """Give a bitmap that has ``share`` of all tiles of 32 queries and 64 keys."""
+    bitmap = np.random.default_rng(3).random((tokens // 32, tokens // 64)) < share
+    return normal(heads, tokens) | {"bitmap": bitmap}
+
+
+def _packed(heads: int, sequences: int) -> dict[str, Tensor]:
+    """Give sequences of 64 to 511 tokens, packed."""
+    lengths = np.random.default_rng(4).integers(64, 512, sequences)
+    return normal(heads, int(lengths.sum())) | {"sequence_lengths": lengths}
+
+
 _COMPULSORY = Bar(name="over_compulsory", least=1.0, most=1.0)
 
 
@@ -202,6 +214,20 @@ FIGURES = (
         "full",
         lambda: normal(32, 1024, kv_heads=8),
         _useful(0.98),
+    ),
+    _figure(
+        "sparse_1024",
+        "12 heads, N = 1,024, a quarter of all tiles",
+        "full",
+        lambda: _sparse(12, 1024, 0.25),
+        (Bar(name="utilization", least=0.98), Bar(name="over_compulsory", least=1.0, most=1.005)),
+    ),
+    _figure(
+        "packed_16",
+        "12 heads of 16 packed sequences of 64 to 511 tokens",
+        "full",
+        lambda: _packed(12, 16),
+        (Bar(name="utilization", least=0.9), Bar(name="over_compulsory", least=1.0, most=1.0005)),
     ),
     _figure(
         "small_array",

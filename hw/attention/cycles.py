@@ -20,7 +20,7 @@ from hw.attention.config import AttentionConfig
 from hw.attention.maximum import LOGIT_TILES
 from hw.attention.row import Timing
 from hw.attention.shapes import PassShape
-from hw.attention.supply import Source, Supply
+from hw.attention.supply import Known, Source, Supply
 from hw.attention.values import BANKS, spacing
 
 #: From a beat's place in the schedule of results to its transfer: the buffers' latch, the register on ``o``.
@@ -127,18 +127,15 @@ class StreamSchedule:
         """Give the cycle in which the last part of the values of the last pass was taken."""
         return self._tiles[-1].value_last
 
-    def add(self, shape: PassShape, runs: Sequence[Run], *, loaded: int, bank: int, known: int = 0) -> None:
-        """Schedule a pass: queries are there after ``loaded``, a bank from ``bank`` on.
-
-        Its tiles are known from the cycle ``known`` on.
-        """
+    def add(self, shape: PassShape, runs: Sequence[Run], *, loaded: int, bank: int, known: Known) -> None:
+        """Schedule a pass: queries are there after ``loaded``, a bank from ``bank`` on."""
         self.taken = max(loaded + 1, self._tiles[-1].key_last if self._tiles else 0)
         for run in runs[:-1]:
             self._add_run(shape, run, run.tiles, known)
         self._add_run(shape, runs[-1], runs[-1].tiles - 1, known)
         self._add_tile(shape, runs[-1], known, bank=bank)
 
-    def _add_run(self, shape: PassShape, run: Run, left: int, known: int) -> None:
+    def _add_run(self, shape: PassShape, run: Run, left: int, known: Known) -> None:
         """Schedule ``left`` tiles that do not close."""
         while left:
             before = list(self._tiles)
@@ -146,16 +143,16 @@ class StreamSchedule:
             left -= 1
             left -= self._skip(shape, run, before, left)
 
-    def _add_tile(self, shape: PassShape, run: Run, known: int, *, bank: int | None = None) -> None:
+    def _add_tile(self, shape: PassShape, run: Run, known: Known, *, bank: int | None = None) -> None:
         """Schedule a tile; ``bank`` is given for one that closes."""
         previous = self._tiles[-1] if self._tiles else None
         keys = run.keys
-        first = max(self.taken + 1, known)
+        first = max(self.taken + 1, known.cached)
         if previous:
             first = max(first, previous.key_last + 1)
         if len(self._tiles) == LOGIT_TILES:
             first = max(first, self._tiles[0].value_last + 1)
-        coming = self._keys.ask(run.fetched * shape.key_parts, known=known)
+        coming = self._keys.ask(run.fetched * shape.key_parts, known=known.keys)
         if coming and run.fetched == keys:
             first = max(first, coming[0])
         last = max(first + keys * shape.key_parts - 1, coming[1] if coming else 0)
@@ -169,7 +166,7 @@ class StreamSchedule:
 
         # A part taken now is on the row's port in the next cycle.
         parts = keys * shape.value_parts
-        coming_values = self._values.ask(run.fetched * shape.value_parts, known=known)
+        coming_values = self._values.ask(run.fetched * shape.value_parts, known=known.keys)
         value_first = last + 1 + self._ready
         late = 0
         if coming_values:
@@ -257,8 +254,7 @@ class Schedule:
         shape: PassShape,
         runs: Sequence[Sequence[Run]] | None = None,
         *,
-        known: int = 0,
-        tiles_known: int = 0,
+        known: Known | None = None,
     ) -> None:
         """Schedule one pass.
 
@@ -268,19 +264,20 @@ class Schedule:
             The pass.
         runs
             Tiles of each stream; None if all come from memory.
-        known, tiles_known
-            Cycles from which on memory can be asked for its queries, for its keys and values.
+        known
+            When what it needs is known; None for as early as anyone asks.
         """
+        known = known or Known()
         config, timing = self._config, self._timing
         parts = shape.rows * shape.key_parts
         taken = max(stream.taken for stream in self._streams)
-        coming = self._queries.ask(parts, known=known)
+        coming = self._queries.ask(parts, known=known.queries)
         self.loaded = max(max(self.loaded + 1, taken) + parts - 1, coming[1] if coming else 0)
         banks = self._drained if config.streams == 1 else self._read
         bank = banks[-BANKS] + 1 if len(banks) >= BANKS else 0
         for n, stream in enumerate(self._streams):
             own = runs[n] if runs else uncached_runs(config, shape.keys[n])
-            stream.add(shape, own, loaded=self.loaded, bank=bank, known=tiles_known)
+            stream.add(shape, own, loaded=self.loaded, bank=bank, known=known)
 
         begins = max(stream.closed for stream in self._streams) + timing.final
         steps = shape.value_units * UNIT_ELEMENTS // config.merge_lanes

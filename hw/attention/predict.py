@@ -18,17 +18,21 @@ from hw.attention.descriptor import USED_BYTES
 from hw.attention.jobs import JOBS_AHEAD
 from hw.attention.movers import port_count
 from hw.attention.shapes import JobShape, Tiles
-from hw.attention.supply import Supply
+from hw.attention.supply import Known, Supply
 from hw.attention.traffic import fetches, traffic
 from hw.board import Board, Memory
 from hw.memory_timing import DramTiming, HbmTiming, HostTiming
 
 #: From ``start`` to the job's first pass, and of any other job from its descriptor to that.
 _FIRST_PASS_CYCLES, _NEXT_JOB_CYCLES = 5, 7
-#: From a pass to the first address of its queries and of its bitmap; and of its keys, once tiles are known.
-_QUERY_REQUEST_CYCLES, _BITMAP_REQUEST_CYCLES, _KEY_REQUEST_CYCLES = 7, 7, 9
+#: From a pass to the first address of its queries and of its bitmap; from its tiles to the first address of
+#: keys, and to the first key out of the cache.
+_QUERY_REQUEST_CYCLES, _BITMAP_REQUEST_CYCLES = 7, 7
+_KEY_REQUEST_CYCLES, _KEY_REPLAY_CYCLES = 9, 16
 #: From ``rvalid`` to the end of a reader; a row that waits for its turn.
 _RECEIVE_CYCLES, _JOIN_CYCLES = 2, 1
+#: From a bitmap's word to the walk over its tiles.
+_BITMAP_RECEIVE_CYCLES = 4
 #: From the last beat of results through the write DMA's buffer to its address; then follows its burst.
 _SEND_CYCLES = 15
 #: From a write response to ``done``.
@@ -82,9 +86,17 @@ def predict_launch(config: AttentionConfig, board: Board, jobs: Sequence[JobShap
             # A bitmap comes through port 0 behind the queries of the pass before.
             words = max(_LEAST_WORDS, -(-job.bitmap.shape[1] // _WORD_TILES))
             walk = _BITMAP_CYCLES + _WORD_CYCLES * words + tiles
-            come = max(schedule.loaded, known + _BITMAP_REQUEST_CYCLES + latency)
+            come = max(schedule.loaded, known + _BITMAP_REQUEST_CYCLES + latency) + _BITMAP_RECEIVE_CYCLES
             tiles_known = max(tiles_known, come + walk - tiles)
-        schedule.add(this.shape, runs, known=known, tiles_known=tiles_known + _KEY_REQUEST_CYCLES)
+        schedule.add(
+            this.shape,
+            runs,
+            known=Known(
+                queries=known,
+                keys=tiles_known + _KEY_REQUEST_CYCLES,
+                cached=tiles_known + _KEY_REPLAY_CYCLES,
+            ),
+        )
         known += _PASS_CYCLES
         tiles_known += walk
         last_beats = this.shape.rows * -(-job.value_size * config.result_bits // width)

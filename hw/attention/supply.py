@@ -27,6 +27,23 @@ class Supply:
     depth: float = math.inf
 
 
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """When what a pass needs is known, in cycles.
+
+    Members
+    -------
+    queries, keys
+        From when on memory can be asked for its queries, and for its keys and values.
+    cached
+        From when on its keys can come from the caches.
+    """
+
+    queries: int = 0
+    keys: int = 0
+    cached: int = 0
+
+
 class Source:
     """Items of a `Supply`, asked for in runs.
 
