@@ -10,7 +10,6 @@ and how fast they can come.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -25,8 +24,6 @@ from hw.attention.values import BANKS, spacing
 
 #: From a beat's place in the schedule of results to its transfer: the buffers' latch, the register on ``o``.
 _DRAIN_LATENCY = 2
-#: Items that wait behind a converter: its own, and two in the skid buffer.
-_ITEMS_READY = 3
 
 
 @dataclass(frozen=True)
@@ -152,10 +149,14 @@ class StreamSchedule:
             first = max(first, previous.key_last + 1)
         if len(self._tiles) == LOGIT_TILES:
             first = max(first, self._tiles[0].value_last + 1)
-        coming = self._keys.ask(run.fetched * shape.key_parts, known=known.keys)
-        if coming and run.fetched == keys:
+        held = keys - run.fetched
+        fetched_parts = run.fetched * shape.key_parts
+        coming = self._keys.ask(fetched_parts, known=known.keys)
+        if coming and not held:
             first = max(first, coming[0])
-        last = max(first + keys * shape.key_parts - 1, coming[1] if coming else 0)
+        last = first + keys * shape.key_parts - 1
+        if coming:
+            last = max(last, first + held * shape.key_parts + self._keys.late(fetched_parts), coming[1])
         # A key waits for its entry, which the key a buffer's length before it had; those behind it follow.
         start, behind = self._logits, self._config.logit_entries
         for tile in self._tiles:
@@ -166,19 +167,17 @@ class StreamSchedule:
 
         # A part taken now is on the row's port in the next cycle.
         parts = keys * shape.value_parts
-        coming_values = self._values.ask(run.fetched * shape.value_parts, known=known.keys)
+        fetched_parts = run.fetched * shape.value_parts
+        coming = self._values.ask(fetched_parts, known=known.keys)
         value_first = last + 1 + self._ready
-        late = 0
-        if coming_values:
-            if run.fetched == keys:
-                value_first = max(value_first, coming_values[0])
-            fetched = run.fetched * shape.value_parts
-            late = math.ceil(max(0, fetched - 1 - _ITEMS_READY) * self._values.supply.gap)
+        if coming and not held:
+            value_first = max(value_first, coming[0])
         if previous:
             value_first = max(value_first, previous.value_last + 1)
-        value_last = max(
-            value_first + max(parts - 1, late), coming_values[1] if coming_values else 0, bank or 0
-        )
+        value_last = max(value_first + parts - 1, bank or 0)
+        if coming:
+            late = held * shape.value_parts + self._values.late(fetched_parts)
+            value_last = max(value_last, value_first + late, coming[1])
         if previous:
             value_last = max(value_last, previous.value_last + previous.spacing)
 
@@ -197,7 +196,8 @@ class StreamSchedule:
         moved = [tile.moved(cycles=step, keys=run.keys) for tile in before]
         keys, values = self._keys.supply, self._values.supply
         pace = run.fetched * max(
-            shape.key_parts * keys.interval, shape.value_parts * max(values.interval, values.gap)
+            shape.key_parts * max(keys.interval, keys.gap),
+            shape.value_parts * max(values.interval, values.gap),
         )
         if moved != self._tiles or step < pace:
             return 0

@@ -6,6 +6,9 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
+#: Items that wait behind a converter: its own, and two in the skid buffer.
+_ITEMS_READY = 3
+
 
 @dataclass(frozen=True, kw_only=True)
 class Supply:
@@ -62,6 +65,7 @@ class Source:
         self.supply = supply
         self.count = 0
         self._next = 0.0
+        self._last = -math.inf
         self._taken: deque[tuple[int, int]] = deque()  # items, and when the last of them was taken
 
     def ask(self, items: int, *, known: int = 0) -> tuple[int, int] | None:
@@ -80,10 +84,15 @@ class Source:
         last = first + (items - 1) * self.supply.interval
         self._next = last + self.supply.interval
         self.count += items
-        return math.ceil(first), math.ceil(last)
+        return math.ceil(first), math.ceil(max(last, self._last + items * self.supply.gap))
+
+    def late(self, items: int) -> int:
+        """Give the cycles from the first of ``items`` to the last, wherever memory is."""
+        return math.ceil(max(0, items - 1 - _ITEMS_READY) * self.supply.gap)
 
     def take(self, cycle: int) -> None:
         """Say when the last item that was asked for was taken."""
+        self._last = cycle
         if self.supply.depth < math.inf and (not self._taken or self._taken[-1][0] < self.count):
             self._taken.append((self.count, cycle))
 
@@ -91,4 +100,5 @@ class Source:
         """Repeat what happened last, ``items`` in all, in ``cycles``: memory was no slower."""
         self.count += items
         self._next += items * self.supply.interval
+        self._last += cycles
         self._taken = deque((count + items, cycle + cycles) for count, cycle in self._taken)

@@ -29,9 +29,11 @@ def test_items_come_at_the_pace_of_memory():
 def test_memory_runs_ahead_as_far_as_there_is_room():
     source = Source(Supply(depth=8))
     for n in range(4):
-        assert source.ask(4) == (max(0, 4 * n, 100 * (n - 1) - 3), max(4 * n + 3, 100 * (n - 1)))
+        # Run n fills places of run n - 2, which the core took at 100 (n - 1), and comes behind run n - 1.
+        first, last = source.ask(4)
+        assert first == max(0, 4 * n, 100 * (n - 1) - 3)
+        assert last == (100 * n + 4 if n else 3)
         source.take(100 * (n + 1))
-        # Run n fills places of run n - 2, which the core took at 100 (n - 1).
 
 
 @pytest.mark.parametrize("depth", [float("inf"), 100, 16])
