@@ -26,6 +26,9 @@ from hw.scheduler.transfers import rectangles
 #: Conflicts that are forbidden before words are left free.
 REPAIRS = 12
 
+#: While words are left free, dozens of residencies are decided: each by this share of the nodes.
+_EASING = 20
+
 
 @dataclass(frozen=True, kw_only=True)
 class Placed:
@@ -93,14 +96,20 @@ def place_residency(
                 worker=own,
             )
 
-    def decide(problem: Problem, words: int, forbid: Sequence[Sequence[Stay]] = ()) -> Residency:
+    def decide(
+        problem: Problem,
+        words: int,
+        forbid: Sequence[Sequence[Stay]] = (),
+        minimise: Sequence[str] = minimise,
+        nodes: int = node_limit,
+    ) -> Residency:
         return solve_residency(
             problem,
             order,
             words,
             streaming=streaming,
             time_limit_s=time_limit_s,
-            node_limit=node_limit,
+            node_limit=nodes,
             minimise=minimise,
             forbid=forbid,
         )
@@ -138,7 +147,9 @@ def place_residency(
         order,
         capacity,
         least=least_capacity(problem, order, streaming=streaming),
-        decide=decide,
+        decide=lambda problem, words: decide(
+            problem, words, minimise=("bytes",), nodes=node_limit // _EASING
+        ),
         pack=lambda residency: place_quickly(_blocks(problem, residency), capacity),
     )
     if eased is not None:
