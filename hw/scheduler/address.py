@@ -14,8 +14,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hw.errors import InputError
 from hw.scheduler.address_pieces import Pieces
+from hw.scheduler.blocks import (
+    Block,
+    Placement,
+    all_fit,
+    collide,
+    first_fit,
+    hardest_first,
+    live_in_steps,
+    pack_greedily,
+    separate,
+    squeeze,
+)
 from hw.scheduler.skyline import search_addresses
 from hw.scheduler.solvers import SolverError
 from hw.scheduler.solvers.cpsat import Worker, call
@@ -38,54 +49,6 @@ _SINGLE_PROBES = 48
 #: Blocks above which CP-SAT places a piece of the steps at a time first, and all of them together only when
 #: more than one round is asked for.
 MANY = 150
-
-
-@dataclass(frozen=True, kw_only=True, order=True)
-class Block:
-    """Words that are needed over steps, both included, at one address."""
-
-    first: int
-    last: int
-    size: int
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.first <= self.last:
-            raise InputError("steps of a block", (self.first, self.last), "rising, from 0")
-        if self.size < 1:
-            raise InputError("size of a block", self.size, "at least 1")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Placement:
-    """Where blocks lie.
-
-    Members
-    -------
-    addresses : tuple of int
-        In the order of the blocks; empty when they were not placed.
-    height : int
-        Words from address 0 to the end of the highest block.
-    live : int
-        Most words needed at once: no height is below it.
-    status : str
-        ``placed``, ``infeasible`` (proven) or ``unknown`` (a limit was met).
-    solver : str
-        Names and versions of what decided.
-    note : str
-        A fallback, a limit that stopped it.
-    """
-
-    addresses: tuple[int, ...]
-    height: int
-    live: int
-    status: str
-    solver: str
-    note: str = ""
-
-
-def live_words(blocks: Sequence[Block]) -> int:
-    """Count the most words needed in one step."""
-    return max(_live(_squeezed(blocks)), default=0)
 
 
 def place(
@@ -118,15 +81,15 @@ def place(
     """
     if not blocks:
         return Placement(addresses=(), height=0, live=0, status="placed", solver="nothing to place")
-    squeezed = _squeezed(blocks)
-    live = max(_live(squeezed))
+    squeezed = squeeze(blocks)
+    live = max(live_in_steps(squeezed))
     if live > capacity:
         return Placement(addresses=(), height=0, live=live, status="infeasible", solver="live words")
     unit = math.gcd(*(block.size for block in blocks))
     addresses = [0] * len(blocks)
     solvers: dict[str, None] = {}
     notes: dict[str, None] = {}
-    for part in _parts(squeezed):
+    for part in separate(squeezed):
         scaled = [replace(squeezed[index], size=squeezed[index].size // unit) for index in part]
         lasting = [blocks[index].last - blocks[index].first + 1 for index in part]
         found = _place_part(scaled, lasting, capacity // unit, rounds, seconds, worker)
@@ -208,55 +171,19 @@ def _cut(blocks: Sequence[Block], kept: Sequence[int], first: int, last: int) ->
     ]
 
 
-def _squeezed(blocks: Sequence[Block]) -> list[Block]:
-    """Count only the steps in which a block begins: between them nothing new meets."""
-    step = {first: number for number, first in enumerate(sorted({block.first for block in blocks}))}
-    last = dict(step)
-    reached = -1
-    for moment in sorted({*step, *(block.last for block in blocks)}):
-        reached = step.get(moment, reached)
-        last[moment] = reached
-    return [replace(block, first=step[block.first], last=last[block.last]) for block in blocks]
-
-
-def _live(squeezed: Sequence[Block]) -> list[int]:
-    """Words needed in each squeezed step."""
-    change = [0] * (max((block.last for block in squeezed), default=-1) + 2)
-    for block in squeezed:
-        change[block.first] += block.size
-        change[block.last + 1] -= block.size
-    live, total = [], 0
-    for step in change[:-1]:
-        total += step
-        live.append(total)
-    return live
-
-
-def _parts(squeezed: Sequence[Block]) -> list[list[int]]:
-    """Give sets of blocks that meet no block of another set."""
-    parts: list[list[int]] = []
-    end = -1
-    for index in sorted(range(len(squeezed)), key=lambda index: (squeezed[index].first, index)):
-        if squeezed[index].first > end:
-            parts.append([])
-        parts[-1].append(index)
-        end = max(end, squeezed[index].last)
-    return [sorted(part) for part in parts]
-
-
 def _place_part(
     blocks: list[Block], lasting: list[int], capacity: int, rounds: int, seconds: float, worker: Worker | None
 ) -> Placement:
     """Place squeezed blocks; ``lasting`` are their true lengths in steps."""
-    live = max(_live(blocks))
-    orders = _orders(blocks, lasting)
-    solver, note, greedy = _greedy(blocks, orders, capacity)
-    if greedy or not rounds:
+    live = max(live_in_steps(blocks))
+    orders = hardest_first(blocks, lasting)
+    solver, note, found_greedily = pack_greedily(blocks, orders, capacity)
+    if found_greedily or not rounds:
         return Placement(
-            addresses=tuple(greedy),
+            addresses=tuple(found_greedily),
             height=0,
             live=live,
-            status="placed" if greedy else "unknown",
+            status="placed" if found_greedily else "unknown",
             solver=solver,
             note=note,
         )
@@ -281,7 +208,7 @@ def _place_part(
     try:
         found = None
         if len(blocks) > MANY:
-            found = Pieces(blocks=blocks, live=_live(blocks), pack=exact.piece).place()
+            found = Pieces(blocks=blocks, live=live_in_steps(blocks), pack=exact.piece).place()
         if found is not None:
             status, addresses = "placed", found
         elif len(blocks) > MANY and rounds == 1:
@@ -343,12 +270,12 @@ class _Exact:
     def piece(self, blocks: Sequence[Block], fixed: Mapping[int, int]) -> Sequence[int] | None:
         """Place the blocks of a piece: greedily where that does."""
         known = [(blocks[index], address) for index, address in fixed.items()]
-        if any(_collide(*one, *other) for one, other in itertools.combinations(known, 2)):
+        if any(collide(*one, *other) for one, other in itertools.combinations(known, 2)):
             return None
-        orders = _orders(blocks, [block.last - block.first + 1 for block in blocks])
+        orders = hardest_first(blocks, [block.last - block.first + 1 for block in blocks])
         for order in orders.values():
             addresses = first_fit(blocks, order, fixed)
-            if _fits(blocks, addresses, self.capacity):
+            if all_fit(blocks, addresses, self.capacity):
                 return addresses
         status, addresses = self.pack(blocks, orders, fixed, 1)
         return addresses if status == "placed" else None
@@ -365,85 +292,3 @@ class _Exact:
 #: Searches of a round: the order of blocks, and whether CP-SAT may rewrite the model first.  Chosen by what
 #: packs the MiniMalloc instances and random perfect packings in the fewest conflicts.
 _ATTEMPTS = (("contended", False), ("area", True), ("contended-area", False), ("long", True))
-
-
-def _orders(blocks: Sequence[Block], lasting: Sequence[int]) -> dict[str, list[int]]:
-    """Give orders of the blocks, hardest first."""
-    live = _live(blocks)
-    peak = [max(live[block.first : block.last + 1]) for block in blocks]
-    area = [(block.last + 1 - block.first) * block.size for block in blocks]
-    keys: dict[str, list[tuple[int, ...]]] = {
-        "contended": [(peak[i], lasting[i], block.size) for i, block in enumerate(blocks)],
-        "area": [(size,) for size in area],
-        "contended-area": [(peak[i], lasting[i] * block.size) for i, block in enumerate(blocks)],
-        "long": [(lasting[i], block.size) for i, block in enumerate(blocks)],
-    }
-    return {
-        name: sorted(range(len(blocks)), key=lambda index: key[index], reverse=True)
-        for name, key in keys.items()
-    }
-
-
-def _greedy(
-    blocks: Sequence[Block], orders: dict[str, list[int]], capacity: int
-) -> tuple[str, str, list[int]]:
-    """Give what packed, what there is to say, and addresses; none when no greedy packing fits."""
-    try:
-        import omnimalloc
-        from omnimalloc.allocators import GreedyByAllAllocator
-    except ImportError as error:
-        note = f"omnimalloc was not available ({error})"
-        for order in orders.values():
-            addresses = first_fit(blocks, order)
-            if _fits(blocks, addresses, capacity):
-                return "first-fit", note, addresses
-        return "first-fit", note, []
-    solver = f"omnimalloc {omnimalloc.__version__}"
-    asked = [
-        omnimalloc.Allocation(id=index, size=block.size, start=block.first, end=block.last + 1)
-        for index, block in enumerate(blocks)
-    ]
-    found = {each.id: each.offset for each in omnimalloc.allocate(asked, GreedyByAllAllocator(num_threads=1))}
-    addresses = [found[index] for index in range(len(blocks))]
-    return solver, "", addresses if _fits(blocks, addresses, capacity) else []
-
-
-def first_fit(
-    blocks: Sequence[Block], order: Sequence[int], fixed: Mapping[int, int] | None = None
-) -> list[int]:
-    """Put one block after the other as low as it fits beside those before it; give the addresses.
-
-    Blocks whose address is fixed lie there from the beginning.
-    """
-    addresses = [0] * len(blocks)
-    placed: list[int] = []
-    for index, address in (fixed or {}).items():
-        addresses[index] = address
-        placed.append(index)
-    for index in order:
-        if fixed and index in fixed:
-            continue
-        block = blocks[index]
-        met = sorted(
-            (addresses[other], addresses[other] + blocks[other].size)
-            for other in placed
-            if blocks[other].first <= block.last and block.first <= blocks[other].last
-        )
-        address = 0
-        for low, high in met:
-            if address + block.size <= low:
-                break
-            address = max(address, high)
-        addresses[index] = address
-        placed.append(index)
-    return addresses
-
-
-def _collide(one: Block, low: int, other: Block, other_low: int) -> bool:
-    """Whether blocks at these addresses have a word in common in some step."""
-    apart = low + one.size <= other_low or other_low + other.size <= low
-    return not apart and one.first <= other.last and other.first <= one.last
-
-
-def _fits(blocks: Sequence[Block], addresses: Sequence[int], capacity: int) -> bool:
-    return all(address + block.size <= capacity for address, block in zip(addresses, blocks, strict=True))

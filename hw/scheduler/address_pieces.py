@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from hw.scheduler.address import Block
+from hw.scheduler.blocks import Block
 
 #: Most blocks of a piece, where it can be cut; and blocks above which a piece is not joined with others.
 PIECE_BLOCKS = 80
 MOST_BLOCKS = 240
 
 #: Places the blocks of a piece, given addresses that are fixed: None where it finds none.
-Packer = Callable[[Sequence["Block"], Mapping[int, int]], Sequence[int] | None]
+Packer = Callable[[Sequence[Block], Mapping[int, int]], Sequence[int] | None]
 
 Span = tuple[int, int]
 

@@ -18,7 +18,7 @@ from itertools import combinations
 import pulp
 
 from hw.errors import InputError
-from hw.scheduler.address import Block, live_words
+from hw.scheduler.blocks import Block, live_words
 from hw.scheduler.problem import Problem
 from hw.scheduler.residency_model import Model
 from hw.scheduler.solvers import milp

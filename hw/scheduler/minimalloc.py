@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hw.errors import InputError, LoomworkError
-from hw.scheduler.address import Block, place
+from hw.scheduler.address import place
+from hw.scheduler.blocks import Block
 from hw.scheduler.solvers.cpsat import Worker
 
 

@@ -73,8 +73,8 @@ def find_order(
     worker : Worker or None
         Process for CP-SAT; None: one is started when it is needed.
     thorough : bool
-        Whether a good order is to be beaten or proven by the long exact search. Of a graph in bands that
-        would prove little: other bands might do better.
+        Whether a good order is searched for at length, and to be beaten or proven by the long exact search.
+        Of a graph in bands that would prove little: other bands might do better.
 
     Raises
     ------
@@ -190,6 +190,7 @@ def _decide(
         bound_words=bound,
         time_limit_s=options.time_limit_s,
         worker=worker,
+        brief=not thorough,
     )
     if not thorough:
         words = found.avoidable_words

@@ -3,8 +3,8 @@
 Residency is decided by words alone, so its stays can be impossible to pack although no step has too many
 words.  Then the stays that cannot lie together are forbidden together, residency is decided again, and so on.
 A forbidden set that is proven impossible loses no plan, so that the words stay optimal for the order.  When
-that takes too long, residency gets less than the scratchpad; the last resort keeps nothing between two uses
-that is not needed, which moves every tensor through memory and always fits.
+that takes too long, words are left free (`hw.scheduler.easing`); the last resort keeps nothing between two
+uses that is not needed, which moves every tensor through memory and always fits.
 """
 
 from __future__ import annotations
@@ -12,19 +12,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hw.scheduler.address import MANY, ROUNDS, SECONDS, Block, Placement, find_conflict, place
+from hw.scheduler.address import MANY, ROUNDS, SECONDS, find_conflict, place
+from hw.scheduler.blocks import Block, Placement
+from hw.scheduler.easing import ease
 from hw.scheduler.problem import Problem
+from hw.scheduler.quick_address import place_quickly
 from hw.scheduler.residency import CRITERIA, keep_nothing, least_capacity, solve_residency
 from hw.scheduler.solvers import milp
 from hw.scheduler.solvers.cpsat import Worker
 from hw.scheduler.stays import Residency, Stay
 from hw.scheduler.transfers import rectangles
 
-#: Conflicts that are forbidden before residency gets less than the scratchpad.
+#: Conflicts that are forbidden before words are left free.
 REPAIRS = 12
 
-#: Parts of the scratchpad that residency then gets, in 128ths.
-_SHARES = (127, 126, 124, 122, 120, 116, 112, 104, 96, 80, 64)
+#: While words are left free, dozens of residencies are decided: each by this share of the nodes.
+_EASING = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,14 +96,20 @@ def place_residency(
                 worker=own,
             )
 
-    def decide(words: int, forbid: Sequence[Sequence[Stay]]) -> Residency:
+    def decide(
+        problem: Problem,
+        words: int,
+        forbid: Sequence[Sequence[Stay]] = (),
+        minimise: Sequence[str] = minimise,
+        nodes: int = node_limit,
+    ) -> Residency:
         return solve_residency(
             problem,
             order,
             words,
             streaming=streaming,
             time_limit_s=time_limit_s,
-            node_limit=node_limit,
+            node_limit=nodes,
             minimise=minimise,
             forbid=forbid,
         )
@@ -111,7 +120,7 @@ def place_residency(
     bound = 0
     said: dict[str, None] = {}  # what went wrong on the way, too, once each
     for _ in range(repairs + 1):
-        residency = decide(capacity, forbid)
+        residency = decide(problem, capacity, forbid)
         if proven:
             bound = residency.bound_words
         blocks = _blocks(problem, residency)
@@ -133,16 +142,19 @@ def place_residency(
         if not proven:
             note += ", not all of them proven to have none"
         return _result(residency, placement, bound, len(forbid), [*said, note])
-    least = least_capacity(problem, order, streaming=streaming)
-    for share in _SHARES:
-        words = max(least, capacity * share // 128)
-        residency = decide(words, ())
-        blocks = _blocks(problem, residency)
-        placement = place(blocks, capacity, rounds=_rounds(blocks), seconds=seconds, worker=worker)
-        said |= dict.fromkeys((residency.note, placement.note))
-        if placement.status == "placed":
-            note = f"residency was given {words} of {capacity} words, so that it has addresses"
-            return _result(residency, placement, bound, len(forbid), [*said, note])
+    eased = ease(
+        problem,
+        order,
+        capacity,
+        least=least_capacity(problem, order, streaming=streaming),
+        decide=lambda problem, words: decide(
+            problem, words, minimise=("bytes",), nodes=node_limit // _EASING
+        ),
+        pack=lambda residency: place_quickly(_blocks(problem, residency), capacity),
+    )
+    if eased is not None:
+        said |= dict.fromkeys((eased.residency.note, eased.placement.note))
+        return _result(eased.residency, eased.placement, bound, len(forbid), [*said, eased.note])
     residency = keep_nothing(problem, order, capacity, streaming=streaming)
     placement = place(_blocks(problem, residency), capacity, seconds=seconds, worker=worker)
     note = "nothing is kept between two uses: no other residency found addresses"

@@ -22,6 +22,9 @@ from hw.scheduler.tile import tile
 from hw.scheduler.timeline import TimingModel, predict
 from hw.scheduler.transfers import Movements, least_step_cycles, make_transfers
 
+#: Operators of a graph with groups above which no bound is looked for: it takes minutes there.
+_BOUNDED_OPERATORS = 200
+
 Progress = Callable[[str], None]
 
 
@@ -177,7 +180,7 @@ class _Planner:
     def _bounded(self, draft: Draft) -> Draft:
         """Give a draft with groups a bound of its own."""
         words = draft.placed.residency.avoidable_words
-        if not words:
+        if not words or draft.problem.operator_count > _BOUNDED_OPERATORS:
             return draft
         self._progress("proving a bound of the pipelined groups")
         bound = prove(draft.problem, self._options, words)

@@ -74,6 +74,7 @@ def search(
     bound_words: int = 0,
     time_limit_s: float = 600.0,
     worker: Worker | None = None,
+    brief: bool = False,
 ) -> SearchResult:
     """Look for an order with little avoidable traffic.
 
@@ -95,6 +96,8 @@ def search(
         Safety net for one solver call.
     worker : Worker or None
         Process for CP-SAT; None: one is started when it is needed.
+    brief : bool
+        Half the runs.
 
     Raises
     ------
@@ -117,7 +120,8 @@ def search(
         # The exact residency says which operator it is, and what it needs.
         solve_residency(problem, starts[0], capacity, streaming=streaming, minimise=("bytes",))
         raise InputError("scratchpad", f"{capacity * problem.word_bytes} bytes", "enough for every operator")
-    runs.run(ROUNDS * effort, PATIENCE * effort)
+    part = 2 if brief else 1
+    runs.run(ROUNDS * effort // part, PATIENCE * effort // part)
     notes = []
     if not runs.done:
         notes.append(_judge(problem, runs, streaming, time_limit_s))

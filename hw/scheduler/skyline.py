@@ -40,12 +40,15 @@ class Searched:
         Empty unless placed.
     searches, decisions : int
         How many it took.
+    failures : tuple of int
+        How often each step was where a search failed.
     """
 
     status: str
     addresses: tuple[int, ...]
     searches: int
     decisions: int
+    failures: tuple[int, ...] = ()
 
 
 def search_addresses(
@@ -77,6 +80,7 @@ def search_addresses(
     limit = max(LEAST_DECISIONS, DECISIONS_PER_BLOCK * len(units))
     searches = min(searches, 1 + WORK // (limit * len(units)))
     decisions = 0
+    failures = np.zeros(steps, np.int64)
     for number, priority in enumerate(_priorities(units, np.array(lasting, np.int64), end - begin + 1)):
         if number == searches:
             break
@@ -84,12 +88,14 @@ def search_addresses(
         sky, levels, floor = room_for(blocks)
         status, made = descend(blocks, capacity, limit, sky, levels, floor)
         decisions += made
+        failures += sky.failures - 1
         if status == PLACED:
             addresses = tuple(int(address) for address in sky.address)
             return Searched(status="placed", addresses=addresses, searches=number + 1, decisions=decisions)
         if status == IMPOSSIBLE:
             return Searched(status="infeasible", addresses=(), searches=number + 1, decisions=decisions)
-    return Searched(status="unknown", addresses=(), searches=searches, decisions=decisions)
+    failed = tuple(map(int, failures))
+    return Searched(status="unknown", addresses=(), searches=searches, decisions=decisions, failures=failed)
 
 
 def _priorities(size: Integers, lasting: Integers, span: Integers) -> Iterator[Integers]:

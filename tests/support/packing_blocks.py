@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from hw.scheduler.address import Block
+from hw.scheduler.blocks import Block
 from hw.scheduler.minimalloc import read_blocks
 
 INSTANCES = Path(__file__).parents[1] / "data" / "minimalloc"

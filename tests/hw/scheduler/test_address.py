@@ -4,8 +4,9 @@ import pytest
 
 from hw.errors import InputError
 from hw.scheduler import address
-from hw.scheduler.address import Block, find_conflict, first_fit, live_words, place
+from hw.scheduler.address import find_conflict, place
 from hw.scheduler.address_pieces import Pieces
+from hw.scheduler.blocks import Block, first_fit, live_words
 from hw.scheduler.solvers.cpsat import Worker
 from tests.support.packing_blocks import CAPACITY, full_blocks, minimalloc, perfect_blocks, random_blocks
 from tests.support.packing_oracle import lie_apart, packable

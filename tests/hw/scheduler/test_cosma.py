@@ -3,7 +3,7 @@ import random
 import pytest
 
 from hw.errors import InputError
-from hw.scheduler.address import Block
+from hw.scheduler.blocks import Block
 from hw.scheduler.cosma import MAX_OPERATORS, minimum_peak_literal, solve_literal
 from hw.scheduler.min_peak import minimum_peak
 from hw.scheduler.options import PlanOptions, When

@@ -1,7 +1,7 @@
 import pytest
 
 from hw.errors import InputError
-from hw.scheduler.address import Block
+from hw.scheduler.blocks import Block
 from hw.scheduler.minimalloc import main, read_blocks
 from tests.support.packing_blocks import CAPACITY, INSTANCES
 

@@ -4,7 +4,8 @@ import pytest
 
 from hw.errors import InputError
 from hw.scheduler import address, placing
-from hw.scheduler.address import Block, Placement, place
+from hw.scheduler.address import place
+from hw.scheduler.blocks import Block, HardSteps, Placement
 from hw.scheduler.importers import load_model
 from hw.scheduler.placing import place_residency
 from hw.scheduler.problem import Problem
@@ -92,18 +93,21 @@ def test_a_shared_network_at_its_budget(worker):
     assert (placed.residency.avoidable_words, placed.residency.status) == (836 * 32, "optimal")
 
 
-def refusing(accepts):
-    """A `place` that finds nothing unless the blocks please it."""
+def refuse(monkeypatch, accepts):
+    """Let no placement be found unless the blocks please."""
+    hard = (HardSteps(first=0, last=0, failures=1),)
+    refused = Placement(addresses=(), height=0, live=0, status="unknown", solver="none", hard=hard)
 
-    def grudging(blocks, capacity, **options):
-        if accepts(blocks):
-            return place(blocks, capacity, **options)
-        return Placement(addresses=(), height=0, live=0, status="unknown", solver="none")
+    def grudging(real):
+        return lambda blocks, *words, **options: (
+            real(blocks, *words, **options) if accepts(blocks) else refused
+        )
 
-    return grudging
+    for name in ("place", "place_quickly"):
+        monkeypatch.setattr(placing, name, grudging(getattr(placing, name)))
 
 
-def test_residency_gets_less_when_repairs_do_not_help(monkeypatch, worker):
+def test_words_are_left_free_when_repairs_do_not_help(monkeypatch, worker):
     problem, order = problem_of(3, 12)
     capacity = least_capacity(problem, order, streaming="never") * 3 // 2
     best = solve_residency(problem, order, capacity, streaming="never")
@@ -114,18 +118,20 @@ def test_residency_gets_less_when_repairs_do_not_help(monkeypatch, worker):
         )
 
     assert best.peak_words > capacity * 28 // 32
-    monkeypatch.setattr(placing, "place", refusing(narrow))
+    refuse(monkeypatch, narrow)
     placed = place_residency(problem, order, capacity, streaming="never", repairs=1, worker=worker)
     check_consistent(problem, placed, capacity)
     assert placed.residency.peak_words <= capacity * 28 // 32
-    assert f"residency was given {capacity * 116 // 128} of {capacity} words" in placed.placement.note
+    assert f"of {capacity} words, so that it has addresses" in placed.placement.note
     assert placed.residency.bound_words == best.avoidable_words
+    less = solve_residency(problem, order, capacity * 112 // 128, streaming="never")
+    assert placed.residency.avoidable_words <= less.avoidable_words
 
 
 def test_the_last_resort_keeps_nothing(monkeypatch, worker):
     problem, order = problem_of(4, 12)
     capacity = least_capacity(problem, order) * 2
-    monkeypatch.setattr(placing, "place", refusing(lambda blocks: all(b.first == b.last for b in blocks)))
+    refuse(monkeypatch, lambda blocks: all(b.first == b.last for b in blocks))
     placed = place_residency(problem, order, capacity, repairs=0, worker=worker)
     check_consistent(problem, placed, capacity)
     assert all(stay.first_step == stay.last_step for stay in placed.residency.stays)

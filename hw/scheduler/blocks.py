@@ -1,0 +1,187 @@
+"""Blocks, rectangles of steps by words, that want addresses; and greedy ways to give them some."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hw.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Block:
+    """Words that are needed over steps, both included, at one address."""
+
+    first: int
+    last: int
+    size: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.first <= self.last:
+            raise InputError("steps of a block", (self.first, self.last), "rising, from 0")
+        if self.size < 1:
+            raise InputError("size of a block", self.size, "at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class HardSteps:
+    """Steps, both included, in which searches failed, and how often."""
+
+    first: int
+    last: int
+    failures: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placement:
+    """Where blocks lie.
+
+    Members
+    -------
+    addresses : tuple of int
+        In the order of the blocks; empty when they were not placed.
+    height : int
+        Words from address 0 to the end of the highest block.
+    live : int
+        Most words needed at once: no height is below it.
+    status : str
+        ``placed``, ``infeasible`` (proven) or ``unknown`` (a limit was met).
+    solver : str
+        Names and versions of what decided.
+    note : str
+        A fallback, a limit that stopped it.
+    hard : tuple of HardSteps
+        Where quick searches failed, the most often first.
+    """
+
+    addresses: tuple[int, ...]
+    height: int
+    live: int
+    status: str
+    solver: str
+    note: str = ""
+    hard: tuple[HardSteps, ...] = ()
+
+
+def live_words(blocks: Sequence[Block]) -> int:
+    """Count the most words needed in one step."""
+    return max(live_in_steps(squeeze(blocks)), default=0)
+
+
+def squeeze(blocks: Sequence[Block]) -> list[Block]:
+    """Count only the steps in which a block begins: between them nothing new meets."""
+    step = {first: number for number, first in enumerate(sorted({block.first for block in blocks}))}
+    last = dict(step)
+    reached = -1
+    for moment in sorted({*step, *(block.last for block in blocks)}):
+        reached = step.get(moment, reached)
+        last[moment] = reached
+    return [replace(block, first=step[block.first], last=last[block.last]) for block in blocks]
+
+
+def live_in_steps(squeezed: Sequence[Block]) -> list[int]:
+    """Words needed in each squeezed step."""
+    change = [0] * (max((block.last for block in squeezed), default=-1) + 2)
+    for block in squeezed:
+        change[block.first] += block.size
+        change[block.last + 1] -= block.size
+    live, total = [], 0
+    for step in change[:-1]:
+        total += step
+        live.append(total)
+    return live
+
+
+def separate(squeezed: Sequence[Block]) -> list[list[int]]:
+    """Give sets of blocks that meet no block of another set."""
+    parts: list[list[int]] = []
+    end = -1
+    for index in sorted(range(len(squeezed)), key=lambda index: (squeezed[index].first, index)):
+        if squeezed[index].first > end:
+            parts.append([])
+        parts[-1].append(index)
+        end = max(end, squeezed[index].last)
+    return [sorted(part) for part in parts]
+
+
+def hardest_first(blocks: Sequence[Block], lasting: Sequence[int]) -> dict[str, list[int]]:
+    """Give orders of the blocks, hardest first."""
+    live = live_in_steps(blocks)
+    peak = [max(live[block.first : block.last + 1]) for block in blocks]
+    area = [(block.last + 1 - block.first) * block.size for block in blocks]
+    keys: dict[str, list[tuple[int, ...]]] = {
+        "contended": [(peak[i], lasting[i], block.size) for i, block in enumerate(blocks)],
+        "area": [(size,) for size in area],
+        "contended-area": [(peak[i], lasting[i] * block.size) for i, block in enumerate(blocks)],
+        "long": [(lasting[i], block.size) for i, block in enumerate(blocks)],
+    }
+    return {
+        name: sorted(range(len(blocks)), key=lambda index: key[index], reverse=True)
+        for name, key in keys.items()
+    }
+
+
+def pack_greedily(
+    blocks: Sequence[Block], orders: dict[str, list[int]], capacity: int
+) -> tuple[str, str, list[int]]:
+    """Give what packed, what there is to say, and addresses; none when no greedy packing fits."""
+    try:
+        import omnimalloc
+        from omnimalloc.allocators import GreedyByAllAllocator
+    except ImportError as error:
+        note = f"omnimalloc was not available ({error})"
+        for order in orders.values():
+            addresses = first_fit(blocks, order)
+            if all_fit(blocks, addresses, capacity):
+                return "first-fit", note, addresses
+        return "first-fit", note, []
+    solver = f"omnimalloc {omnimalloc.__version__}"
+    asked = [
+        omnimalloc.Allocation(id=index, size=block.size, start=block.first, end=block.last + 1)
+        for index, block in enumerate(blocks)
+    ]
+    found = {each.id: each.offset for each in omnimalloc.allocate(asked, GreedyByAllAllocator(num_threads=1))}
+    addresses = [found[index] for index in range(len(blocks))]
+    return solver, "", addresses if all_fit(blocks, addresses, capacity) else []
+
+
+def first_fit(
+    blocks: Sequence[Block], order: Sequence[int], fixed: Mapping[int, int] | None = None
+) -> list[int]:
+    """Put one block after the other as low as it fits beside those before it; give the addresses.
+
+    Blocks whose address is fixed lie there from the beginning.
+    """
+    addresses = [0] * len(blocks)
+    placed: list[int] = []
+    for index, address in (fixed or {}).items():
+        addresses[index] = address
+        placed.append(index)
+    for index in order:
+        if fixed and index in fixed:
+            continue
+        block = blocks[index]
+        met = sorted(
+            (addresses[other], addresses[other] + blocks[other].size)
+            for other in placed
+            if blocks[other].first <= block.last and block.first <= blocks[other].last
+        )
+        address = 0
+        for low, high in met:
+            if address + block.size <= low:
+                break
+            address = max(address, high)
+        addresses[index] = address
+        placed.append(index)
+    return addresses
+
+
+def collide(one: Block, low: int, other: Block, other_low: int) -> bool:
+    """Whether blocks at these addresses have a word in common in some step."""
+    apart = low + one.size <= other_low or other_low + other.size <= low
+    return not apart and one.first <= other.last and other.first <= one.last
+
+
+def all_fit(blocks: Sequence[Block], addresses: Sequence[int], capacity: int) -> bool:
+    """Whether all blocks end within the capacity."""
+    return all(address + block.size <= capacity for address, block in zip(addresses, blocks, strict=True))
