@@ -6,16 +6,14 @@ import re
 from importlib.metadata import version
 from typing import Any
 
-from amaranth.back import verilog
-
 from hw.board import Board, Memory
 from hw.config import check_fits, config_dict, config_hash
 from hw.design import Design, MemoryPort
 from hw.engine import Engine
 from hw.errors import InputError
 from hw.lib.arguments import ArgumentTable, Kind, Register
+from hw.lib.convert import to_verilog
 from hw.lib.kernel import BodySignature, Kernel
-from hw.lib.memory import without_init
 from hw.lib.place import CellPlacer
 from hw.package import write_package
 
@@ -76,7 +74,7 @@ def generate(engine: Engine[Any], config: Any, board: Board) -> Design:
     kernel = Kernel(name, table, body)
     ports = _ports(body.signature, memories)
     # The top first: elaborating it is what makes the cells.
-    top = without_init(verilog.convert(kernel, name=name, emit_src=False, strip_internal_attrs=True))
+    top = to_verilog(kernel, name=name)
     versions = {generator.replace("-", "_"): version(generator) for generator in _GENERATORS}
     resources = engine.resources(config, board)
     digest = config_hash(engine.name, config, board)

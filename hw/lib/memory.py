@@ -1,14 +1,12 @@
 """On-chip memory: banks of block RAM or UltraRAM that never depend on what they hold at power-up.
 
-UltraRAM cannot be initialised, and Amaranth writes every word of every memory into the Verilog as an
-``initial`` block: 65,536 words are 1.6 MB of text.  So memories made here carry the attribute `NO_INIT`, and
-`without_init`, through which all generated Verilog goes, takes their ``initial`` blocks out.  Whoever needs
-a known content clears it with the walker.
+UltraRAM cannot be initialised, so memories made here carry the attribute `NO_INIT`, by which
+`hw.lib.convert.to_verilog`, through which all generated Verilog goes, leaves their first content out.
+Whoever needs a known content clears it with the walker.
 """
 
 from __future__ import annotations
 
-import re
 from typing import Literal, get_args
 
 from amaranth.hdl import Module, Signal, unsigned
@@ -39,33 +37,6 @@ def uninitialised(*, width: int, depth: int, ram_style: RamStyle) -> amaranth_me
     return amaranth_memory.Memory(
         shape=unsigned(width), depth=depth, init=[], attrs={"ram_style": ram_style, NO_INIT: 1}
     )
-
-
-_MEMORY = re.compile(
-    r"^(?P<attributes>(?: *\(\*[^\n]*\*\)\n)+)(?P<register> *reg [^\n]*;\n)"
-    r"(?P<initial> *initial begin\n(?:[^\n]*\[\d+\] = [^\n]*;\n)* *end\n)",
-    re.MULTILINE,
-)
-_MARK = re.compile(r"^ *\(\* " + NO_INIT + r" = [^\n]*\*\)\n", re.MULTILINE)
-
-
-def without_init(verilog: str) -> str:
-    """Give ``verilog``, as Amaranth writes it, without the initial content of the memories made here.
-
-    Raises
-    ------
-    ValueError
-        If such a memory is written in a way this function does not know: nothing passes silently.
-    """
-
-    def strip(memory: re.Match[str]) -> str:
-        attributes, marks = _MARK.subn("", memory["attributes"])
-        return attributes + memory["register"] if marks else memory[0]
-
-    text = _MEMORY.sub(strip, verilog)
-    if NO_INIT in text:
-        raise ValueError(f"a memory marked {NO_INIT} is not followed by its initial block as expected")
-    return text
 
 
 class WriteSignature(wiring.Signature):

@@ -17,11 +17,10 @@ import re
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from amaranth.back import verilog
 from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal
 from amaranth.lib import wiring
 
-from hw.lib.memory import without_init
+from hw.lib.convert import to_verilog
 
 
 class Placer(Protocol):
@@ -76,8 +75,8 @@ class CellPlacer:
         """
         if cell not in self.cells:
             component = make()
-            text = verilog.convert(component, name=cell, emit_src=False, strip_internal_attrs=True)
-            self.cells[cell] = without_init(text)
+            text = to_verilog(component, name=cell)
+            self.cells[cell] = text
             self._signatures[cell] = component.signature
             self._clocks[cell] = _clock_connections(cell, text)
         signature = self._signatures[cell]

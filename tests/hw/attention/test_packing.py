@@ -4,18 +4,17 @@
 import re
 
 import pytest
-from amaranth.back import verilog
 
 from hw.attention.config import AttentionConfig
 from hw.attention.row import AttentionRows
 from hw.attention.score import ScoreUnit
-from hw.lib.memory import without_init
+from hw.lib.convert import to_verilog
 from tests.support.verilog import yosys
 
 
 def multipliers(component, folder):
     """Count the DSP48E2 of a component: Yosys' mapping for UltraScale+, up to where they are made."""
-    (folder / "cell.v").write_text(without_init(verilog.convert(component, name="cell", emit_src=False)))
+    (folder / "cell.v").write_text(to_verilog(component, name="cell"))
     report = folder / "stat.txt"
     assert (
         yosys(

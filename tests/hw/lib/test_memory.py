@@ -7,10 +7,10 @@ import random
 
 import numpy as np
 import pytest
-from amaranth.back import verilog
 
 from hw.errors import InputError
-from hw.lib.memory import NO_INIT, BankedMemory, uninitialised, without_init
+from hw.lib.convert import to_verilog
+from hw.lib.memory import NO_INIT, BankedMemory
 from tests.support.streams import seeds, simulate
 
 SMALL = {"banks": 2, "depth": 6, "lanes": 3, "lane_width": 4, "ram_style": "block"}
@@ -104,46 +104,11 @@ def test_clear_walker(depth):
 
 
 def test_verilog_has_the_style_and_no_initial_content():
-    text = verilog.convert(BankedMemory(**{**SMALL, "ram_style": "ultra"}), emit_src=False)
-    assert text.count("initial begin") == 2
-    stripped = without_init(text)
-    assert stripped.count('ram_style = "ultra"') == 2
-    assert stripped.count("reg [11:0] bank_") == 2
-    assert "initial" not in stripped
-    assert NO_INIT not in stripped
-    removed = [line for line in text.splitlines() if line not in stripped.splitlines()]
-    assert all("bank_" in line or "initial" in line or NO_INIT in line for line in removed)
-
-
-def test_order_of_attributes_does_not_matter():
-    memory = "  reg [7:0] m [1:0];\n"
-    initial = "  initial begin\n    m[0] = 8'h00;\n    m[1] = 8'h00;\n  end\n"
-    style, mark = '  (* ram_style = "ultra" *)\n', f"  (* {NO_INIT} = 32'd1 *)\n"
-    for attributes in (style + mark, mark + style):
-        assert without_init(attributes + memory + initial) == style + memory
-    assert without_init(style + memory + initial) == style + memory + initial
-
-
-def test_other_memories_keep_their_content():
-    from amaranth.hdl import Module
-    from amaranth.lib.memory import Memory
-
-    m = Module()
-    m.submodules.rom = table = Memory(shape=8, depth=3, init=[1, 2, 3], attrs={"ram_style": "block"})
-    m.submodules.scratch = scratch = uninitialised(width=8, depth=3, ram_style="block")
-    ports = []
-    for memory in (table, scratch):
-        port = memory.read_port()
-        ports += [port.addr, port.data, port.en]
-    written = scratch.write_port()
-    stripped = without_init(verilog.convert(m, ports=[*ports, written.en, written.addr, written.data]))
-    assert stripped.count("initial begin") == 1
-    assert "rom[2] = 8'h03" in stripped
-
-
-def test_unknown_way_of_writing_memories_is_noticed():
-    with pytest.raises(ValueError, match="not followed by its initial block"):
-        without_init(f"(* {NO_INIT} = 1 *) reg [7:0] m [3:0]; initial m[0] = 0;")
+    text = to_verilog(BankedMemory(**{**SMALL, "ram_style": "ultra"}), name="banks")
+    assert text.count('ram_style = "ultra"') == 2
+    assert text.count("reg [11:0] bank_") == 2
+    assert "initial" not in text
+    assert NO_INIT not in text
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,146 @@
+"""From components to Verilog: Amaranth's own way, but for memories whose first content nobody relies on.
+
+Amaranth writes every word of every memory into the netlist and lets Yosys carry it to an ``initial`` block:
+65,536 words of 512 bits take minutes and megabytes, and UltraRAM cannot be initialised at all.  So memories
+made by `hw.lib.memory.uninitialised` lose their content before the netlist is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from amaranth._toolchain.yosys import find_yosys
+from amaranth.back import rtlil
+from amaranth.hdl import Elaboratable, Fragment, MemoryInstance
+
+from hw.lib.memory import NO_INIT
+
+#: Attributes that speak of the generator, not of the hardware.
+_INTERNAL = ("generator", "top", "src", "amaranth.hierarchy", "amaranth.decoding")
+_MODULE = re.compile(r"module (\S+)")
+_MEMORY = re.compile(r"  memory .*(\\\S+)")
+_MARK = f"  attribute \\{NO_INIT} "
+_CONTENT = "  cell $meminit_v2 "
+_MEMORY_NAME = re.compile(r'    parameter \\MEMID "\\(\\\S+)"')
+
+
+def to_verilog(component: Any, *, name: str) -> str:
+    """Give the Verilog of a component.
+
+    Parameters
+    ----------
+    component
+        A `wiring.Component`; its signature gives the ports.
+    name
+        Of the top module; modules within it are named ``NAME.x``.
+
+    Raises
+    ------
+    ValueError
+        If the content of a memory that is to have none is written in a way this module does not know.
+    """
+    with _emptied(component) as emptied:
+        text = rtlil.convert(emptied, name=name, emit_src=False)
+    removed = " ".join(f"-remove {attribute}" for attribute in _INTERNAL)
+    script = [
+        f"read_rtlil <<rtlil\n{without_content(text)}\nrtlil",
+        "proc -nomux -norom",
+        "memory_collect",
+        f"attrmap {removed}",
+        f"attrmap -modattr {removed}",
+        "write_verilog -norename",
+    ]
+    # Yosys warns of processes that stay processes, which is what they are to be.
+    yosys = find_yosys(lambda version: version >= (0, 40))
+    verilog: str = yosys.run(["-q", "-"], "\n".join(script), ignore_warnings=True)
+    return verilog
+
+
+def without_content(netlist: str) -> str:
+    """Give ``netlist``, RTLIL as Amaranth writes it, without the content of memories marked `NO_INIT`.
+
+    Raises
+    ------
+    ValueError
+        If such a memory's content is not found exactly once.
+    """
+    lines = netlist.split("\n")
+    marked = dict.fromkeys(_marked(lines), 0)
+    kept: list[str] = []
+    module, cell = "", None
+    for line in lines:
+        if found := _MODULE.match(line):
+            module = found[1]
+        if line.startswith(_CONTENT):
+            cell = len(kept)  # where it begins
+        elif cell is not None and (found := _MEMORY_NAME.match(line)):
+            if (module, found[1]) in marked:
+                marked[module, found[1]] += 1
+            else:
+                cell = None
+        elif cell is not None and line == "  end":
+            del kept[cell:]
+            while kept[-1].startswith("  attribute "):
+                kept.pop()
+            cell = None
+            continue
+        if not line.startswith(_MARK):
+            kept.append(line)
+    for (module, memory), times in marked.items():
+        if times != 1:
+            raise ValueError(f"content of memory {memory} of module {module} is written {times} times")
+    return "\n".join(kept)
+
+
+def _marked(lines: list[str]) -> Iterator[tuple[str, str]]:
+    """List (module, memory) of the memories that are to have no content."""
+    module, marked = "", False
+    for line in lines:
+        if found := _MODULE.match(line):
+            module = found[1]
+        elif line.startswith(_MARK):
+            marked = True
+        elif marked and not line.startswith("  attribute "):
+            found = _MEMORY.match(line)
+            if found is None:
+                raise ValueError(f"{NO_INIT} stands before {line.strip()!r}, which is no memory")
+            yield module, found[1]
+            marked = False
+
+
+class _Elaborated(Elaboratable):
+    """A component that is elaborated already; its ports are the component's."""
+
+    def __init__(self, component: Any, fragment: Fragment) -> None:
+        self._component, self._fragment = component, fragment
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._component, name)
+
+    def elaborate(self, platform: Any) -> Fragment:
+        return self._fragment
+
+
+@contextlib.contextmanager
+def _emptied(component: Any) -> Iterator[Any]:
+    """Give the component with no words in its memories without content: they are not written for nothing."""
+    fragment = Fragment.get(component, None)
+    words = [memory._data._init._raw for memory in _memories(fragment) if NO_INIT in (memory._attrs or {})]
+    contents = [list(raw) for raw in words]
+    try:
+        for raw in words:
+            raw.clear()
+        yield _Elaborated(component, fragment)
+    finally:
+        for raw, content in zip(words, contents, strict=True):
+            raw[:] = content
+
+
+def _memories(fragment: Any) -> Iterator[Any]:
+    if isinstance(fragment, MemoryInstance):
+        yield fragment
+    for subfragment, *_ in fragment.subfragments:
+        yield from _memories(subfragment)
