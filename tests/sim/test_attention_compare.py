@@ -191,14 +191,14 @@ def test_a_browser_draws_every_chart(comparison, tmp_path):
 class Runs:
     """Stands for co-simulations: counts them, and stops as if interrupted when told to."""
 
-    def __init__(self, stop_at=0):
-        self.lengths, self.stop_at = [], stop_at
+    def __init__(self, stop_at=0, exact=True):
+        self.lengths, self.stop_at, self.exact = [], stop_at, exact
 
     def __call__(self, tokens):
         if tokens == self.stop_at:
             raise KeyboardInterrupt
         self.lengths.append(tokens)
-        return Measured(cycles=1000 * tokens, moved_bytes=10 * tokens, exact=True, seconds=1.0)
+        return Measured(cycles=1000 * tokens, moved_bytes=10 * tokens, exact=self.exact, seconds=1.0)
 
 
 def request(tmp_path, **changes):
@@ -240,6 +240,13 @@ def test_an_interrupted_comparison_goes_on(tmp_path, capsys, monkeypatch):
     run_compare(request(tmp_path), again)
     assert again.lengths == [256, 512]
     assert "measured" in capsys.readouterr().out
+
+
+def test_what_was_wrong_is_simulated_again(tmp_path):
+    assert not run_compare(request(tmp_path), Runs(exact=False))
+    again = Runs()
+    assert run_compare(request(tmp_path), again)
+    assert again.lengths == [256, 512]
 
 
 def test_a_file_of_another_kind_is_not_used(tmp_path):
