@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -81,7 +82,10 @@ def _run_in_tkinter(driver):
         pytest.fail(
             "neither tclsh nor Python's tkinter is on this machine: install tcl to check the Tcl scripts"
         )
+    before = os.getcwd()
     try:
         tkinter.Tcl().eval(driver)
     except tkinter.TclError as error:
         raise TclError(str(error)) from error
+    finally:
+        os.chdir(before)  # the script's `cd` is this process's, too

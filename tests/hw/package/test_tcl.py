@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 import pytest
@@ -222,7 +223,9 @@ def test_without_tclsh_python_s_own_interpreter_does(tmp_path, monkeypatch):
     monkeypatch.setattr(support.shutil, "which", lambda name: None)
     script = tmp_path / "script.tcl"
     script.write_text("create_project $argc [lindex $argv 0]\n")
+    here = os.getcwd()
     assert run_tcl(script, tmp_path, "a b") == [["create_project", "1", "a b"]]
+    assert os.getcwd() == here
     script.write_text("no_such_command\n")
     with pytest.raises(TclError, match="no_such_command"):
         run_tcl(script, tmp_path)

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -120,6 +121,8 @@ def test_an_impossible_scratchpad_names_what_does_not_fit_and_what_would_do():
     assert str(scratchpad) in str(whole.value)
 
 
+ROOT = Path(__file__).parents[3]
+
 PROGRAM = """
 import sys
 from hw.scheduler.documents import plan_to_json
@@ -138,7 +141,7 @@ def test_equal_input_and_seed_give_equal_plans_byte_for_byte_in_any_process():
         said = [
             subprocess.run(
                 [sys.executable, "-c", PROGRAM],
-                env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.getcwd()},
+                env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
                 check=True,
                 capture_output=True,
             ).stdout

@@ -3,6 +3,7 @@ import random
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -134,6 +135,8 @@ def test_a_bound_that_is_reached_ends_the_search():
     assert found.note == ""
 
 
+ROOT = Path(__file__).parents[3]
+
 PROGRAM = """
 from hw.scheduler import order_windows
 from hw.scheduler.search import search
@@ -148,7 +151,7 @@ def test_equal_arguments_give_equal_orders_in_any_process():
     said = [
         subprocess.run(
             [sys.executable, "-c", PROGRAM],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(["", os.getcwd()])},
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
             check=True,
             capture_output=True,
             text=True,
