@@ -148,9 +148,7 @@ def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Input
     )
     real = None
     if any(tensor.dtype.kind == "f" for tensor in (q, k, v)):
-        steps = ((q, q_scale), (k, k_scale), (v, v_scale))
-        parts = (t if t.dtype.kind == "f" else t * step[:, None, None] for t, step in steps)
-        real = tuple(parts)
+        real = (_in_real_units(q, q_scale), _in_real_units(k, k_scale), _in_real_units(v, v_scale))
     softmax_scale = _for_heads(tensors, "softmax_scale", heads)
     sequences = _sequences(tensors, q.shape[1], k.shape[1])
     return Inputs(
@@ -160,7 +158,7 @@ def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Input
         q_scale=q_scale,
         k_scale=k_scale,
         v_scale=v_scale,
-        real=real,  # type: ignore[arg-type]
+        real=real,
         softmax_scale=np.full(heads, q.shape[2] ** -0.5) if softmax_scale is None else softmax_scale,
         sequences=sequences,
         causal=bool(_whole(tensors, "causal", 0, 1)),
@@ -216,6 +214,11 @@ def _for_heads(tensors: Mapping[str, Tensor], name: str, heads: int) -> Floats |
         if not (math.isfinite(value) and value > 0):
             raise InputError(name, float(value), legal)
     return values
+
+
+def _in_real_units(tensor: Tensor, steps: Tensor) -> Tensor:
+    """Give a tensor [heads, ...] times its heads' steps; as it is when it was in real units."""
+    return tensor if tensor.dtype.kind == "f" else tensor * steps[:, None, None]
 
 
 def _quantized(tensors: Mapping[str, Tensor], name: str, tensor: Tensor) -> tuple[NDArray[np.int8], Floats]:

@@ -6,6 +6,7 @@ Names and units are those of the page.  All functions take and give whole NumPy 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal
@@ -17,6 +18,12 @@ from hw.errors import InputError
 
 Int = NDArray[np.int64]
 OutputKind = Literal["int8", "int16", "bfloat16"]
+
+_DTYPES: Mapping[OutputKind, type[np.int8] | type[np.int16] | type[np.uint16]] = {
+    "int8": np.int8,
+    "int16": np.int16,
+    "bfloat16": np.uint16,
+}
 
 MAX_KEYS = 65536
 PROBABILITY_BITS = (8, 12, 16, 20)
@@ -111,7 +118,7 @@ class Output:
     @property
     def dtype(self) -> type[np.int8] | type[np.int16] | type[np.uint16]:
         """NumPy type of the results."""
-        return {"int8": np.int8, "int16": np.int16, "bfloat16": np.uint16}[self.kind]  # type: ignore[return-value]
+        return _DTYPES[self.kind]
 
 
 def _check_range(name: str, value: int, low: int, high: int) -> None:
