@@ -17,6 +17,7 @@ from typing import Any
 from hw.scheduler.address_pieces import Pieces
 from hw.scheduler.blocks import (
     Block,
+    HardSteps,
     Placement,
     all_fit,
     collide,
@@ -40,8 +41,8 @@ FIRST_CONFLICTS = 160
 #: Rounds of CP-SAT searches before giving up; and while a conflict is narrowed down.
 ROUNDS, PROBE_ROUNDS = 2, 1
 
-#: Searches on a skyline in each round.
-SEARCHES = 20
+#: Searches on a skyline in each round; and where nothing else is to follow.
+SEARCHES, QUICK_SEARCHES = 20, 10
 
 #: Blocks up to which a conflict is narrowed down one by one.
 _SINGLE_PROBES = 48
@@ -67,8 +68,9 @@ def place(
     capacity : int
         Words.
     rounds : int
-        Rounds of searches; 0 for greedy packings only. In a single round more than `MANY` blocks are
-        placed a piece at a time only, which takes seconds where all at once would take minutes.
+        Rounds of searches. In a single round more than `MANY` blocks are placed a piece at a time only,
+        which takes seconds where all at once would take minutes. 0: few searches, and no CP-SAT; when they
+        fail, ``hard`` tells of all parts where.
     seconds : float
         Safety net of wall-clock time for each part that no block joins to the others.
     worker : Worker or None
@@ -89,6 +91,7 @@ def place(
     addresses = [0] * len(blocks)
     solvers: dict[str, None] = {}
     notes: dict[str, None] = {}
+    missed: list[Placement] = []
     for part in separate(squeezed):
         scaled = [replace(squeezed[index], size=squeezed[index].size // unit) for index in part]
         lasting = [blocks[index].last - blocks[index].first + 1 for index in part]
@@ -97,9 +100,20 @@ def place(
         if found.note:
             notes[found.note] = None
         if found.status != "placed":
-            return replace(found, live=live, solver=", ".join(solvers), note="; ".join(notes))
+            missed.append(found)
+            if rounds:
+                break
+            continue
         for index, address in zip(part, found.addresses, strict=True):
             addresses[index] = address * unit
+    if missed:
+        return replace(
+            missed[0],
+            live=live,
+            solver=", ".join(solvers),
+            note="; ".join(notes),
+            hard=_in_true_steps(blocks, [steps for found in missed for steps in found.hard]),
+        )
     return Placement(
         addresses=tuple(addresses),
         height=max(address + block.size for address, block in zip(addresses, blocks, strict=True)),
@@ -178,12 +192,12 @@ def _place_part(
     live = max(live_in_steps(blocks))
     orders = hardest_first(blocks, lasting)
     solver, note, found_greedily = pack_greedily(blocks, orders, capacity)
-    if found_greedily or not rounds:
+    if found_greedily:
         return Placement(
             addresses=tuple(found_greedily),
             height=0,
             live=live,
-            status="placed" if found_greedily else "unknown",
+            status="placed",
             solver=solver,
             note=note,
         )
@@ -193,9 +207,9 @@ def _place_part(
         [block.size for block in blocks],
         lasting,
         capacity,
-        searches=SEARCHES * rounds,
+        searches=SEARCHES * rounds if rounds else QUICK_SEARCHES,
     )
-    if searched.status != "unknown":
+    if searched.status != "unknown" or not rounds:
         return Placement(
             addresses=searched.addresses,
             height=0,
@@ -203,6 +217,7 @@ def _place_part(
             status=searched.status,
             solver="skyline search",
             note=note,
+            hard=_hard(searched.failures),
         )
     exact = _Exact(capacity=capacity, seconds=seconds, worker=worker)
     try:
@@ -228,6 +243,20 @@ def _place_part(
         solver=exact.version or solver,
         note=exact.note(status),
     )
+
+
+def _hard(failures: Sequence[int]) -> tuple[HardSteps, ...]:
+    return tuple(
+        HardSteps(first=step, last=step, failures=count) for step, count in enumerate(failures) if count
+    )
+
+
+def _in_true_steps(blocks: Sequence[Block], hard: Sequence[HardSteps]) -> tuple[HardSteps, ...]:
+    """Give the steps that squeezed ones stand for, the most failures first."""
+    begins = sorted({block.first for block in blocks})
+    ends = [*(begin - 1 for begin in begins[1:]), max(block.last for block in blocks)]
+    ranked = sorted(hard, key=lambda steps: (-steps.failures, steps.first))
+    return tuple(replace(steps, first=begins[steps.first], last=ends[steps.last]) for steps in ranked)
 
 
 @dataclass(kw_only=True)

@@ -51,7 +51,7 @@ class Placement:
     note : str
         A fallback, a limit that stopped it.
     hard : tuple of HardSteps
-        Where quick searches failed, the most often first.
+        Where searches on a skyline failed, the most often first; empty when CP-SAT had the last word.
     """
 
     addresses: tuple[int, ...]

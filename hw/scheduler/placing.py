@@ -16,7 +16,6 @@ from hw.scheduler.address import MANY, ROUNDS, SECONDS, find_conflict, place
 from hw.scheduler.blocks import Block, Placement
 from hw.scheduler.easing import ease
 from hw.scheduler.problem import Problem
-from hw.scheduler.quick_address import place_quickly
 from hw.scheduler.residency import CRITERIA, keep_nothing, least_capacity, solve_residency
 from hw.scheduler.solvers import milp
 from hw.scheduler.solvers.cpsat import Worker
@@ -150,7 +149,7 @@ def place_residency(
         decide=lambda problem, words: decide(
             problem, words, minimise=("bytes",), nodes=node_limit // _EASING
         ),
-        pack=lambda residency: place_quickly(_blocks(problem, residency), capacity),
+        pack=lambda residency: place(_blocks(problem, residency), capacity, rounds=0),
     )
     if eased is not None:
         said |= dict.fromkeys((eased.residency.note, eased.placement.note))

@@ -81,6 +81,7 @@ def search_addresses(
     searches = min(searches, 1 + WORK // (limit * len(units)))
     decisions = 0
     failures = np.zeros(steps, np.int64)
+    said = "unknown"
     for number, priority in enumerate(_priorities(units, np.array(lasting, np.int64), end - begin + 1)):
         if number == searches:
             break
@@ -93,9 +94,10 @@ def search_addresses(
             addresses = tuple(int(address) for address in sky.address)
             return Searched(status="placed", addresses=addresses, searches=number + 1, decisions=decisions)
         if status == IMPOSSIBLE:
-            return Searched(status="infeasible", addresses=(), searches=number + 1, decisions=decisions)
+            said, searches = "infeasible", number + 1
+            break
     failed = tuple(map(int, failures))
-    return Searched(status="unknown", addresses=(), searches=searches, decisions=decisions, failures=failed)
+    return Searched(status=said, addresses=(), searches=searches, decisions=decisions, failures=failed)
 
 
 def _priorities(size: Integers, lasting: Integers, span: Integers) -> Iterator[Integers]:

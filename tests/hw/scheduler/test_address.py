@@ -195,9 +195,14 @@ def test_first_fit_fills_the_lowest_gap():
     assert first_fit(blocks, (0, 1, 2, 3)) == [0, 4, 0, 7]
 
 
+@pytest.mark.parametrize("seed", UNPACKABLE)
+def test_what_cannot_be_packed_is_told_without_cpsat_and_where(seed):
+    found = place(full_blocks(seed), 10, rounds=0)
+    assert (found.status, found.addresses) == ("infeasible", ())
+    assert found.hard[0].failures == max(steps.failures for steps in found.hard) > 0
+
+
 def test_a_limit_is_said(worker, only_cpsat):
-    blocks, capacity = full_blocks(UNPACKABLE[0]), 10
-    assert place(blocks, capacity, rounds=0, worker=worker).status == "unknown"
     hard = minimalloc("D")
     found = place(hard, CAPACITY, seconds=0.02, worker=worker)
     assert found.status == "unknown"

@@ -2,10 +2,10 @@ from dataclasses import replace
 
 import pytest
 
+from hw.scheduler.address import place
 from hw.scheduler.blocks import Block, HardSteps, Placement, live_words
 from hw.scheduler.easing import ease
 from hw.scheduler.problem import Problem
-from hw.scheduler.quick_address import place_quickly
 from hw.scheduler.residency import least_capacity, measure, solve_residency
 from hw.scheduler.transfers import rectangles
 from tests.support.graphs import random_graph
@@ -97,7 +97,7 @@ def test_nothing_can_be_packed():
 def test_quick_addresses_are_right(seed):
     blocks = random_blocks(seed, 8)
     capacity = live_words(blocks)
-    found = place_quickly(blocks, capacity)
+    found = place(blocks, capacity, rounds=0)
     assert (found.status == "placed") == packable(blocks, capacity)
     if found.status == "placed":
         assert lie_apart(blocks, found.addresses, capacity)
@@ -115,8 +115,9 @@ def test_quick_addresses_tell_where_it_was_hard():
     hard = [replace(block, first=block.first + 100, last=block.last + 100) for block in full]
     easy = [Block(first=step, last=step + 1, size=1) for step in range(40)]
     blocks = easy + hard
-    found = place_quickly(blocks, 23)
-    assert found.status == "unknown"
+    found = place(blocks, 23, rounds=0)
+    assert found.status == "infeasible"
+    assert found.hard
     assert all(100 <= steps.first <= steps.last <= 109 for steps in found.hard)
     assert [each.failures for each in found.hard] == sorted(
         (each.failures for each in found.hard), reverse=True
@@ -125,11 +126,11 @@ def test_quick_addresses_tell_where_it_was_hard():
 
 def test_quick_addresses_of_a_real_instance():
     blocks = minimalloc("K")
-    found = place_quickly(blocks, CAPACITY * 9 // 8)
+    found = place(blocks, CAPACITY * 9 // 8, rounds=0)
     assert found.status == "placed"
     assert lie_apart(blocks, found.addresses, CAPACITY * 9 // 8)
 
 
 def test_no_blocks():
-    found = place_quickly([], 8)
+    found = place([], 8, rounds=0)
     assert (found.status, found.addresses, found.height) == ("placed", (), 0)
