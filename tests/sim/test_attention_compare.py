@@ -3,8 +3,6 @@
 import csv
 import json
 import re
-import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from sim.attention_suite import CompareRequest, make_setting, parse_sizes, run_c
 from sim.baselines import Cost, Machine, Work, fusemax
 from sim.cli import app
 from sim.console import console
+from tests.support.browser import drawn_page
 
 BOARD = load_board("u55c")
 CONFIG = AttentionConfig()
@@ -164,28 +163,11 @@ def test_names_cannot_break_the_page(tmp_path):
     assert evil not in page.read_text().replace(get_plotlyjs(), "")
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="no browser on this machine")
 def test_a_browser_draws_every_chart(comparison, tmp_path):
     write_comparison(comparison, tmp_path)
-    options = (
-        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-    )
-    options += f" --disable-component-update --disable-sync --user-data-dir={tmp_path / 'profile'}"
-    drawn = subprocess.run(
-        [
-            "chromium",
-            *options.split(),
-            "--virtual-time-budget=4000",
-            "--dump-dom",
-            f"file://{tmp_path}/compare.html",
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    assert drawn.stdout.count('class="main-svg"') >= 6
-    assert drawn.stdout.count('class="trace scatter') >= 3 * len(METHODS) + 2
+    drawn = drawn_page(tmp_path / "compare.html", tmp_path / "profile")
+    assert drawn.count('class="main-svg"') >= 6
+    assert drawn.count('class="trace scatter') >= 3 * len(METHODS) + 2
 
 
 class Runs:

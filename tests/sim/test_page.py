@@ -2,8 +2,6 @@
 
 import dataclasses
 import re
-import shutil
-import subprocess
 
 import pytest
 from plotly.offline import get_plotlyjs
@@ -12,6 +10,7 @@ from hw.errors import InputError
 from sim import charts
 from sim.figures import labels
 from sim.page import render
+from tests.support.browser import drawn_page
 from tests.support.reports import arguments, synthetic
 
 
@@ -213,25 +212,8 @@ def test_traffic_menu_shows_one_run_at_a_time():
     assert not charts.channel_traffic(shown[:1]).layout.updatemenus
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="no browser on this machine")
 def test_a_browser_draws_every_chart(tmp_path):
     page(several(4), tmp_path)
-    options = (
-        "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-    )
-    options += f" --disable-component-update --disable-sync --user-data-dir={tmp_path / 'profile'}"
-    drawn = subprocess.run(
-        [
-            "chromium",
-            *options.split(),
-            "--virtual-time-budget=4000",
-            "--dump-dom",
-            f"file://{tmp_path}/page.html",
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=True,
-    )
-    assert drawn.stdout.count('class="main-svg"') >= 8
-    assert drawn.stdout.count('class="barlayer') >= 3
+    drawn = drawn_page(tmp_path / "page.html", tmp_path / "profile")
+    assert drawn.count('class="main-svg"') >= 8
+    assert drawn.count('class="barlayer') >= 3

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hw.attention.config import AttentionConfig
+from hw.attention.shapes import JobShape
 
 
 def small(**changes) -> AttentionConfig:
@@ -255,3 +256,21 @@ def bitmap_rows(job: PlainJob) -> bytes:
     padded[:, :tiles_of_row] = job.bits
     padded[:, tiles_of_row:] = 1  # what the padding has does not matter
     return np.packbits(padded, axis=1, bitorder="little").tobytes()
+
+
+def shape_of(job):
+    """Give a plain job as a `JobShape`."""
+    return JobShape(
+        queries=job.queries,
+        keys=job.keys,
+        heads=job.heads,
+        kv_group=job.kv_group,
+        pack=job.pack,
+        query_size=job.dqk,
+        value_size=job.dv,
+        causal=job.causal,
+        window=job.window if job.windowed else 0,
+        bitmap=job.bits,
+        slopes=job.slope is not None,
+        reuse_kv=job.reuse_kv,
+    )

@@ -10,7 +10,7 @@ from hw.attention.row import Timing
 from hw.attention.shapes import PassShape, pass_shapes
 from hw.attention.supply import Supply
 from tests.hw.attention.feeds import CoreJob, shapes
-from tests.hw.attention.plain import random_job, small
+from tests.hw.attention.plain import random_job, shape_of, small
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -18,20 +18,8 @@ def test_passes_by_arithmetic_and_by_loops(seed):
     rng = np.random.default_rng(seed)
     config = small(rows=int(rng.integers(1, 6)), lanes=16, streams=int(rng.choice([1, 2, 4])))
     job = random_job(rng, config, most_keys=100)
-    given = pass_shapes(
-        config,
-        queries=job.queries,
-        keys=job.keys,
-        heads=job.heads,
-        kv_group=job.kv_group,
-        pack=job.pack,
-        query_size=job.dqk,
-        value_size=job.dv,
-        causal=job.causal,
-        window=job.window if job.windowed else 0,
-        bitmap=job.bits,
-    )
-    assert list(given) == shapes(config, [CoreJob.random(rng, job)])
+    given = [this.shape for this in shape_of(job).passes(config)]
+    assert given == shapes(config, [CoreJob.random(rng, job)])
 
 
 def test_nothing_to_do_has_no_passes():

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from amaranth.hdl import Module
+from amaranth.hdl import Module, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -19,8 +19,6 @@ class Merged(wiring.Component):
 
     def __init__(self, config):
         self.config = config
-        from amaranth.hdl import signed
-
         super().__init__(
             {
                 "control": In(MergeStep(config)),

@@ -7,25 +7,7 @@ from hw.attention.config import AttentionConfig
 from hw.attention.shapes import JobShape
 from hw.attention.traffic import traffic
 from tests.hw.attention.launch import Launch
-from tests.hw.attention.plain import random_job, small
-
-
-def shape_of(job):
-    """Give a plain job as a `JobShape`."""
-    return JobShape(
-        queries=job.queries,
-        keys=job.keys,
-        heads=job.heads,
-        kv_group=job.kv_group,
-        pack=job.pack,
-        query_size=job.dqk,
-        value_size=job.dv,
-        causal=job.causal,
-        window=job.window if job.windowed else 0,
-        bitmap=job.bits,
-        slopes=job.slope is not None,
-        reuse_kv=job.reuse_kv,
-    )
+from tests.hw.attention.plain import random_job, shape_of, small
 
 
 @pytest.mark.parametrize("seed", range(60))

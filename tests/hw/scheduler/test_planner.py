@@ -1,10 +1,8 @@
 """Whole plans of small networks; each goes through the independent checker."""
 
 import json
-import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -17,6 +15,7 @@ from hw.scheduler.planner import make_plan
 from tests.support.graphs import random_graph
 from tests.support.networks import unet
 from tests.support.orders import wide_problem
+from tests.support.processes import printed
 
 WHOLE = {"streaming": When.NEVER, "tiling": When.NEVER, "pipelining": When.NEVER}
 
@@ -121,8 +120,6 @@ def test_an_impossible_scratchpad_names_what_does_not_fit_and_what_would_do():
     assert str(scratchpad) in str(whole.value)
 
 
-ROOT = Path(__file__).parents[3]
-
 PROGRAM = """
 import sys
 from hw.scheduler.documents import plan_to_json
@@ -138,15 +135,7 @@ for graph, scratchpad in ((wide_problem(0, 16).graph, 500), (unet(side=32, base=
 def test_equal_input_and_seed_give_equal_plans_byte_for_byte_in_any_process():
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
     try:
-        said = [
-            subprocess.run(
-                [sys.executable, "-c", PROGRAM],
-                env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
-                check=True,
-                capture_output=True,
-            ).stdout
-            for seed in ("1", "77")
-        ]
+        said = [printed(PROGRAM, hash_seed=seed) for seed in ("1", "77")]
     finally:
         for process in busy:
             process.kill()

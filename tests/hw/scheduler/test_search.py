@@ -1,9 +1,6 @@
 import os
 import random
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +18,7 @@ from hw.scheduler.search_tables import scratch_for, tables_of
 from hw.scheduler.solvers.cpsat import Worker
 from tests.support.graphs import random_graph
 from tests.support.orders import every_order, wide_problem
+from tests.support.processes import printed
 from tests.support.residency_oracle import least_words
 
 HERE = "tests.hw.scheduler.test_search"
@@ -135,8 +133,6 @@ def test_a_bound_that_is_reached_ends_the_search():
     assert found.note == ""
 
 
-ROOT = Path(__file__).parents[3]
-
 PROGRAM = """
 from hw.scheduler import order_windows
 from hw.scheduler.search import search
@@ -148,16 +144,7 @@ print(search(problem, max(problem.working_set) + 3, streaming="never", seed=4))
 
 
 def test_equal_arguments_give_equal_orders_in_any_process():
-    said = [
-        subprocess.run(
-            [sys.executable, "-c", PROGRAM],
-            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout
-        for seed in ("1", "77")
-    ]
+    said = [printed(PROGRAM, hash_seed=seed) for seed in ("1", "77")]
     assert said[0] == said[1]
     assert "order=(" in said[0]
     assert "avoidable_words=0," not in said[0]

@@ -1,0 +1,15 @@
+"""What a program prints in processes of its own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def printed(program, *, hash_seed="1"):
+    """Run a Python program with the project importable; give the bytes it printed."""
+    environ = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", program]
+    return subprocess.run(command, env=environ, check=True, stdout=subprocess.PIPE).stdout
