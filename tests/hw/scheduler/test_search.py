@@ -146,8 +146,8 @@ print(search(problem, max(problem.working_set) + 3, streaming="never", seed=4))
 def test_equal_arguments_give_equal_orders_in_any_process():
     said = [printed(PROGRAM, hash_seed=seed) for seed in ("1", "77")]
     assert said[0] == said[1]
-    assert "order=(" in said[0]
-    assert "avoidable_words=0," not in said[0]
+    assert b"order=(" in said[0]
+    assert b"avoidable_words=0," not in said[0]
 
 
 def die(payload):
