@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hw.board import Board
+from hw.board.resources import Resources
 from hw.lib.arguments import ArgumentTable
-from hw.resources import Resources
 
 
 @dataclass(frozen=True, kw_only=True)

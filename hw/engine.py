@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 from amaranth.lib import wiring
 
 from hw.board import Board
+from hw.board.resources import Resources
 from hw.lib.arguments import ArgumentTable
 from hw.lib.place import Placer
-from hw.resources import Resources
 
 Config = TypeVar("Config")
 

@@ -32,7 +32,7 @@ against the keys it sees, in tiles of up to T keys that are dealt out to the str
 
 Numbers beside the left line are cycles after a part of a key, or after the last part of a tile's values, at
 which the stage starts; those on the right are the stage's own latency.  They are those of the default
-configuration; `hw.attention.row.Timing` adds them up for any.
+configuration; `hw.attention.core.row.cell.Timing` adds them up for any.
 
 **Where a cycle goes.**  Only four places can wait: `KeySide` for keys, queries and room in the logit buffers,
 `ValueSide` for values, complete tiles and room at the end of a tile, `Finish` (with several streams) for the
@@ -49,7 +49,7 @@ A job of ``passes`` query tiles with ``keys`` each, a multiple of S T, takes ``p
 of the core: to load R queries, from the last key to its tile's maximum (10), to weigh the values of that tile
 (T), to merge, divide and normalize (D / merge_lanes + 25), and to put out R rows (their bytes by the port's
 width, + 2).  That is L = 293 for R = 32, D = T = 64, two merge lanes, 16-bit results and 256-bit ports.
-`hw.attention.cycles` computes any job exactly, and adds what memory takes at both ends.
+`hw.attention.model.cycles` computes any job exactly, and adds what memory takes at both ends.
 
 **Layers.**  `core` knows no memory: commands and streams in, a stream out.  `movers` turn jobs into DMA
 commands and streams.  `kernel` has the argument table and the body for the shell; `engine` tells the

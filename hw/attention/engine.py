@@ -7,13 +7,13 @@ from dataclasses import replace
 from hw.attention.config import AttentionConfig
 from hw.attention.kernel.arguments import argument_table
 from hw.attention.kernel.body import AttentionBody
-from hw.attention.movers import port_count
+from hw.attention.movers.movers import port_count
 from hw.attention.resources import estimate
 from hw.board import Board
+from hw.board.resources import Resources
 from hw.engine import Engine
 from hw.lib.arguments import ArgumentTable
 from hw.lib.place import Placer
-from hw.resources import Resources
 
 #: Rows tried for a board, largest first; the first that fits is the default.
 _DEFAULT_ROWS = (32, 24, 16, 12, 8, 6, 4, 2, 1)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hw.attention.cache import ULTRA_DEPTH
 from hw.attention.config import AttentionConfig
-from hw.attention.movers import port_count
-from hw.resources import Resources
+from hw.attention.movers.cache import ULTRA_DEPTH
+from hw.attention.movers.movers import port_count
+from hw.board.resources import Resources
 
 # Yosys, by `synth_xilinx -family xcup -flatten`, counts for two rows of 64 lanes in two folds, 20-bit
 # probabilities and two merge lanes 12,152 LUT and 3,632 more as LUTRAM, 18,909 FF and 196 DSP48E2, for their

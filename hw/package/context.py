@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from hw.board.resources import Resources
 from hw.design import Design, MemoryPort
 from hw.lib import registers
 from hw.lib.arguments import RANGE_BYTES, Kind, Register
 from hw.lib.axi import MAX_BURST_BEATS
 from hw.lib.kernel import CONTROL_PREFIX, MEMORY_PREFIX
-from hw.resources import Resources
 
 #: Name, byte offset, meaning and fields (name, bit, access) of the registers every kernel has.
 CONTROL_REGISTERS = (

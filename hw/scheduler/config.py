@@ -8,7 +8,7 @@ from typing import Literal
 from amaranth.utils import bits_for
 
 from hw.errors import InputError
-from hw.scheduler.program import MAX_CORES, OperandWord, Program, TransferWord
+from hw.scheduler.program.program import MAX_CORES, OperandWord, Program, TransferWord
 
 #: Most scratchpad: what a 32-bit byte address reaches, far more than any device has.
 MAX_SCRATCHPAD_BYTES = 2**32

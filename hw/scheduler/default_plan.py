@@ -14,8 +14,8 @@ import functools
 from dataclasses import replace
 from pathlib import Path
 
-from hw.scheduler.documents import plan_to_json, read_plan
-from hw.scheduler.plan import Plan
+from hw.scheduler.plan.documents import plan_to_json, read_plan
+from hw.scheduler.plan.plan import Plan
 
 _PATH = Path(__file__).with_name("default_plan.json")
 _NETWORK, _SCRATCHPAD = "minilm_layer", "0.25M_R"
@@ -34,12 +34,12 @@ def _shipped() -> Plan:
 
 def make_default_plan() -> Plan:
     """Plan it anew."""
-    from hw.scheduler.budget import parse_scratchpad
-    from hw.scheduler.fuse import fuse_elementwise
-    from hw.scheduler.importers import load_model
-    from hw.scheduler.options import PlanOptions
-    from hw.scheduler.planner import make_plan
-    from hw.scheduler.problem import Problem
+    from hw.scheduler.graph.fuse import fuse_elementwise
+    from hw.scheduler.graph.importers import load_model
+    from hw.scheduler.plan.options import PlanOptions
+    from hw.scheduler.plan.problem import Problem
+    from hw.scheduler.planner.budget import parse_scratchpad
+    from hw.scheduler.planner.planner import make_plan
 
     graph = fuse_elementwise(load_model(_NETWORK))
     size = parse_scratchpad(_SCRATCHPAD, Problem(graph=graph, word_bytes=_WORD_BYTES))

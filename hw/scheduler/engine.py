@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from hw.board import Board
+from hw.board.resources import Resources
 from hw.engine import Engine
 from hw.errors import InputError
 from hw.lib.arguments import ArgumentTable
 from hw.lib.place import Placer
-from hw.resources import Resources
-from hw.scheduler.arguments import argument_table
-from hw.scheduler.body import SchedulerBody
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.default_plan import default_plan
-from hw.scheduler.lower import configure
+from hw.scheduler.kernel.arguments import argument_table
+from hw.scheduler.kernel.body import SchedulerBody
+from hw.scheduler.program.lower import configure
 from hw.scheduler.resources import estimate
 
 
@@ -28,7 +28,7 @@ class SchedulerEngine(Engine[SchedulerConfig]):
         return configure(default_plan(board.memory.port_data_width // 8), board)
 
     def arguments(self, config: SchedulerConfig, board: Board) -> ArgumentTable:
-        """See `hw.scheduler.arguments.argument_table`."""
+        """See `hw.scheduler.kernel.arguments.argument_table`."""
         return argument_table()
 
     def body(self, config: SchedulerConfig, board: Board, placer: Placer) -> SchedulerBody:

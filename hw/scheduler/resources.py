@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hw.resources import Resources
+from hw.board.resources import Resources
 from hw.scheduler.config import SchedulerConfig
-from hw.scheduler.layouts import operand_layout, step_layout, transfer_layout
-from hw.scheduler.roms import operand_rows
-from hw.scheduler.scratchpad import TILE_ROWS
+from hw.scheduler.core.layouts import operand_layout, step_layout, transfer_layout
+from hw.scheduler.core.roms import operand_rows
+from hw.scheduler.core.scratchpad import TILE_ROWS
 
 # For two cores, eight banks and 256 bits these give 19,544 LUT, 23,753 FF and 18 block RAMs beside the banks.
 # Yosys, by `synth_xilinx -family xcup`, counts 13,366 LUT and some 700 more as LUTRAM, 11,024 FF and 12 block

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sim.files import write_text
+from sim.host.files import write_text
 
 PLAN_FILE = "plan.json"
 ANSWER_FILE = "answer.json"

@@ -26,7 +26,7 @@ _MEMBERS = {
 
 
 def bench_sources(*, ports: int, data_bits: int) -> dict[str, str]:
-    """Give the sources of a bench by file name, for `sim.simulator.build`.
+    """Give the sources of a bench by file name, for `sim.build.simulator.build`.
 
     Parameters
     ----------

@@ -9,11 +9,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from sim.build.simulator import SimulationError, build, run
 from sim.calibration.bench import MEMORY, TOP, VISIBLE, bench_sources
 from sim.calibration.program import Program, Result
-from sim.files import write_text
+from sim.host.files import write_text
 from sim.memory.config import MemoryConfig, parameter_text
-from sim.simulator import SimulationError, build, run
 
 PLAN_FILE, ANSWER_FILE = "experiments.json", "results.json"
 _CONFIG_FILE = "memory.cfg"

@@ -13,7 +13,7 @@ from cocotb.triggers import FallingEdge, RisingEdge, SimTimeoutError, with_timeo
 from sim.calibration.bench import MEMORY
 from sim.calibration.experiment import ANSWER_FILE, PLAN_FILE
 from sim.calibration.program import RESULT_WORDS
-from sim.files import write_text
+from sim.host.files import write_text
 from sim.memory.view import MemoryView
 
 _RESET_CYCLES = 4

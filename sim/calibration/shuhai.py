@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hw.board import load_board
-from hw.memory_timing import DdrTiming, HbmTiming
+from hw.board.memory_timing import DdrTiming, HbmTiming
 from sim.calibration.experiment import Experiment, Outcome
 from sim.calibration.point import NATIVE, VITIS, Point, memory_of, stream, total
 from sim.calibration.program import Program

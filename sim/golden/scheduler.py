@@ -1,8 +1,9 @@
 """Golden model of a program's operators: what every tensor holds, from the dataflow alone.
 
-It knows no scratchpad address, no transfer and no order of anything but calls: see `hw.scheduler.dataflow`.
-The function of an operator is that of `hw.scheduler.digest`, solved for all words at once.  With ``R`` for
-"turn the word by one lane, and each lane by `ROTATION` bits", the digest is
+It knows no scratchpad address, no transfer and no order of anything but calls: see
+`hw.scheduler.program.dataflow`. The function of an operator is that of `hw.scheduler.operators.digest`,
+solved for all words at once.  With ``R`` for "turn the word by one lane, and each lane by `ROTATION` bits",
+the digest is
 
     s[k] = R^k ( s[0] ^ y[0] ^ ... ^ y[k-1] ),   y[j] = R^-(j+1) ( w[j] + G * (j + 1) )
 
@@ -17,8 +18,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.scheduler.dataflow import Dataflow
-from hw.scheduler.digest import LANE_BITS, OUTPUT_STEP, POSITION_STEP, ROTATION, lane_constants
+from hw.scheduler.operators.digest import LANE_BITS, OUTPUT_STEP, POSITION_STEP, ROTATION, lane_constants
+from hw.scheduler.program.dataflow import Dataflow
 
 #: Words, a row each, of 32-bit lanes.
 Words = NDArray[np.uint32]

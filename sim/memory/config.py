@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from hw.board import Memory
+from hw.board.memory_timing import DdrTiming, HbmTiming, HostTiming
 from hw.errors import InputError
-from hw.memory_timing import DdrTiming, HbmTiming, HostTiming
 
 CONFIG_VARIABLE = "LOOM_MEMORY_CONFIG"
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hw.errors import InputError, ToolError
-from sim.cache import BuildCache, key_of
+from sim.build.cache import BuildCache, key_of
+from sim.build.toolchain import CXX_STANDARD, find_toolchain
 from sim.memory.config import MemoryConfig, parameter_text
 from sim.memory.sources import model_sources
 from sim.memory.view import MemoryView, bind
-from sim.toolchain import CXX_STANDARD, find_toolchain
 
 _FLAGS = (CXX_STANDARD, "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared")
 _LIBRARY = "libloom_memory.so"

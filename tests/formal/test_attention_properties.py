@@ -6,12 +6,12 @@ from __future__ import annotations
 import pytest
 from amaranth.hdl import Const, Elaboratable, Module, Signal
 
-from hw.attention.cache import _PLACES, PartCache
 from hw.attention.config import KEY_BITS, AttentionConfig
-from hw.attention.fetch import port_share
-from hw.attention.layouts import KeyPass
-from hw.attention.plan import stream_tile_shape
-from hw.attention.segments import tile_range, within
+from hw.attention.movers.cache import _PLACES, PartCache
+from hw.attention.walk.fetch import port_share
+from hw.attention.walk.geometry import stream_tile_shape
+from hw.attention.walk.layouts import KeyPass
+from hw.attention.walk.segments import tile_range, within
 from tests.formal.stream_properties import free_input
 from tests.support.formal import PropertyFailure, check, cover, free, prove, reach, suppose
 from tests.support.mutants import mutant

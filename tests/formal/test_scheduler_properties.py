@@ -6,12 +6,12 @@ import pytest
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
 
 from hw.scheduler.config import SchedulerConfig
-from hw.scheduler.layouts import Path
-from hw.scheduler.program import CoreWord, OperandWord, Program, StepWord, TransferWord
-from hw.scheduler.ring import Ring
-from hw.scheduler.sequencer import Phase, Sequencer
-from hw.scheduler.turns import Turns
-from hw.scheduler.walker import Walker
+from hw.scheduler.core.layouts import Path
+from hw.scheduler.core.ring import Ring
+from hw.scheduler.core.sequencer import Phase, Sequencer
+from hw.scheduler.core.turns import Turns
+from hw.scheduler.core.walker import Walker
+from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord
 from tests.formal.stream_properties import free_input
 from tests.support.formal import PropertyFailure, check, constant, cover, free, prove, reach, suppose
 from tests.support.mutants import mutant

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
+from hw.board.resources import Resources
 from hw.config import check_fits, config_dict, config_hash, config_schema, load_config
 from hw.errors import InputError
-from hw.resources import Resources
 from tests.support.boards import small_board
 
 

@@ -14,7 +14,7 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 
-from hw.board import BOARDS, board_names, load_board
+from hw.board.files import BOARDS, board_names, load_board
 from hw.config import config_hash
 from hw.errors import InputError
 from hw.lib.kernel import BodySignature, kernel_members

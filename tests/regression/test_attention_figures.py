@@ -1,16 +1,16 @@
 """The figures the attention engine promises, on the generated RTL with the calibrated HBM model attached.
 
-``docs/attention.md`` has the measured numbers, and `sim.attention_figures` prints them.
+``docs/attention.md`` has the measured numbers, and `sim.engines.attention.figures` prints them.
 """
 
 import dataclasses
 
 import pytest
 
-from hw.attention.cycles import core_cycles
-from hw.attention.row import Timing
-from hw.attention.shapes import pass_shapes
-from sim.attention_figures import FIGURES, measure
+from hw.attention.core.row.cell import Timing
+from hw.attention.model.cycles import core_cycles
+from hw.attention.model.shapes import pass_shapes
+from sim.engines.attention.figures import FIGURES, measure
 
 #: Figures of more than half a million cycles, or with a simulator that takes minutes to build.
 LONG = {"causal_4096", "grouped_32_on_8", "decode_16_streams", "long_flat", "long_peaky"}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hw.board import load_board
-from sim.engines.attention_cases import CONFIGS, random_tensors
-from sim.run import run
+from sim.engines.attention.cases import CONFIGS, random_tensors
+from sim.run.run import run
 
 #: Cycles that any prediction may be off: the launches take some hundred, most of them memory's latency.
 SLACK = 100

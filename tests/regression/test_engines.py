@@ -7,12 +7,12 @@ import pytest
 from hw.board import load_board
 from hw.config import config_hash
 from hw.registry import ENGINES
-from sim.run import run
+from sim.run.run import run
 
 
 def engine_cases():
     for engine in ENGINES:
-        adapter = importlib.import_module(f"sim.engines.{engine}").ADAPTER
+        adapter = importlib.import_module(f"sim.engines.{engine}.adapter").ADAPTER
         for case in adapter.cases():
             marks = [pytest.mark.soak] if case.soak else []
             # One built simulator a configuration: keep its cases on one worker.

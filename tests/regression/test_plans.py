@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from hw.board import load_board
-from hw.scheduler.budget import parse_scratchpad
-from hw.scheduler.check import check
-from hw.scheduler.documents import plan_to_json
-from hw.scheduler.lower import configure
-from hw.scheduler.options import OrderChoice, PlanOptions, When
-from hw.scheduler.plan import Direction, Mode
-from hw.scheduler.planner import make_plan
-from hw.scheduler.problem import Problem
-from sim.plan_commands import load
-from sim.run import run
+from hw.scheduler.check.check import check
+from hw.scheduler.plan.documents import plan_to_json
+from hw.scheduler.plan.options import OrderChoice, PlanOptions, When
+from hw.scheduler.plan.plan import Direction, Mode
+from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.budget import parse_scratchpad
+from hw.scheduler.planner.planner import make_plan
+from hw.scheduler.program.lower import configure
+from sim.plans.commands import load
+from sim.run.run import run
 
 #: What the cycles of a plan may be off those of the RTL.
 TOLERANCE = 0.03

@@ -7,10 +7,10 @@ import pytest
 
 from hw.board import load_board
 from hw.config import config_hash
-from sim import minilm
-from sim.engines.attention_cases import SMALL
-from sim.engines.attention_demo import EncoderWalk
-from sim.run import run
+from sim.engines.attention import minilm
+from sim.engines.attention.cases import SMALL
+from sim.engines.attention.demo import EncoderWalk
+from sim.run.run import run
 
 CAPTURE = Path(__file__).parents[1] / "data" / "minilm_layer0.npz"
 BOARD = load_board("u55c")

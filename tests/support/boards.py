@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hw.board import Board, Memory
-from hw.memory_timing import DdrTiming
-from hw.resources import Resources
+from hw.board.memory_timing import DdrTiming
+from hw.board.resources import Resources
 
 
 def small_memory() -> Memory:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hw.scheduler.dataflow import Call, Dataflow, Item
-from hw.scheduler.graph import TensorKind
-from hw.scheduler.plan import Mode
-from hw.scheduler.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
+from hw.scheduler.graph.graph import TensorKind
+from hw.scheduler.plan.plan import Mode
+from hw.scheduler.program.dataflow import Call, Dataflow, Item
+from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
 
 #: Words of a tensor, of a stream's ring and of the ring between two cores.
 _TENSOR, _RING, _FIFO = 96, 32, 16

@@ -2,7 +2,7 @@
 
 import random
 
-from hw.scheduler.graph import Access, Graph, Operator, Tensor, TensorKind
+from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
 
 
 def random_graph(seed: int, operators: int, *, most_bytes: int = 400) -> Graph:

@@ -14,7 +14,7 @@ from hw.lib.counters import COUNTER_WIDTH, Counters, counter_names
 from hw.lib.dma_read import ReadDMA
 from hw.lib.dma_write import WriteDMA
 from hw.lib.kernel import BodySignature, Kernel
-from sim.design import KernelVerilog
+from sim.build.design import KernelVerilog
 
 NAME = "loomwork_mask"
 

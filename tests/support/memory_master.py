@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hw.memory_timing import HbmTiming
+from hw.board.memory_timing import HbmTiming
 from sim.memory.config import MemoryConfig, Timing
 from sim.memory.native import NativeMemory, PortAnswer, PortDriver
 

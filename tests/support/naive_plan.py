@@ -7,8 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from hw.errors import InputError
-from hw.scheduler.graph import Graph, TensorKind
-from hw.scheduler.plan import (
+from hw.scheduler.graph.graph import Graph, TensorKind
+from hw.scheduler.plan.plan import (
     Certificate,
     Direction,
     Episode,
@@ -21,7 +21,7 @@ from hw.scheduler.plan import (
     Totals,
     Transfer,
 )
-from hw.scheduler.problem import Problem
+from hw.scheduler.plan.problem import Problem
 
 MACS_PER_CYCLE = 4096
 

@@ -1,6 +1,6 @@
 """Networks with shapes for tests: a U-Net and chains of convolutions."""
 
-from hw.scheduler.graph import Access, Graph, Operator, Tensor, TensorKind
+from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
 
 KERNEL = Access(axis=1, output_axis=1, kernel=3, pad=1)
 POOL = Access(axis=1, output_axis=1, kernel=2, stride=2)

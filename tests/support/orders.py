@@ -3,8 +3,8 @@
 import random
 from collections.abc import Iterator
 
-from hw.scheduler.graph import Graph, Operator, Tensor, TensorKind
-from hw.scheduler.problem import Problem
+from hw.scheduler.graph.graph import Graph, Operator, Tensor, TensorKind
+from hw.scheduler.plan.problem import Problem
 
 
 def every_order(problem: Problem) -> Iterator[tuple[int, ...]]:

@@ -3,8 +3,8 @@
 import random
 from pathlib import Path
 
-from hw.scheduler.blocks import Block
-from hw.scheduler.minimalloc import read_blocks
+from hw.scheduler.planner.address.blocks import Block
+from hw.scheduler.planner.minimalloc import read_blocks
 
 INSTANCES = Path(__file__).parents[1] / "data" / "minimalloc"
 

@@ -2,11 +2,11 @@
 
 import random
 
-from hw.scheduler.array import compute_cycles
-from hw.scheduler.graph import Access, Graph, Operator, Tensor, TensorKind
-from hw.scheduler.plan import Certificate, Direction, Mode, Plan, StageCertificate, Step, Totals
-from hw.scheduler.stays import Residency, Stay, StreamUse, events_of, measure, steps_of
-from hw.scheduler.transfers import make_transfers, rectangles
+from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
+from hw.scheduler.plan.array import compute_cycles
+from hw.scheduler.plan.plan import Certificate, Direction, Mode, Plan, StageCertificate, Step, Totals
+from hw.scheduler.planner.residency.stays import Residency, Stay, StreamUse, events_of, measure, steps_of
+from hw.scheduler.planner.transfers.transfers import make_transfers, rectangles
 
 MACS_PER_CYCLE = 64
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from sim.accounting import ChannelStatistics, SimulatorFacts, build_report
-from sim.adapter import Metrics
-from sim.report import Report
+from sim.report.report import Report
+from sim.run.accounting import ChannelStatistics, SimulatorFacts, build_report
+from sim.run.adapter import Metrics
 
 
 def synthetic(**changes: Any) -> Report:

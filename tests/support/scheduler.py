@@ -11,8 +11,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from hw.scheduler.plan import Mode
-from hw.scheduler.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
+from hw.scheduler.plan.plan import Mode
+from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
 
 _MASK = 0xFFFFFFFF
 _G, _H = 0x9E3779B9, 0x85EBCA6B

@@ -9,6 +9,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.board import Board
+from hw.board.resources import Resources
 from hw.engine import Engine
 from hw.errors import InputError
 from hw.lib import axi
@@ -18,7 +19,6 @@ from hw.lib.dma_read import ReadDMA
 from hw.lib.dma_write import WriteDMA
 from hw.lib.kernel import BodySignature
 from hw.lib.place import Placer
-from hw.resources import Resources
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ import pytest
 
 from hw.errors import InputError
 from hw.registry import ENGINES
-from sim.adapter import Buffer, Case, EngineAdapter, Launch, Metrics
+from sim.run.adapter import Buffer, Case, EngineAdapter, Launch, Metrics
 
 
 class VaddAdapter(EngineAdapter):

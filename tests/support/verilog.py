@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sim.toolchain import find_toolchain
+from sim.build.toolchain import find_toolchain
 
 _PORT = re.compile(r"^  (input|output) (?:\[(\d+):0\] )?(\w+);$", re.MULTILINE)
 

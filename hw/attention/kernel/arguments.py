@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hw.attention.config import AttentionConfig
-from hw.attention.descriptor import SCALARS
-from hw.attention.movers import key_port, value_port
+from hw.attention.movers.movers import key_port, value_port
+from hw.attention.walk.descriptor import SCALARS
 from hw.lib.arguments import Argument, ArgumentTable, Kind
 from hw.lib.counters import counter_names
 
@@ -44,7 +44,7 @@ def stream_ports(config: AttentionConfig) -> list[tuple[int, int]]:
 
 
 def bytes_counters(config: AttentionConfig) -> dict[str, str]:
-    """Give the names and documentation of the counters of bytes; `hw.attention.movers.Moved` has the same."""
+    """Give the names and documentation of the counters of bytes, as in `hw.attention.movers.movers.Moved`."""
     docs = {"gmem0_read_bytes": "Bytes of queries, descriptors, bitmaps and slopes read"}
     for n, (s, p) in enumerate(stream_ports(config)):
         docs[f"gmem{key_port(config, s, p)}_read_bytes"] = f"Bytes of k{n} read"

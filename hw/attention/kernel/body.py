@@ -9,10 +9,10 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 
 from hw.attention.config import AttentionConfig
-from hw.attention.core import AttentionCore
-from hw.attention.descriptor import FIELDS, job_fields
+from hw.attention.core.core import AttentionCore
 from hw.attention.kernel.arguments import CAUSES, argument_table, bytes_counters, stream_ports
-from hw.attention.movers import AttentionMovers, Moved, port_count
+from hw.attention.movers.movers import AttentionMovers, Moved, port_count
+from hw.attention.walk.descriptor import FIELDS, job_fields
 from hw.lib.counters import Counters, counter_names
 from hw.lib.kernel import BodySignature
 from hw.lib.place import Placer

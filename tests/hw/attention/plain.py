@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hw.attention.config import AttentionConfig
-from hw.attention.shapes import JobShape
+from hw.attention.model.shapes import JobShape
 
 
 def small(**changes) -> AttentionConfig:
@@ -49,7 +49,7 @@ class PlainJob:
         return 0 in (self.queries, self.keys, self.heads)
 
     def layout(self, config):
-        """Give the job as the payload of `hw.attention.job.Job`."""
+        """Give the job as the payload of `hw.attention.walk.job.Job`."""
         names = ("q", "o", "bitmap", "slopes", "k_offset", "v_offset")
         fields = {name: self.address.get(name, 0) for name in names}
         if self.slope is None:
@@ -78,7 +78,7 @@ class PlainJob:
         return fields
 
     def descriptor(self):
-        """Give the job as the fields of `hw.attention.descriptor.pack_descriptor`."""
+        """Give the job as the fields of `hw.attention.walk.descriptor.pack_descriptor`."""
         scale = {"fraction": 0, "multiplier": 0, "shift": 0} | self.scale
         return {
             **{name: value for name, value in self.address.items() if name != "slopes"},

@@ -8,8 +8,8 @@ from hw.attention.resources import estimate
 from hw.board import board_names, load_board
 from hw.lib.place import InlinePlacer
 from hw.verilog import generate
-from sim.adapter import EngineAdapter
-from sim.engines.attention import ADAPTER
+from sim.engines.attention.adapter import ADAPTER
+from sim.run.adapter import EngineAdapter
 from tests.hw.attention.plain import small
 from tests.support.verilog import lint
 

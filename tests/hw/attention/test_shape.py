@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from hw.attention.config import MAX_KEYS, AttentionConfig
-from hw.attention.row import Timing
+from hw.attention.core.row.cell import Timing
 from hw.errors import InputError
 
 

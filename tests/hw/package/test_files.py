@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from hw.board.resources import Resources
 from hw.errors import InputError
 from hw.package import render
-from hw.resources import Resources
 from hw.verilog import write_package
 from tests.hw.package.support import make_design, nasty
 

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from hw.scheduler.check import check
+from hw.scheduler.check.check import check
 from hw.scheduler.default_plan import default_plan, make_default_plan
-from hw.scheduler.documents import plan_to_json
-from hw.scheduler.lower import lower
-from hw.scheduler.plan import Direction, Mode
+from hw.scheduler.plan.documents import plan_to_json
+from hw.scheduler.plan.plan import Direction, Mode
+from hw.scheduler.program.lower import lower
 
 
 @pytest.mark.parametrize("word_bytes", [4, 16, 32, 64, 128])

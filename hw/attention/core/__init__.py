@@ -1,0 +1,1 @@
+"""The attention core: streams and commands in, a stream out; it knows no memory."""

@@ -1,0 +1,115 @@
+"""What the core is told, and what its two sides tell each other.
+
+The core is fed by these streams, each in the order of passes (a pass is one query tile against the keys of
+its head), and within a pass as said:
+
+========== ================== ==============================================================================
+``command`` `QueryCommand`     one a pass
+``row``     `RowSettings`      one a row, row 0 first
+``query``   D x int8           ``last_key_part + 1`` parts a row, row 0 first; the last one zero padded
+``tile[s]`` `TileCommand`      for each stream the tiles of the pass, at least one: the last one ``closes``
+``key[s]``  D x int8           for each tile ``last_index + 1`` keys of ``last_key_part + 1`` parts
+``value[s]`` D x int8          for each tile ``last_index + 1`` values of ``last_value_part + 1`` parts
+========== ================== ==============================================================================
+
+It answers with results, row after row: each row starts in a new beat of its own, from lane 0, and takes as
+many beats as its ``16 * value_units`` elements need; what lies behind them in the last beat has no meaning.
+"""
+
+from __future__ import annotations
+
+from amaranth.lib import data
+
+from hw.attention.config import CAP_BITS, KEY_BITS, AttentionConfig
+from hw.attention.core.scale import OutputScale
+
+#: Elements that sizes of queries, keys and values are counted in.
+UNIT_ELEMENTS = 16
+#: Index of the one key of a dummy tile: no row sees it, for ``end`` is at most 65,536.
+NO_KEY = (1 << KEY_BITS) - 1
+
+
+class QueryCommand(data.StructLayout):
+    """A pass, as the side of queries and of results sees it.
+
+    Members
+    -------
+    rows
+        Rows that are used, 1 ... R; the others idle.
+    last_key_part, last_value_part
+        Parts (of D elements) of a query or key, and of a value or result, less 1.
+    value_units
+        Elements of a value and of a result by `UNIT_ELEMENTS`: 1 ... F D / 16.
+    scale : OutputScale
+        Of its results.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__(
+            {
+                "rows": range(config.rows + 1),
+                "last_key_part": range(config.folds),
+                "last_value_part": range(config.folds),
+                "value_units": range(config.max_head_dim // UNIT_ELEMENTS + 1),
+                "scale": OutputScale(config),
+            }
+        )
+
+
+class TileCommand(data.StructLayout):
+    """A tile of keys and values of one stream.
+
+    Members
+    -------
+    first : 17
+        Index of its first key in the head; the others follow.
+    last_index
+        Its keys, less 1.
+    opens, closes : 1
+        It is the first, the last one that this stream has in its pass.
+    dummy : 1
+        It is there only for every stream to have a tile in every pass: its one key has the index `NO_KEY`,
+        which no row sees, and parts without meaning (but there are parts, as for every other tile).
+    last_key_part, last_value_part
+        See `QueryCommand`.
+    cap : 23
+        With ``logit_cap`` only: c, 0 for none.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        members = {
+            "first": KEY_BITS,
+            "last_index": config.index_bits,
+            "opens": 1,
+            "closes": 1,
+            "dummy": 1,
+            "last_key_part": range(config.folds),
+            "last_value_part": range(config.folds),
+        }
+        if config.logit_cap:
+            members["cap"] = CAP_BITS
+        super().__init__(members)
+
+
+class Tile(data.StructLayout):
+    """A tile of keys whose logits and maximum lie in the buffer.
+
+    Members
+    -------
+    last_index
+        Index of its last key: one less than its keys.
+    opens, closes : 1
+        It is the first, the last of its pass.
+    last_value_part
+        Of its command.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__(
+            {
+                "last_index": config.index_bits,
+                "opens": 1,
+                "closes": 1,
+                "last_value_part": range(config.folds),
+            }
+        )

@@ -1,0 +1,112 @@
+"""Results leave the rows: row after row, a beat a cycle."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.attention.config import AttentionConfig
+from hw.attention.core.command import UNIT_ELEMENTS
+from hw.attention.core.finish import Result
+from hw.attention.core.result.output import OutputRead
+from hw.lib.fifo import Fifo
+
+
+class OutputBeat(data.StructLayout):
+    """A beat of results: ``data``, and ``last`` with the last one of a pass."""
+
+    def __init__(self, beat_width: int) -> None:
+        super().__init__({"data": beat_width, "last": 1})
+
+
+class Drain(wiring.Component):
+    """Reads results out of the rows' buffers.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    beat_width
+        Bits of a beat.
+
+    Members
+    -------
+    i : In(stream of Result)
+        Passes whose results are complete; always ready, as there are two banks of them.
+    read : Out(OutputRead)
+        To all rows.
+    rows : In(rows x beat_width)
+        What the rows read.
+    o : Out(stream of OutputBeat)
+    freed : Out(1)
+        The last beat of a bank is read in this cycle.
+
+    Behaviour
+    ---------
+    First beat 2 cycles after a result is taken, then one a cycle, across passes too; as many for each row as
+    its elements need.
+    """
+
+    def __init__(self, config: AttentionConfig, *, beat_width: int) -> None:
+        self._config = config
+        self._beat_width = beat_width
+        self._beats = config.output_beats(beat_width)
+        super().__init__(
+            {
+                "i": In(stream.Signature(Result(config), always_ready=True)),
+                "read": Out(OutputRead(config, beat_width)),
+                "rows": In(beat_width).array(config.rows),
+                "o": Out(stream.Signature(OutputBeat(beat_width))),
+                "freed": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Walk over rows and beats; then the buffers' output latch, then the register on ``o``."""
+        m = Module()
+        config = self._config
+        m.submodules.results = results = Fifo(Result(config), depth=2)
+        m.d.comb += [results.i.payload.eq(self.i.payload), results.i.valid.eq(self.i.valid)]
+        result = results.o.payload
+
+        row = Signal(range(config.rows))
+        beat = Signal(range(self._beats))
+        advance, last_beat, last_row = Signal(), Signal(), Signal()
+        m.d.comb += [
+            advance.eq(~self.o.valid | self.o.ready),
+            last_beat.eq(beat == self._last_beat(result)[: len(beat)]),
+            last_row.eq(row == (result.rows - 1)[: len(row)]),
+            self.read.valid.eq(results.o.valid & advance),
+            self.read.bank.eq(result.bank),
+            self.read.beat.eq(beat),
+            self.freed.eq(self.read.valid & last_beat & last_row),
+            results.o.ready.eq(self.freed),
+        ]
+        latched, latched_last = Signal(), Signal()
+        latched_row = Signal.like(row)
+        with m.If(self.read.valid):
+            m.d.sync += [beat.eq(beat + 1), latched_row.eq(row)]
+            with m.If(last_beat):
+                m.d.sync += [beat.eq(0), row.eq(Mux(last_row, 0, row + 1))]
+        with m.If(advance):
+            m.d.sync += [
+                latched.eq(self.read.valid),
+                latched_last.eq(self.freed),
+                self.o.valid.eq(latched),
+            ]
+            with m.If(latched):
+                m.d.sync += [
+                    self.o.payload.data.eq(Array(self.rows)[latched_row]),
+                    self.o.payload.last.eq(latched_last),
+                ]
+        return m
+
+    def _last_beat(self, result: Any) -> Any:
+        """Count the beats of a row, less 1."""
+        unit = UNIT_ELEMENTS * self._config.result_bits
+        if unit >= self._beat_width:
+            return result.units * (unit // self._beat_width) - 1
+        return (result.units - 1) >> (self._beat_width // unit).bit_length() - 1

@@ -1,0 +1,176 @@
+"""The side of keys of one stream: passes parts to the rows, and says when a tile's logits are complete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.attention.config import CAP_BITS, KEY_BITS, AttentionConfig
+from hw.attention.core.command import Tile, TileCommand
+from hw.attention.core.delay import delay
+from hw.attention.core.row.cell import Timing
+from hw.attention.core.row.maximum import LOGIT_TILES, LogitWrite
+from hw.attention.core.row.score import QueryPick
+
+
+class KeySide(wiring.Component):
+    """Issues parts of keys.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    loaded : In(1)
+        A pass has its queries loaded.
+    take : Out(1)
+        It becomes the current one: in this cycle at the earliest, and with the last part of the pass before.
+    i_tile : In(stream of TileCommand), i_key : In(stream of D x int8)
+        See `hw.attention.core.command`.
+    key : Out(D x int8)
+        To the rows: the part taken in the cycle before.
+    pick, accumulate, first, adopt, index, cap, write
+        To the rows, each at its stage (`Timing`); ``index`` is the ``key`` of its `RowControl`.
+    freed : In(1)
+        A logit has been read for the last time.
+    ended : In(1)
+        It was the last of its tile.
+    tile : Out(stream of Tile)
+        Complete tiles, valid for a cycle: the receiver must always have room for `LOGIT_TILES` of them.
+    issue, blocked, starved, idle : Out(1)
+        In this cycle a part is taken; or there is none because the logit buffers are full, or because none
+        has come, or because there is no pass.
+
+    Behaviour
+    ---------
+    One part a cycle, from tile to tile and from pass to pass.  The first part of a key is taken from the
+    cycle after its entry of the logit buffer was freed.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        self._config = config
+        elements = data.ArrayLayout(signed(8), config.lanes)
+        super().__init__(
+            {
+                "loaded": In(1),
+                "take": Out(1),
+                "i_tile": In(stream.Signature(TileCommand(config))),
+                "i_key": In(stream.Signature(elements)),
+                "key": Out(elements),
+                "pick": Out(QueryPick(config)),
+                "accumulate": Out(1),
+                "first": Out(1),
+                "adopt": Out(1),
+                "index": Out(KEY_BITS),
+                "cap": Out(CAP_BITS if config.logit_cap else 0),
+                "write": Out(LogitWrite(config)),
+                "freed": In(1),
+                "ended": In(1),
+                "tile": Out(stream.Signature(Tile(config), always_ready=True)),
+                "issue": Out(1),
+                "blocked": Out(1),
+                "starved": Out(1),
+                "idle": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        config, tile = self._config, self.i_tile.payload
+        active = Signal()
+        part = Signal(range(config.folds))
+        index = Signal(config.index_bits)
+        room, ends_key, ends_tile, ends_pass = Signal(), Signal(), Signal(), Signal()
+        takes_key, takes_tile = Signal(), Signal()
+        m.d.comb += [
+            ends_key.eq(part == tile.last_key_part),
+            ends_tile.eq(ends_key & (index == tile.last_index)),
+            ends_pass.eq(ends_tile & tile.closes),
+            self.i_key.ready.eq(active & room & self.i_tile.valid),
+            self.issue.eq(self.i_key.ready & self.i_key.valid),
+            takes_key.eq(self.issue & ends_key),
+            takes_tile.eq(self.issue & ends_tile),
+            self.i_tile.ready.eq(takes_tile),
+            self.take.eq(self.loaded & (~active | (self.issue & ends_pass))),
+            self.blocked.eq(active & ~room),
+            self.starved.eq(active & room & ~self.issue),
+            self.idle.eq(~active),
+        ]
+        with m.If(self.issue):
+            m.d.sync += [self.key.eq(self.i_key.payload), part.eq(Mux(ends_key, 0, part + 1))]
+        with m.If(takes_key):
+            m.d.sync += index.eq(Mux(ends_tile, 0, index + 1))
+        with m.If(self.take):
+            m.d.sync += active.eq(1)
+        with m.Elif(self.issue & ends_pass):
+            m.d.sync += active.eq(0)
+        self._pick(m, active, part, ends_key)
+
+        # Room in the logit buffers: entries, and tiles that are there in full.
+        entry = Signal(range(config.logit_entries))
+        slot = Signal(range(LOGIT_TILES))
+        entries, tiles = Signal(range(config.logit_entries + 1)), Signal(range(LOGIT_TILES + 1))
+        m.d.comb += room.eq((entries != config.logit_entries) & (tiles != LOGIT_TILES))
+        m.d.sync += [
+            entries.eq(entries + takes_key - self.freed),
+            tiles.eq(tiles + takes_tile - self.ended),
+            entry.eq(entry + takes_key),
+            slot.eq(slot + takes_tile),
+        ]
+
+        timing = Timing(config)
+        write = Signal(LogitWrite(config))
+        complete = Signal(Tile(config))
+        m.d.comb += [
+            write.valid.eq(takes_key),
+            write.slot.eq(slot),
+            write.entry.eq(entry),
+            write.first.eq(index == 0),
+            write.last.eq(ends_tile),
+            write.opens.eq(tile.opens),
+            complete.last_index.eq(index),
+            complete.opens.eq(tile.opens),
+            complete.closes.eq(tile.closes),
+            complete.last_value_part.eq(tile.last_value_part),
+        ]
+        # A part taken now is on `key` in the next cycle; a queue that takes one cycle follows `tile`.
+        number = (tile.first + index)[:KEY_BITS]
+        m.d.comb += [
+            self.index.eq(delay(m, "index", number, 1 + timing.scale, reset=False)),
+            self.write.eq(delay(m, "write", write, 1 + timing.write)),
+            self.tile.valid.eq(delay(m, "tile_valid", takes_tile, timing.ready)),
+            self.tile.payload.eq(delay(m, "tile", complete, timing.ready, reset=False)),
+        ]
+        if config.folds > 1:
+            m.d.comb += [
+                self.accumulate.eq(delay(m, "accumulate", self.issue, 1 + timing.first)),
+                self.first.eq(delay(m, "first", part == 0, 1 + timing.first)),
+            ]
+        if config.logit_cap:
+            m.d.comb += self.cap.eq(delay(m, "cap", tile.cap, 1 + timing.cap, reset=False))
+        return m
+
+    def _pick(self, m: Module, active: Signal, part: Signal, ends_key: Signal) -> None:
+        """Have each part of the queries picked once, in the first cycle in which its key's part may come."""
+        config = self._config
+        bank = Signal(init=1)
+        picked, opens = Signal(), Signal()
+        m.d.comb += [
+            self.pick.valid.eq(active & ~picked),
+            self.pick.place.bank.eq(bank),
+            self.pick.place.part.eq(part),
+        ]
+        one_part = ends_key & (part == 0)
+        with m.If(self.take):
+            m.d.sync += [picked.eq(0), opens.eq(1), bank.eq(~bank)]
+        with m.Elif(active):
+            # Another part comes next, unless keys have just one.
+            m.d.sync += [picked.eq(~self.issue | one_part), opens.eq(0)]
+        adopt = self.pick.valid & opens
+        m.d.comb += self.adopt.eq(delay(m, "adopt", adopt, 1 + Timing(config).adopt))

@@ -1,0 +1,121 @@
+"""The side of queries: loads those of the next pass, with what their rows are told, for all streams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.attention.config import AttentionConfig
+from hw.attention.core.command import QueryCommand
+from hw.attention.core.delay import delay
+from hw.attention.core.row.cell import Timing
+from hw.attention.core.row.score import QueryPlace
+from hw.attention.core.settings import RowSettings
+from hw.lib.fifo import Fifo
+
+#: Passes between the loading of their queries and the division of their sums.
+_PASSES = 8
+
+
+class QuerySide(wiring.Component):
+    """Loads queries.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    i_command : In(stream of QueryCommand), i_row : In(stream of RowSettings)
+        See `hw.attention.core.command`.
+    i_query : In(stream of D x int8)
+        See `hw.attention.core.command`.
+    query : Out(D x int8), place : Out(QueryPlace), load : Out(rows)
+        To the rows of all streams.
+    settings : Out(RowSettings), configure : Out(rows)
+        Likewise, ``timing.adopt + 1`` cycles later.
+    loaded : Out(streams)
+        There is a pass, ready to compute, that this stream has not taken.
+    take : In(streams)
+        The stream takes it.
+    waiting : Out(1)
+        There is a command that is not loaded.
+    o : Out(stream of QueryCommand)
+        Every pass once it is loaded.
+
+    Behaviour
+    ---------
+    A part a cycle.  A pass is offered to all streams in the cycle after its last part has come; the next one
+    loads from the cycle in which the last stream takes it.  A row's settings are taken with its last part.
+    ``ready`` of each input depends on ``valid`` of the others.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        self._config = config
+        elements = data.ArrayLayout(signed(8), config.lanes)
+        super().__init__(
+            {
+                "i_command": In(stream.Signature(QueryCommand(config))),
+                "i_row": In(stream.Signature(RowSettings(config))),
+                "i_query": In(stream.Signature(elements)),
+                "query": Out(elements),
+                "place": Out(QueryPlace(config)),
+                "load": Out(config.rows),
+                "settings": Out(RowSettings(config)),
+                "configure": Out(config.rows),
+                "loaded": Out(config.streams),
+                "take": In(config.streams),
+                "waiting": Out(1),
+                "o": Out(stream.Signature(QueryCommand(config))),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        config, command = self._config, self.i_command.payload
+        m.submodules.passes = passes = Fifo(QueryCommand(config), depth=_PASSES)
+        connect(m, passes.o, flipped(self.o))
+
+        row = Signal(range(config.rows))
+        place = Signal(QueryPlace(config))
+        room, load, ends_row, ends_pass = Signal(), Signal(), Signal(), Signal()
+        m.d.comb += [
+            room.eq(self.i_command.valid & ~(self.loaded & ~self.take).any() & passes.i.ready),
+            ends_row.eq(place.part == command.last_key_part),
+            load.eq(room & self.i_query.valid & (self.i_row.valid | ~ends_row)),
+            ends_pass.eq(load & ends_row & (row == (command.rows - 1)[: len(row)])),
+            self.i_query.ready.eq(room & (self.i_row.valid | ~ends_row)),
+            self.i_row.ready.eq(room & self.i_query.valid & ends_row),
+            self.i_command.ready.eq(ends_pass),
+            self.waiting.eq(self.i_command.valid),
+            passes.i.payload.eq(command),
+            passes.i.valid.eq(ends_pass),
+        ]
+        m.d.sync += [
+            self.loaded.eq(Mux(ends_pass, -1, self.loaded & ~self.take)),
+            self.load.eq(Mux(load, 1 << row, 0)),
+        ]
+        with m.If(load):
+            m.d.sync += [
+                self.query.eq(self.i_query.payload),
+                self.place.eq(place),
+                place.part.eq(Mux(ends_row, 0, place.part + 1)),
+            ]
+            with m.If(ends_row):
+                m.d.sync += row.eq(row + 1)
+        with m.If(ends_pass):
+            m.d.sync += [row.eq(0), place.bank.eq(~place.bank)]
+
+        configure = Signal(config.rows)
+        later = 2 + Timing(config).adopt  # one for the register that a part goes through, too
+        m.d.comb += [
+            configure.eq(Mux(load & ends_row, 1 << row, 0)),
+            self.configure.eq(delay(m, "configure", configure, later)),
+            self.settings.eq(delay(m, "settings", self.i_row.payload, later, reset=False)),
+        ]
+        return m

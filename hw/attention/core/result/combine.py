@@ -1,0 +1,168 @@
+"""One result out of what several streams of keys gave: the largest maximum, and sums rescaled to it."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import add
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.attention.config import MAXIMUM_BITS, RESCALE_BITS, AttentionConfig
+from hw.attention.core.delay import delay
+from hw.attention.core.result.finals import Final
+from hw.lib.fixed import floor_shift, saturate
+
+#: Values added, or compared, in a cycle.
+_RADIX = 4
+
+
+def _levels(streams: int) -> int:
+    """Count the levels of a tree over the streams."""
+    levels = 0
+    while streams > 1:
+        levels, streams = levels + 1, -(-streams // _RADIX)
+    return levels
+
+
+class Combine(wiring.Component):
+    """Joins what a row has from each stream.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    i : In(Final) array of streams
+    start : In(1)
+        The sums and maxima on ``i`` are to be joined.
+    first : In(1)
+        The lanes that come with the next cycle are the first of a query tile.
+    total : Out(B + 17)
+        ``sum_s round(l_s, M - M_s)``, from `sum_latency` cycles after ``start`` until as many after the next.
+    lanes : Out(merge_lanes x O)
+        ``sum_s round(O_s, M - M_s)`` of the lanes of `lane_latency` cycles ago, with the maxima that were
+        joined last when ``first`` was high.
+
+    Behaviour
+    ---------
+    Lanes a cycle.  With one stream it is wiring, and takes no time.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "i": In(Final(config)).array(config.streams),
+                "start": In(1),
+                "first": In(1),
+                "total": Out(config.sum_bits),
+                "lanes": Out(data.ArrayLayout(signed(config.output_bits), config.merge_lanes)),
+            }
+        )
+
+    @staticmethod
+    def shift_latency(config: AttentionConfig) -> int:
+        """Cycles from ``start`` until ``first`` may be high: capture, maximum, differences."""
+        return 2 + _levels(config.streams) if config.streams > 1 else 0
+
+    @staticmethod
+    def sum_latency(config: AttentionConfig) -> int:
+        """Cycles from ``start`` to the sum: then shift and sum."""
+        return Combine.shift_latency(config) + Combine.lane_latency(config)
+
+    @staticmethod
+    def lane_latency(config: AttentionConfig) -> int:
+        """Cycles from lanes to their sum."""
+        return 1 + _levels(config.streams) if config.streams > 1 else 0
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        config = self._config
+        if config.streams == 1:
+            m.d.comb += [self.total.eq(self.i[0].total), self.lanes.eq(self.i[0].lanes)]
+            return m
+
+        # Sums and maxima, step by step behind `start`.
+        levels = _levels(config.streams)
+        starts = [self.start]
+        for n in range(Combine.sum_latency(config)):
+            starts.append(delay(m, f"start_{n}", starts[-1], 1))
+        totals, maxima, shifts = [], [], []
+        for n in range(config.streams):
+            total = Signal(config.sum_bits, name=f"total_{n}", reset_less=True)
+            maximum = Signal(signed(MAXIMUM_BITS), name=f"maximum_{n}", reset_less=True)
+            with m.If(self.start):
+                m.d.sync += [total.eq(self.i[n].total), maximum.eq(self.i[n].maximum)]
+            totals.append(total)
+            maxima.append(maximum)
+        largest: list[Signal] = maxima
+        for level in range(levels):
+            largest = [
+                self._largest(m, f"largest_{level}_{n}", largest[n : n + _RADIX], starts[1 + level])
+                for n in range(0, len(largest), _RADIX)
+            ]
+        for n in range(config.streams):
+            shift = Signal(RESCALE_BITS, name=f"shift_{n}", reset_less=True)
+            with m.If(starts[1 + levels]):
+                m.d.sync += shift.eq(saturate(largest[0] - maxima[n], RESCALE_BITS))
+            shifts.append(shift)
+        rescaled = [
+            self._rescaled(m, f"total_{n}", totals[n], shifts[n], starts[2 + levels])
+            for n in range(config.streams)
+        ]
+        enables = starts[3 + levels : 3 + 2 * levels]
+        m.d.comb += self.total.eq(self._sum(m, "total", rescaled, enables, config.sum_bits))
+
+        # Lanes; the next query tile's maxima may come while they pass.
+        held = [Signal(RESCALE_BITS, name=f"held_{n}", reset_less=True) for n in range(config.streams)]
+        with m.If(self.first):
+            m.d.sync += [register.eq(shift) for register, shift in zip(held, shifts, strict=True)]
+        for lane in range(config.merge_lanes):
+            parts = [
+                self._rescaled(m, f"lane_{lane}_{n}", self.i[n].lanes[lane], held[n], None)
+                for n in range(config.streams)
+            ]
+            total = self._sum(m, f"lane_{lane}", parts, [None] * levels, config.output_bits)
+            m.d.comb += self.lanes[lane].eq(total)
+        return m
+
+    def _largest(self, m: Module, name: str, values: list[Signal], enable: Value) -> Signal:
+        """Give the largest value, a cycle later."""
+        best: Value = values[0]
+        for n, value in enumerate(values[1:]):
+            better = Signal(signed(MAXIMUM_BITS), name=f"{name}_of_{n + 2}")
+            m.d.comb += better.eq(Mux(value > best, value, best))
+            best = better
+        register = Signal(signed(MAXIMUM_BITS), name=name, reset_less=True)
+        with m.If(enable):
+            m.d.sync += register.eq(best)
+        return register
+
+    def _rescaled(self, m: Module, name: str, value: Value, shift: Signal, enable: Value | None) -> Value:
+        """Give ``round(value, shift)`` in the next cycle."""
+        doubled = Cat(0, value)
+        if value.shape().signed:
+            doubled = doubled.as_signed()
+        halves = Signal(doubled.shape(), name=f"{name}_halves", reset_less=True)
+        with m.If(1 if enable is None else enable):
+            m.d.sync += halves.eq(floor_shift(doubled, shift))
+        # The bit below the result is the carry into the addition.
+        return (halves >> 1) + halves[0]
+
+    def _sum(self, m: Module, name: str, values: list[Value], enables: list[Any], bits: int) -> Value:
+        """Add the values, a level a cycle; modulo, as the sum has no more bits than they."""
+        for level, enable in enumerate(enables):
+            sums: list[Value] = []
+            for n in range(0, len(values), _RADIX):
+                register = Signal(bits, name=f"{name}_sum_{level}_{n // _RADIX}", reset_less=True)
+                with m.If(1 if enable is None else enable):
+                    m.d.sync += register.eq(reduce(add, values[n : n + _RADIX]))
+                sums.append(register)
+            values = sums
+        return values[0]

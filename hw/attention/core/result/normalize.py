@@ -1,0 +1,166 @@
+"""Final outputs times the reciprocal of their sum: results."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.attention.config import AttentionConfig
+from hw.attention.core.result.bfloat16 import BFloat16
+from hw.attention.core.result.reciprocal import MOST_ZEROS, RECIPROCAL_BITS, zeros_bits
+from hw.attention.core.scale import OutputScale
+from hw.lib.fixed import floor_shift, saturate
+
+#: Bits of z, the output brought to the scale of an 18-bit sum.
+ALIGNED_BITS = 27
+#: Bits of z times the reciprocal.
+PRODUCT_BITS = ALIGNED_BITS + RECIPROCAL_BITS
+#: Every result loses at least one place more than these.
+_FIXED_SHIFT = 18
+
+
+class NormalizeStep(data.StructLayout):
+    """One step of a normalization.
+
+    Members
+    -------
+    valid : 1
+    step
+        Lanes ``step * merge_lanes`` and on; steps come in order, from 0, and end with the lanes in use.
+    bank : 1
+        Which half of the output buffer the results are for.
+    scale : OutputScale
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__(
+            {"valid": 1, "step": range(config.merge_steps), "bank": 1, "scale": OutputScale(config)}
+        )
+
+
+class NormalLanes(data.StructLayout):
+    """Results of some lanes: ``valid``, ``bank``, ``step`` and ``merge_lanes`` of them, as bits."""
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__(
+            {
+                "valid": 1,
+                "bank": 1,
+                "step": range(config.merge_steps),
+                "lanes": data.ArrayLayout(config.result_bits, config.merge_lanes),
+            }
+        )
+
+
+class Normalizer(wiring.Component):
+    """Divides a row's final outputs by its sum.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    i : In(merge_lanes x O)
+        Final outputs of the step a cycle ago.
+    control : In(NormalizeStep)
+    zeros : In
+        Leading zeros of l, sampled with step 0.
+    reciprocal : In(17)
+        From `RECIPROCAL_SLACK` cycles after step 0 on, until as many after the last step.
+    o : Out(NormalLanes)
+        Results, `latency` cycles after their step.
+
+    Behaviour
+    ---------
+    Stages: align, round, multiply, then for integers shift and clamp, for bfloat16 those of `BFloat16`.
+    Lanes whose l is zero give zeros.
+    """
+
+    #: Cycles from a step to the multiplication.
+    RECIPROCAL_SLACK = 3
+
+    def __init__(self, config: AttentionConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "i": In(data.ArrayLayout(signed(config.output_bits), config.merge_lanes)),
+                "control": In(NormalizeStep(config)),
+                "zeros": In(zeros_bits(config)),
+                "reciprocal": In(RECIPROCAL_BITS),
+                "o": Out(NormalLanes(config)),
+            }
+        )
+
+    @staticmethod
+    def latency(config: AttentionConfig) -> int:
+        """Cycles from a step to its results."""
+        product = Normalizer.RECIPROCAL_SLACK + 1
+        return product + (BFloat16.LATENCY if config.output == "bfloat16" else 2)
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        config = self._config
+        zeros = Signal(zeros_bits(config), reset_less=True)
+        with m.If(self.control.valid & (self.control.step == 0)):
+            m.d.sync += zeros.eq(self.zeros)
+
+        controls = [self.control]
+        for n in range(Normalizer.latency(config)):
+            following = Signal(NormalizeStep(config), name=f"control_{n + 1}")
+            m.d.sync += following.eq(controls[-1])
+            controls.append(following)
+        multiplied, result = controls[Normalizer.RECIPROCAL_SLACK + 1], controls[-1]
+        m.d.comb += [
+            self.o.valid.eq(result.valid),
+            self.o.bank.eq(result.bank),
+            self.o.step.eq(result.step),
+        ]
+
+        for lane in range(config.merge_lanes):
+            halves = Signal(signed(ALIGNED_BITS + 1), name=f"halves_{lane}", reset_less=True)
+            aligned = Signal(signed(ALIGNED_BITS), name=f"aligned_{lane}", reset_less=True)
+            product = Signal(signed(PRODUCT_BITS), name=f"product_{lane}", reset_less=True)
+            m.d.sync += [
+                halves.eq(self._halves(self.i[lane], zeros)),
+                aligned.eq((halves >> 1) + halves[0]),
+                product.eq(aligned * self.reciprocal),
+            ]
+            m.d.comb += self.o.lanes[lane].eq(self._result(m, lane, product, multiplied.scale))
+        return m
+
+    def _halves(self, output: Value, zeros: Signal) -> Value:
+        """Give z before rounding, and the bit below: ``output`` shifted as if to give its sum 18 bits."""
+        even = self._config.sum_bits - 18
+        doubled = Cat(0, output).as_signed()
+        # even - zeros to the right, or zeros - even to the left; a zero sum gives nothing.
+        shifted = floor_shift(doubled, (even - zeros)[: even.bit_length()])
+        if even < MOST_ZEROS:
+            left = (
+                doubled[: ALIGNED_BITS + 1].as_signed() << (zeros - even)[: (MOST_ZEROS - even).bit_length()]
+            )
+            shifted = Mux(zeros <= even, shifted, left)
+        return Mux(zeros == self._config.sum_bits, 0, shifted)
+
+    def _result(self, m: Module, lane: int, product: Signal, scale: Any) -> Value:
+        """Bring a product to the results' scale and shape."""
+        config = self._config
+        if config.output == "bfloat16":
+            m.submodules[f"bfloat16_{lane}"] = convert = BFloat16(PRODUCT_BITS)
+            m.d.comb += [convert.i.eq(product), convert.shift.eq(scale.shift)]
+            return convert.o
+        # All but one of the places that go: the bit that is left below the result rounds in the next cycle.
+        # For int16 34 - g places go, for int8 s_o.
+        places = ~scale.fraction if config.output == "int16" else (scale.shift - (_FIXED_SHIFT + 1))[:5]
+        scaled = Signal(signed(PRODUCT_BITS - _FIXED_SHIFT), name=f"scaled_{lane}", reset_less=True)
+        result = Signal(signed(config.result_bits), name=f"result_{lane}", reset_less=True)
+        m.d.sync += [
+            scaled.eq(floor_shift(product >> _FIXED_SHIFT, places)),
+            result.eq(saturate((scaled >> 1) + scaled[0], signed(config.result_bits))),
+        ]
+        return result

@@ -1,0 +1,90 @@
+"""A row's results, two query tiles of them: written a few lanes at a time, read a beat at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Value
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.attention.config import AttentionConfig
+from hw.attention.core.result.normalize import NormalLanes
+from hw.lib.memory import uninitialised
+
+
+class OutputRead(data.StructLayout):
+    """Which beat is read: ``valid``, ``bank`` and ``beat``, of those of `AttentionConfig.output_beats`."""
+
+    def __init__(self, config: AttentionConfig, beat_width: int) -> None:
+        beats = config.output_beats(beat_width)
+        super().__init__({"valid": 1, "bank": 1, "beat": range(beats)})
+
+
+class OutputBuffer(wiring.Component):
+    """Collects a row's results and gives them out in beats, while the other bank fills.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    beat_width
+        Bits of a beat: a power of two, at least those of the results of ``merge_lanes``.
+
+    Members
+    -------
+    i : In(NormalLanes)
+    read : In(OutputRead)
+    o : Out(beat_width)
+        The beat last read, from the cycle after; lowest lane in the low bits.  Lanes that are not in use, in
+        the last beat or beyond it, are undefined.
+
+    Why
+    ---
+    A beat is cut over as many narrow RAMs as steps fill it, so that no RAM needs partial writes.
+    """
+
+    def __init__(self, config: AttentionConfig, *, beat_width: int) -> None:
+        self._config = config
+        self._beat_width = beat_width
+        super().__init__(
+            {
+                "i": In(NormalLanes(config)),
+                "read": In(OutputRead(config, beat_width)),
+                "o": Out(beat_width),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        config = self._config
+        width = config.result_bits * config.merge_lanes
+        pieces = self._beat_width // width
+        beats = config.output_beats(self._beat_width)
+        piece, beat = _divided(self.i.step, pieces)
+        for n in range(min(pieces, config.merge_steps)):
+            m.submodules[f"piece_{n}"] = memory = uninitialised(
+                width=width, depth=2 << (beats - 1).bit_length(), ram_style="distributed"
+            )
+            put, get = memory.write_port(), memory.read_port()
+            m.d.comb += [
+                put.en.eq(self.i.valid & (piece == n)),
+                put.addr.eq(self._address(beat, self.i.bank)),
+                put.data.eq(self.i.lanes.as_value()),
+                get.en.eq(self.read.valid),
+                get.addr.eq(self._address(self.read.beat, self.read.bank)),
+                self.o[n * width : (n + 1) * width].eq(get.data),
+            ]
+        return m
+
+    def _address(self, beat: Value, bank: Value) -> Value:
+        """Put the bank above the beat."""
+        bits = (self._config.output_beats(self._beat_width) - 1).bit_length()
+        return Cat(beat[:bits], Const(0, max(0, bits - len(beat))), bank)
+
+
+def _divided(value: Value, divisor: int) -> tuple[Value, Value]:
+    """Give ``value`` modulo and divided by a power of two; either may have no bits left."""
+    bits = divisor.bit_length() - 1
+    return value[:bits], value[bits:]

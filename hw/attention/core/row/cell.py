@@ -1,0 +1,259 @@
+"""Query rows against one stream of keys and values: the cell that the core places for every two rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.attention.config import CAP_BITS, KEY_BITS, AttentionConfig
+from hw.attention.core.result.combine import Combine
+from hw.attention.core.result.finals import Final, FinalRead, Finals
+from hw.attention.core.result.normalize import Normalizer
+from hw.attention.core.result.reciprocal import Reciprocal
+from hw.attention.core.row.exp2 import Exp2
+from hw.attention.core.row.logit import LogitUnit
+from hw.attention.core.row.maximum import LogitBuffer, LogitRead, LogitWrite
+from hw.attention.core.row.merge import Merge, MergeStep
+from hw.attention.core.row.score import QueryPick, QueryPlace, ScoreUnit
+from hw.attention.core.row.value import ValueStep, ValueUnit, factor_layout, factors
+from hw.attention.core.settings import RowSettings
+
+
+class RowControl(data.StructLayout):
+    """What every row of a stream does in a cycle, each member for the stage it belongs to (`Timing`).
+
+    Members
+    -------
+    place
+        Where the part on ``query`` goes, see `ScoreUnit`.
+    settings
+        What the next query of the rows on ``configure`` is told, see `LogitUnit`.
+    pick : QueryPick
+        Which part of the queries the part of the key in the next cycle meets, see `ScoreUnit`.
+    accumulate, first : 1
+        There is a part of a key, and it is its first, see `ScoreUnit`.
+    adopt : 1
+        Change of settings, see `LogitUnit`.
+    key : 17
+        Index of a key in its head.
+    cap : 23
+        With ``logit_cap`` only: c, 0 for none.
+    write, read
+        See `LogitBuffer`.
+    exponent : 1
+        A logit read one cycle ago is on the way to the exponential.
+    value : ValueStep
+        See `ValueUnit`.
+    merge
+        See `Merge`.
+    final : FinalRead
+        Lanes to the results, see `Finals`.
+    sum_bank : 1
+        With several streams only: whose sums go to the results, see `Finals`.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__(
+            {
+                "place": QueryPlace(config),
+                "settings": RowSettings(config),
+                "pick": QueryPick(config),
+                "accumulate": 1,
+                "first": 1,
+                "adopt": 1,
+                "key": KEY_BITS,
+                "cap": CAP_BITS if config.logit_cap else 0,
+                "write": LogitWrite(config),
+                "read": LogitRead(config),
+                "exponent": 1,
+                "value": ValueStep(config),
+                "merge": MergeStep(config),
+                "final": FinalRead(config),
+                "sum_bank": 1,
+            }
+        )
+
+
+class Timing:
+    """When each stage works.
+
+    Members
+    -------
+    first
+        From a part of a key on the rows' port: ``accumulate``, and ``first`` for its key's first part.
+    scale
+        From the last part of a key: ``key``, its index.  Settings that were adopted in the cycle before, or
+        earlier, count.
+    adopt
+        From the first part of a pass's first key: ``adopt``.  It comes one cycle before ``scale`` would for a
+        key of one part, behind the last score of the pass before in any case.
+    cap
+        From the last part of a key: ``cap``.
+    write
+        From the last part of a key: ``write``, its logit goes into the buffer.
+    ready
+        From the last part of a tile's last key: its first logit may be read.
+    exponent
+        From a read: ``exponent``, the logit enters the exponential.
+    value
+        From a read: the part of the value is on the rows' port.
+    step
+        From a read: ``value``, the probability meets the part.
+    merge
+        From a tile's last read: ``merge``, step 0.
+    final
+        From a pass's last read: its sum is final, and it may be combined with those of other streams.
+    divide, normalize, drained
+        From there: with several streams from ``combine``, when all have got there, with one stream from the
+        very cycle of ``final``, as its sum and its one bank of lanes go on changing.  Start of the division;
+        step 0 of the normalization (``final`` and ``normalize`` in the same cycle); for a pass of
+        ``merge_steps`` steps, all its results may be read.
+    interval
+        Fewest cycles from there to the same of the next pass, if the normalization has not more steps.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        self.first = ScoreUnit.first_latency(config)
+        self.scale = ScoreUnit.latency(config)
+        self.adopt = self.scale - 1
+        self.cap = self.scale + LogitUnit.cap_latency(config)
+        self.write = self.scale + LogitUnit.latency(config)
+        self.ready = self.write + LogitBuffer.LATENCY
+        self.exponent = 1
+        self.step = self.exponent + Exp2.LATENCY
+        self.value = self.step - config.packs_values
+        # The running output may be read before the tile's sums are there: they meet a cycle later.
+        self.merge = self.step + ValueUnit.LATENCY - 1
+        self.final = self.merge + Merge.LATENCY + Finals.sum_latency(config)
+        self.divide = Combine.sum_latency(config)
+        quotient = self.divide + Reciprocal.latency(config)
+        lane_latency = Combine.lane_latency(config)
+        self.normalize = quotient - Normalizer.RECIPROCAL_SLACK - lane_latency
+        self.drained = self.normalize + lane_latency + config.merge_steps + Normalizer.latency(config)
+        self.interval = Reciprocal.latency(config)
+
+
+def row_cells(config: AttentionConfig) -> list[tuple[int, int]]:
+    """Give first row and number of rows of each cell: pairs, and a single one at the end of an odd number."""
+    return [(row, min(2, config.rows - row)) for row in range(0, config.rows, 2)]
+
+
+class AttentionRows(wiring.Component):
+    """One or two query rows of one stream.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    rows
+        1 or 2: see `row_cells`.
+
+    Members
+    -------
+    control : In(RowControl)
+        The same for all rows of a stream.
+    load : In(rows), query : In(D x int8)
+        ``query`` is a part of these rows' next queries.
+    configure : In(rows)
+        ``control.settings`` are those of these rows' next queries.
+    key, value : In(D x int8)
+        Parts.
+    o : Out(Final) array of rows
+        See `Finals`.
+
+    Behaviour
+    ---------
+    A row has no handshake: what happens when is said by ``control``, and each stage takes the cycles that
+    `Timing` says.  Rows differ in their data only.
+
+    Queries are loaded under the computation of the pass before, into the bank that this does not use: from
+    the cycle of its first pick on, and up to the cycle before their own.  Settings go the same way with a
+    delay: a pass's ``adopt`` comes ``timing.adopt + 1`` cycles after its first pick, and ``configure`` should
+    come as long after ``load``.
+    """
+
+    def __init__(self, config: AttentionConfig, *, rows: int) -> None:
+        self._config = config
+        self._rows = rows
+        elements = data.ArrayLayout(signed(8), config.lanes)
+        super().__init__(
+            {
+                "control": In(RowControl(config)),
+                "load": In(rows),
+                "query": In(elements),
+                "configure": In(rows),
+                "key": In(elements),
+                "value": In(elements),
+                "o": Out(Final(config)).array(rows),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Join the units."""
+        m = Module()
+        config, control = self._config, self.control
+        m.submodules.score = score = ScoreUnit(config, rows=self._rows)
+        m.submodules.logit = logit = LogitUnit(config, rows=self._rows)
+        m.d.comb += [
+            score.query.eq(self.query),
+            score.place.eq(control.place),
+            score.load.eq(self.load),
+            score.pick.eq(control.pick),
+            score.key.eq(self.key),
+            score.accumulate.eq(control.accumulate),
+            score.first.eq(control.first),
+            logit.settings.eq(control.settings),
+            logit.configure.eq(self.configure),
+            logit.adopt.eq(control.adopt),
+            logit.key.eq(control.key),
+            logit.cap.eq(control.cap),
+        ]
+        value = Signal(factor_layout(config), reset_less=True)
+        # Packing takes a cycle, before the value meets its probability, once for both rows.
+        (m.d.sync if config.packs_values else m.d.comb).__iadd__(
+            value.as_value().eq(factors(config, self.value))
+        )
+        for row in range(self._rows):
+            m.d.comb += logit.i[row].eq(score.o[row])
+            self._probabilities(m, row, logit, value)
+        return m
+
+    def _probabilities(self, m: Module, row: int, logit: LogitUnit, value: Any) -> None:
+        """Make the stages behind a row's logits."""
+        config, control = self._config, self.control
+        merge_step = Signal(range(config.merge_steps), name=f"merge_step_{row}")
+        m.submodules[f"logits_{row}"] = logits = LogitBuffer(config)
+        m.submodules[f"exp2_{row}"] = exp2 = Exp2(config)
+        m.submodules[f"values_{row}"] = values = ValueUnit(config)
+        m.submodules[f"merge_{row}"] = merge = Merge(config)
+        m.submodules[f"finals_{row}"] = finals = Finals(config)
+        m.d.sync += merge_step.eq(control.merge.step)
+        m.d.comb += [
+            logits.i.eq(logit.o[row]),
+            logits.i_visible.eq(logit.visible[row]),
+            logits.write.eq(control.write),
+            logits.read.eq(control.read),
+            exp2.i.eq(logits.o),
+            exp2.maximum.eq(logits.maximum),
+            exp2.valid.eq(control.exponent & logits.o_visible),
+            values.probability.eq(exp2.o),
+            values.value.eq(value),
+            values.step.eq(control.value),
+            values.rise.eq(logits.rise),
+            values.reached.eq(logits.reached),
+            values.merge_step.eq(merge_step),
+            merge.control.eq(control.merge),
+            merge.partial.eq(values.partial),
+            merge.partial_sum.eq(values.partial_sum),
+            merge.rise.eq(values.finished_rise),
+            merge.reached.eq(values.finished_reached),
+            finals.i.eq(merge.o),
+            finals.total.eq(merge.total),
+            finals.maximum.eq(merge.maximum),
+            finals.read.eq(control.final),
+            finals.sum_bank.eq(control.sum_bank),
+            self.o[row].eq(finals.o),
+        ]

@@ -1,0 +1,138 @@
+"""From raw scores to logits: scale, cap, distance, and which keys a row sees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.attention.config import CAP_BITS, KEY_BITS, LOGIT_BITS, MULTIPLIER_BITS, SHIFT_BITS, AttentionConfig
+from hw.attention.core.delay import delay
+from hw.attention.core.row.alibi import Alibi
+from hw.attention.core.row.cap import LogitCap
+from hw.attention.core.settings import RowSettings
+from hw.lib.fixed import floor_shift, saturate
+
+#: Stages of the scale: product, shift, clamp.
+_SCALE_LATENCY = 3
+
+
+class LogitUnit(wiring.Component):
+    """Logits of one or two rows.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    rows
+        1 or 2.
+
+    Members
+    -------
+    settings : In(RowSettings)
+        Of the next query of the rows whose bit of ``configure`` is high.
+    configure : In(rows)
+    adopt : In(1)
+        The next queries' settings become those of the scores that come from the next cycle on.
+    i : In(rows x signed)
+        Raw scores.
+    key : In(17)
+        Index of their key.
+    cap : In(23)
+        With ``logit_cap`` only: cap of the scores that came `cap_latency` cycles ago, 0 for none.
+    o : Out(rows x signed(24)), visible : Out(rows)
+        Logits t of the scores of `latency` cycles ago, and whether the rows see their key.
+
+    Behaviour
+    ---------
+    A score a cycle.  Settings may be given in the cycle of ``adopt``, for the query after the one that is
+    adopted.
+    """
+
+    def __init__(self, config: AttentionConfig, *, rows: int) -> None:
+        self._config = config
+        self._rows = rows
+        super().__init__(
+            {
+                "settings": In(RowSettings(config)),
+                "configure": In(rows),
+                "adopt": In(1),
+                "i": In(signed(config.score_bits)).array(rows),
+                "key": In(KEY_BITS),
+                "cap": In(CAP_BITS if config.logit_cap else 0),
+                "o": Out(signed(LOGIT_BITS)).array(rows),
+                "visible": Out(rows),
+            }
+        )
+
+    @staticmethod
+    def cap_latency(config: AttentionConfig) -> int:
+        """Cycles from a score to its cap."""
+        return _SCALE_LATENCY + LogitCap.CAP_LATENCY
+
+    @staticmethod
+    def latency(config: AttentionConfig) -> int:
+        """Cycles from a score to its logit."""
+        cap = LogitCap.LATENCY if config.logit_cap else 0
+        return _SCALE_LATENCY + cap + (Alibi.LATENCY - Alibi.LOGIT_LATENCY if config.alibi else 0)
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        config = self._config
+        adopted = Signal()
+        m.d.sync += adopted.eq(self.adopt)
+        if config.logit_cap:
+            m.submodules.cap = cap = LogitCap(rows=self._rows)
+            m.d.comb += cap.cap.eq(self.cap)
+        for row in range(self._rows):
+            following = Signal(RowSettings(config), name=f"following_{row}", reset_less=True)
+            settings = Signal(RowSettings(config), name=f"settings_{row}", reset_less=True)
+            shift = Signal(SHIFT_BITS, name=f"shift_{row}", reset_less=True)
+            with m.If(self.configure[row]):
+                m.d.sync += following.eq(self.settings)
+            with m.If(self.adopt):
+                m.d.sync += settings.eq(following)
+            with m.If(adopted):  # a cycle behind the multiplier
+                m.d.sync += shift.eq(settings.shift)
+
+            score = self.i[row]
+            product = Signal(
+                signed(config.score_bits + MULTIPLIER_BITS), name=f"product_{row}", reset_less=True
+            )
+            halves = Signal(signed(len(product) + 1), name=f"halves_{row}", reset_less=True)
+            scaled = Signal(signed(LOGIT_BITS), name=f"scaled_{row}", reset_less=True)
+            seen = Signal(name=f"seen_{row}", reset_less=True)
+            m.d.sync += [
+                product.eq(score * settings.multiplier),
+                # The bit below the result is kept: it rounds in the next cycle.
+                halves.eq(floor_shift(Cat(0, product).as_signed(), shift)),
+                scaled.eq(saturate((halves >> 1) + halves[0], signed(LOGIT_BITS))),
+                seen.eq((self.key >= settings.first) & (self.key < settings.end)),
+            ]
+            logit: Any = scaled
+            if config.logit_cap:
+                m.d.comb += cap.i[row].eq(scaled)
+                logit = cap.o[row]
+            if config.alibi:
+                logit = self._alibi(m, row, settings, logit)
+            latency = LogitUnit.latency(config)
+            m.d.comb += [
+                self.o[row].eq(logit),
+                self.visible[row].eq(delay(m, f"seen_{row}", seen, latency - 1, reset=False)),
+            ]
+        return m
+
+    def _alibi(self, m: Module, row: int, settings: Any, logit: Any) -> Any:
+        """Take the distance as late as the cap lets the logit come."""
+        late = LogitCap.LATENCY if self._config.logit_cap else 0
+        m.submodules[f"alibi_{row}"] = alibi = Alibi()
+        m.d.comb += [
+            alibi.key.eq(delay(m, f"key_{row}", self.key, late, reset=False)),
+            alibi.position.eq(delay(m, f"position_{row}", settings.position, late, reset=False)),
+            alibi.slope.eq(delay(m, f"slope_{row}", settings.slope, late + 1, reset=False)),
+            alibi.i.eq(logit),
+        ]
+        return alibi.o

@@ -1,0 +1,186 @@
+"""The side of values of one stream: reads complete tiles of logits against values, never a tile too early."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Array, Const, Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.attention.config import AttentionConfig
+from hw.attention.core.command import Tile
+from hw.attention.core.delay import delay
+from hw.attention.core.row.cell import Timing
+from hw.attention.core.row.maximum import LOGIT_TILES, LogitRead
+from hw.attention.core.row.merge import MergeStep
+from hw.attention.core.row.value import ValueStep
+from hw.attention.core.steps import count_steps
+from hw.lib.fifo import Fifo
+
+#: Banks that results go to; see `ValueSide`.
+BANKS = 2
+
+
+def spacing(config: AttentionConfig, *, parts: int, closes: bool) -> int:
+    """Give the fewest cycles from the end of a tile to the end of the next: its merge, and its division.
+
+    With several streams divisions are spaced by `hw.attention.core.finish.Finish`.
+    """
+    merge = parts * config.part_steps
+    return max(merge, Timing(config).interval) if closes and config.streams == 1 else merge
+
+
+class TileEnd(data.StructLayout):
+    """The last logit of a tile was read: its ``tile``, and the ``bank`` of its results if it ``closes``."""
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__({"valid": 1, "tile": Tile(config), "bank": 1})
+
+
+class ValueSide(wiring.Component):
+    """Issues parts of values.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    i_tile : In(stream of Tile)
+        Complete tiles; always ready.
+    i_value : In(stream of D x int8)
+        See `hw.attention.core.command`.
+    read, exponent, value, step, merge
+        To the rows, each at its stage (`Timing`); ``value`` is the part, ``step`` the ``value`` of
+        `hw.attention.core.row.cell.RowControl`.
+    freed : Out(1), ended : Out(1)
+        In this cycle a logit is read for the last time, and it is the last of its tile.
+    closed : Out(1)
+        And it is the last of its pass.
+    bank_freed : In(1)
+        A pass has left its bank, one of two: with one stream that of results, else of finals (`Finals`).
+    blocked, starved : Out(1)
+        In this cycle a tile could not end because both banks are full; or there was no value.
+
+    Behaviour
+    ---------
+    One part a cycle; a logit is read for each part of its value.  Everything behind this side takes a fixed
+    time and cannot wait, so whatever a tile's end needs is made sure of before its last part is taken: that
+    the merge of the tile before will have left the finished sums, that the divider will be free, and that a
+    bank is.
+
+    Why
+    ---
+    One place where the pipeline can wait, instead of a handshake at every stage of every row.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        self._config = config
+        elements = data.ArrayLayout(signed(8), config.lanes)
+        super().__init__(
+            {
+                "i_tile": In(stream.Signature(Tile(config), always_ready=True)),
+                "i_value": In(stream.Signature(elements)),
+                "read": Out(LogitRead(config)),
+                "exponent": Out(1),
+                "value": Out(elements),
+                "step": Out(ValueStep(config)),
+                "merge": Out(MergeStep(config)),
+                "freed": Out(1),
+                "ended": Out(1),
+                "closed": Out(1),
+                "bank_freed": In(1),
+                "blocked": Out(1),
+                "starved": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        config, timing = self._config, Timing(self._config)
+        m.submodules.tiles = tiles = Fifo(Tile(config), depth=LOGIT_TILES)
+        m.d.comb += [tiles.i.payload.eq(self.i_tile.payload), tiles.i.valid.eq(self.i_tile.valid)]
+        tile = tiles.o.payload
+
+        part = Signal(range(config.folds))
+        index = Signal(config.index_bits)
+        entry = Signal(range(config.logit_entries))
+        slot = Signal(range(LOGIT_TILES))
+        spacings = [spacing(config, parts=n + 1, closes=True) for n in range(config.folds)]
+        wait = Signal(range(max(spacings)))
+        bank = Signal()
+        banks_free = Signal(range(BANKS + 1), init=BANKS)
+        ends_key, ends_tile, lacks_bank, room, issue = (
+            Signal(name=name) for name in ("ends_key", "ends_tile", "lacks_bank", "room", "issue")
+        )
+        m.d.comb += [
+            ends_key.eq(part == tile.last_value_part),
+            ends_tile.eq(ends_key & (index == tile.last_index)),
+            lacks_bank.eq(tile.closes & (banks_free == 0)),
+            room.eq(tiles.o.valid & (~ends_tile | ((wait == 0) & ~lacks_bank))),
+            self.i_value.ready.eq(room),
+            issue.eq(room & self.i_value.valid),
+            self.freed.eq(issue & ends_key),
+            self.ended.eq(issue & ends_tile),
+            self.closed.eq(self.ended & tile.closes),
+            tiles.o.ready.eq(self.ended),
+            self.blocked.eq(tiles.o.valid & ends_tile & lacks_bank),
+            self.starved.eq(room & ~self.i_value.valid),
+        ]
+        with m.If(issue):
+            m.d.sync += part.eq(Mux(ends_key, 0, part + 1))
+        with m.If(self.freed):
+            m.d.sync += [index.eq(Mux(ends_tile, 0, index + 1)), entry.eq(entry + 1)]
+        with m.If(self.ended):
+            m.d.sync += slot.eq(slot + 1)
+            m.d.sync += wait.eq(Mux(tile.closes, self._wait(tile, True), self._wait(tile, False)))
+        with m.Elif(wait != 0):
+            m.d.sync += wait.eq(wait - 1)
+        m.d.sync += [banks_free.eq(banks_free + self.bank_freed - self.closed), bank.eq(bank ^ self.closed)]
+
+        step = Signal(ValueStep(config))
+        end = Signal(TileEnd(config))
+        m.d.comb += [
+            self.read.valid.eq(issue),
+            self.read.slot.eq(slot),
+            self.read.entry.eq(entry),
+            self.read.first.eq(issue & (index == 0) & (part == 0)),
+            self.read.last.eq(self.ended),
+            self.exponent.eq(delay(m, "exponent", issue, timing.exponent)),
+            self.value.eq(delay(m, "value", self.i_value.payload, timing.value, reset=False)),
+            step.part.eq(part),
+            step.first.eq(issue & (index == 0)),
+            step.ends.eq(issue & (index == tile.last_index)),
+            step.last.eq(self.ended),
+            self.step.eq(delay(m, "step", step, timing.step)),
+            end.valid.eq(self.ended),
+            end.tile.eq(tile),
+            end.bank.eq(bank),
+        ]
+        self._merge(m, delay(m, "end", end, timing.merge - 1))
+        return m
+
+    def _wait(self, tile: Any, closes: bool) -> Any:
+        """Look up how long a tile after this one may not end, after the next cycle."""
+        config = self._config
+        waits = [spacing(config, parts=n + 1, closes=closes) - 1 for n in range(config.folds)]
+        return Array(Const(wait, range(max(waits) + 1)) for wait in waits)[tile.last_value_part]
+
+    def _merge(self, m: Module, before: Any) -> None:
+        """Step the rows through the merge; ``before`` is the end of a tile in the cycle before step 0."""
+        config = self._config
+        merging = Signal(TileEnd(config), reset_less=True)
+        with m.If(before.valid):
+            m.d.sync += merging.eq(before)
+        last = Array(
+            Const((n + 1) * config.part_steps - 1, range(config.merge_steps)) for n in range(config.folds)
+        )[merging.tile.last_value_part]
+        count_steps(m, "merge", before.valid, last, self.merge)
+        m.d.comb += [
+            self.merge.opens.eq(merging.tile.opens),
+            self.merge.closes.eq(merging.tile.closes),
+            self.merge.bank.eq(merging.bank),
+        ]

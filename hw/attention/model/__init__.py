@@ -1,0 +1,1 @@
+"""What a launch takes, computed without tensors: passes, bytes, cycles."""

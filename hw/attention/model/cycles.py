@@ -1,0 +1,317 @@
+"""How many cycles the core takes, computed: its schedule, tile by tile.
+
+In the core only a few places may wait, with fixed times between them, so its schedule is a short list of
+"not before": queries not before the pass before has begun in all streams; a key not before its queries, not
+before its entry of the logit buffer is free; a value not before its tile is complete; the end of a tile not
+before the merge of the tile before, nor before there is room for sums or results; a division not before all
+streams have closed the pass.  `core_cycles` follows these exactly; `hw.attention.model.predict` adds when
+the streams begin and how fast they can come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from hw.attention.config import AttentionConfig
+from hw.attention.core.command import UNIT_ELEMENTS
+from hw.attention.core.row.cell import Timing
+from hw.attention.core.row.maximum import LOGIT_TILES
+from hw.attention.core.value_side import BANKS, spacing
+from hw.attention.model.shapes import PassShape
+from hw.attention.model.supply import Known, Source, Supply
+
+#: From a beat's place in the schedule of results to its transfer: the buffers' latch, the register on ``o``.
+_DRAIN_LATENCY = 2
+
+
+@dataclass(frozen=True)
+class _Tile:
+    """When the parts of a tile were taken: first and last of its keys and of its values.
+
+    Its logits are numbers ``start`` and on of its stream.  Its values come without gaps from ``value_first``
+    on, but for the very last part, which comes at ``value_last``.
+    """
+
+    start: int
+    keys: int
+    value_parts: int
+    key_first: int
+    key_last: int
+    value_first: int
+    value_last: int
+    spacing: int
+
+    def moved(self, *, cycles: int, keys: int) -> _Tile:
+        """Give the same tile later."""
+        return replace(
+            self,
+            start=self.start + keys,
+            key_first=self.key_first + cycles,
+            key_last=self.key_last + cycles,
+            value_first=self.value_first + cycles,
+            value_last=self.value_last + cycles,
+        )
+
+    def freed(self, first: int, end: int) -> list[tuple[int, int]]:
+        """Give (number, cycle of its last read) for logits ``first`` to ``end - 1``.
+
+        In between reads come at a constant pace, so that only the ends of such a stretch are given.
+        """
+        last = self.start + self.keys - 1
+        steady = (max(first, self.start), min(end, last) - 1)  # those before the tile's last one
+        found = [
+            (n, self.value_first + (n - self.start + 1) * self.value_parts - 1)
+            for n in (steady if steady[0] <= steady[1] else ())
+        ]
+        return [*found, (last, self.value_last)] if first <= last < end else found
+
+
+class Run(NamedTuple):
+    """Tiles of a pass that follow one another in a stream and are alike.
+
+    Members
+    -------
+    tiles
+        How many.
+    keys
+        In each.
+    fetched
+        Keys of each that come from memory: the others, its leading ones, are in the caches.
+    """
+
+    tiles: int
+    keys: int
+    fetched: int
+
+
+def uncached_runs(config: AttentionConfig, keys: int) -> list[Run]:
+    """Give the runs of a stream's ``keys``, all from memory: whole tiles, then one of 1 to T keys."""
+    whole, rest = divmod(keys - 1, config.tile_keys)
+    runs = [Run(whole, config.tile_keys, config.tile_keys)] if whole else []
+    return [*runs, Run(1, rest + 1, rest + 1)]
+
+
+class StreamSchedule:
+    """The schedule of one stream's two sides.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    keys, values
+        What the streams of parts give at most.
+
+    Members
+    -------
+    taken : int
+        Cycle in which the last pass became the current one.
+    closed : int
+        Cycle in which the last part of its values was taken.
+    """
+
+    def __init__(self, config: AttentionConfig, *, keys: Supply, values: Supply) -> None:
+        self._config = config
+        self._ready = Timing(config).ready
+        self._keys, self._values = Source(keys), Source(values)
+        self._logits = 0  # so far
+        self._tiles: list[_Tile] = []  # the last ones
+        self.taken = 0
+
+    @property
+    def closed(self) -> int:
+        """Give the cycle in which the last part of the values of the last pass was taken."""
+        return self._tiles[-1].value_last
+
+    def add(self, shape: PassShape, runs: Sequence[Run], *, loaded: int, bank: int, known: Known) -> None:
+        """Schedule a pass: queries are there after ``loaded``, a bank from ``bank`` on."""
+        self.taken = max(loaded + 1, self._tiles[-1].key_last if self._tiles else 0)
+        for run in runs[:-1]:
+            self._add_run(shape, run, run.tiles, known)
+        self._add_run(shape, runs[-1], runs[-1].tiles - 1, known)
+        self._add_tile(shape, runs[-1], known, bank=bank)
+
+    def _add_run(self, shape: PassShape, run: Run, left: int, known: Known) -> None:
+        """Schedule ``left`` tiles that do not close."""
+        while left:
+            before = list(self._tiles)
+            self._add_tile(shape, run, known)
+            left -= 1
+            left -= self._skip(shape, run, before, left)
+
+    def _add_tile(self, shape: PassShape, run: Run, known: Known, *, bank: int | None = None) -> None:
+        """Schedule a tile; ``bank`` is given for one that closes."""
+        previous = self._tiles[-1] if self._tiles else None
+        keys = run.keys
+        first = max(self.taken + 1, known.cached)
+        if previous:
+            first = max(first, previous.key_last + 1)
+        if len(self._tiles) == LOGIT_TILES:
+            first = max(first, self._tiles[0].value_last + 1)
+        held = keys - run.fetched
+        fetched_parts = run.fetched * shape.key_parts
+        coming = self._keys.ask(fetched_parts, known=known.keys)
+        if coming and not held:
+            first = max(first, coming[0])
+        last = first + keys * shape.key_parts - 1
+        if coming:
+            last = max(last, first + held * shape.key_parts + self._keys.late(fetched_parts), coming[1])
+        # A key waits for its entry, which the key a buffer's length before it had; those behind it follow.
+        start, behind = self._logits, self._config.logit_entries
+        for tile in self._tiles:
+            for number, cycle in tile.freed(start - behind, start - behind + keys):
+                key = number + behind - start
+                first = max(first, cycle + 1 - key * shape.key_parts)
+                last = max(last, cycle + (keys - key) * shape.key_parts)
+
+        # A part taken now is on the row's port in the next cycle.
+        parts = keys * shape.value_parts
+        fetched_parts = run.fetched * shape.value_parts
+        coming = self._values.ask(fetched_parts, known=known.keys)
+        value_first = last + 1 + self._ready
+        if coming and not held:
+            value_first = max(value_first, coming[0])
+        if previous:
+            value_first = max(value_first, previous.value_last + 1)
+        value_last = max(value_first + parts - 1, bank or 0)
+        if coming:
+            late = held * shape.value_parts + self._values.late(fetched_parts)
+            value_last = max(value_last, value_first + late, coming[1])
+        if previous:
+            value_last = max(value_last, previous.value_last + previous.spacing)
+
+        self._keys.take(last)
+        self._values.take(value_last)
+        self._logits += keys
+        space = spacing(self._config, parts=shape.value_parts, closes=bank is not None)
+        tile = _Tile(start, keys, shape.value_parts, first, last, value_first, value_last, space)
+        self._tiles = [*self._tiles[1 - LOGIT_TILES :], tile]
+
+    def _skip(self, shape: PassShape, run: Run, before: list[_Tile], left: int) -> int:
+        """Jump over tiles that only repeat what the last one did; give how many."""
+        if len(before) < LOGIT_TILES or left < 2:
+            return 0
+        step = self._tiles[-1].key_last - before[-1].key_last
+        moved = [tile.moved(cycles=step, keys=run.keys) for tile in before]
+        keys, values = self._keys.supply, self._values.supply
+        pace = run.fetched * max(
+            shape.key_parts * max(keys.interval, keys.gap),
+            shape.value_parts * max(values.interval, values.gap),
+        )
+        if moved != self._tiles or step < pace:
+            return 0
+        self._tiles = [tile.moved(cycles=step * left, keys=run.keys * left) for tile in self._tiles]
+        self._keys.skip(run.fetched * shape.key_parts * left, step * left)
+        self._values.skip(run.fetched * shape.value_parts * left, step * left)
+        self._logits += run.keys * left
+        return left
+
+
+class Schedule:
+    """The core's schedule, pass after pass.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    beat_width
+        Bits of a beat of results.
+    queries, keys, values
+        What the streams of parts give at most.  Cycle 0 is the first in which the core has a command.
+
+    Members
+    -------
+    loaded : int
+        Cycle in which the last part of the queries of the last pass was loaded.
+    last_output : int
+        Cycle in which the last beat of results is transferred, if nothing holds it back.
+    """
+
+    def __init__(
+        self,
+        config: AttentionConfig,
+        *,
+        beat_width: int,
+        queries: Supply,
+        keys: Supply,
+        values: Supply,
+    ) -> None:
+        self._config = config
+        self._timing = Timing(config)
+        self._beat_width = beat_width
+        self._queries = Source(queries)
+        self._streams = [StreamSchedule(config, keys=keys, values=values) for _ in range(config.streams)]
+        self.loaded = -1
+        # Of the last passes: when their results had left, and when the streams' sums were needed no more.
+        self._drained: list[int] = []
+        self._read: list[int] = []
+        self._divisor_free = 0
+        self.last_output = 0
+
+    def add(
+        self,
+        shape: PassShape,
+        runs: Sequence[Sequence[Run]] | None = None,
+        *,
+        known: Known | None = None,
+    ) -> None:
+        """Schedule one pass.
+
+        Parameters
+        ----------
+        shape
+            The pass.
+        runs
+            Tiles of each stream; None if all come from memory.
+        known
+            When what it needs is known; None for as early as anyone asks.
+        """
+        known = known or Known()
+        config, timing = self._config, self._timing
+        parts = shape.rows * shape.key_parts
+        taken = max(stream.taken for stream in self._streams)
+        coming = self._queries.ask(parts, known=known.queries)
+        self.loaded = max(max(self.loaded + 1, taken) + parts - 1, coming[1] if coming else 0)
+        banks = self._drained if config.streams == 1 else self._read
+        bank = banks[-BANKS] + 1 if len(banks) >= BANKS else 0
+        for n, stream in enumerate(self._streams):
+            own = runs[n] if runs else uncached_runs(config, shape.keys[n])
+            stream.add(shape, own, loaded=self.loaded, bank=bank, known=known)
+
+        begins = max(stream.closed for stream in self._streams) + timing.final
+        steps = shape.value_units * UNIT_ELEMENTS // config.merge_lanes
+        if config.streams > 1:
+            free = self._drained[-BANKS] + 1 if len(self._drained) >= BANKS else 0
+            begins = max(begins, self._divisor_free, free)
+            self._divisor_free = begins + max(timing.interval, steps)
+            self._read = [*self._read[1 - BANKS :], begins + timing.normalize]
+        complete = begins + timing.drained - config.merge_steps + steps
+        start = max(complete, self._drained[-1] + 1 if self._drained else 0)
+        beats = -(-shape.value_units * UNIT_ELEMENTS * config.result_bits // self._beat_width)
+        self._drained = [*self._drained[1 - BANKS :], start + shape.rows * beats - 1]
+        self.last_output = self._drained[-1] + _DRAIN_LATENCY
+
+
+def core_cycles(config: AttentionConfig, passes: Iterable[PassShape], *, beat_width: int = 256) -> int:
+    """Give the cycles of the core alone, exactly, when no stream ever makes it wait.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    passes
+        See `hw.attention.model.shapes.pass_shapes`.
+    beat_width
+        Bits of a beat of results.
+
+    Returns
+    -------
+    int
+        From the first cycle with a command to the transfer of the last beat of results, both included.
+    """
+    stream = Supply()
+    schedule = Schedule(config, beat_width=beat_width, queries=stream, keys=stream, values=stream)
+    for shape in passes:
+        schedule.add(shape)
+    return schedule.last_output + 1

@@ -1,0 +1,167 @@
+"""Which passes a job has, and which tiles each stream has in them: what cycles and bytes are counted from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.attention.config import AttentionConfig
+from hw.attention.core.command import UNIT_ELEMENTS
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassShape:
+    """What of a pass decides its cycles.
+
+    Members
+    -------
+    rows
+        Rows in use.
+    keys
+        Keys in all tiles that a stream has of the pass: only the last tile may be short; a dummy has 1.
+    key_parts, value_parts
+        Parts of a query or key, and of a value.
+    value_units
+        Elements of a value by `UNIT_ELEMENTS`.
+    """
+
+    rows: int
+    keys: tuple[int, ...]
+    key_parts: int = 1
+    value_parts: int = 1
+    value_units: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tiles:
+    """The tiles of one stream in a pass, in order; none where it has a dummy.
+
+    Members
+    -------
+    numbers
+        Of the tiles, within the stream.
+    keys
+        In each of them.
+    """
+
+    numbers: NDArray[np.int_]
+    keys: NDArray[np.int_]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobPass:
+    """A pass and its place in a job.
+
+    Members
+    -------
+    shape
+        What decides its cycles.
+    tiles
+        Of each stream.
+    heads
+        Query heads packed into its rows.
+    first, opens_head, opens_set
+        Whether it is the first of the job, of a K/V head, of a set of packed heads.
+    """
+
+    shape: PassShape
+    tiles: tuple[Tiles, ...]
+    heads: int
+    first: bool
+    opens_head: bool
+    opens_set: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobShape:
+    """What of a job decides its cycles and bytes.
+
+    Parameters
+    ----------
+    queries, keys, heads, kv_group, pack, causal, reuse_kv
+        As the launch says.
+    query_size, value_size
+        Elements of a query or key and of a value.
+    window
+        Newest keys that a query sees, 0 for all.
+    bitmap
+        Bool, ``[blocks of queries, tiles of keys]``, or None.
+    slopes
+        Whether heads have slopes.
+    """
+
+    queries: int
+    keys: int
+    heads: int = 1
+    kv_group: int = 1
+    pack: int = 1
+    query_size: int
+    value_size: int
+    causal: bool = False
+    window: int = 0
+    bitmap: NDArray[np.bool_] | None = None
+    slopes: bool = False
+    reuse_kv: bool = False
+
+    def passes(self, config: AttentionConfig) -> Iterator[JobPass]:
+        """Give the passes in order."""
+        if not self.queries or not self.keys or not self.heads:
+            return
+        block = config.rows // self.pack
+        of_blocks = []
+        for n, first in enumerate(range(0, self.queries, block)):
+            positions = min(block, self.queries - first)
+            position = first + self.keys - self.queries
+            oldest = max(0, position - self.window + 1) if self.window else 0
+            end = max(0, position + positions) if self.causal else self.keys
+            row = None if self.bitmap is None else self.bitmap[n]
+            tiles = _stream_tiles(config, oldest, end, row)
+            keys = tuple(max(1, int(given.keys.sum())) for given in tiles)
+            of_blocks.append((positions, tiles, keys))
+        sets = [min(self.pack, self.kv_group - first) for first in range(0, self.kv_group, self.pack)]
+        for head in range(self.heads // self.kv_group):
+            for number, packed in enumerate(sets):
+                for n, (positions, tiles, keys) in enumerate(of_blocks):
+                    yield JobPass(
+                        shape=PassShape(
+                            rows=packed * positions,
+                            keys=keys,
+                            key_parts=-(-self.query_size // config.lanes),
+                            value_parts=-(-self.value_size // config.lanes),
+                            value_units=self.value_size // UNIT_ELEMENTS,
+                        ),
+                        tiles=tiles,
+                        heads=packed,
+                        first=not head and not number and not n,
+                        opens_head=not number and not n,
+                        opens_set=not n,
+                    )
+
+
+def pass_shapes(
+    config: AttentionConfig, *, query_size: int = 0, value_size: int = 0, **job: Any
+) -> Iterator[PassShape]:
+    """Give the shapes of the passes of a `JobShape`; sizes are by default as many as there are lanes."""
+    query_size, value_size = query_size or config.lanes, value_size or config.lanes
+    for this in JobShape(query_size=query_size, value_size=value_size, **job).passes(config):
+        yield this.shape
+
+
+def _stream_tiles(
+    config: AttentionConfig, first: int, end: int, row: NDArray[np.bool_] | None
+) -> tuple[Tiles, ...]:
+    """Give each stream's tiles that hold any of the keys ``first <= j < end``."""
+    size, streams = config.tile_keys, config.streams
+    tiles = np.arange(first // size, -(-end // size)) if first < end else np.arange(0)
+    if row is not None:
+        tiles = tiles[row[tiles]]
+    counts = np.minimum((tiles + 1) * size, end) - tiles * size
+    found = []
+    for stream in range(streams):
+        own = tiles % streams == stream
+        found.append(Tiles(numbers=tiles[own] // streams, keys=counts[own]))
+    return tuple(found)

@@ -1,0 +1,141 @@
+"""How many bytes jobs move, computed: what the caches hold, tile by tile, without a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.attention.config import AttentionConfig
+from hw.attention.model.shapes import JobPass, JobShape, Tiles
+from hw.attention.walk.descriptor import USED_BYTES
+from hw.attention.walk.geometry import BITMAP_ROW_BYTES
+
+#: Bytes of a slope in memory.
+_SLOPE_BYTES = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """Bytes of one or more jobs.
+
+    Members
+    -------
+    key_bytes
+        Of keys and values.
+    query_bytes
+        Of queries.
+    table_bytes
+        Of bitmaps, slopes and descriptors.
+    write_bytes
+        Of results.
+    """
+
+    key_bytes: int
+    query_bytes: int
+    table_bytes: int
+    write_bytes: int
+
+    @property
+    def read_bytes(self) -> int:
+        """All that is read."""
+        return self.key_bytes + self.query_bytes + self.table_bytes
+
+    @property
+    def moved_bytes(self) -> int:
+        """All that is read or written."""
+        return self.read_bytes + self.write_bytes
+
+
+class _Cache:
+    """The caches of a stream: a tile for each slot, and how many of its leading keys are there."""
+
+    def __init__(self, slots: int) -> None:
+        self._tile = np.full(slots, -1)
+        self._keys = np.zeros(slots, int)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._tile.fill(-1)
+
+    def fetched(self, tiles: Tiles, slots: int, *, ring: bool) -> NDArray[np.int_]:
+        """Count the keys of each of ``tiles`` that are not held, and hold what there is room for."""
+        missing = tiles.keys.copy()
+        if not slots:
+            return missing
+        numbers = tiles.numbers
+        # Numbers rise, so those that have a slot are the first ones.
+        start, end = 0, len(numbers) if ring else int(np.searchsorted(numbers, slots))
+        # Tiles whose numbers are less than ``slots`` apart have slots of their own.
+        while start < end:
+            stop = min(end, int(np.searchsorted(numbers, numbers[start] + slots)))
+            missing[start:stop] = self._look(numbers[start:stop], tiles.keys[start:stop], slots)
+            start = stop
+        return missing
+
+    def _look(self, numbers: NDArray[np.int_], keys: NDArray[np.int_], slots: int) -> NDArray[np.int_]:
+        slot = numbers % slots
+        known = np.where(self._tile[slot] == numbers, self._keys[slot], 0)
+        self._tile[slot] = numbers
+        self._keys[slot] = np.maximum(known, keys)
+        return np.maximum(0, keys - known)
+
+
+class Fetch(NamedTuple):
+    """A pass, and of each stream how many keys of each tile come from memory."""
+
+    job: JobShape
+    of: JobPass
+    keys: tuple[NDArray[np.int_], ...]
+
+
+def cache_slots(config: AttentionConfig, job: JobShape) -> tuple[int, bool]:
+    """Give how many tiles of a job the caches of a stream hold, and whether they take turns."""
+    parts = max(-(-size // config.lanes) for size in (job.query_size, job.value_size))
+    slots = config.cached_keys // config.tile_keys // parts
+    stream_tiles = -(-job.keys // (config.tile_keys * config.streams))
+    if job.window and stream_tiles > slots:
+        return 1 << slots.bit_length() >> 1, True
+    return slots, False
+
+
+def traffic(config: AttentionConfig, jobs: Iterable[JobShape]) -> Traffic:
+    """Count what the jobs of a launch move, one after the other.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    jobs
+        The first is that of the registers, the others have descriptors in memory.
+    """
+    jobs = list(jobs)
+    keys = queries = results = 0
+    tables = USED_BYTES * (len(jobs) - 1)
+    for job, this, fetched in fetches(config, jobs):
+        keys += sum(int(missing.sum()) for missing in fetched) * (job.query_size + job.value_size)
+        queries += this.shape.rows * job.query_size
+        results += this.shape.rows * job.value_size * config.result_bits // 8
+        if job.bitmap is not None:
+            tables += -(-len(job.bitmap[0]) // (8 * BITMAP_ROW_BYTES)) * BITMAP_ROW_BYTES
+        tables += this.heads * _SLOPE_BYTES if job.slopes and this.opens_set else 0
+    return Traffic(key_bytes=keys, query_bytes=queries, table_bytes=tables, write_bytes=results)
+
+
+def fetches(config: AttentionConfig, jobs: Iterable[JobShape]) -> Iterator[Fetch]:
+    """Give the passes of jobs that follow one another, and what each takes from memory."""
+    caches = [_Cache(config.cached_keys // config.tile_keys) for _ in range(config.streams)]
+    for job in jobs:
+        slots, ring = cache_slots(config, job)
+        for this in job.passes(config):
+            if this.opens_head and not (job.reuse_kv and this.first):
+                for cache in caches:
+                    cache.clear()
+            missing = (
+                cache.fetched(tiles, slots, ring=ring)
+                for cache, tiles in zip(caches, this.tiles, strict=True)
+            )
+            yield Fetch(job, this, tuple(missing))

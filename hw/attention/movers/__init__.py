@@ -1,0 +1,1 @@
+"""From commands to memory and back: DMA, caches, and what cuts and packs words."""

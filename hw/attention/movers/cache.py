@@ -1,0 +1,171 @@
+"""The parts of keys, or of values, of one stream: out of the cache, or from the ports and into it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.attention.config import AttentionConfig
+from hw.attention.movers.gearbox import Part
+from hw.attention.walk.layouts import PartCommand
+from hw.lib.fifo import Fifo
+from hw.lib.memory import RamStyle, uninitialised
+from hw.lib.skid import Skid
+
+#: Fewest entries for which UltraRAM (4,096 words deep) is the better choice.
+ULTRA_DEPTH = 2048
+#: Places behind the memory: what is on its way when the consumer stops must fit, and enough to go on.
+_PLACES = 8
+
+
+class PartCache(wiring.Component):
+    """Puts the parts of tiles together.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    command : In(stream of PartCommand)
+    i : In(P streams of Part)
+        Rows of the keys that are not held: of key n of a tile, from port n % P.
+    o : Out(stream of D x int8)
+        All keys of each tile in order.
+
+    Behaviour
+    ---------
+    A part a cycle, whatever comes from where.  A dummy's parts are whatever the memory has at its slot 0, or
+    zero without a memory.  From ``i`` to ``o`` it takes 4 cycles, without a cache 1.
+
+    Why
+    ---
+    Parts from memory and parts from the ports go through one pipeline of fixed length: a read of the memory,
+    or the part and its write, in the same stage.  So they need no arbiter, keep their order, and a tile may
+    be replayed in the cycle after it was stored.  Nothing in the pipeline can wait; a part enters when a
+    place behind it is free.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "command": In(stream.Signature(PartCommand(config))),
+                "i": In(stream.Signature(Part(config))).array(config.ports_per_stream),
+                "o": Out(stream.Signature(data.ArrayLayout(signed(8), config.lanes))),
+            }
+        )
+        # A part that found no place: never, says the count of free places, and a proof checks it.
+        self.lost = Signal()
+        # Parts between entrance and places; free places; the level of those taken.
+        self.under_way = Signal(3)
+        self.free = Signal(range(_PLACES + 1), init=_PLACES)
+        self.level = Signal(range(_PLACES + 1))
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        config, command = self._config, self.command.payload
+        room, issue, from_port = Signal(), Signal(), Signal()
+        key = Signal(config.index_bits + 1)
+        part = Signal(range(config.folds))
+        port = Signal(range(config.ports_per_stream))
+        started = Signal()  # a part of the tile has gone
+        now = Signal.like(port)
+        given = Array([source.payload.elements for source in self.i])[now]
+        here = Array([source.valid for source in self.i])[now]
+        ends_key = part == command.last_part
+        ends_tile = ends_key & (key == command.keys - 1)
+        m.d.comb += [
+            now.eq(Mux(started, port, command.port)),
+            from_port.eq(~command.dummy & (key >= command.held)),
+            issue.eq(self.command.valid & room & (here | ~from_port)),
+            self.command.ready.eq(issue & ends_tile),
+        ]
+        for p, source in enumerate(self.i):
+            m.d.comb += source.ready.eq(issue & from_port & (now == p))
+        with m.If(issue):
+            m.d.sync += [started.eq(~ends_tile), part.eq(part + 1)]
+            with m.If(~started):
+                m.d.sync += port.eq(command.port)
+            with m.If(ends_key):
+                m.d.sync += [part.eq(0), key.eq(Mux(ends_tile, 0, key + 1))]
+                with m.If(from_port):
+                    m.d.sync += port.eq(_next(config, now))
+
+        if config.cached_keys:
+            self._with_memory(m, room, issue, from_port, given, started)
+        else:
+            m.submodules.skid = skid = Skid(config.part_bits)
+            m.d.comb += [
+                room.eq(skid.i.ready),
+                skid.i.valid.eq(issue),
+                skid.i.payload.eq(Mux(command.dummy, 0, given)),
+                self.o.payload.eq(skid.o.payload),
+                self.o.valid.eq(skid.o.valid),
+                skid.o.ready.eq(self.o.ready),
+            ]
+        return m
+
+    def _with_memory(
+        self, m: Module, room: Signal, issue: Signal, from_port: Signal, given: Any, started: Signal
+    ) -> None:
+        """Address; memory; its output latch; its output register; queue."""
+        config, command = self._config, self.command.payload
+        style: RamStyle = "ultra" if config.cached_keys >= ULTRA_DEPTH else "block"
+        m.submodules.memory = ram = uninitialised(
+            width=config.part_bits, depth=config.cached_keys, ram_style=style
+        )
+        write, read = ram.write_port(), ram.read_port()
+
+        # Entries of a tile are consecutive; its first one is slot * T * (last_part + 1).
+        following = Signal(range(config.cached_keys))
+        entry = Signal(range(config.cached_keys))
+        slot = Array([command.slot * (n + 1) for n in range(config.folds)])[command.last_part]
+        m.d.comb += entry.eq(Mux(started, following, slot << config.index_bits))
+
+        address = Signal(range(config.cached_keys), reset_less=True)
+        valid = [Signal(name=f"valid_{n}") for n in range(3)]
+        ported = [Signal(name=f"from_port_{n}", reset_less=True) for n in range(3)]
+        parts = [Signal(config.part_bits, name=f"part_{n}", reset_less=True) for n in range(3)]
+        stored = Signal()
+        read_out = Signal(config.part_bits, reset_less=True)
+        with m.If(issue):
+            m.d.sync += following.eq(entry + 1)
+        m.d.sync += [
+            address.eq(entry),
+            stored.eq(issue & from_port & command.store),
+            *(later.eq(now) for now, later in zip([issue, *valid], valid, strict=False)),
+            *(later.eq(now) for now, later in zip([from_port, *ported], ported, strict=False)),
+            *(later.eq(now) for now, later in zip([given, *parts], parts, strict=False)),
+            read_out.eq(read.data),
+        ]
+        m.d.comb += [
+            write.en.eq(stored),
+            write.addr.eq(address),
+            write.data.eq(parts[0]),
+            read.en.eq(valid[0] & ~ported[0]),
+            read.addr.eq(address),
+        ]
+        m.submodules.places = places = Fifo(config.part_bits, depth=_PLACES)
+        m.d.comb += [
+            room.eq(self.free != 0),
+            self.under_way.eq(Cat(valid)),
+            self.level.eq(places.level),
+            self.lost.eq(places.i.valid & ~places.i.ready),
+            places.i.valid.eq(valid[2]),
+            places.i.payload.eq(Mux(ported[2], parts[2], read_out)),
+            self.o.payload.eq(places.o.payload),
+            self.o.valid.eq(places.o.valid),
+            places.o.ready.eq(self.o.ready),
+        ]
+        m.d.sync += self.free.eq(self.free - issue + (places.o.valid & places.o.ready))
+
+
+def _next(config: AttentionConfig, port: Signal) -> Any:
+    """Give the port of the key after one of ``port``."""
+    return (port + 1)[: len(port)] if config.ports_per_stream > 1 else Const(0, 0)

@@ -1,0 +1,94 @@
+"""Keys and values of one stream: from passes to the core's streams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.attention.config import AttentionConfig
+from hw.attention.core.command import TileCommand
+from hw.attention.movers.cache import PartCache
+from hw.attention.movers.reader import RowReader
+from hw.attention.walk.bitmap import WORD_TILES
+from hw.attention.walk.fetch import TileFetch
+from hw.attention.walk.job import ADDRESS_BITS
+from hw.attention.walk.layouts import KeyPass
+from hw.attention.walk.segments import TileWalker
+from hw.attention.walk.tags import CacheTags
+from hw.lib import axi
+
+
+class StreamFeed(wiring.Component):
+    """Feeds one stream of the core.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    index
+        Number of the stream.
+    data_width
+        Bits of a beat of every memory port.
+
+    Members
+    -------
+    i : In(stream of KeyPass)
+    words : In(stream of WORD_TILES / S bits)
+        See `TileWalker`.
+    k_base, v_base : In(P x 64)
+        See `TileFetch`.
+    tile : Out(stream of TileCommand)
+    k, v : Out(stream of D x int8)
+        To the core, see `hw.attention.core.command`.
+    k_axi, v_axi : Out(P x axi.ReadSignature)
+    k_bytes, v_bytes : Out(P x 48)
+        Bytes read through each port since reset.
+    """
+
+    def __init__(self, config: AttentionConfig, *, index: int, data_width: int) -> None:
+        self._config = config
+        self._index = index
+        self._data_width = data_width
+        ports = config.ports_per_stream
+        elements = data.ArrayLayout(signed(8), config.lanes)
+        port = axi.ReadSignature(data_width=data_width, addr_width=ADDRESS_BITS)
+        super().__init__(
+            {
+                "i": In(stream.Signature(KeyPass(config))),
+                "words": In(stream.Signature(WORD_TILES // config.streams)),
+                **{f"{side}_base": In(data.ArrayLayout(ADDRESS_BITS, ports)) for side in "kv"},
+                "tile": Out(stream.Signature(TileCommand(config))),
+                **{side: Out(stream.Signature(elements)) for side in "kv"},
+                **{f"{side}_axi": Out(port).array(ports) for side in "kv"},
+                **{f"{side}_bytes": Out(data.ArrayLayout(48, ports)) for side in "kv"},
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Walker -> tags -> fetch -> readers -> caches."""
+        m = Module()
+        config = self._config
+        m.submodules.walker = walker = TileWalker(config, index=self._index)
+        m.submodules.tags = tags = CacheTags(config)
+        m.submodules.fetch = fetch = TileFetch(config)
+        connect(m, flipped(self.i), walker.i)
+        connect(m, flipped(self.words), walker.words)
+        connect(m, walker.o, tags.i)
+        connect(m, tags.o, fetch.i)
+        connect(m, fetch.tile, flipped(self.tile))
+        for side in "kv":
+            m.submodules[f"{side}_cache"] = cache = PartCache(config)
+            m.d.comb += getattr(fetch, f"{side}_base").eq(getattr(self, f"{side}_base"))
+            connect(m, getattr(fetch, side), cache.command)
+            connect(m, cache.o, flipped(getattr(self, side)))
+            for p in range(config.ports_per_stream):
+                reader = RowReader(config, data_width=self._data_width)
+                m.submodules[f"{side}_reader_{p}"] = reader
+                connect(m, getattr(fetch, f"{side}_fetch")[p], reader.fetch)
+                connect(m, reader.o, cache.i[p])
+                connect(m, reader.axi, flipped(getattr(self, f"{side}_axi")[p]))
+                m.d.comb += getattr(self, f"{side}_bytes")[p].eq(reader.bytes_useful)
+        return m

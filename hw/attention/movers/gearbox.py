@@ -1,0 +1,155 @@
+"""From words as they come from memory to parts as the arrays take them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.attention.config import AttentionConfig
+from hw.attention.walk.job import UNIT_BITS
+from hw.attention.walk.layouts import RowsCommand
+from hw.errors import InputError
+from hw.lib.align_read import packed_layout
+from hw.lib.width import WidthConverter
+
+
+class Part(data.StructLayout):
+    """A part of a row: ``elements``, D of 8 bits, and ``last``, whether it is the row's last one."""
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__({"elements": config.part_bits, "last": 1})
+
+
+class RowCutter(wiring.Component):
+    """Cuts rows of any multiple of 16 bytes out of packed words, in parts of up to D bytes.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    data_width
+        Bits of a word: a power of two of at least 128.
+
+    Members
+    -------
+    rows : In(stream of RowsCommand)
+        One for each command of the DMA.
+    i : In(stream of packed_layout(data_width))
+        Words of these commands; each command begins with a word of its own.
+    o : Out(stream of Part)
+        Each row in parts; what a last part has beyond the row is zero.
+
+    Behaviour
+    ---------
+    A word or a part a cycle, whichever is the narrower, across rows and commands, for a row of any size; but
+    a cycle is lost at the end of a command whose last part lies in two words, of which a whole tile has none.
+    What follows a command's last row in its last word is dropped.  ``i.ready`` and ``rows.ready`` depend on
+    ``o.ready``.  A part is on ``o`` 2 cycles after its last word was taken from ``i``, 3 where words are
+    joined first.
+
+    Why
+    ---
+    Words narrower than a part are joined first, so that a part needs two words at the most: the one at hand
+    and a look at the next.  Every step takes one out of this window at the most, except for the last one of a
+    command, which may drop both.
+    """
+
+    def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
+        if data_width < UNIT_BITS or data_width & (data_width - 1):
+            raise InputError("data_width", data_width, f"a power of two of at least {UNIT_BITS}")
+        self._config = config
+        self._data_width = data_width
+        super().__init__(
+            {
+                "rows": In(stream.Signature(RowsCommand(config))),
+                "i": In(stream.Signature(packed_layout(data_width))),
+                "o": Out(stream.Signature(Part(config))),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        config = self._config
+        part_units = config.part_bits // UNIT_BITS
+        word_units = self._data_width // UNIT_BITS
+        joined = 1 << max(0, (-(-part_units // word_units) - 1).bit_length())
+        word: Any = self.i
+        if joined > 1:
+            word = self._join(m, joined)
+            word_units *= joined
+
+        head = Signal(word_units * UNIT_BITS, reset_less=True)
+        head_valid = Signal()
+        offset = Signal(range(word_units))  # of the next part in the head
+        active = Signal()
+        rows_left = Signal(RowsCommand(config)["rows"].shape)  # after this one
+        units = Signal(RowsCommand(config)["units"].shape)
+        units_left = Signal.like(units)  # of this row
+        o = self.o
+
+        ends_row, final, step, fill = Signal(), Signal(), Signal(), Signal()
+        take = Signal(range(part_units + 1))
+        end = Signal(range(word_units + part_units))  # of the part, from the head's first unit
+        spans, used = Signal(), Signal()
+        m.d.comb += [
+            ends_row.eq(units_left <= part_units),
+            take.eq(Mux(ends_row, units_left, part_units)),
+            end.eq(offset + take),
+            final.eq(ends_row & (rows_left == 0)),
+            spans.eq(end > word_units),
+            used.eq((end >= word_units) | final),
+            step.eq(active & head_valid & (word.valid | ~spans) & (~o.valid | o.ready)),
+            fill.eq(~head_valid | (step & used)),
+            word.ready.eq(fill),
+        ]
+        with m.If(fill):
+            m.d.sync += [
+                head.eq(word.payload.data),
+                head_valid.eq(word.valid & ~(step & final & spans)),
+            ]
+        with m.If(step):
+            m.d.sync += offset.eq(Mux(final, 0, end - Mux(end >= word_units, word_units, 0)))
+
+        with m.If(o.ready):
+            m.d.sync += o.valid.eq(0)
+        window = Cat(head, word.payload.data)
+        lanes = (window >> (offset << UNIT_BITS.bit_length() - 1))[: config.part_bits]
+        with m.If(step):
+            m.d.sync += [
+                o.valid.eq(1),
+                o.payload.last.eq(ends_row),
+                o.payload.elements.eq(
+                    Cat(
+                        Mux(take > n, lanes.word_select(n, UNIT_BITS), Const(0, UNIT_BITS))
+                        for n in range(part_units)
+                    )
+                ),
+                units_left.eq(Mux(ends_row, units, units_left - part_units)),
+                rows_left.eq(rows_left - ends_row),
+            ]
+        m.d.comb += self.rows.ready.eq(~active | (step & final))
+        with m.If(self.rows.ready):
+            m.d.sync += [
+                active.eq(self.rows.valid),
+                rows_left.eq(self.rows.payload.rows - 1),
+                units.eq(self.rows.payload.units),
+                units_left.eq(self.rows.payload.units),
+            ]
+        return m
+
+    def _join(self, m: Module, count: int) -> Any:
+        """Put ``count`` words together; a command's last word goes out whatever it has."""
+        lane = self._data_width
+        m.submodules.converter = converter = WidthConverter(lane_width=lane, i_lanes=1, o_lanes=count)
+        m.d.comb += [
+            converter.i.payload.data.eq(self.i.payload.data),
+            converter.i.payload.keep.eq(1),
+            converter.i.payload.last.eq(self.i.payload.last),
+            converter.i.valid.eq(self.i.valid),
+            self.i.ready.eq(converter.i.ready),
+        ]
+        return converter.o

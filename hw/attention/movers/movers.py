@@ -1,0 +1,211 @@
+"""The data movers of attention: from jobs to the core's streams, and its results to memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.attention.config import AttentionConfig
+from hw.attention.core.command import QueryCommand, TileCommand
+from hw.attention.core.settings import RowSettings
+from hw.attention.movers.feed import StreamFeed
+from hw.attention.movers.port0 import QueryPort
+from hw.attention.movers.result_writer import ResultWriter
+from hw.attention.walk.bitmap import BitmapWords
+from hw.attention.walk.geometry import JobSetup
+from hw.attention.walk.job import ADDRESS_BITS, COUNT_BITS, Job
+from hw.attention.walk.job_queue import JobQueue
+from hw.attention.walk.layouts import KeyPass, ReadPass, RowPass, WritePass
+from hw.attention.walk.passes import PassWalker
+from hw.attention.walk.row_table import RowWalker
+from hw.lib import axi
+from hw.lib.fifo import Fifo
+
+#: Passes that may wait for a reader, the writer or the core: as deep as the RAM that one LUT makes.
+PASSES_AHEAD = 32
+#: Settings of rows that may wait for the core.
+_ROWS_AHEAD = 32
+
+
+def port_count(config: AttentionConfig) -> int:
+    """Count the memory ports: one for queries and results, then for each stream P of keys and P of values."""
+    return 1 + 2 * config.streams * config.ports_per_stream
+
+
+def key_port(config: AttentionConfig, stream: int, port: int) -> int:
+    """Give the number of the memory port that a port of a stream's keys is."""
+    return 1 + 2 * config.ports_per_stream * stream + port
+
+
+def value_port(config: AttentionConfig, stream: int, port: int) -> int:
+    """Give the number of the memory port that a port of a stream's values is."""
+    return key_port(config, stream, port) + config.ports_per_stream
+
+
+class Moved(data.StructLayout):
+    """Bytes moved since reset, 48 bits each: ``gmemN_read_bytes`` of every port, ``gmem0_write_bytes``."""
+
+    def __init__(self, config: AttentionConfig) -> None:
+        reads = {f"gmem{n}_read_bytes": 48 for n in range(port_count(config))}
+        super().__init__({"gmem0_write_bytes": 48, **reads})
+
+
+class AttentionMovers(wiring.Component):
+    """Feeds an `hw.attention.core.core.AttentionCore` from memory.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    data_width
+        Bits of a beat of every memory port and of results: a power of two from 128 to 1024.
+
+    Members
+    -------
+    start : In(1)
+        One-cycle pulse; not before the last ``done``.
+    job : In(Job), jobs : In(64), job_count : In(32)
+        The first job, and where descriptors of how many further ones are; constant from ``start`` to
+        ``done``.
+    k_base, v_base : In(S x P x 64)
+        Address of each port's keys and values.
+    done : Out(1)
+        One-cycle pulse: every result is in memory.
+    o_command, o_row, o_query, o_tile, o_key, o_value
+        To the core, see `hw.attention.core.command`; the last three are arrays of S streams.
+    i : In(stream of data_width bits)
+        Beats of results.
+    moved : Out(Moved)
+    gmem0, ... : Out(axi.Signature)
+        Port 0 reads queries, descriptors, bitmaps and slopes, and writes results; then see `key_port` and
+        `value_port`.
+
+    Behaviour
+    ---------
+    All commands are given as early as the queues take them: memory's latency is paid once, at the start.
+    """
+
+    def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
+        self._config = config
+        self._data_width = data_width
+        elements = data.ArrayLayout(signed(8), config.lanes)
+        bases = data.ArrayLayout(data.ArrayLayout(ADDRESS_BITS, config.ports_per_stream), config.streams)
+        port = axi.Signature(data_width=data_width, addr_width=ADDRESS_BITS)
+        super().__init__(
+            {
+                "start": In(1),
+                "job": In(Job(config)),
+                "jobs": In(ADDRESS_BITS),
+                "job_count": In(COUNT_BITS),
+                "k_base": In(bases),
+                "v_base": In(bases),
+                "done": Out(1),
+                "o_command": Out(stream.Signature(QueryCommand(config))),
+                "o_row": Out(stream.Signature(RowSettings(config))),
+                "o_query": Out(stream.Signature(elements)),
+                "o_tile": Out(stream.Signature(TileCommand(config))).array(config.streams),
+                "o_key": Out(stream.Signature(elements)).array(config.streams),
+                "o_value": Out(stream.Signature(elements)).array(config.streams),
+                "i": In(stream.Signature(data_width)),
+                "moved": Out(Moved(config)),
+                **{f"gmem{n}": Out(port) for n in range(port_count(config))},
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Jobs -> passes -> queues -> readers and writer."""
+        m = Module()
+        config, width = self._config, self._data_width
+        m.submodules.jobs = jobs = JobQueue(config, data_width=width)
+        m.submodules.setup = setup = JobSetup(config)
+        m.submodules.passes = passes = PassWalker(config)
+        m.submodules.port0 = port0 = QueryPort(config, data_width=width)
+        m.submodules.bitmaps = bitmaps = BitmapWords(config, data_width=width)
+        m.submodules.rows = rows = RowWalker(config, data_width=width)
+        m.submodules.writer = writer = ResultWriter(config, data_width=width)
+        connect(m, jobs.o, setup.i)
+        connect(m, setup.o, passes.i)
+        connect(m, jobs.fetch, port0.fetch)
+        connect(m, port0.descriptors, jobs.words)
+        connect(m, port0.bitmaps, bitmaps.i)
+        if config.alibi:
+            connect(m, port0.slopes, rows.words)
+        connect(m, flipped(self.i), writer.beats)
+        axi.connect(m, read=port0.axi, write=writer.axi, port=self.gmem0)
+        m.d.comb += [
+            jobs.start.eq(self.start),
+            jobs.first.eq(self.job),
+            jobs.address.eq(self.jobs),
+            jobs.count.eq(self.job_count),
+            self.o_query.payload.eq(port0.queries.payload.elements),
+            self.o_query.valid.eq(port0.queries.valid),
+            port0.queries.ready.eq(self.o_query.ready),
+        ]
+        m.submodules.row_queue = row_queue = Fifo(RowSettings(config), depth=_ROWS_AHEAD)
+        connect(m, rows.o, row_queue.i)
+        connect(m, row_queue.o, flipped(self.o_row))
+
+        # Every pass goes to all queues at once.
+        current = passes.o.payload
+        queues = []
+
+        def queue(name: str, shape: Any, payload: Any, target: Any) -> None:
+            m.submodules[name] = fifo = Fifo(shape, depth=PASSES_AHEAD)
+            m.d.comb += fifo.i.payload.eq(payload)
+            connect(m, fifo.o, target)
+            queues.append(fifo)
+
+        queue("command_queue", QueryCommand(config), current.command, flipped(self.o_command))
+        queue("read_queue", ReadPass(config), current.read, port0.i)
+        queue("row_pass_queue", RowPass(config), current.rows, rows.i)
+        queue("write_queue", WritePass(config), current.write, writer.i)
+        moved = self.moved
+        m.d.sync += [
+            moved.gmem0_read_bytes.eq(port0.bytes_useful),
+            moved.gmem0_write_bytes.eq(writer.bytes_useful),
+        ]
+        for s in range(config.streams):
+            m.submodules[f"feed_{s}"] = feed = StreamFeed(config, index=s, data_width=width)
+            queue(f"key_queue_{s}", KeyPass(config), current.keys, feed.i)
+            connect(m, bitmaps.o[s], feed.words)
+            connect(m, feed.tile, flipped(self.o_tile[s]))
+            connect(m, feed.k, flipped(self.o_key[s]))
+            connect(m, feed.v, flipped(self.o_value[s]))
+            m.d.comb += [feed.k_base.eq(self.k_base[s]), feed.v_base.eq(self.v_base[s])]
+            for p in range(config.ports_per_stream):
+                k, v = key_port(config, s, p), value_port(config, s, p)
+                axi.connect(m, read=feed.k_axi[p], port=getattr(self, f"gmem{k}"))
+                axi.connect(m, read=feed.v_axi[p], port=getattr(self, f"gmem{v}"))
+                m.d.sync += [
+                    moved[f"gmem{k}_read_bytes"].eq(feed.k_bytes[p]),
+                    moved[f"gmem{v}_read_bytes"].eq(feed.v_bytes[p]),
+                ]
+        accept = passes.o.valid & passes.o.ready
+        m.d.comb += [
+            passes.o.ready.eq(Cat(*(fifo.i.ready for fifo in queues)).all()),
+            *(fifo.i.valid.eq(accept) for fifo in queues),
+        ]
+        self._finish(m, jobs, passes, writer)
+        return m
+
+    def _finish(self, m: Module, jobs: JobQueue, passes: PassWalker, writer: ResultWriter) -> None:
+        """Count jobs that are not walked to their end, and passes that the writer has not taken."""
+        running = Signal()
+        jobs_open = Signal(4)
+        passes_open = Signal(range(PASSES_AHEAD + 2))
+
+        def passing(port: Any) -> Any:
+            return port.valid & port.ready
+
+        m.d.sync += [
+            jobs_open.eq(jobs_open + passing(jobs.o) - passing(passes.i)),
+            passes_open.eq(passes_open + passing(passes.o) - passing(writer.i)),
+        ]
+        m.d.comb += self.done.eq(running & ~jobs.busy & (jobs_open == 0) & (passes_open == 0) & ~writer.busy)
+        with m.If(self.start):
+            m.d.sync += running.eq(1)
+        with m.Elif(self.done):
+            m.d.sync += running.eq(0)

@@ -1,0 +1,115 @@
+"""From rows that each begin in a beat of their own to words packed for the write DMA."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.attention.config import AttentionConfig
+from hw.attention.walk.job import UNIT_BITS
+from hw.attention.walk.layouts import WritePass
+from hw.errors import InputError
+
+
+class PieceRows(data.StructLayout):
+    """Rows that lie behind each other in memory: ``rows`` of them, each of ``units`` 16 bytes."""
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__({"rows": range(config.rows + 1), "units": WritePass(config)["units"].shape})
+
+
+class RowPacker(wiring.Component):
+    """Packs rows of results.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    data_width
+        Bits of a beat and of a word: a power of two of at least 128.
+
+    Members
+    -------
+    rows : In(stream of PieceRows)
+        One for each command of the DMA.
+    i : In(stream of data_width bits)
+        Beats: as many for each row as its bytes need, from lane 0.
+    o : Out(stream of data_width bits)
+        Words: as many for each command as its bytes need; what is left of the last one has no meaning.
+
+    Behaviour
+    ---------
+    A beat a cycle, but for one cycle more at the end of a command whose bytes reach into one more word.
+    ``i.ready`` depends on ``o.ready``.
+    """
+
+    def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
+        if data_width < UNIT_BITS or data_width & (data_width - 1):
+            raise InputError("data_width", data_width, f"a power of two of at least {UNIT_BITS}")
+        self._config = config
+        self._data_width = data_width
+        super().__init__(
+            {
+                "rows": In(stream.Signature(PieceRows(config))),
+                "i": In(stream.Signature(data_width)),
+                "o": Out(stream.Signature(data_width)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Units that wait for more, then the beat behind them; a whole word goes out."""
+        m = Module()
+        width, o = self._data_width, self.o
+        word_units = width // UNIT_BITS
+        rest = Signal(width, reset_less=True)
+        count = Signal(range(word_units))  # units in it
+        flush = Signal()  # they are a command's last
+        active = Signal()
+        rows_left = Signal(PieceRows(self._config)["rows"].shape)  # after this one
+        units = Signal(PieceRows(self._config)["units"].shape)
+        units_left = Signal.like(units)  # of this row
+
+        free, step, ends_row, final, whole = Signal(), Signal(), Signal(), Signal(), Signal()
+        given = Signal(range(word_units + 1))
+        total = Signal(range(2 * word_units))
+        m.d.comb += [
+            free.eq(~o.valid | o.ready),
+            step.eq(active & ~flush & free & self.i.valid),
+            self.i.ready.eq(active & ~flush & free),
+            ends_row.eq(units_left <= word_units),
+            final.eq(ends_row & (rows_left == 0)),
+            given.eq(Mux(ends_row, units_left, word_units)),
+            total.eq(count + given),
+            whole.eq(total >= word_units),
+        ]
+        beat = self.i.payload
+        kept = Cat(
+            Mux(count > n, rest.word_select(n, UNIT_BITS), Const(0, UNIT_BITS)) for n in range(word_units)
+        )
+        window = Cat(kept, Const(0, width)) | (beat << (count << UNIT_BITS.bit_length() - 1))
+        with m.If(free):
+            m.d.sync += o.valid.eq((step & (whole | final)) | flush)
+        with m.If(free & flush):
+            m.d.sync += [o.payload.eq(rest), flush.eq(0), count.eq(0)]
+        with m.If(step):
+            more = total - Mux(whole, word_units, 0)
+            m.d.sync += [
+                o.payload.eq(window[:width]),
+                rest.eq(Mux(whole, window[width : 2 * width], window[:width])),
+                count.eq(Mux(final & ~whole, 0, more)),
+                flush.eq(final & whole & (more != 0)),
+                units_left.eq(Mux(ends_row, units, units_left - word_units)),
+                rows_left.eq(rows_left - ends_row),
+            ]
+        m.d.comb += self.rows.ready.eq(~active | (step & final))
+        with m.If(self.rows.ready):
+            m.d.sync += [
+                active.eq(self.rows.valid),
+                rows_left.eq(self.rows.payload.rows - 1),
+                units.eq(self.rows.payload.units),
+                units_left.eq(self.rows.payload.units),
+            ]
+        return m

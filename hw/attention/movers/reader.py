@@ -1,0 +1,89 @@
+"""Rows of keys or values out of one memory port."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.attention.config import AttentionConfig
+from hw.attention.movers.gearbox import Part, RowCutter
+from hw.attention.walk.job import ADDRESS_BITS, UNIT_SHIFT
+from hw.attention.walk.layouts import RowsCommand, RowsFetch
+from hw.lib import axi
+from hw.lib.dma_read import ReadDMA
+from hw.lib.fifo import Fifo
+from hw.lib.skid import Skid
+
+#: Commands that the DMA may be ahead of the cutter.
+_COMMANDS = 64
+
+
+class RowReader(wiring.Component):
+    """Reads rows and gives their parts.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    data_width
+        Bits of a beat of the memory port.
+
+    Members
+    -------
+    fetch : In(stream of RowsFetch)
+    o : Out(stream of Part)
+    axi : Out(axi.ReadSignature)
+    bytes_useful : Out(48)
+        Bytes read since reset.
+
+    Behaviour
+    ---------
+    As `hw.lib.dma_read.ReadDMA` and `RowCutter`, and a cycle behind them.  Where ports take turns, a whole
+    row waits here for its turn, so that P ports together give a part a cycle.
+    """
+
+    def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
+        self._config = config
+        self._dma = ReadDMA(data_width=data_width, addr_width=ADDRESS_BITS, commands=_COMMANDS)
+        self._cutter = RowCutter(config, data_width=data_width)
+        super().__init__(
+            {
+                "fetch": In(stream.Signature(RowsFetch(config))),
+                "o": Out(stream.Signature(Part(config))),
+                "axi": Out(axi.ReadSignature(data_width=data_width, addr_width=ADDRESS_BITS)),
+                "bytes_useful": Out(48),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """DMA -> cutter -> queue."""
+        m = Module()
+        config = self._config
+        m.submodules.dma = dma = self._dma
+        m.submodules.cutter = cutter = self._cutter
+        m.submodules.rows = rows = Fifo(RowsCommand(config), depth=_COMMANDS)
+        queue: Any
+        if config.ports_per_stream > 1 and config.folds > 1:
+            queue = Fifo(Part(config), depth=2 * config.folds)
+        else:
+            queue = Skid(Part(config))
+        m.submodules.queue = queue
+        connect(m, dma.axi, flipped(self.axi))
+        connect(m, dma.o, cutter.i)
+        connect(m, rows.o, cutter.rows)
+        connect(m, cutter.o, queue.i)
+        connect(m, queue.o, flipped(self.o))
+        both = Cat(dma.command.ready, rows.i.ready).all()
+        m.d.comb += [
+            self.bytes_useful.eq(dma.bytes_useful),
+            self.fetch.ready.eq(both),
+            dma.command.valid.eq(self.fetch.valid & rows.i.ready),
+            dma.command.payload.address.eq(self.fetch.payload.address),
+            dma.command.payload.length.eq(self.fetch.payload.length << UNIT_SHIFT),
+            rows.i.valid.eq(self.fetch.valid & dma.command.ready),
+            rows.i.payload.eq(self.fetch.payload.rows),
+        ]
+        return m

@@ -1,0 +1,101 @@
+"""Results on their way to memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.attention.config import AttentionConfig
+from hw.attention.movers.packer import PieceRows, RowPacker
+from hw.attention.walk.job import ADDRESS_BITS, UNIT_SHIFT
+from hw.attention.walk.layouts import WritePass
+from hw.lib import axi
+from hw.lib.dma_write import WriteDMA
+from hw.lib.fifo import Fifo
+
+#: Commands that may be ahead of the results.
+_COMMANDS = 64
+
+
+class ResultWriter(wiring.Component):
+    """Writes the results of passes.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    data_width
+        Bits of a beat of results and of the memory port.
+
+    Members
+    -------
+    i : In(stream of WritePass)
+    beats : In(stream of data_width bits)
+        Results of these passes, see `hw.attention.core.command`.
+    axi : Out(axi.WriteSignature)
+    busy : Out(1)
+        Something that was asked for is not in memory yet; of passes not taken from ``i`` it knows nothing.
+    bytes_useful : Out(48)
+        Bytes written since reset.
+
+    Behaviour
+    ---------
+    A command a cycle; a beat a cycle, see `RowPacker`.
+    """
+
+    def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
+        self._config = config
+        self._data_width = data_width
+        super().__init__(
+            {
+                "i": In(stream.Signature(WritePass(config))),
+                "beats": In(stream.Signature(data_width)),
+                "axi": Out(axi.WriteSignature(data_width=data_width, addr_width=ADDRESS_BITS)),
+                "busy": Out(1),
+                "bytes_useful": Out(48),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Commands for the pieces of a pass; beats -> packer -> DMA."""
+        m = Module()
+        config, current = self._config, self.i.payload
+        m.submodules.dma = dma = WriteDMA(
+            data_width=self._data_width, addr_width=ADDRESS_BITS, commands=_COMMANDS
+        )
+        m.submodules.packer = packer = RowPacker(config, data_width=self._data_width)
+        m.submodules.rows = rows = Fifo(PieceRows(config), depth=_COMMANDS)
+        connect(m, dma.axi, flipped(self.axi))
+        connect(m, rows.o, packer.rows)
+        connect(m, flipped(self.beats), packer.i)
+        piece = Signal(range(config.rows + 1))
+        distance = Signal(ADDRESS_BITS)
+        go, ends = Signal(), Signal()
+        m.d.comb += [
+            dma.i.payload.data.eq(packer.o.payload),
+            dma.i.valid.eq(packer.o.valid),
+            packer.o.ready.eq(dma.i.ready),
+            dma.command.payload.address.eq(current.o.address + distance),
+            dma.command.payload.length.eq(current.o.units << UNIT_SHIFT),
+            dma.command.valid.eq(self.i.valid & rows.i.ready),
+            rows.i.payload.rows.eq(current.o.rows),
+            rows.i.payload.units.eq(current.units),
+            rows.i.valid.eq(go),
+            go.eq(dma.command.valid & dma.command.ready),
+            ends.eq(piece == current.o.count - 1),
+            self.i.ready.eq(go & ends),
+            self.bytes_useful.eq(dma.bytes_useful),
+        ]
+        with m.If(go):
+            m.d.sync += [
+                piece.eq(Mux(ends, 0, piece + 1)),
+                distance.eq(Mux(ends, 0, distance + current.o.stride)),
+            ]
+        unwritten = Signal(16)  # far more than all queues hold
+        written = dma.done.valid & dma.done.ready
+        m.d.sync += unwritten.eq(unwritten + go - written)
+        m.d.comb += [dma.done.ready.eq(1), self.busy.eq(unwritten != 0)]
+        return m

@@ -1,0 +1,103 @@
+"""Jobs in memory: where each field of a descriptor lies, how to write one, and how the gates read it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from amaranth.hdl import Value
+
+from hw.attention.config import AttentionConfig
+from hw.attention.walk.job import UNIT_SHIFT, Job
+from hw.errors import InputError
+
+#: Bytes from one descriptor to the next, and how many of them are read.
+DESCRIPTOR_BYTES = 256
+USED_BYTES = 128
+
+_ADDRESSES = ("q", "o", "k_offset", "v_offset", "bitmap", "slopes")
+#: Scalars, which are also the names of the launch's arguments for the first job.
+SCALARS = (
+    "queries",
+    "keys",
+    "heads",
+    "kv_group",
+    "pack",
+    "query_bytes",
+    "value_bytes",
+    "flags",
+    "window",
+    "score_multiplier",
+    "score_shift",
+    "output_multiplier",
+    "output_shift",
+    "output_fraction",
+    "cap_multiplier",
+)
+#: Byte offset and bytes of every field, all little endian.
+FIELDS: dict[str, tuple[int, int]] = {
+    **{name: (8 * n, 8) for n, name in enumerate(_ADDRESSES)},
+    **{name: (8 * len(_ADDRESSES) + 4 * n, 4) for n, name in enumerate(SCALARS)},
+}
+#: Values of ``flags``.
+CAUSAL, WINDOWED, SPARSE, REUSE_KV = 1, 2, 4, 8
+
+
+def pack_descriptor(fields: Mapping[str, int]) -> bytes:
+    """Write a descriptor.
+
+    Parameters
+    ----------
+    fields
+        Values by the names of `FIELDS`; what is not given is 0.
+
+    Returns
+    -------
+    bytes
+        `DESCRIPTOR_BYTES` of them.
+
+    Raises
+    ------
+    InputError
+        For an unknown field, or a value that does not fit.
+    """
+    raw = bytearray(DESCRIPTOR_BYTES)
+    for name, value in fields.items():
+        if name not in FIELDS:
+            raise InputError("descriptor field", name, "one of " + ", ".join(FIELDS))
+        offset, size = FIELDS[name]
+        if not 0 <= value < 1 << (8 * size):
+            raise InputError(name, value, f"from 0 to 2^{8 * size} - 1")
+        raw[offset : offset + size] = int(value).to_bytes(size, "little")
+    return bytes(raw)
+
+
+def job_fields(config: AttentionConfig, job: Any, fields: Mapping[str, Value]) -> list[Any]:
+    """Give the assignments of ``fields``, those of `FIELDS` as bits, to ``job``, a view of `Job`.
+
+    Values outside the ranges that `Job` gives lose their upper bits.
+    """
+    names = ("q", "o", "bitmap", "slopes", "k_offset", "v_offset", "queries", "keys", "heads", "kv_group")
+    assignments = [job[name].eq(fields[name]) for name in (*names, "pack", "window")]
+    assignments += [
+        job.query_units.eq(fields["query_bytes"] >> UNIT_SHIFT),
+        job.value_units.eq(fields["value_bytes"] >> UNIT_SHIFT),
+        job.flags.eq(fields["flags"][: Job(config)["flags"].shape.size]),
+        job.multiplier.eq(fields["score_multiplier"]),
+        job.shift.eq(fields["score_shift"]),
+    ]
+    if config.output == "int16":
+        assignments.append(job.scale.fraction.eq(fields["output_fraction"]))
+    else:
+        assignments += [
+            job.scale.multiplier.eq(fields["output_multiplier"]),
+            job.scale.shift.eq(fields["output_shift"]),
+        ]
+    if config.logit_cap:
+        assignments.append(job.cap.eq(fields["cap_multiplier"]))
+    return assignments
+
+
+def descriptor_fields(raw: Value) -> dict[str, Value]:
+    """Cut the first `USED_BYTES` of a descriptor into its fields."""
+    return {name: raw[8 * offset : 8 * (offset + size)] for name, (offset, size) in FIELDS.items()}

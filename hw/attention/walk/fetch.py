@@ -1,0 +1,155 @@
+"""From a tile to what each memory port reads, and what becomes of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.attention.config import AttentionConfig
+from hw.attention.core.command import TileCommand
+from hw.attention.walk.job import ADDRESS_BITS, UNIT_SHIFT
+from hw.attention.walk.layouts import PartCommand, RowsFetch, TilePlan
+from hw.lib.fifo import Fifo
+
+#: Tiles whose commands may wait.  What is read ahead must cover memory's latency with the shortest tiles too;
+#: as deep as the RAM that one LUT makes.
+TILES_AHEAD = 32
+
+
+class TileFetch(wiring.Component):
+    """Spreads a stream's tiles over its ports.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    i : In(stream of TilePlan)
+    k_base, v_base : In(P x 64)
+        Address of each port's part of keys and of values.
+    tile : Out(stream of TileCommand)
+        To the core.
+    k, v : Out(stream of PartCommand)
+    k_fetch, v_fetch : Out(P streams of RowsFetch)
+        Key n of the stream's keys of a head is row n // P of port n % P.  A port without a row to read gets
+        no command.
+
+    Behaviour
+    ---------
+    Latency 4 cycles; a tile a cycle.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        self._config = config
+        ports = config.ports_per_stream
+        super().__init__(
+            {
+                "i": In(stream.Signature(TilePlan(config))),
+                "tile": Out(stream.Signature(TileCommand(config))),
+                **{f"{side}_base": In(data.ArrayLayout(ADDRESS_BITS, ports)) for side in "kv"},
+                **{side: Out(stream.Signature(PartCommand(config))) for side in "kv"},
+                **{f"{side}_fetch": Out(stream.Signature(RowsFetch(config))).array(ports) for side in "kv"},
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Products, sums with the offset, sums with the base; then the queues."""
+        m = Module()
+        config, plan = self._config, self.i.payload
+        request = plan.request
+        ports = config.ports_per_stream.bit_length() - 1
+        advance, push = Signal(), Signal()
+        stages = [Signal(name=f"valid_{n}") for n in range(3)]
+        m.d.comb += [self.i.ready.eq(advance), push.eq(stages[-1] & advance)]
+
+        def after(name: str, value: Value | Any, cycles: int = 1, shape: Any = None) -> Any:
+            """Register what goes with the tile."""
+            for n in range(cycles):
+                register = Signal(
+                    shape if shape is not None else Value.cast(value).shape(),
+                    name=f"{name}_{n}",
+                    reset_less=True,
+                )
+                with m.If(advance):
+                    m.d.sync += register.eq(value)
+                value = register
+            return value
+
+        with m.If(advance):
+            m.d.sync += [later.eq(now) for now, later in zip([self.i.valid, *stages], stages, strict=False)]
+
+        keys = (request.command.last_index + 1)[: config.index_bits + 1]
+        row = Cat(plan.held[ports : config.index_bits], request.tile)
+        port = after("port", plan.held[:ports], 3)
+        command = after("command", request.command, 3, TileCommand(config))
+        held, store = after("held", plan.held, 3), after("store", plan.store, 3)
+        slot = after("slot", plan.slot, 3)
+        rows = []
+        for p in range(config.ports_per_stream):
+            skips, count = port_share(config, plan.held, keys, p)
+            wanted = Mux(request.command.dummy, 0, count)[: config.index_bits + 1]
+            rows.append((after(f"rows_{p}", wanted, 3), after(f"skips_{p}", skips, 2), wanted))
+
+        queues = []
+        for side, units, last_part, offset in (
+            ("k", request.source.key_units, command.last_key_part, request.source.k_offset),
+            ("v", request.source.value_units, command.last_value_part, request.source.v_offset),
+        ):
+            m.submodules[f"{side}_parts"] = parts = Fifo(PartCommand(config), depth=TILES_AHEAD)
+            connect(m, parts.o, flipped(getattr(self, side)))
+            m.d.comb += [
+                parts.i.payload.keys.eq(command.last_index + 1),
+                parts.i.payload.held.eq(held),
+                parts.i.payload.store.eq(store),
+                parts.i.payload.dummy.eq(command.dummy),
+                parts.i.payload.slot.eq(slot),
+                parts.i.payload.port.eq(port),
+                parts.i.payload.last_part.eq(last_part),
+            ]
+            queues.append((parts, push))
+            units_later = after(f"{side}_units", units, 3)
+            offset_later = after(f"{side}_offset", offset)
+            lower = after(f"{side}_lower", offset_later + (after(f"{side}_row", row * units) << UNIT_SHIFT))
+            upper = after(
+                f"{side}_upper", offset_later + (after(f"{side}_next", (row + 1) * units) << UNIT_SHIFT)
+            )
+            for p, (count, skips, wanted) in enumerate(rows):
+                base = getattr(self, f"{side}_base")[p]
+                m.submodules[f"{side}_fetch_{p}"] = queue = Fifo(RowsFetch(config), depth=TILES_AHEAD)
+                connect(m, queue.o, flipped(getattr(self, f"{side}_fetch")[p]))
+                m.d.comb += [
+                    queue.i.payload.address.eq(
+                        after(f"{side}_address_{p}", (base + Mux(skips, upper, lower))[:ADDRESS_BITS])
+                    ),
+                    queue.i.payload.length.eq(after(f"{side}_length_{p}", wanted * units, 3)),
+                    queue.i.payload.rows.rows.eq(count),
+                    queue.i.payload.rows.units.eq(units_later),
+                ]
+                queues.append((queue, push & (count != 0)))
+
+        m.submodules.tiles = tiles = Fifo(TileCommand(config), depth=TILES_AHEAD)
+        connect(m, tiles.o, flipped(self.tile))
+        m.d.comb += tiles.i.payload.eq(command)
+        queues.append((tiles, push))
+        roomy = Cat(*(queue.i.ready for queue, _ in queues)).all()
+        m.d.comb += [advance.eq(~stages[-1] | roomy), *(queue.i.valid.eq(go) for queue, go in queues)]
+        return m
+
+
+def port_share(config: AttentionConfig, held: Value, keys: Value, port: int) -> tuple[Value, Value]:
+    """Give what a port has of keys ``held`` to ``keys - 1`` of a tile.
+
+    Returns
+    -------
+    skips, count
+        It has ``count`` rows, from row ``held // P + skips`` on.
+    """
+    ports = config.ports_per_stream.bit_length() - 1
+    skips = held[:ports] > port  # it has given its part of that row already
+    count = (keys >> ports) - (held >> ports) + (keys[:ports] > port) - skips
+    return skips, count

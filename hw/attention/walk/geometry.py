@@ -1,0 +1,197 @@
+"""What follows from a job's numbers, computed once before its first pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Array, Const, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.attention.config import KEY_BITS, MAX_KEYS, POSITION_BITS, AttentionConfig
+from hw.attention.core.command import UNIT_ELEMENTS
+from hw.attention.walk.job import UNIT_SHIFT, Job
+
+#: Bytes that rows of a bitmap are padded to.
+BITMAP_ROW_BYTES = 32
+#: Bits of the bytes of a head, in a port or altogether: of up to 2^17 rows of up to 512 elements of 2 bytes.
+HEAD_BITS = 28
+
+
+def slot_shape(config: AttentionConfig) -> Any:
+    """Give the shape of a number of tiles that the cache of a stream holds."""
+    return range(config.cached_keys // config.tile_keys + 1)
+
+
+def stream_tile_shape(config: AttentionConfig) -> Any:
+    """Give the shape of the number of tiles that a stream has of a head."""
+    return range(MAX_KEYS // config.tile_keys // config.streams + 1)
+
+
+def bitmap_rows_shape(config: AttentionConfig) -> Any:
+    """Give the shape of the length of a bitmap row, counted in `BITMAP_ROW_BYTES`."""
+    return range(-(-MAX_KEYS // config.tile_keys // (8 * BITMAP_ROW_BYTES)) + 1)
+
+
+class Plan(data.StructLayout):
+    """A job, and what follows from it.
+
+    Members
+    -------
+    job : Job
+    empty : 1
+        It has no queries, keys or heads.
+    positions
+        Positions of the queries in a full tile: R // pack.
+    joined : 1
+        A tile takes all queries of its heads, which lie together in memory.
+    diagonal : signed 18
+        Key index of query 0's position: keys - queries.
+    q_head, o_head, k_head, v_head
+        Bytes of a query head in ``q`` and ``o``, and of a K/V head in a port.
+    last_key_part, last_value_part
+        See `hw.attention.core.command.QueryCommand`.
+    bitmap_rows
+        If ``sparse``: bytes of a bitmap row by `BITMAP_ROW_BYTES`; else 0.
+    slots
+        Tiles that a stream's cache holds.
+    ring : 1
+        Tiles take slots in turn, because they are more than there are slots and a window moves over them;
+        ``slots`` is a power of two then, or 0.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__(
+            {
+                "job": Job(config),
+                "empty": 1,
+                "positions": range(config.rows + 1),
+                "joined": 1,
+                "diagonal": signed(POSITION_BITS),
+                "q_head": HEAD_BITS,
+                "o_head": HEAD_BITS,
+                "k_head": HEAD_BITS,
+                "v_head": HEAD_BITS,
+                "last_key_part": range(config.folds),
+                "last_value_part": range(config.folds),
+                "bitmap_rows": bitmap_rows_shape(config),
+                "slots": slot_shape(config),
+                "ring": 1,
+            }
+        )
+
+
+class JobSetup(wiring.Component):
+    """Completes jobs.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    i : In(stream of Job)
+    o : Out(stream of Plan)
+
+    Behaviour
+    ---------
+    Latency 2 cycles; a job a cycle.  One job waits here, ready, while the one on ``o`` is worked on, so jobs
+    follow each other without a gap.  All products are of 18 by 6 bits.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        self._config = config
+        super().__init__({"i": In(stream.Signature(Job(config))), "o": Out(stream.Signature(Plan(config)))})
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        config, o = self._config, self.o
+        job, tiles, stream_tiles, port_rows, positions, key_part, value_part = (
+            Signal(shape, name=name, reset_less=True)
+            for name, shape in {
+                "job": Job(config),
+                "tiles": range(MAX_KEYS // config.tile_keys + 1),
+                "stream_tiles": stream_tile_shape(config),
+                "port_rows": KEY_BITS,
+                "positions": range(config.rows + 1),
+                "key_part": range(config.folds),
+                "value_part": range(config.folds),
+            }.items()
+        )
+        held = Signal()
+        advance = Signal()
+        m.d.comb += [advance.eq(~o.valid | o.ready), self.i.ready.eq(~held | advance)]
+        given = self.i.payload
+        shift = config.tile_keys.bit_length() - 1
+        all_tiles = (given.keys + config.tile_keys - 1) >> shift
+        streams = config.streams.bit_length() - 1
+        tiles_each = (all_tiles + config.streams - 1) >> streams
+        with m.If(self.i.ready):
+            m.d.sync += [
+                held.eq(self.i.valid),
+                job.eq(given),
+                tiles.eq(all_tiles),
+                stream_tiles.eq(tiles_each),
+                # T is at least as many as there are ports, so this is exact.
+                port_rows.eq((tiles_each << shift) >> (config.ports_per_stream.bit_length() - 1)),
+                positions.eq(_per_pack(config, given.pack)),
+                key_part.eq(_last_part(config, given.query_units)),
+                value_part.eq(_last_part(config, given.value_units)),
+            ]
+        with m.If(advance):
+            m.d.sync += o.valid.eq(held)
+
+        slots = Signal(slot_shape(config))
+        turns = Signal(slot_shape(config))
+        ring = Signal()
+        last_part = Mux(key_part > value_part, key_part, value_part)
+        counts = [config.cached_keys // config.tile_keys // (part + 1) for part in range(config.folds)]
+        m.d.comb += [
+            slots.eq(_table(counts, last_part)),
+            turns.eq(_table([1 << count.bit_length() >> 1 for count in counts], last_part)),
+            ring.eq(job.flags.windowed & (stream_tiles > slots)),
+        ]
+        result_shift = UNIT_SHIFT + (1 if config.result_bits == 16 else 0)
+        plan = o.payload
+        with m.If(advance):
+            m.d.sync += [
+                plan.job.eq(job),
+                plan.empty.eq((job.queries == 0) | (job.keys == 0) | (job.heads == 0)),
+                plan.positions.eq(positions),
+                plan.joined.eq(job.queries <= positions),
+                plan.diagonal.eq(job.keys - job.queries),
+                plan.q_head.eq((job.queries * job.query_units) << UNIT_SHIFT),
+                plan.o_head.eq((job.queries * job.value_units) << result_shift),
+                plan.k_head.eq((port_rows * job.query_units) << UNIT_SHIFT),
+                plan.v_head.eq((port_rows * job.value_units) << UNIT_SHIFT),
+                plan.last_key_part.eq(key_part),
+                plan.last_value_part.eq(value_part),
+                plan.bitmap_rows.eq(
+                    Mux(job.flags.sparse, (tiles + 8 * BITMAP_ROW_BYTES - 1) // (8 * BITMAP_ROW_BYTES), 0)
+                ),
+                plan.slots.eq(Mux(ring, turns, slots)),
+                plan.ring.eq(ring),
+            ]
+        return m
+
+
+def _table(entries: list[int], index: Value) -> Value:
+    """Look up a constant; an index beyond them gives the last one."""
+    shape = range(max(entries) + 1)
+    return Array([Const(entry, shape) for entry in entries])[index]
+
+
+def _per_pack(config: AttentionConfig, pack: Value) -> Value:
+    """Divide R by ``pack``."""
+    return _table([config.rows] + [config.rows // heads for heads in range(1, config.rows + 1)], pack)
+
+
+def _last_part(config: AttentionConfig, units: Value) -> Value:
+    """Count the parts that ``units`` take, less 1."""
+    lanes = config.lanes // UNIT_ELEMENTS
+    count: Any = Const(0, range(config.folds))
+    for part in range(1, config.folds):
+        count = Mux(units > part * lanes, part, count)
+    return Value.cast(count)

@@ -1,0 +1,95 @@
+"""What a launch, or a descriptor in memory, says of one job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.lib import data
+
+from hw.attention.config import CAP_BITS, KEY_BITS, MULTIPLIER_BITS, SHIFT_BITS, AttentionConfig
+from hw.attention.core.command import UNIT_ELEMENTS
+from hw.attention.core.scale import OutputScale
+
+#: Bits of a byte address, and of a count in a launch.
+ADDRESS_BITS = 64
+COUNT_BITS = 32
+#: Bytes of `UNIT_ELEMENTS` queries, keys or values: what all sizes are multiples of.
+UNIT_BYTES = UNIT_ELEMENTS
+UNIT_BITS = 8 * UNIT_BYTES
+#: log2 of `UNIT_BYTES`.
+UNIT_SHIFT = 4
+
+
+class Flags(data.StructLayout):
+    """Modes of a job, a bit each, lowest first: ``causal``, ``windowed``, ``sparse``, ``reuse_kv``.
+
+    ``reuse_kv`` says that the first K/V head is the last one of the job before: what the caches hold stays.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"causal": 1, "windowed": 1, "sparse": 1, "reuse_kv": 1})
+
+
+def size_shape(config: AttentionConfig) -> Any:
+    """Give the shape of the size of a query, key or value, counted in `UNIT_ELEMENTS`."""
+    return range(config.max_head_dim // UNIT_ELEMENTS + 1)
+
+
+class Job(data.StructLayout):
+    """All heads of one sequence in one mode with one set of scales.
+
+    Members
+    -------
+    q : 64
+        Address of int8 ``[heads, queries, dqk]``.
+    o : 64
+        Address of ``[heads, queries, dv]`` of the configuration's output type, which is written.
+    bitmap : 64
+        If ``sparse``: address of a row of bits for each block of positions; a bit for each key tile, lowest
+        first, and each row padded with any bits to a multiple of 32 bytes.
+    slopes : 64
+        With ``alibi``: address of int32 ``[heads]``, or 0 for none.
+    k_offset, v_offset : 64
+        Bytes added to the base address of every port of keys, of values.
+    queries, keys : 17
+        Of a head; 0 makes the job empty, 65,536 is the most.
+    heads, kv_group : 32
+        Query heads (0 makes the job empty), and how many consecutive ones share keys and values.
+    pack
+        Heads packed into the rows of a query tile: 1 to the lesser of ``kv_group`` and R.
+    query_units, value_units
+        Sizes dqk (of queries and keys) and dv (of values and results), by `UNIT_ELEMENTS`.
+    flags : Flags
+    window : 17
+        If ``windowed``: a query sees this many keys, up to the one at its own position; at least 1.
+    multiplier, shift
+        Score multiplier and shift, see `hw.attention.core.settings.RowSettings`.
+    scale : OutputScale
+    cap : 23
+        With ``logit_cap`` only: c, 0 for none.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        members = {
+            "q": ADDRESS_BITS,
+            "o": ADDRESS_BITS,
+            "bitmap": ADDRESS_BITS,
+            "slopes": ADDRESS_BITS,
+            "k_offset": ADDRESS_BITS,
+            "v_offset": ADDRESS_BITS,
+            "queries": KEY_BITS,
+            "keys": KEY_BITS,
+            "heads": COUNT_BITS,
+            "kv_group": COUNT_BITS,
+            "pack": range(config.rows + 1),
+            "query_units": size_shape(config),
+            "value_units": size_shape(config),
+            "flags": Flags(),
+            "window": KEY_BITS,
+            "multiplier": MULTIPLIER_BITS,
+            "shift": SHIFT_BITS,
+            "scale": OutputScale(config),
+        }
+        if config.logit_cap:
+            members["cap"] = CAP_BITS
+        super().__init__(members)

@@ -1,0 +1,297 @@
+"""What the movers' parts tell each other about a pass and about a tile."""
+
+from __future__ import annotations
+
+from amaranth.hdl import signed
+from amaranth.lib import data
+
+from hw.attention.config import (
+    CAP_BITS,
+    KEY_BITS,
+    MULTIPLIER_BITS,
+    POSITION_BITS,
+    SHIFT_BITS,
+    AttentionConfig,
+)
+from hw.attention.core.command import QueryCommand, TileCommand
+from hw.attention.walk.geometry import HEAD_BITS, bitmap_rows_shape, slot_shape, stream_tile_shape
+from hw.attention.walk.job import ADDRESS_BITS, UNIT_ELEMENTS, size_shape
+
+
+class Segments(data.StructLayout):
+    """Rows of a pass in memory: pieces of equal length at equal distances.
+
+    Members
+    -------
+    address : 64
+        Of the first piece.
+    stride
+        Bytes from one to the next.
+    count
+        Pieces, 1 ... R.
+    rows
+        Rows in each.
+    units
+        Bytes of each by 16.
+    """
+
+    def __init__(self, config: AttentionConfig, *, element_bytes: int) -> None:
+        most = config.rows * config.max_head_dim * element_bytes // UNIT_ELEMENTS
+        super().__init__(
+            {
+                "address": ADDRESS_BITS,
+                "stride": HEAD_BITS,
+                "count": range(config.rows + 1),
+                "rows": range(config.rows + 1),
+                "units": range(most + 1),
+            }
+        )
+
+
+class ReadPass(data.StructLayout):
+    """What a pass reads through port 0.
+
+    Members
+    -------
+    bitmap : 64, bitmap_rows
+        Address and length of its bitmap row, the length by 32 bytes; 0 for none.
+    slopes : 64, heads
+        With ``alibi`` only: address of its heads' slopes, and how many are to be read; 0 for none.
+    q : Segments
+        Queries.
+    units
+        Of one query.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        members = {
+            "bitmap": ADDRESS_BITS,
+            "bitmap_rows": bitmap_rows_shape(config),
+            "q": Segments(config, element_bytes=1),
+            "units": size_shape(config),
+        }
+        if config.alibi:
+            members |= {"slopes": ADDRESS_BITS, "heads": range(config.rows + 1)}
+        super().__init__(members)
+
+
+class WritePass(data.StructLayout):
+    """What becomes of a pass's results: ``o``, `Segments`; ``units`` bytes of one result by 16."""
+
+    def __init__(self, config: AttentionConfig) -> None:
+        size = config.result_bits // 8
+        super().__init__(
+            {
+                "o": Segments(config, element_bytes=size),
+                "units": range(config.max_head_dim * size // UNIT_ELEMENTS + 1),
+            }
+        )
+
+
+class RowPass(data.StructLayout):
+    """What the rows of a pass see, and how their scores become logits.
+
+    Members
+    -------
+    heads, positions
+        Row ``r`` is position ``r % positions`` of head ``r // positions``.
+    position : signed 18
+        Key index of the first position.
+    causal, windowed : 1, window : 17, keys : 17, multiplier : 17, shift : 6
+        Of the job.
+    slopes : 2
+        With ``alibi`` only.  0: no slopes.  2: those of the pass before.  3: slopes of its ``heads`` follow.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        members = {
+            "heads": range(config.rows + 1),
+            "positions": range(config.rows + 1),
+            "position": signed(POSITION_BITS),
+            "causal": 1,
+            "windowed": 1,
+            "window": KEY_BITS,
+            "keys": KEY_BITS,
+            "multiplier": MULTIPLIER_BITS,
+            "shift": SHIFT_BITS,
+        }
+        if config.alibi:
+            members["slopes"] = 2
+        super().__init__(members)
+
+
+class KeySource(data.StructLayout):
+    """Where the tiles of a pass come from; the same for all tiles of a pass.
+
+    Members
+    -------
+    k_offset, v_offset : 64
+        Bytes from a port's base address to its part of the K/V head.
+    key_units, value_units
+        Sizes of a key and of a value, by 16 bytes.
+    last_key_part, last_value_part
+        See `hw.attention.core.command.QueryCommand`.
+    slots, ring
+        See `hw.attention.walk.geometry.Plan`.
+    cap : 23
+        With ``logit_cap`` only.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        members = {
+            "k_offset": ADDRESS_BITS,
+            "v_offset": ADDRESS_BITS,
+            "key_units": size_shape(config),
+            "value_units": size_shape(config),
+            "last_key_part": range(config.folds),
+            "last_value_part": range(config.folds),
+            "slots": slot_shape(config),
+            "ring": 1,
+        }
+        if config.logit_cap:
+            members["cap"] = CAP_BITS
+        super().__init__(members)
+
+
+class KeyPass(data.StructLayout):
+    """The keys of a pass.
+
+    Members
+    -------
+    first, end : 17
+        Keys ``first <= j < end`` are seen by some row, unless ``none``.
+    none : 1
+        No row sees any.
+    bitmap_rows
+        If not 0, only tiles with a bit in the pass's bitmap row are; the row has as many 32 bytes.
+    clear : 1
+        The first pass of a K/V head: nothing of it is in the caches.
+    source : KeySource
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__(
+            {
+                "first": KEY_BITS,
+                "end": KEY_BITS,
+                "none": 1,
+                "bitmap_rows": bitmap_rows_shape(config),
+                "clear": 1,
+                "source": KeySource(config),
+            }
+        )
+
+
+class Pass(data.StructLayout):
+    """A pass: ``read``, ``write``, ``rows``, ``keys``, and ``command`` for the core."""
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__(
+            {
+                "read": ReadPass(config),
+                "write": WritePass(config),
+                "rows": RowPass(config),
+                "keys": KeyPass(config),
+                "command": QueryCommand(config),
+            }
+        )
+
+
+class TileRequest(data.StructLayout):
+    """A tile that a stream is to give.
+
+    Members
+    -------
+    tile
+        Its number among the stream's tiles.
+    clear : 1
+        Before it, nothing is in the caches.
+    command : TileCommand
+        For the core.
+    source : KeySource
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__(
+            {
+                "tile": stream_tile_shape(config),
+                "clear": 1,
+                "command": TileCommand(config),
+                "source": KeySource(config),
+            }
+        )
+
+
+class TilePlan(data.StructLayout):
+    """A tile, and where its keys and values come from.
+
+    Members
+    -------
+    request : TileRequest
+    held
+        Leading keys that come from the caches, 0 ... T; the others come from memory.
+    store : 1
+        Those from memory are stored.
+    slot
+        Place in the caches, if any of this.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__(
+            {
+                "request": TileRequest(config),
+                "held": config.index_bits + 1,
+                "store": 1,
+                "slot": slot_shape(config),
+            }
+        )
+
+
+class PartCommand(data.StructLayout):
+    """The parts of a tile's keys, or of its values.
+
+    Members
+    -------
+    keys
+        1 ... T.
+    held
+        Leading ones that the cache holds.
+    store, dummy : 1
+        The others are stored; they are nothing but parts without meaning.
+    slot
+        See `TilePlan`.
+    port
+        Where the first one that the cache does not hold comes from.
+    last_part
+        Parts of each, less 1.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__(
+            {
+                "keys": config.index_bits + 1,
+                "held": config.index_bits + 1,
+                "store": 1,
+                "dummy": 1,
+                "slot": slot_shape(config),
+                "port": range(config.ports_per_stream),
+                "last_part": range(config.folds),
+            }
+        )
+
+
+class RowsCommand(data.StructLayout):
+    """Rows that lie behind each other in memory: ``rows`` of them, each of ``units`` 16 bytes."""
+
+    def __init__(self, config: AttentionConfig) -> None:
+        most = max(config.rows, config.tile_keys // config.ports_per_stream)
+        super().__init__({"rows": range(most + 1), "units": size_shape(config)})
+
+
+class RowsFetch(data.StructLayout):
+    """Rows to be read: ``address``, ``length`` by 16 bytes, and ``rows``, a `RowsCommand`."""
+
+    def __init__(self, config: AttentionConfig) -> None:
+        rows = RowsCommand(config)
+        most = (rows["rows"].shape.stop - 1) * config.max_head_dim // UNIT_ELEMENTS
+        super().__init__({"address": ADDRESS_BITS, "length": range(most + 1), "rows": rows})

@@ -1,0 +1,127 @@
+"""What each row of a query tile is told: which keys it sees, and how its scores become logits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.attention.config import POSITION_BITS, SLOPE_BITS, AttentionConfig
+from hw.attention.core.settings import RowSettings
+from hw.attention.walk.layouts import RowPass
+from hw.lib.memory import uninitialised
+
+#: Bits of a slope in memory.
+_SLOPE_WIDTH = 32
+
+
+class RowWalker(wiring.Component):
+    """Lists the rows of passes.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    data_width
+        Bits of a word of slopes.
+
+    Members
+    -------
+    i : In(stream of RowPass)
+    words : In(stream of data_width bits)
+        With ``alibi`` only: for each pass that says so, words that hold the slopes of its heads, 32 bits
+        each, packed from lane 0.
+    o : Out(stream of RowSettings)
+        Heads in order, positions in order within a head.
+
+    Behaviour
+    ---------
+    A row a cycle, and a cycle more for a pass; before that a slope a cycle for a pass that brings some.
+    """
+
+    def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
+        self._config = config
+        self._data_width = data_width
+        members: dict[str, Any] = {
+            "i": In(stream.Signature(RowPass(config))),
+            "o": Out(stream.Signature(RowSettings(config))),
+        }
+        if config.alibi:
+            members["words"] = In(stream.Signature(data_width))
+        super().__init__(members)
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        config, o, current = self._config, self.o, self.i.payload
+        head = Signal(range(config.rows))
+        place = Signal(range(config.rows))
+        position = Signal(signed(POSITION_BITS))
+        started, advance, step = Signal(), Signal(), Signal()
+        ends_head = place == (current.positions - 1)[: len(place)]
+        ends_pass = ends_head & (head == (current.heads - 1)[: len(head)])
+        m.d.comb += [
+            advance.eq(~o.valid | o.ready),
+            step.eq(started & advance),
+            self.i.ready.eq(step & ends_pass),
+        ]
+        loaded: Any = 1
+        if config.alibi:
+            loaded = self._load_slopes(m, head, step)
+        with m.If(advance):
+            m.d.sync += o.valid.eq(started)
+        with m.If(~started):
+            m.d.sync += [position.eq(current.position), place.eq(0), head.eq(0)]
+            m.d.sync += started.eq(self.i.valid & loaded)
+        with m.If(step):
+            m.d.sync += [position.eq(position + 1), place.eq(place + 1)]
+            with m.If(ends_head):
+                m.d.sync += [position.eq(current.position), place.eq(0), head.eq(head + 1)]
+            with m.If(ends_pass):
+                m.d.sync += started.eq(0)
+
+            after, oldest = position + 1, position - current.window + 1
+            m.d.sync += [
+                o.payload.end.eq(Mux(current.causal, Mux(after < 0, 0, after), current.keys)),
+                o.payload.first.eq(Mux(current.windowed & (oldest > 0), oldest, 0)),
+                o.payload.multiplier.eq(current.multiplier),
+                o.payload.shift.eq(current.shift),
+            ]
+            if config.alibi:
+                m.d.sync += o.payload.position.eq(position)
+        return m
+
+    def _load_slopes(self, m: Module, head: Signal, step: Signal) -> Any:
+        """Keep the slopes of a pass's heads; gives whether they are there, and sets the row's."""
+        config, current = self._config, self.i.payload
+        m.submodules.slopes = slopes = uninitialised(
+            width=SLOPE_BITS, depth=max(2, config.rows), ram_style="distributed"
+        )
+        write, read = slopes.write_port(), slopes.read_port(domain="comb")
+        lanes = self._data_width // _SLOPE_WIDTH
+        count = Signal(range(config.rows))
+        lane = Signal(range(lanes))
+        complete = Signal()
+        wanted = self.i.valid & (current.slopes == 3) & ~complete
+        push = Signal()
+        last = count == (current.heads - 1)[: len(count)]
+        ends_word = last | (lane == lanes - 1)
+        m.d.comb += [
+            push.eq(wanted & self.words.valid),
+            self.words.ready.eq(wanted & ends_word),
+            write.en.eq(push),
+            write.addr.eq(count),
+            write.data.eq(self.words.payload.word_select(lane, _SLOPE_WIDTH)),
+            read.addr.eq(head),
+        ]
+        with m.If(push):
+            m.d.sync += [count.eq(count + 1), lane.eq(Mux(ends_word, 0, lane + 1))]
+            with m.If(last):
+                m.d.sync += [count.eq(0), complete.eq(1)]
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += complete.eq(0)
+        with m.If(step):
+            m.d.sync += self.o.payload.slope.eq(Mux(current.slopes[1], read.data, 0))
+        return (current.slopes != 3) | complete

@@ -1,0 +1,132 @@
+"""Which tiles the caches of a stream hold, and how many leading keys of each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.attention.config import AttentionConfig
+from hw.attention.walk.geometry import stream_tile_shape
+from hw.attention.walk.layouts import TilePlan, TileRequest
+
+#: Bits of the number of a K/V head's turn; after so many turns the tags are cleared one by one.
+EPOCH_BITS = 12
+
+
+class CacheTags(wiring.Component):
+    """Decides for each tile what is replayed from the caches, what is fetched, and whether that is stored.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    epoch_bits
+        See `EPOCH_BITS`.
+
+    Members
+    -------
+    i : In(stream of TileRequest)
+    o : Out(stream of TilePlan)
+
+    Behaviour
+    ---------
+    A tile's slot is its number, if there are so many slots, or with a ring its number modulo the slots.  Its
+    leading keys come from the caches as far as they were stored there since the last ``clear``; the others
+    are stored if it has a slot.  A tile that is short now and longer later is completed then, so no key is
+    fetched twice while the tile keeps its slot.
+
+    A tile every 3 cycles, each after 2, or after 1 if it clears; every cycle without caches.
+
+    Why
+    ---
+    One memory of tags serves dense, causal, windowed and sparse passes alike.  A K/V head's tags are told
+    from older ones by the number of its turn, so that a change of heads costs no cycle.
+    """
+
+    def __init__(self, config: AttentionConfig, *, epoch_bits: int = EPOCH_BITS) -> None:
+        self._config = config
+        self._epoch_bits = epoch_bits
+        super().__init__(
+            {
+                "i": In(stream.Signature(TileRequest(config))),
+                "o": Out(stream.Signature(TilePlan(config))),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        config, request, o = self._config, self.i.payload, self.o.payload
+        if not config.cached_keys:
+            m.d.comb += [
+                o.request.eq(request),
+                self.o.valid.eq(self.i.valid),
+                self.i.ready.eq(self.o.ready),
+            ]
+            return m
+        command, source = request.command, request.source
+        tag_layout = data.StructLayout(
+            {
+                "epoch": self._epoch_bits,
+                "tile": stream_tile_shape(config),
+                "keys": config.index_bits + 1,
+            }
+        )
+        slots = config.cached_keys // config.tile_keys
+        # All tags start as zero, which no turn is: turns count from 1.
+        style = "block" if slots > 64 else "distributed"
+        m.submodules.tags = tags = memory.Memory(
+            shape=tag_layout, depth=slots, init=[], attrs={"ram_style": style}
+        )
+        write, read = tags.write_port(), tags.read_port()
+        epoch = Signal(self._epoch_bits, init=1)
+        cleared = Signal()  # the clear of the tile at hand is done
+        wiped = Signal(range(slots))
+        place = Signal()  # the tile has a slot
+        keys, known, extent = (
+            Signal(config.index_bits + 1, name=name) for name in ("keys", "known", "extent")
+        )
+        tag = read.data
+        m.d.comb += [
+            o.slot.eq(Mux(source.ring, request.tile & (source.slots - 1), request.tile)),
+            place.eq(~command.dummy & (source.slots != 0) & (source.ring | (request.tile < source.slots))),
+            keys.eq(command.last_index + 1),
+            known.eq(Mux(place & (tag.epoch == epoch) & (tag.tile == request.tile), tag.keys, 0)),
+            read.addr.eq(o.slot),
+            write.addr.eq(o.slot),
+            write.data.epoch.eq(epoch),
+            write.data.tile.eq(request.tile),
+            write.data.keys.eq(extent),
+            o.request.eq(request),
+        ]
+        with m.FSM():
+            with m.State("LOOK"), m.If(self.i.valid):
+                m.next = "FOUND"
+                with m.If(request.clear & ~cleared):
+                    m.d.sync += [epoch.eq(epoch + 1), o.held.eq(0), o.store.eq(place), extent.eq(keys)]
+                    m.next = "OFFER"
+                    with m.If(epoch.all()):
+                        m.next = "WIPE"
+            with m.State("FOUND"):
+                m.d.sync += [
+                    o.held.eq(Mux(known < keys, known, keys)),
+                    o.store.eq(place),
+                    extent.eq(Mux(known < keys, keys, known)),
+                ]
+                m.next = "OFFER"
+            with m.State("OFFER"):
+                m.d.comb += self.o.valid.eq(1)
+                with m.If(self.o.ready):
+                    m.d.comb += [self.i.ready.eq(1), write.en.eq(o.store)]
+                    m.d.sync += cleared.eq(0)
+                    m.next = "LOOK"
+            with m.State("WIPE"):
+                m.d.comb += [write.en.eq(1), write.addr.eq(wiped), write.data.eq(0)]
+                m.d.sync += wiped.eq(wiped + 1)
+                with m.If(wiped == slots - 1):
+                    m.d.sync += [wiped.eq(0), epoch.eq(1), cleared.eq(1)]
+                    m.next = "LOOK"
+        return m

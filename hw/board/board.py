@@ -1,0 +1,193 @@
+"""Boards: what a card offers a kernel, as immutable values.
+
+The numbers live in ``boards/*.yaml``, one file a board, each with its source; `hw.board.form` reads and
+checks the files.  The rules that relate numbers to each other are here, so that a board made in a test
+obeys them too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from hw.board.memory_timing import DdrTiming, HbmTiming, HostTiming
+from hw.board.resources import Resources
+from hw.errors import InputError
+
+Kind = Literal["hbm2", "ddr4", "lpddr4", "host"]
+Protocol = Literal["axi3", "axi4"]
+Family = Literal["alveo", "zynq"]
+Timing = HbmTiming | DdrTiming | HostTiming
+
+#: Longest burst each protocol can express, in beats.
+LONGEST_BURST: dict[str, int] = {"axi3": 16, "axi4": 256}
+#: What a memory's timing parameters are, by its kind.
+TIMING_OF_KIND: dict[str, type[Timing]] = {
+    "hbm2": HbmTiming,
+    "ddr4": DdrTiming,
+    "lpddr4": DdrTiming,
+    "host": HostTiming,
+}
+
+
+def _whole(field: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(field, value, f"a whole number of at least {least}")
+
+
+def _positive(field: str, value: float) -> None:
+    if not (math.isfinite(value) and value > 0):
+        raise InputError(field, value, "greater than 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """One memory a kernel can reach through AXI ports.
+
+    Members
+    -------
+    name
+        Name in listings, reports and the connectivity file (``"hbm"``).
+    kind
+        ``"hbm2"``, ``"ddr4"``, ``"lpddr4"``, or ``"host"`` for the host's memory behind PCIe.
+    channels
+        Independent channels (HBM pseudo-channels); a power of two.  Their address spaces follow one another.
+    port_data_width
+        Width of one AXI port in bits.
+    channel_bytes
+        Capacity of one channel.
+    peak_bytes_per_second, realistic_bytes_per_second
+        Of all channels together: the pins' limit, and what a well-behaved kernel was measured to get.
+    burst_beats
+        Longest burst a port takes, in beats.
+    protocol
+        ``"axi3"`` or ``"axi4"``.
+    timing
+        Parameters of the simulated memory; see `hw.board.memory_timing`.
+    """
+
+    name: str
+    kind: Kind
+    channels: int
+    port_data_width: int
+    channel_bytes: int
+    peak_bytes_per_second: float
+    realistic_bytes_per_second: float
+    burst_beats: int
+    protocol: Protocol
+    timing: Timing
+
+    def __post_init__(self) -> None:
+        if not self.name.isidentifier():
+            raise InputError("name", self.name, "a name of letters, digits and underscores")
+        if self.kind not in TIMING_OF_KIND:
+            raise InputError("kind", self.kind, "one of " + ", ".join(TIMING_OF_KIND))
+        if self.protocol not in LONGEST_BURST:
+            raise InputError("protocol", self.protocol, "one of " + ", ".join(LONGEST_BURST))
+        _whole("channels", self.channels, 1)
+        if self.channels & (self.channels - 1):
+            raise InputError("channels", self.channels, "a power of two")
+        if self.port_data_width not in (32, 64, 128, 256, 512, 1024):
+            raise InputError("port_data_width", self.port_data_width, "a power of two from 32 to 1024 bit")
+        _whole("channel_bytes", self.channel_bytes, 1)
+        if self.channel_bytes % 4096:
+            raise InputError("channel_bytes", self.channel_bytes, "a multiple of 4096")
+        _positive("peak_bytes_per_second", self.peak_bytes_per_second)
+        _positive("realistic_bytes_per_second", self.realistic_bytes_per_second)
+        if self.realistic_bytes_per_second > self.peak_bytes_per_second:
+            raise InputError(
+                "realistic_bytes_per_second",
+                self.realistic_bytes_per_second,
+                f"at most the peak of {self.peak_bytes_per_second / 1e9:g} GB/s",
+            )
+        _whole("burst_beats", self.burst_beats, 1)
+        longest = min(LONGEST_BURST[self.protocol], 4096 * 8 // self.port_data_width)
+        if self.burst_beats > longest:
+            raise InputError(
+                "burst_beats",
+                self.burst_beats,
+                f"at most {longest}, what {self.protocol} and 4 KiB allow at {self.port_data_width} bit",
+            )
+        needed = TIMING_OF_KIND[self.kind]
+        if type(self.timing) is not needed:
+            raise InputError("timing", type(self.timing).__name__, f"{needed.__name__} for {self.kind}")
+
+    @property
+    def total_bytes(self) -> int:
+        """Capacity of all channels."""
+        return self.channels * self.channel_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Board:
+    """A card or a development board.
+
+    Members
+    -------
+    name
+        Name on the command line; the stem of its file.
+    title
+        Name in print.
+    part
+        The device, as Vivado spells it.
+    family
+        ``"alveo"``: kernels are linked by Vitis to ``platform``; ``"zynq"``: packaged as IP for Vivado.
+    platform
+        Vitis platform, or None on Zynq.
+    device, user
+        What the device has, and what of it is the user's.
+    slrs
+        Super logic regions (dies) of the device.
+    clock_mhz
+        Kernel clock unless the user says otherwise.
+    memories
+        All memories; the first is the one kernels keep their data in.
+    """
+
+    name: str
+    title: str
+    part: str
+    family: Family
+    platform: str | None
+    device: Resources
+    user: Resources
+    slrs: int
+    clock_mhz: float
+    memories: tuple[Memory, ...]
+
+    def __post_init__(self) -> None:
+        for field in ("name", "title", "part"):
+            if not getattr(self, field).strip():
+                raise InputError(field, getattr(self, field), "given")
+        if self.family not in ("alveo", "zynq"):
+            raise InputError("family", self.family, "one of alveo, zynq")
+        if (self.family == "alveo") != (self.platform is not None):
+            raise InputError("platform", self.platform, "given for an alveo board and only for one")
+        over = self.user.first_over(self.device)
+        if over is not None:
+            raise InputError(
+                f"user.{over}", getattr(self.user, over), f"at most the device's {getattr(self.device, over)}"
+            )
+        _whole("slrs", self.slrs, 1)
+        _positive("clock_mhz", self.clock_mhz)
+        if self.clock_mhz > 1000:
+            raise InputError("clock_mhz", self.clock_mhz, "at most 1000, faster than any UltraScale+ fabric")
+        names = [memory.name for memory in self.memories]
+        for index, name in enumerate(names):
+            if name in names[:index]:
+                raise InputError(f"memories.{index}.name", name, "different from the names of other memories")
+        if not self.memories or self.memories[0].kind == "host":
+            raise InputError("memories", names, "a list that begins with a memory of the board")
+        if sum(memory.kind == "host" for memory in self.memories) > 1:
+            raise InputError("memories", names, "a list with at most one of kind host")
+
+    @property
+    def memory(self) -> Memory:
+        """The memory kernels keep their data in."""
+        return self.memories[0]
+
+    @property
+    def host(self) -> Memory | None:
+        """The host's memory behind PCIe, or None."""
+        return next((memory for memory in self.memories if memory.kind == "host"), None)

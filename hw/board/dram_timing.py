@@ -1,0 +1,225 @@
+"""Timing of any DRAM: what HBM and DDR have in common; `hw.board.memory_timing` has the kinds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
+
+from hw.errors import InputError
+
+
+def check_numbers(timing: Any) -> None:
+    """Check the fields of a timing dataclass.
+
+    Errors
+    ------
+    `InputError` for what is not finite or is negative, and for fractions where a whole number belongs.
+    """
+    for field in fields(timing):
+        value = getattr(timing, field.name)
+        if isinstance(value, (str, bool, tuple)):
+            continue
+        if not (math.isfinite(value) and value >= 0):
+            raise InputError(field.name, value, "a finite number of at least 0")
+        if field.type == "int" and value != int(value):
+            raise InputError(field.name, value, "a whole number")
+
+
+def map_fields(address_map: str) -> Iterator[tuple[str, int]]:
+    """Split an address map into its fields, least significant first.
+
+    Parameters
+    ----------
+    address_map
+        Fields above the offset within a granule, least significant first, each with its number of bits: ``G``
+        bank group, ``B`` bank within the group, ``C`` column, ``R`` row (one field; as the last it needs no
+        number and takes all bits that are left).  ``"G1 C5 B2 G1 R"``: one bank-group bit, five column bits,
+        two bank bits, another bank-group bit, the row.
+
+    Yields
+    ------
+    Letter and bits of each field; 64 bits for a row without a number.
+
+    Errors
+    ------
+    `InputError` if the text is not of that form.
+    """
+    parts = address_map.split()
+    legal = "fields like 'G1 C5 B2 G1 R': G, B, C and one R, each with a number of bits"
+    if [part[0] for part in parts].count("R") != 1:
+        raise InputError("address_map", address_map, legal)
+    for index, part in enumerate(parts):
+        if part == "R" and index == len(parts) - 1:
+            yield "R", 64
+            return
+        if part[0] not in "GBCR" or not part[1:].isdecimal() or not 1 <= int(part[1:]) <= 32:
+            raise InputError("address_map", address_map, legal)
+        yield part[0], int(part[1:])
+
+
+@dataclass(frozen=True, kw_only=True)
+class DramTiming:
+    """What HBM and DDR have in common: banks with rows behind a scheduler, reached through AXI ports.
+
+    Members
+    -------
+    axi_clock_mhz, command_clock_mhz
+        Clock of the memory's own AXI ports, and of its command bus (a whole multiple).
+    granule_bytes
+        What one column command moves.
+    port_beat_bytes
+        Width of one of the memory's own AXI ports.
+    burst_granules
+        Longest transfer the ports take as one; a longer burst of a kernel is split.
+    bank_groups, banks_per_group
+        Bank organisation of one channel.
+    address_map
+        Which address bits select what; see `map_fields`.
+    cas_latency_ck, cas_write_latency_ck, data_ck
+        Column command to data, reading and writing; length of the data.
+    ccd_short_ck, ccd_long_ck
+        Column command to column command, in different bank groups and in the same.
+    rrd_short_ck, rrd_long_ck, faw_ck
+        Activate to activate likewise; window in which at most four activates fall.
+    rcd_read_ck, rcd_write_ck, rp_ck, ras_ck, rc_ck
+        Activate to column command, precharge time, least time a row is open, activate to activate of one
+        bank.
+    wtr_short_ck, wtr_long_ck, read_to_write_gap_ck
+        End of write data to a read command; idle data bus between read data and write data.
+    write_recovery_ck, read_to_precharge_ck
+        End of write data, and read command, to precharge.
+    refresh_interval_ck, refresh_ck
+        All-bank refresh: how often, and how long it blocks the channel.
+    window_granules, write_window_granules
+        Reads, and writes, the scheduler chooses from (first ready, then first come).
+    read_buffer_granules, write_buffer_granules
+        Data a channel holds for requests it has taken in.
+    queue_bursts
+        Bursts of each direction that wait in front of a channel's window.
+    write_high_granules, direction_granules
+        Buffered writes that end a run of reads; longest run of one direction while the other waits.
+    refusals_limit
+        Column commands that may overtake the oldest request.
+    request_axi_cycles, response_axi_cycles
+        Fixed path from port to command and from data to port, so that an idle read takes
+        ``request + response + (cas_latency + data)`` on a page hit.
+    write_response_axi_cycles
+        Last write data taken by the channel to response at the port.
+    fabric_request_ns, fabric_response_ns
+        What the platform's interconnect between kernel and port adds each way; 0 with a kernel at the port
+        itself.
+    fabric_write_bytes, fabric_read_bytes
+        Write data and read data the path between kernel and port can hold.
+    port_read_bursts, port_write_bursts
+        Bursts of a kernel port under way at once before its address channel is held.
+    """
+
+    axi_clock_mhz: float
+    command_clock_mhz: float
+    granule_bytes: int
+    port_beat_bytes: int
+    burst_granules: int
+    bank_groups: int
+    banks_per_group: int
+    address_map: str
+    cas_latency_ck: int
+    cas_write_latency_ck: int
+    data_ck: int
+    ccd_short_ck: int
+    ccd_long_ck: int
+    rrd_short_ck: int
+    rrd_long_ck: int
+    faw_ck: int
+    rcd_read_ck: int
+    rcd_write_ck: int
+    rp_ck: int
+    ras_ck: int
+    rc_ck: int
+    wtr_short_ck: int
+    wtr_long_ck: int
+    read_to_write_gap_ck: int
+    write_recovery_ck: int
+    read_to_precharge_ck: int
+    refresh_interval_ck: int
+    refresh_ck: int
+    request_axi_cycles: int
+    response_axi_cycles: int
+    write_response_axi_cycles: int
+    fabric_request_ns: float
+    fabric_response_ns: float
+    fabric_write_bytes: int
+    fabric_read_bytes: int
+    window_granules: int = 32
+    write_window_granules: int = 64
+    read_buffer_granules: int = 128
+    write_buffer_granules: int = 128
+    queue_bursts: int = 32
+    write_high_granules: int = 96
+    direction_granules: int = 256
+    refusals_limit: int = 256
+    port_read_bursts: int = 64
+    port_write_bursts: int = 64
+
+    def __post_init__(self) -> None:
+        check_numbers(self)
+        if self.axi_clock_mhz < 1 or self.command_clock_mhz < 1:
+            raise InputError(
+                "axi_clock_mhz, command_clock_mhz", (self.axi_clock_mhz, self.command_clock_mhz), "at least 1"
+            )
+        if self.command_clock_mhz % self.axi_clock_mhz:
+            raise InputError(
+                "command_clock_mhz",
+                self.command_clock_mhz,
+                f"a whole multiple of axi_clock_mhz ({self.axi_clock_mhz:g})",
+            )
+        for name in ("granule_bytes", "port_beat_bytes", "bank_groups", "banks_per_group"):
+            value = getattr(self, name)
+            if value < 1 or value & (value - 1):
+                raise InputError(name, value, "a power of two")
+        if not 8 <= self.granule_bytes <= 128:
+            raise InputError("granule_bytes", self.granule_bytes, "from 8 to 128")
+        if self.bank_groups * self.banks_per_group > 64:
+            raise InputError(
+                "bank_groups * banks_per_group", self.bank_groups * self.banks_per_group, "at most 64"
+            )
+        if not 1 <= self.burst_granules <= 64:
+            raise InputError("burst_granules", self.burst_granules, "from 1 to 64")
+        for name in ("window_granules", "write_window_granules"):
+            if not 1 <= getattr(self, name) <= 64:
+                raise InputError(name, getattr(self, name), "from 1 to 64")
+        if self.read_buffer_granules < self.window_granules:
+            raise InputError(
+                "read_buffer_granules",
+                self.read_buffer_granules,
+                f"at least window_granules ({self.window_granules})",
+            )
+        if self.write_buffer_granules < self.write_high_granules:
+            raise InputError(
+                "write_buffer_granules",
+                self.write_buffer_granules,
+                f"at least write_high_granules ({self.write_high_granules})",
+            )
+        for name in (
+            "queue_bursts",
+            "write_high_granules",
+            "direction_granules",
+            "refusals_limit",
+            "data_ck",
+            "port_read_bursts",
+            "port_write_bursts",
+            "request_axi_cycles",
+            "response_axi_cycles",
+        ):
+            if getattr(self, name) < 1:
+                raise InputError(name, getattr(self, name), "at least 1")
+        if self.refresh_interval_ck <= self.refresh_ck + self.rc_ck:
+            raise InputError("refresh_interval_ck", self.refresh_interval_ck, "more than refresh_ck + rc_ck")
+        bits = {"G": 0, "B": 0, "C": 0, "R": 0}
+        for letter, width in map_fields(self.address_map):
+            bits[letter] += width
+        if 2 ** bits["G"] != self.bank_groups or 2 ** bits["B"] != self.banks_per_group:
+            raise InputError(
+                "address_map", self.address_map, "one with the bits of bank_groups and banks_per_group"
+            )

@@ -1,0 +1,47 @@
+"""Where the board files are, and a board by its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hw.board.board import Board
+from hw.board.form import read_board
+from hw.errors import InputError
+
+#: Where the board files are: beside the packages, in a checkout as in an installed wheel.
+BOARDS = Path(__file__).resolve().parents[2] / "boards"
+
+
+def board_names() -> list[str]:
+    """Give the names of all boards there are files for, sorted."""
+    return sorted(path.stem for path in BOARDS.glob("*.yaml"))
+
+
+def find_board(name: str) -> Path:
+    """Give the file of a board, by name, or by its own path when ``name`` ends in ``.yaml`` or ``.yml``.
+
+    Raises
+    ------
+    InputError
+        When there is no such board or file.
+    """
+    if name.endswith((".yaml", ".yml")):
+        path = Path(name)
+        if not path.is_file():
+            raise InputError("board file", name, "a file that exists")
+        return path
+    names = board_names()
+    if name not in names:
+        raise InputError("board", name, "one of " + ", ".join(names) + ", or a path to a .yaml file")
+    return BOARDS / f"{name}.yaml"
+
+
+def load_board(name: str) -> Board:
+    """Load a board by name or path; see `find_board`.
+
+    Raises
+    ------
+    InputError
+        When there is no such board, or its file is wrong; the message then names file and line.
+    """
+    return read_board(find_board(name))

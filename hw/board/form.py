@@ -1,0 +1,230 @@
+"""Board files: the form of ``boards/*.yaml`` and its translation into `hw.board.Board`.
+
+Every number stands beside its source, ``{value: 512 MiB, source: ug1393}``, and every source is a key of the
+table ``sources`` at the end of the file.  A number with a dimension carries its unit.  Parameters of the
+simulated memories (`hw.board.memory_timing`) carry it in their key and stand below their source; those a file
+leaves out keep the value of the class, which says where it is from.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Generic, TypeVar, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
+
+from hw.board.board import TIMING_OF_KIND, Board, Family, Kind, Memory, Protocol, Timing
+from hw.board.resources import Resources
+from hw.board.units import Beats, Bits, Bytes, BytesPerSecond, Megahertz
+from hw.errors import InputError
+from hw.yaml_edge import Document, Location, dotted, read_document, validate
+
+T = TypeVar("T")
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(strict=True, extra="ignore")  # unknown keys are found by `validate`
+
+
+class _Sourced(_Form, Generic[T]):
+    value: T
+    source: str
+
+
+class _ResourcesForm(_Form):
+    lut: _Sourced[int]
+    ff: _Sourced[int]
+    dsp: _Sourced[int]
+    bram36: _Sourced[int]
+    uram: _Sourced[int]
+
+
+class _MemoryForm(_Form):
+    kind: Kind
+    protocol: Protocol
+    channels: _Sourced[int]
+    port_width: _Sourced[Bits]
+    burst: _Sourced[Beats]
+    channel_size: _Sourced[Bytes]
+    peak: _Sourced[BytesPerSecond]
+    realistic: _Sourced[BytesPerSecond]
+    timing: dict[str, dict[str, Any]]
+
+
+class _BoardForm(_Form):
+    title: str
+    family: Family
+    part: _Sourced[str]
+    platform: _Sourced[str] | None = None
+    slrs: _Sourced[int]
+    clock: _Sourced[Megahertz]
+    device: _ResourcesForm
+    user: _ResourcesForm
+    memories: dict[str, _MemoryForm]
+    sources: dict[str, str]
+
+
+_BOARD = TypeAdapter(_BoardForm)
+
+#: Field of the dataclasses -> its key in the file, where they differ.
+_KEYS = {
+    "port_data_width": "port_width",
+    "burst_beats": "burst",
+    "channel_bytes": "channel_size",
+    "peak_bytes_per_second": "peak",
+    "realistic_bytes_per_second": "realistic",
+    "clock_mhz": "clock",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fact:
+    """One number (or name) of a board file as it is written there, with the text of its source."""
+
+    name: str
+    value: str
+    source: str
+
+
+def read_facts(path: Path) -> list[Fact]:
+    """Give every sourced value of a board file, in the order of the file."""
+    document = read_document(path)
+    validate(document, _BOARD)
+    _check_sources(document)
+    facts = []
+    for location, source in _sources(document.data, ()):
+        written = document.at(location)
+        value = written["value"] if isinstance(written, dict) else written
+        name = dotted(tuple(step for step in location if step != source))
+        facts.append(Fact(name=name, value=str(value), source=document.data["sources"][source]))
+    return facts
+
+
+def read_board(path: Path) -> Board:
+    """Read a board file.
+
+    Raises
+    ------
+    InputError
+        For the first thing wrong in the file, with file and line.
+    """
+    document = read_document(path)
+    form = validate(document, _BOARD)
+    _check_sources(document)
+    memories = []
+    for name, memory in form.memories.items():
+        part = document.part("memories", name)
+        with _Placed(part):
+            memories.append(
+                Memory(
+                    name=name,
+                    kind=memory.kind,
+                    channels=memory.channels.value,
+                    port_data_width=memory.port_width.value,
+                    channel_bytes=memory.channel_size.value,
+                    peak_bytes_per_second=memory.peak.value,
+                    realistic_bytes_per_second=memory.realistic.value,
+                    burst_beats=memory.burst.value,
+                    protocol=memory.protocol,
+                    timing=_timing(part.part("timing"), memory.kind),
+                )
+            )
+    with _Placed(document):
+        return Board(
+            name=path.stem,
+            title=form.title,
+            part=form.part.value,
+            family=form.family,
+            platform=form.platform.value if form.platform else None,
+            device=_resources(document.part("device"), form.device),
+            user=_resources(document.part("user"), form.user),
+            slrs=form.slrs.value,
+            clock_mhz=form.clock.value,
+            memories=tuple(memories),
+        )
+
+
+class _Placed:
+    """Adds file and line to the errors of a dataclass, and calls its fields what the file calls them."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _type: object, error: object, _traceback: object) -> None:
+        if isinstance(error, InputError) and error.where is None:
+            location: Location = tuple(_KEYS.get(step, step) for step in error.field.split("."))
+            written = self.document.at((*location, "value"))
+            value = error.value if written == "missing" else written
+            raise self.document.error(location, error.legal, value=value) from error
+
+
+def _resources(document: Document, form: _ResourcesForm) -> Resources:
+    with _Placed(document):
+        return Resources(
+            lut=form.lut.value,
+            ff=form.ff.value,
+            dsp=form.dsp.value,
+            bram36=form.bram36.value,
+            uram=form.uram.value,
+        )
+
+
+@functools.cache
+def _timing_adapter(kind: Kind) -> TypeAdapter[Any]:
+    """Make the form of a group of timing parameters: the fields of their class, none of them required."""
+    timing_type = TIMING_OF_KIND[kind]
+    hints = get_type_hints(timing_type)
+    forms: dict[str, Any] = {field.name: (hints[field.name], None) for field in fields(timing_type)}
+    return TypeAdapter(create_model(timing_type.__name__, __base__=_Form, **forms))
+
+
+def _timing(document: Document, kind: Kind) -> Timing:
+    """Make the timing parameters from the groups of a ``timing`` block, one a source."""
+    adapter = _timing_adapter(kind)
+    values: dict[str, Any] = {}
+    group_of: dict[str, str] = {}
+    for source in document.data:
+        form = validate(document.part(source), adapter)
+        for name in document.data[source]:
+            if name in values:
+                raise document.error((source, name), f"given once, and {group_of[name]} has it too")
+            values[name] = getattr(form, name)
+            group_of[name] = source
+    try:
+        return TIMING_OF_KIND[kind](**values)
+    except InputError as error:
+        location = (group_of[error.field], error.field) if error.field in group_of else (error.field,)
+        raise document.error(location, error.legal, value=error.value) from error
+
+
+def _check_sources(document: Document) -> None:
+    """Refuse a source that the table does not explain, and an entry of the table that nothing uses."""
+    table = document.data["sources"]
+    used = set()
+    for location, name in _sources(document.data, ()):
+        if name not in table:
+            place = location[:-1] if location[-2] == name else (*location, "source")
+            raise document.error(place, "a key of sources: " + ", ".join(table), value=name)
+        used.add(name)
+    for name in table:
+        if name not in used:
+            raise document.error(("sources", name), "the source of something in the file")
+
+
+def _sources(data: Any, location: Location) -> Iterator[tuple[Location, str]]:
+    """Find every sourced value: where it is, and the key of its source."""
+    for key, value in data.items():
+        if key == "timing" and isinstance(value, dict):
+            for source, group in value.items():
+                yield from (((*location, key, source, name), source) for name in group)
+        elif isinstance(value, dict):
+            if "source" in value:
+                yield (*location, key), value["source"]
+            elif key != "sources":
+                yield from _sources(value, (*location, key))

@@ -1,0 +1,1 @@
+"""The gates that execute a program: sequencer, transfer engines, scratchpad, operator ports."""

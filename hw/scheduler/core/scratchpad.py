@@ -1,0 +1,262 @@
+"""The scratchpad: interleaved banks of block RAM or UltraRAM behind a crossbar."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+from amaranth.utils import exact_log2
+
+from hw.lib.fifo import Fifo
+from hw.lib.memory import RamStyle, uninitialised
+from hw.lib.place import Placer
+from hw.scheduler.config import SchedulerConfig
+from hw.scheduler.core.turns import Turns
+
+#: Words of a tile: the depth of one UltraRAM.
+TILE_ROWS = 4096
+#: From the grant of a read to its word on ``response``: the register of the turns, the RAM, the RAM's output
+#: register, the FIFO.
+READ_LATENCY = 4
+#: Words a read port may have under way: enough for one a cycle.
+READS_AHEAD = 8
+
+
+def write_layout(config: SchedulerConfig) -> data.StructLayout:
+    """Give the payload of a write: word ``address`` and ``data``."""
+    return data.StructLayout({"address": config.address_bits, "data": config.word_bits})
+
+
+class ReadPort(wiring.Signature):
+    """A read port, seen from its user.
+
+    Members
+    -------
+    request : Out(stream of a word's address)
+    response : In(stream of a word)
+        One for each request, in order, `READ_LATENCY` cycles after its transfer or later.
+    """
+
+    def __init__(self, config: SchedulerConfig) -> None:
+        super().__init__(
+            {
+                "request": Out(stream.Signature(config.address_bits)),
+                "response": In(stream.Signature(config.word_bits)),
+            }
+        )
+
+
+class Tile(wiring.Component):
+    """One RAM with a read and a write port: the piece that is converted once and placed many times.
+
+    Members
+    -------
+    write, write_row, write_data
+    read, read_row, read_data
+        ``read_data`` is there in the cycle after ``read`` and stays until the next one.
+    """
+
+    def __init__(self, *, width: int, rows: int, ram_style: RamStyle) -> None:
+        self._ram_style: RamStyle = ram_style
+        self._width, self._rows = width, rows
+        super().__init__(
+            {
+                "write": In(1),
+                "write_row": In(range(rows)),
+                "write_data": In(width),
+                "read": In(1),
+                "read_row": In(range(rows)),
+                "read_data": Out(width),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        """Make the gates."""
+        m = Module()
+        m.submodules.ram = ram = uninitialised(width=self._width, depth=self._rows, ram_style=self._ram_style)
+        write, read = ram.write_port(), ram.read_port()
+        m.d.comb += [
+            write.en.eq(self.write),
+            write.addr.eq(self.write_row),
+            write.data.eq(self.write_data),
+            read.en.eq(self.read),
+            read.addr.eq(self.read_row),
+            self.read_data.eq(read.data),
+        ]
+        return m
+
+
+class Bank(wiring.Component):
+    """Every ``banks``-th word of the scratchpad: tiles, and turns for each direction.
+
+    Parameters
+    ----------
+    config
+        Widths and sizes.
+    placer
+        How the tiles enter.
+    ports
+        Ports of each direction.
+
+    Members
+    -------
+    read : In(stream of a row) array of ``ports``
+    write : In(stream of {"row", "data"}) array of ``ports``
+    read_data : Out(word_bits)
+        Of a read granted in cycle t: in cycle t + 3.
+
+    Behaviour
+    ---------
+    Each direction grants one port a cycle (`turns`); ``ready`` is the grant.  Reads and writes
+    reach the RAM one cycle after it: a read granted in any cycle after the grant of a write sees what was
+    written.
+    """
+
+    def __init__(self, config: SchedulerConfig, placer: Placer, *, ports: int) -> None:
+        self._config = config
+        self._placer = placer
+        row = range(config.bank_rows)
+        self._read = data.StructLayout({"row": row})
+        self._write = data.StructLayout({"row": row, "data": config.word_bits})
+        super().__init__(
+            {
+                "read": In(stream.Signature(self._read)).array(ports),
+                "write": In(stream.Signature(self._write)).array(ports),
+                "read_data": Out(config.word_bits),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        """Turns -> tiles -> output register."""
+        m = Module()
+        config = self._config
+        m.submodules.reads = reads = Turns(self._read, inputs=len(self.read))
+        m.submodules.writes = writes = Turns(self._write, inputs=len(self.write))
+        for turns, ports in ((reads, self.read), (writes, self.write)):
+            for inner, outer in zip(turns.i, ports, strict=True):
+                connect(m, flipped(outer), inner)
+
+        rows = min(config.bank_rows, TILE_ROWS)
+        tiles = -(-config.bank_rows // rows)
+        row_bits = exact_log2(TILE_ROWS) if tiles > 1 else len(reads.payload.row)
+        arrived = Signal(tiles)  # one bit a tile
+        for index in range(tiles):
+            tile = self._placer.place(
+                m,
+                f"tile_{index}",
+                "scheduler_tile",
+                lambda: Tile(width=config.word_bits, rows=rows, ram_style=config.memory),
+            )
+            for turns, enable, row in (
+                (reads, tile.read, tile.read_row),
+                (writes, tile.write, tile.write_row),
+            ):
+                here = turns.payload.row[row_bits:] == index
+                m.d.comb += [
+                    row.eq(turns.payload.row[:row_bits]),
+                    enable.eq(turns.valid & here),
+                ]
+            m.d.comb += tile.write_data.eq(writes.payload.data)
+            m.d.sync += arrived[index].eq(tile.read)
+            with m.If(arrived[index]):
+                m.d.sync += self.read_data.eq(tile.read_data)
+        return m
+
+
+class Scratchpad(wiring.Component):
+    """All words of the scratchpad, for several users at once.
+
+    Parameters
+    ----------
+    config
+        Widths and sizes.
+    placer
+        How the tiles of the banks enter.
+
+    Members
+    -------
+    read : In(ReadPort) array of ``cores`` + 1
+        Of the cores, then of the write engine.
+    write : In(stream of write_layout) array of ``cores`` + 1
+        Of the read engine, then of the cores.  In both directions words flow from lower to higher ports, so
+        that the earlier of two who meet goes first.
+
+    Behaviour
+    ---------
+    A request is granted in the cycle of its transfer.  Word ``a`` lies in bank ``a % banks``; a bank grants
+    one read and one write a cycle, so that nobody waits longer than the others take two words each.  Users
+    that go through memory word by word meet in a bank once: the later one waits a cycle, and from then on
+    they follow each other from bank to bank.
+
+    A read that is granted after a write, by a cycle or more, gives what was written; in the same cycle, the
+    word before.  The content at power-up is undefined.
+    """
+
+    def __init__(self, config: SchedulerConfig, placer: Placer) -> None:
+        self._config = config
+        self._placer = placer
+        ports = config.cores + 1
+        super().__init__(
+            {
+                "read": In(ReadPort(config)).array(ports),
+                "write": In(stream.Signature(write_layout(config))).array(ports),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Requests -> banks, by the low bits of the address -> responses, by where they were asked."""
+        m = Module()
+        config = self._config
+        banks = [
+            self._placer.place(
+                m,
+                f"bank_{number}",
+                "scheduler_bank",
+                lambda: Bank(config, self._placer, ports=len(self.read)),
+            )
+            for number in range(config.banks)
+        ]
+        low = exact_log2(config.banks)
+        for index, port in enumerate(self.write):
+            for number, bank in enumerate(banks):
+                m.d.comb += [
+                    bank.write[index].payload.row.eq(port.payload.address[low:]),
+                    bank.write[index].payload.data.eq(port.payload.data),
+                    bank.write[index].valid.eq(port.valid & (port.payload.address[:low] == number)),
+                ]
+            m.d.comb += port.ready.eq(Cat(bank.write[index].ready for bank in banks).any())
+        for index, port in enumerate(self.read):
+            self._read_port(m, index, port, banks)
+        return m
+
+    def _read_port(self, m: Module, index: int, port: Any, banks: list[Any]) -> None:
+        """Ask only for what there is room for, and fetch each word where it comes out."""
+        low = exact_log2(len(banks))
+        m.submodules[f"responses_{index}"] = responses = Fifo(self._config.word_bits, depth=READS_AHEAD)
+        room = Signal(range(READS_AHEAD + 1), init=READS_AHEAD, name=f"room_{index}")
+        for number, bank in enumerate(banks):
+            here = port.request.payload[:low] == number
+            m.d.comb += [
+                bank.read[index].payload.row.eq(port.request.payload[low:]),
+                bank.read[index].valid.eq(port.request.valid & (room != 0) & here),
+            ]
+        granted = Cat(bank.read[index].ready for bank in banks).any()
+        m.d.comb += port.request.ready.eq(granted)
+        taken = port.response.valid & port.response.ready
+        m.d.sync += room.eq(room - granted + taken)
+
+        # Where the words granted one, two and three cycles ago come from.
+        stages = [
+            Signal(data.StructLayout({"valid": 1, "bank": low}), name=f"asked_{index}_{age}")
+            for age in range(1, READ_LATENCY)
+        ]
+        m.d.sync += [stages[0].valid.eq(granted), stages[0].bank.eq(port.request.payload[:low])]
+        m.d.sync += [later.eq(earlier) for earlier, later in itertools.pairwise(stages)]
+        m.d.comb += responses.i.valid.eq(stages[-1].valid)
+        for number, bank in enumerate(banks):
+            with m.If(stages[-1].bank == number):
+                m.d.comb += responses.i.payload.eq(bank.read_data)
+        connect(m, responses.o, flipped(port.response))

@@ -1,0 +1,125 @@
+"""The sequencer: step after step, each in the four phases of `hw.scheduler`."""
+
+from __future__ import annotations
+
+import enum
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.scheduler.config import SchedulerConfig
+from hw.scheduler.core.layouts import command_layout, step_layout
+
+
+class Phase(enum.IntEnum):
+    """What the sequencer waits for.
+
+    Members
+    -------
+    IDLE
+        A start.
+    SLOT
+        The writes the slot needs, and its row of the ROM.
+    READS
+        The reads the cores need.
+    COMPUTE
+        The cores.
+    DRAIN
+        The last transfers.
+    """
+
+    IDLE = 0
+    SLOT = 1
+    READS = 2
+    COMPUTE = 3
+    DRAIN = 4
+
+
+class Sequencer(wiring.Component):
+    """Starts cores and lets transfers run, by counts alone.
+
+    Parameters
+    ----------
+    config
+        Its ``program`` gives widths and the numbers of transfers.
+
+    Members
+    -------
+    start : In(1)
+        One-cycle pulse; not before the last ``done``.
+    steps : In(stream of step_layout)
+    reads_completed, writes_completed : In(transfer_bits)
+        Transfers completed since ``start``.
+    begun, computed : Out(step_bits)
+        Slots begun, and steps whose cores are done, since ``start``.
+    commands : Out(stream of command_layout) array of ``cores``
+    cores_done : In(cores)
+        One-cycle pulse each.
+    phase : Out(Phase)
+    ready : Out(1)
+        The transfers the phase waits for are complete.
+    done : Out(1)
+        One-cycle pulse: all steps are computed and all transfers complete.
+
+    Behaviour
+    ---------
+    A step that waits for nothing takes three cycles more than its slowest core, from command to done.
+    """
+
+    def __init__(self, config: SchedulerConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "start": In(1),
+                "steps": In(stream.Signature(step_layout(config))),
+                "reads_completed": In(config.transfer_bits),
+                "writes_completed": In(config.transfer_bits),
+                "begun": Out(config.step_bits),
+                "computed": Out(config.step_bits),
+                "commands": Out(stream.Signature(command_layout(config))).array(config.cores),
+                "cores_done": In(config.cores),
+                "phase": Out(Phase),
+                "ready": Out(1),
+                "done": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        """Make the gates."""
+        m = Module()
+        program, step = self._config.program, self.steps.payload
+        # One bit a core: its command is to be given, and its done is to come.
+        asked, awaited = Signal(self._config.cores), Signal(self._config.cores)
+        for core, command in enumerate(self.commands):
+            m.d.comb += [command.payload.eq(step.commands[core]), command.valid.eq(asked[core])]
+        accepted = Cat(command.valid & command.ready for command in self.commands)
+        m.d.sync += asked.eq(asked & ~accepted)
+
+        with m.Switch(self.phase):
+            with m.Case(Phase.IDLE), m.If(self.start):
+                m.d.sync += [self.phase.eq(Phase.SLOT), self.begun.eq(0), self.computed.eq(0)]
+            with m.Case(Phase.SLOT):
+                m.d.comb += self.ready.eq(self.writes_completed >= step.wait_writes)
+                with m.If(self.steps.valid & self.ready):
+                    m.d.sync += [self.phase.eq(Phase.READS), self.begun.eq(self.begun + 1)]
+            with m.Case(Phase.READS):
+                m.d.comb += self.ready.eq(self.reads_completed >= step.wait_reads)
+                with m.If(self.ready):
+                    m.d.sync += [self.phase.eq(Phase.COMPUTE), asked.eq(step.active), awaited.eq(step.active)]
+            with m.Case(Phase.COMPUTE):
+                m.d.sync += awaited.eq(awaited & ~self.cores_done)
+                with m.If((awaited & ~self.cores_done) == 0):
+                    m.d.comb += self.steps.ready.eq(1)
+                    m.d.sync += [self.phase.eq(Phase.SLOT), self.computed.eq(self.computed + 1)]
+                    with m.If(step.last):
+                        m.d.sync += self.phase.eq(Phase.DRAIN)
+            with m.Case(Phase.DRAIN):
+                m.d.comb += self.ready.eq(
+                    (self.reads_completed == len(program.reads))
+                    & (self.writes_completed == len(program.writes))
+                )
+                with m.If(self.ready):
+                    m.d.comb += self.done.eq(1)
+                    m.d.sync += self.phase.eq(Phase.IDLE)
+        return m

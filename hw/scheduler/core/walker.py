@@ -1,0 +1,69 @@
+"""From a piece of the scratchpad to the addresses of its words."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, ShapeLike, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.scheduler.config import SchedulerConfig
+from hw.scheduler.core.layouts import piece_layout, place_layout
+
+
+class Walker(wiring.Component):
+    """Walks over pieces, whole or in a ring, word by word.
+
+    Parameters
+    ----------
+    config
+        Widths.
+    tag
+        Shape of what goes with each word.
+
+    Members
+    -------
+    i : In(stream of piece_layout(config, tag))
+        ``words`` is at least 1.
+    o : Out(stream of place_layout(config, tag))
+        Word ``k`` of a piece lies at ``address + k``, or ``address + k % ring``.
+
+    Behaviour
+    ---------
+    Latency 1 cycle, one word a cycle, from piece to piece as well; ``i.ready`` depends on ``o.ready``.
+    """
+
+    def __init__(self, config: SchedulerConfig, tag: ShapeLike) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "i": In(stream.Signature(piece_layout(config, tag))),
+                "o": Out(stream.Signature(place_layout(config, tag))),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        """Make the gates."""
+        m = Module()
+        place, piece = self.o.payload, self.i.payload
+        first = Signal(self._config.address_bits)
+        left = Signal(self._config.size_bits)  # words after this one
+        turn = Signal(self._config.size_bits)  # words after this one before the ring begins again
+        m.d.comb += [
+            place.last.eq(left == 0),
+            self.i.ready.eq(~self.o.valid | (self.o.ready & place.last)),
+        ]
+        with m.If(self.i.ready):
+            m.d.sync += [
+                self.o.valid.eq(self.i.valid),
+                place.address.eq(piece.address),
+                place.ring.eq(piece.ring),
+                place.tag.eq(piece.tag),
+                first.eq(piece.address),
+                left.eq(piece.words - 1),
+                turn.eq(piece.ring - 1),
+            ]
+        with m.Elif(self.o.ready):
+            m.d.sync += [place.address.eq(place.address + 1), left.eq(left - 1), turn.eq(turn - 1)]
+            with m.If((place.ring != 0) & (turn == 0)):
+                m.d.sync += [place.address.eq(first), turn.eq(place.ring - 1)]
+        return m

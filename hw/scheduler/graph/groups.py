@@ -1,0 +1,167 @@
+"""Pipelined groups after InTAR (arXiv 2502.08807): a producer and its only consumer share the array.
+
+One after the other, two operators have the whole array each, and the tensor between them lies in the
+scratchpad, or leaves it.  As a group they split the array, and the tensor passes through a buffer of a few
+rows: it costs neither much room nor traffic, but the other tensors of both are needed at once, and a step of
+the group takes as long as its slowest member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from hw.errors import InputError
+from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
+
+
+def candidates(graph: Graph, *, most_members: int = 2) -> tuple[tuple[str, str], ...]:
+    """Give the pairs of operators that can share the array, by name, producer first.
+
+    The producer has one output, an activation; only the consumer reads it, by rows; and no tensor is read by
+    both, which would have to pass twice.
+
+    Parameters
+    ----------
+    graph : Graph
+    most_members : int
+        Operators a group may have; an operator of a pair may be a group already.
+    """
+    found = []
+    for consumer in graph.operators:
+        for name in consumer.inputs:
+            producer = graph.producer.get(name)
+            if (
+                producer is not None
+                and producer.outputs == (name,)
+                and graph.tensor[name].kind is TensorKind.ACTIVATION
+                and graph.consumers[name] == (consumer,)
+                and name in consumer.accesses
+                # Without a shape nothing is known of how much a row is.
+                and consumer.accesses[name].axis < len(graph.tensor[name].shape)
+                and not set(producer.inputs) & set(consumer.inputs)
+                and len(_members(producer)) + len(_members(consumer)) <= most_members
+                # A pipeline is a chain: what comes in must come in at its head.
+                and name in _members(consumer)[0].inputs
+            ):
+                found.append((producer.name, consumer.name))
+    return tuple(found)
+
+
+def _members(operator: Operator) -> tuple[Operator, ...]:
+    return operator.members or (operator,)
+
+
+def group(graph: Graph, members: Sequence[str], *, word_bytes: int = 32) -> Graph:
+    """Make operators into a pipelined group.
+
+    Parameters
+    ----------
+    graph : Graph
+    members : sequence of str
+        Operators, or groups, each a producer of the next as `candidates` says.
+    word_bytes : int
+        What buffers are rounded up to.
+
+    Returns
+    -------
+    Graph
+        With the group in the place of the last of them.
+
+    Raises
+    ------
+    InputError
+        When these operators are no such chain.
+    """
+    by_name = {operator.name: operator for operator in graph.operators}
+    for name in members:
+        if name not in by_name:
+            raise InputError("member of a group", name, "an operator of the graph")
+    if len(members) < 2:
+        raise InputError("members of a group", tuple(members), "at least two")
+    joined = members[0]
+    for name in members[1:]:
+        if (joined, name) not in candidates(graph, most_members=len(graph.operators)):
+            raise InputError(
+                "members of a group", (joined, name), "a producer and the only reader, by rows, of its tensor"
+            )
+        graph, joined = _join(graph, joined, name, word_bytes)
+    return graph
+
+
+def _join(graph: Graph, first: str, second: str, word_bytes: int) -> tuple[Graph, str]:
+    producer = next(operator for operator in graph.operators if operator.name == first)
+    consumer = next(operator for operator in graph.operators if operator.name == second)
+    (between,) = producer.outputs
+    # What comes through a buffer is taken first: else the member before, and its reads, could not move on.
+    head, *rest = _members(consumer)
+    head = replace(head, inputs=(between, *(name for name in head.inputs if name != between)))
+    reach = consumer.accesses[between]
+    accesses = {name: access for name, access in consumer.accesses.items() if name != between}
+    for name, access in producer.accesses.items():
+        if access.output_axis == reach.axis:
+            accesses[name] = through(access, reach)
+    operator = Operator(
+        name=f"{first}+{second}",
+        kind="group",
+        inputs=(*producer.inputs, *(name for name in consumer.inputs if name != between)),
+        outputs=consumer.outputs,
+        macs=producer.macs + consumer.macs,
+        weight_bytes=producer.weight_bytes + consumer.weight_bytes,
+        accesses=accesses,
+        members=(*_members(producer), head, *rest),
+        inner=(*producer.inner, graph.tensor[between], *consumer.inner),
+    )
+    operator = replace(operator, fifo_bytes=sum(buffer_bytes(operator, word_bytes).values()))
+    operators = [operator if old is consumer else old for old in graph.operators if old is not producer]
+    tensors = tuple(tensor for tensor in graph.tensors if tensor.name != between)
+    return replace(graph, tensors=tensors, operators=tuple(operators)), operator.name
+
+
+def through(first: Access, second: Access) -> Access:
+    """Give the access of an output to an input two operators before it.
+
+    Exact where no row of an input makes several of an output; else a row more is named at either end.
+
+    Parameters
+    ----------
+    first : Access
+        Of the tensor between to the input.
+    second : Access
+        Of the output to the tensor between.
+    """
+    exact = first.up == second.up == 1
+    # Rows of the input per row of the tensor between are stride/up; its rounding is bounded both ways.
+    ahead = second.pad + (second.up > 1)
+    pad = first.pad - (-ahead * first.stride // first.up) + (not exact)
+    behind = second.kernel - 1 - second.pad
+    kernel = -(-behind * first.stride // first.up) - first.pad + first.kernel + pad + (not exact)
+    return Access(
+        axis=first.axis,
+        output_axis=second.output_axis,
+        kernel=kernel,
+        stride=first.stride * second.stride,
+        pad=pad,
+        up=first.up * second.up,
+    )
+
+
+def buffer_bytes(operator: Operator, word_bytes: int) -> Mapping[str, int]:
+    """Give the bytes of the buffer that each inner tensor of a group passes through, by name, in pipeline
+    order: the rows a row of its reader needs and those that are made meanwhile, in whole words.
+    """
+    readers = {
+        tensor.name: next(member for member in operator.members if tensor.name in member.inputs)
+        for tensor in operator.inner
+    }
+    return {
+        tensor.name: _buffer(tensor, readers[tensor.name].accesses[tensor.name], word_bytes)
+        for tensor in operator.inner
+    }
+
+
+def _buffer(tensor: Tensor, access: Access, word_bytes: int) -> int:
+    rows = access.kernel + -(-access.stride // access.up)
+    row_bytes = -(-tensor.size_bytes // tensor.shape[access.axis])
+    words = max(2, -(-rows * row_bytes // word_bytes))
+    return min(words, -(-tensor.size_bytes // word_bytes)) * word_bytes

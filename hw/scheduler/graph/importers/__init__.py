@@ -1,0 +1,62 @@
+"""Models of every kind the planner reads, by file or by the name of a network that comes with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from hw.errors import InputError
+from hw.scheduler.graph.documents import read_graph
+from hw.scheduler.graph.graph import Graph
+from hw.scheduler.graph.importers.kib import import_kib
+from hw.scheduler.graph.networks import network_names, network_path
+
+
+def load_model(model: str, *, dimensions: Mapping[str, int] | None = None) -> Graph:
+    """Load a graph.
+
+    Parameters
+    ----------
+    model : str
+        Path of an ONNX file (``.onnx``), a saved `torch.export` program (``.pt2``), a graph in either JSON
+        form (``.json``), or the name of a shipped network.
+    dimensions : mapping of str to int
+        Values of dimensions an ONNX model leaves open, by name.
+
+    Raises
+    ------
+    InputError
+        When there is no such file or network, or it is none of these.
+    ToolError
+        When a library that the form needs is missing.
+    """
+    path = Path(model)
+    if dimensions and path.suffix != ".onnx":
+        raise InputError("--dim", ", ".join(dimensions), "left out: only ONNX models leave dimensions open")
+    if model in network_names():
+        return read_graph(network_path(model))
+    if path.suffix not in (".onnx", ".pt2", ".json"):
+        known = ", ".join(network_names())
+        raise InputError("model", model, f"an .onnx, .pt2 or .json file, or one of {known}")
+    if not path.is_file():
+        raise InputError("model", model, "a file that exists")
+    if path.suffix == ".onnx":
+        from hw.scheduler.graph.importers.onnx_model import import_onnx
+
+        return import_onnx(path, dimensions=dimensions)
+    if path.suffix == ".pt2":
+        from hw.scheduler.graph.importers.torch_export import load_program
+
+        return load_program(path)
+    return _load_json(path)
+
+
+def _load_json(path: Path) -> Graph:
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError):
+        return read_graph(path)  # which says what is wrong
+    if isinstance(document, dict) and "format" not in document and "operators" in document:
+        return import_kib(document, where=str(path))
+    return read_graph(path)

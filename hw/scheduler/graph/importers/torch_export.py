@@ -1,0 +1,72 @@
+"""Graphs from programs of `torch.export`, by way of PyTorch's own translation to ONNX."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hw.errors import InputError, ToolError
+from hw.scheduler.graph.graph import Graph
+from hw.scheduler.graph.importers.onnx_model import import_onnx
+
+
+def load_program(path: Path, *, made_by: str = "") -> Graph:
+    """Load a program that `torch.export.save` wrote.
+
+    Raises
+    ------
+    InputError
+        When the file is no such program.
+    ToolError
+        When PyTorch or onnxscript is missing.
+    """
+    torch = _torch()
+    try:
+        program = torch.export.load(path)
+    # torch.load raises whatever the archive's reader, the unpickler or the schema check do.
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+        raise InputError("model", str(path), f"a program saved by torch.export.save ({reason})") from error
+    return import_program(program, name=path.stem, made_by=made_by)
+
+
+def import_program(program: Any, *, name: str, made_by: str = "", **options: Any) -> Graph:
+    """Turn a `torch.export.ExportedProgram` into a graph.
+
+    Parameters
+    ----------
+    program : torch.export.ExportedProgram
+        With static shapes.
+    name, made_by, options
+        As of `import_onnx`.
+
+    Raises
+    ------
+    InputError
+        As `import_onnx`; when PyTorch cannot translate an operator.
+    ToolError
+        When PyTorch or onnxscript is missing.
+    """
+    torch = _torch()
+    try:
+        exported = torch.onnx.export(program, dynamo=True, verbose=False, optimize=True)
+    except torch.onnx.OnnxExporterError as error:
+        reason = " ".join(str(error).split())[:300]
+        raise InputError("program", name, f"one that PyTorch can translate ({reason})") from error
+    model = exported.model_proto
+    # Only shapes count: parameters would make a message larger than protobuf's limit.
+    for parameter in model.graph.initializer:
+        if len(parameter.raw_data) > 1 << 16:
+            parameter.ClearField("raw_data")
+            parameter.data_location = 1
+    return import_onnx(model.SerializeToString(), name=name, made_by=made_by, **options)
+
+
+def _torch() -> Any:
+    try:
+        import onnxscript  # noqa: F401  (what torch.onnx needs and does not bring)
+        import torch
+    except ImportError as error:
+        need = f"programs of torch.export need PyTorch and onnxscript ({error.name} is missing)"
+        raise ToolError(f"{need}: pip install 'loomwork[torch]'") from error
+    return torch

@@ -1,0 +1,28 @@
+"""The networks that come with the planner, as graphs in JSON.
+
+`hw.scheduler.graph.networks.zoo` makes them; the field ``made_by`` of each says with which command.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hw.errors import InputError
+
+
+def network_names() -> tuple[str, ...]:
+    """Names of the shipped networks, sorted."""
+    return tuple(sorted(path.stem for path in Path(__file__).parent.glob("*.json")))
+
+
+def network_path(name: str) -> Path:
+    """Give the file of a shipped network.
+
+    Raises
+    ------
+    InputError
+        When there is none of that name.
+    """
+    if name not in network_names():
+        raise InputError("network", name, "one of " + ", ".join(network_names()))
+    return Path(__file__).parent / f"{name}.json"

@@ -1,0 +1,71 @@
+"""Transformers written down from their papers and configurations."""
+
+from __future__ import annotations
+
+import math
+
+from hw.scheduler.graph.networks.builder import Builder
+
+
+def gpt2_medium(*, tokens: int, past: int = 0, layers: int = 24) -> bytes:
+    """GPT-2 medium's decoder layers: 1,024 features, 16 heads (Radford et al., 2019).
+
+    Parameters
+    ----------
+    tokens : int
+        Tokens computed.
+    past : int
+        Tokens whose keys and values lie in the cache; with any, each layer's new keys and values are outputs.
+    layers : int
+    """
+    net = Builder("gpt2_medium_decode" if past else "gpt2_medium_prefill")
+    x = net.input("embedded", 1, tokens, 1024)
+    for layer in range(layers):
+        name = f"h{layer}"
+        y = _attention(net, net.layer_norm(x, 1024, name=f"{name}.ln1"), name, (1024, 16, tokens), past=past)
+        x = net.add("Add", x, y, name=f"{name}.sum1")
+        y = net.dense(net.layer_norm(x, 1024, name=f"{name}.ln2"), (1024, 4096), name=f"{name}.fc")
+        y = net.dense(
+            net.add("Gelu", y, name=f"{name}.gelu", approximate="tanh"), (4096, 1024), name=f"{name}.proj"
+        )
+        x = net.add("Add", x, y, name=f"{name}.sum2")
+    net.output(net.layer_norm(x, 1024, name="final"))
+    return net.model()
+
+
+def minilm(*, tokens: int = 128, layers: int = 6) -> bytes:
+    """Encoder layers of all-MiniLM-L6-v2: 384 features, 12 heads (Wang et al., arXiv 2002.10957)."""
+    net = Builder("minilm" if layers > 1 else "minilm_layer")
+    x = net.input("embedded", 1, tokens, 384)
+    for layer in range(layers):
+        name = f"l{layer}"
+        y = _attention(net, x, name, (384, 12, tokens))
+        x = net.layer_norm(net.add("Add", x, y, name=f"{name}.sum1"), 384, name=f"{name}.ln1")
+        y = net.dense(x, (384, 1536), name=f"{name}.fc")
+        y = net.dense(net.add("Gelu", y, name=f"{name}.gelu"), (1536, 384), name=f"{name}.proj")
+        x = net.layer_norm(net.add("Add", x, y, name=f"{name}.sum2"), 384, name=f"{name}.ln2")
+    net.output(x)
+    return net.model()
+
+
+def _attention(net: Builder, x: str, name: str, shape: tuple[int, int, int], *, past: int = 0) -> str:
+    """Attention with all heads: queries, keys, values, scores, softmax, weighted sum, projection."""
+    features, heads, tokens = shape
+    size = features // heads
+    projected = {}
+    for part in ("query", "key", "value"):
+        flat = net.dense(x, (features, features), name=f"{name}.{part}")
+        if past and part != "query":
+            cache = net.input(f"past.{name}.{part}", 1, past, features)
+            net.output(flat)
+            flat = net.add("Concat", cache, flat, name=f"{name}.{part}.all", axis=1)
+        length = tokens if part == "query" else tokens + past
+        split = net.reshape(flat, 1, length, heads, size)
+        order = [0, 2, 3, 1] if part == "key" else [0, 2, 1, 3]
+        projected[part] = net.add("Transpose", split, name=f"{name}.{part}.heads", perm=order)
+    scores = net.add("MatMul", projected["query"], projected["key"], name=f"{name}.scores")
+    scaled = net.add("Mul", scores, net.scales([1 / math.sqrt(size)]), name=f"{name}.scaled")
+    weights = net.add("Softmax", scaled, name=f"{name}.softmax", axis=-1)
+    mixed = net.add("MatMul", weights, projected["value"], name=f"{name}.mixed")
+    joined = net.add("Transpose", mixed, name=f"{name}.joined", perm=[0, 2, 1, 3])
+    return net.dense(net.reshape(joined, 1, tokens, features), (features, features), name=f"{name}.out")

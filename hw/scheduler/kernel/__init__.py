@@ -1,0 +1,1 @@
+"""The scheduler kernel: what the shell of `hw.lib.kernel` wraps."""

@@ -1,0 +1,1 @@
+"""What computes behind an operator port."""

@@ -1,0 +1,1 @@
+"""What is asked of a planner and what it answers, as plain data."""

@@ -1,0 +1,186 @@
+"""Why a scratchpad is too small: the fewest tensors that one step needs at once, and what would suffice.
+
+A plan exists exactly when each operator fits alone: everything else can leave the scratchpad before it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from hw.errors import InputError
+from hw.scheduler.graph.graph import Graph, TensorKind
+from hw.scheduler.plan.options import PlanOptions, When
+from hw.scheduler.plan.problem import Problem
+
+#: Operands up to which all sets are tried; of more, a set of which no tensor can be left out is given.
+_EXHAUSTIVE = 14
+
+
+@dataclass(frozen=True, kw_only=True)
+class Diagnosis:
+    """What makes a plan impossible.
+
+    Members
+    -------
+    operator : str
+        The operator whose step does not fit.
+    tensors : tuple of str
+        The smallest set of its tensors that does not fit together, largest first.
+    needed_bytes : int
+        What these need, buffers of a pipelined group included, each tensor through its window where allowed.
+    scratchpad_bytes : int
+        What there is.
+    sufficient_bytes : int
+        The least scratchpad for which a plan of this graph exists under the same options.
+    streaming_bytes : int
+        The same when tensors may be streamed; equal to ``sufficient_bytes`` when they may already.
+    """
+
+    operator: str
+    tensors: tuple[str, ...]
+    needed_bytes: int
+    scratchpad_bytes: int
+    sufficient_bytes: int
+    streaming_bytes: int
+
+
+def refuse_too_large(graph: Graph, memory_bytes: int, memory: str) -> None:
+    """Refuse a network that does not fit a board's memory, whatever the plan.
+
+    Parameters
+    ----------
+    graph : Graph
+    memory_bytes : int
+        Capacity of the memory that inputs, weights, caches and outputs lie in.
+    memory : str
+        Its name, for the error.
+
+    Raises
+    ------
+    InputError
+        Naming the tensor that is larger than the memory, or the bytes of all tensors that lie there.
+    """
+    legal = f"at most {memory_bytes}, {memory}"
+    for tensor in graph.tensors:
+        if tensor.kind is not TensorKind.ACTIVATION and tensor.size_bytes > memory_bytes:
+            raise InputError(f"size_bytes of tensor {tensor.name!r}", tensor.size_bytes, legal)
+    off_chip = graph.compulsory_read_bytes + graph.compulsory_write_bytes
+    if off_chip > memory_bytes:
+        raise InputError("bytes of inputs, weights, caches and outputs", off_chip, legal)
+
+
+def least_words(problem: Problem, operator: int, tensors: Sequence[int], *, streaming: bool) -> int:
+    """Give the words an operator needs at the least for some of its tensors.
+
+    Parameters
+    ----------
+    problem : Problem
+    operator : int
+    tensors : sequence of int
+        Some of its operands.
+    streaming : bool
+        Whether they may be streamed: all that can be together, or one that can be only alone.
+    """
+    whole = problem.fifo[operator] + sum(problem.size[tensor] for tensor in tensors)
+    if not streaming:
+        return whole
+    together, alone = 0, 0
+    for tensor in tensors:
+        saved = problem.size[tensor] - problem.window(operator, tensor)
+        if problem.streams_alone(operator, tensor):
+            alone = max(alone, saved)
+        else:
+            together += saved
+    return whole - max(together, alone)
+
+
+def diagnose(problem: Problem, options: PlanOptions) -> Diagnosis | None:
+    """Find out whether a plan exists, and if not, why.
+
+    Parameters
+    ----------
+    problem : Problem
+    options : PlanOptions
+        Of which the scratchpad and streaming matter; tiling and grouping make other problems.
+
+    Returns
+    -------
+    Diagnosis or None
+        None when a plan exists.
+    """
+    streaming = options.streaming is not When.NEVER
+    word = problem.word_bytes
+
+    def least(operator: int, *, streaming: bool) -> int:
+        tensors = (*problem.inputs[operator], *problem.outputs[operator])
+        return least_words(problem, operator, tensors, streaming=streaming)
+
+    operators = range(problem.operator_count)
+    needs = [least(operator, streaming=streaming) for operator in operators]
+    conflicts = [
+        (operator, _smallest(problem, operator, options.capacity, streaming=streaming))
+        for operator in operators
+        if needs[operator] > options.capacity
+    ]
+    if not conflicts:
+        return None
+    operator, tensors = min(conflicts, key=lambda found: (len(found[1]), -needs[found[0]], found[0]))
+    return Diagnosis(
+        operator=problem.graph.operators[operator].name,
+        tensors=tuple(problem.graph.tensors[tensor].name for tensor in tensors),
+        needed_bytes=word * least_words(problem, operator, tensors, streaming=streaming),
+        scratchpad_bytes=options.scratchpad_bytes,
+        sufficient_bytes=word * max(needs),
+        streaming_bytes=word * max(least(operator, streaming=True) for operator in operators),
+    )
+
+
+def _smallest(problem: Problem, operator: int, capacity: int, *, streaming: bool) -> tuple[int, ...]:
+    """Give the fewest operands that do not fit together; of equally many, those that need most."""
+    operands = sorted(
+        (*problem.inputs[operator], *problem.outputs[operator]),
+        key=lambda tensor: (-problem.size[tensor], tensor),
+    )
+
+    def needed(tensors: Sequence[int]) -> int:
+        return least_words(problem, operator, tensors, streaming=streaming)
+
+    if len(operands) <= _EXHAUSTIVE:
+        for count in range(len(operands)):
+            best = max(itertools.combinations(operands, count), key=needed)
+            if needed(best) > capacity:
+                return best
+        return tuple(operands)
+    kept = list(operands)
+    for tensor in reversed(operands):
+        rest = [other for other in kept if other != tensor]
+        if needed(rest) > capacity:
+            kept = rest
+    return tuple(kept)
+
+
+def refuse(problem: Problem, options: PlanOptions) -> NoReturn:
+    """End with the error that says why no plan exists.
+
+    Raises
+    ------
+    InputError
+        Always: naming the operator, the tensors that do not fit together and the scratchpad that would do.
+    """
+    found = diagnose(problem, options)
+    if found is None:
+        legal = "large enough for bands of rows: no operator of this graph can be cut finely enough"
+        raise InputError("scratchpad", f"{options.scratchpad_bytes} bytes", legal)
+    index = {tensor.name: number for number, tensor in enumerate(problem.graph.tensors)}
+    sizes = [f"{name!r} ({problem.size[index[name]] * problem.word_bytes} bytes)" for name in found.tensors]
+    what = " and ".join([", ".join(sizes[:-1]), sizes[-1]] if len(sizes) > 1 else sizes)
+    if not sizes:
+        what = "the buffers between its members"
+    legal = f"at least {found.sufficient_bytes} bytes"
+    if found.streaming_bytes < found.sufficient_bytes:
+        legal += f" ({found.streaming_bytes} with streaming)"
+    legal += f"; operator {found.operator!r} needs {found.needed_bytes} bytes at once for {what}"
+    raise InputError("scratchpad", f"{options.scratchpad_bytes} bytes", legal)

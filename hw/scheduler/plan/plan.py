@@ -1,0 +1,219 @@
+"""A plan: what `hw.scheduler` decides, as plain data; the file ``plan.json`` holds exactly these fields.
+
+Times are steps and follow the four phases of `hw.scheduler`.  Addresses and sizes are bytes, multiples of
+``word_bytes``.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hw.scheduler.graph.graph import Graph
+
+#: Value of ``format`` in plan.json.
+PLAN_FORMAT = "loomwork-plan/1"
+
+
+class Direction(enum.StrEnum):
+    """Of a transfer, seen from the memory: ``READ`` fills the scratchpad, ``WRITE`` empties it."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+class Mode(enum.StrEnum):
+    """How the compute array works in a step (after InTAR, arXiv 2502.08807).
+
+    ``SEQUENTIAL``: one operator on the whole array. ``PIPELINED``: the members of a group share the array,
+    joined by first-in first-out buffers.
+    """
+
+    SEQUENTIAL = "sequential"
+    PIPELINED = "pipelined"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One step: the operator it executes, in which mode, and the least cycles its arithmetic takes."""
+
+    operator: str
+    mode: Mode
+    compute_cycles: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Episode:
+    """A stay of a whole tensor at one address, from ``first_step`` to ``last_step``, both included.
+
+    It begins with the step that writes the tensor or with a read transfer, and it may be saved by a write
+    transfer.
+    """
+
+    tensor: str
+    address: int
+    size_bytes: int
+    first_step: int
+    last_step: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """A use of a tensor in one step through a window of the scratchpad, a ring of ``window_bytes``.
+
+    The whole tensor passes: read from memory (``READ``) for an operator that uses it, or written to memory
+    (``WRITE``) as an operator makes it.
+    """
+
+    tensor: str
+    direction: Direction
+    step: int
+    address: int
+    window_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fifo:
+    """The buffers between the members of the pipelined group that ``step`` executes."""
+
+    step: int
+    address: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transfer:
+    """One movement of one whole tensor between its home in memory and the scratchpad.
+
+    Parameters
+    ----------
+    tensor, direction
+    episode, stream
+        Index of the episode it fills or saves, or of the stream it feeds or drains; the other is None.
+    size_bytes
+        Bytes moved, whole words.
+    dram_address
+        The tensor's home, relative to the plan's region of the memory.
+    scratchpad_address
+    start_step, deadline_step
+        As the phases in `hw.scheduler` say. A stream has ``start_step == step`` and
+        ``deadline_step == step + 1``: it runs while the operator does.
+    """
+
+    tensor: str
+    direction: Direction
+    episode: int | None
+    stream: int | None
+    size_bytes: int
+    dram_address: int
+    scratchpad_address: int
+    start_step: int
+    deadline_step: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageCertificate:
+    """What one stage of the planner proved.
+
+    Members
+    -------
+    stage
+        ``order``, ``residency``, ``address``, ``peak`` ...
+    solver
+        What decided it, version included.
+    status
+        ``optimal``, ``feasible`` or ``heuristic``.
+    objective, bound
+        In ``unit``; no plan of this stage's problem is below the bound.
+    note
+        What a reader must know: a fallback, a limit that stopped it.
+    """
+
+    stage: str
+    solver: str
+    status: str
+    objective: int
+    bound: int
+    unit: str = "bytes"
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """What is proven of the whole plan: never more than the stages proved.
+
+    Members
+    -------
+    claim
+        ``optimal``, ``optimal for this order`` or ``bound X bytes, not proven``.
+    bound_avoidable_bytes
+        No plan of this graph at this scratchpad, in any order, moves fewer avoidable bytes.
+    order_bound_avoidable_bytes
+        The same for this order of operators.
+    stages
+        One entry a stage.
+    """
+
+    claim: str
+    bound_avoidable_bytes: int
+    order_bound_avoidable_bytes: int
+    stages: tuple[StageCertificate, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Totals:
+    """The plan's figures, recomputed by `hw.scheduler.check.check`.
+
+    Avoidable bytes are off-chip bytes less compulsory bytes (COSMA: non-compulsory).  Parameter bytes are
+    those of `Operator.weight_bytes`, once for each operator executed, so that bands count them again; they
+    pass by the scratchpad and are in none of the other figures.
+    """
+
+    offchip_read_bytes: int
+    offchip_write_bytes: int
+    compulsory_bytes: int
+    avoidable_bytes: int
+    parameter_bytes: int
+    peak_bytes: int
+    transfers_total: int
+    predicted_cycles: int
+    exposed_cycles: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A whole plan.
+
+    Parameters
+    ----------
+    graph
+        The graph that is executed: after fusing, tiling and grouping.
+    scratchpad_bytes, word_bytes
+    steps
+        In order of execution; each operator of the graph once.
+    episodes, streams, fifos, transfers
+        Transfers are listed in the order their engine runs them, reads and writes apart.
+    homes
+        Off-chip address of each tensor that is ever off chip, by name, in bytes from the plan's base.
+    memory_bytes
+        Off-chip bytes from the base to the end of the last home.
+    totals, certificate
+    options
+        What the planner was asked for; everything needed to make the plan again.
+    """
+
+    graph: Graph
+    scratchpad_bytes: int
+    word_bytes: int
+    steps: tuple[Step, ...]
+    episodes: tuple[Episode, ...]
+    streams: tuple[Stream, ...]
+    fifos: tuple[Fifo, ...]
+    transfers: tuple[Transfer, ...]
+    homes: Mapping[str, int]
+    memory_bytes: int
+    totals: Totals
+    certificate: Certificate
+    options: Mapping[str, str | int | float | bool | None] = field(default_factory=dict)
+    format: str = PLAN_FORMAT

@@ -1,0 +1,159 @@
+"""The planner's arithmetic view of a graph: indices instead of names, words instead of bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from hw.errors import InputError
+from hw.scheduler.graph.graph import Graph, TensorKind
+
+#: Window a tensor of unknown shape is streamed through.
+DEFAULT_WINDOW_BYTES = 4096
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """A graph in indices and words; operators and tensors are numbered as the graph lists them.
+
+    Parameters
+    ----------
+    graph : Graph
+    word_bytes : int
+        Width of the scratchpad and of the memory port: every size is rounded up to it, and all traffic is
+        counted in whole words.
+    """
+
+    graph: Graph
+    word_bytes: int = 32
+
+    def __post_init__(self) -> None:
+        if self.word_bytes < 1 or self.word_bytes & (self.word_bytes - 1):
+            raise InputError("word_bytes", self.word_bytes, "a power of two")
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {tensor.name: index for index, tensor in enumerate(self.graph.tensors)}
+
+    def words(self, size_bytes: int) -> int:
+        """Bytes in whole words."""
+        return -(-size_bytes // self.word_bytes)
+
+    @cached_property
+    def size(self) -> tuple[int, ...]:
+        """Words of each tensor."""
+        return tuple(self.words(tensor.size_bytes) for tensor in self.graph.tensors)
+
+    @cached_property
+    def inputs(self) -> tuple[tuple[int, ...], ...]:
+        """Tensors each operator reads."""
+        return tuple(tuple(self._index[name] for name in op.inputs) for op in self.graph.operators)
+
+    @cached_property
+    def outputs(self) -> tuple[tuple[int, ...], ...]:
+        """Tensors each operator writes."""
+        return tuple(tuple(self._index[name] for name in op.outputs) for op in self.graph.operators)
+
+    @cached_property
+    def producer(self) -> tuple[int, ...]:
+        """Operator that writes each tensor, or -1."""
+        writer = [-1] * len(self.size)
+        for operator, tensors in enumerate(self.outputs):
+            for tensor in tensors:
+                writer[tensor] = operator
+        return tuple(writer)
+
+    @cached_property
+    def consumers(self) -> tuple[tuple[int, ...], ...]:
+        """Operators that read each tensor."""
+        readers: list[list[int]] = [[] for _ in self.size]
+        for operator, tensors in enumerate(self.inputs):
+            for tensor in tensors:
+                readers[tensor].append(operator)
+        return tuple(map(tuple, readers))
+
+    @cached_property
+    def written(self) -> tuple[bool, ...]:
+        """Whether each tensor is an output of the network."""
+        return tuple(tensor.kind is TensorKind.OUTPUT for tensor in self.graph.tensors)
+
+    @cached_property
+    def fifo(self) -> tuple[int, ...]:
+        """Words each operator needs beside its tensors."""
+        return tuple(self.words(operator.fifo_bytes) for operator in self.graph.operators)
+
+    @cached_property
+    def predecessors(self) -> tuple[int, ...]:
+        """Operators that write what each operator reads, as bit masks."""
+        masks = []
+        for tensors in self.inputs:
+            mask = 0
+            for tensor in tensors:
+                if self.producer[tensor] >= 0:
+                    mask |= 1 << self.producer[tensor]
+            masks.append(mask)
+        return tuple(masks)
+
+    @cached_property
+    def successors(self) -> tuple[int, ...]:
+        """Operators that read what each operator writes, as bit masks."""
+        masks = [0] * len(self.inputs)
+        for operator, mask in enumerate(self.predecessors):
+            for earlier in range(operator):
+                if mask >> earlier & 1:
+                    masks[earlier] |= 1 << operator
+        return tuple(masks)
+
+    @property
+    def operator_count(self) -> int:
+        """Operators, and so steps."""
+        return len(self.inputs)
+
+    @property
+    def tensor_count(self) -> int:
+        """Tensors."""
+        return len(self.size)
+
+    @cached_property
+    def compulsory(self) -> int:
+        """Words that move whatever the plan: sources in once, outputs out once."""
+        first = sum(size for size, writer in zip(self.size, self.producer, strict=True) if writer < 0)
+        return first + sum(size for size, out in zip(self.size, self.written, strict=True) if out)
+
+    @cached_property
+    def working_set(self) -> tuple[int, ...]:
+        """Words each operator needs with all its tensors whole in the scratchpad."""
+        return tuple(
+            fifo + sum(self.size[tensor] for tensor in (*ins, *outs))
+            for ins, outs, fifo in zip(self.inputs, self.outputs, self.fifo, strict=True)
+        )
+
+    def window(self, operator: int, tensor: int) -> int:
+        """Words of the scratchpad a tensor takes when an operator streams it; never more than its size.
+
+        An operator streams an input a few rows at a time: the rows an output row needs, and as many as are
+        fetched meanwhile.  An input that is needed whole is streamed in small pieces, and alone: see
+        `streams_alone`.  An output is streamed out a row at a time, in two halves.
+        """
+        op = self.graph.operators[operator]
+        name = self.graph.tensors[tensor].name
+        access = op.accesses.get(name)
+        whole = self.graph.tensors[tensor]
+        if tensor in self.outputs[operator]:
+            axis = next((known.output_axis for known in op.accesses.values()), None)
+            rows = 2
+        else:
+            axis = access.axis if access else None
+            rows = access.kernel + -(-access.stride // access.up) if access else 0
+        if axis is None or axis >= len(whole.shape):
+            return min(self.size[tensor], self.words(DEFAULT_WINDOW_BYTES))
+        row_bytes = -(-whole.size_bytes // whole.shape[axis])
+        return min(self.size[tensor], max(2, self.words(rows * row_bytes)))
+
+    def streams_alone(self, operator: int, tensor: int) -> bool:
+        """Whether an operator can stream this input only while all its other tensors lie whole in the
+        scratchpad: an output row needs all of it.  Never so for a tensor of unknown shape, of which nothing
+        else is known either.
+        """
+        op, whole = self.graph.operators[operator], self.graph.tensors[tensor]
+        return bool(whole.shape) and whole.name in op.inputs and whole.name not in op.accesses

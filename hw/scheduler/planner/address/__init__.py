@@ -1,0 +1,1 @@
+"""Where in the scratchpad each tensor lies."""

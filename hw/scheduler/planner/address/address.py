@@ -1,0 +1,323 @@
+"""Addresses: rectangles of steps by words, packed into a scratchpad of given height.
+
+First the greedy packings of a library, which fit most plans; then many short searches on a skyline, which
+pack nearly all the others up to the last word; then CP-SAT, which also proves that nothing fits.  Steps that
+no rectangle joins are packed apart.  When nothing fits, `find_conflict` names a small set of rectangles that
+cannot lie together.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hw.scheduler.planner.address.blocks import (
+    Block,
+    HardSteps,
+    Placement,
+    all_fit,
+    collide,
+    first_fit,
+    hardest_first,
+    live_in_steps,
+    pack_greedily,
+    separate,
+    squeeze,
+)
+from hw.scheduler.planner.address.pieces import Pieces
+from hw.scheduler.planner.address.skyline import search_addresses
+from hw.scheduler.planner.solvers import SolverError
+from hw.scheduler.planner.solvers.cpsat import Worker, call
+
+#: Safety net of wall-clock time for a packing.
+SECONDS = 600.0
+
+#: Conflicts of each CP-SAT search in the first round; a round more has eight times as many.
+FIRST_CONFLICTS = 160
+
+#: Rounds of CP-SAT searches before giving up; and while a conflict is narrowed down.
+ROUNDS, PROBE_ROUNDS = 2, 1
+
+#: Searches on a skyline in each round; and where nothing else is to follow.
+SEARCHES, QUICK_SEARCHES = 20, 10
+
+#: Blocks up to which a conflict is narrowed down one by one.
+_SINGLE_PROBES = 48
+
+#: Blocks above which CP-SAT places a piece of the steps at a time first, and all of them together only when
+#: more than one round is asked for.
+MANY = 150
+
+
+def place(
+    blocks: Sequence[Block],
+    capacity: int,
+    *,
+    rounds: int = ROUNDS,
+    seconds: float = SECONDS,
+    worker: Worker | None = None,
+) -> Placement:
+    """Find addresses for all blocks, if there are any.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+    capacity : int
+        Words.
+    rounds : int
+        Rounds of searches. In a single round more than `MANY` blocks are placed a piece at a time only,
+        which takes seconds where all at once would take minutes. 0: few searches, and no CP-SAT; when they
+        fail, ``hard`` tells of all parts where.
+    seconds : float
+        Safety net of wall-clock time for each part that no block joins to the others.
+    worker : Worker or None
+        Process to use for CP-SAT; a new one when None.
+
+    Returns
+    -------
+    Placement
+        Equal for equal arguments, unless its note says that the safety net was met.
+    """
+    if not blocks:
+        return Placement(addresses=(), height=0, live=0, status="placed", solver="nothing to place")
+    squeezed = squeeze(blocks)
+    live = max(live_in_steps(squeezed))
+    if live > capacity:
+        return Placement(addresses=(), height=0, live=live, status="infeasible", solver="live words")
+    unit = math.gcd(*(block.size for block in blocks))
+    addresses = [0] * len(blocks)
+    solvers: dict[str, None] = {}
+    notes: dict[str, None] = {}
+    missed: list[Placement] = []
+    for part in separate(squeezed):
+        scaled = [replace(squeezed[index], size=squeezed[index].size // unit) for index in part]
+        lasting = [blocks[index].last - blocks[index].first + 1 for index in part]
+        found = _place_part(scaled, lasting, capacity // unit, rounds, seconds, worker)
+        solvers[found.solver] = None
+        if found.note:
+            notes[found.note] = None
+        if found.status != "placed":
+            missed.append(found)
+            if rounds:
+                break
+            continue
+        for index, address in zip(part, found.addresses, strict=True):
+            addresses[index] = address * unit
+    if missed:
+        return replace(
+            missed[0],
+            live=live,
+            solver=", ".join(solvers),
+            note="; ".join(notes),
+            hard=_in_true_steps(blocks, [steps for found in missed for steps in found.hard]),
+        )
+    return Placement(
+        addresses=tuple(addresses),
+        height=max(address + block.size for address, block in zip(addresses, blocks, strict=True)),
+        live=live,
+        status="placed",
+        solver=", ".join(solvers),
+        note="; ".join(notes),
+    )
+
+
+def find_conflict(
+    blocks: Sequence[Block], capacity: int, *, seconds: float = SECONDS, worker: Worker | None = None
+) -> tuple[tuple[tuple[int, Block], ...], bool]:
+    """Name blocks, each with the steps that matter, that cannot lie together; and whether that is proven.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        Not placeable as a whole, or not within the limits.
+    capacity : int
+    seconds : float
+        Safety net of wall-clock time for each packing tried.
+    worker : Worker or None
+
+    Returns
+    -------
+    tuple
+        Pairs of an index and its block cut to a window of steps; and True when it is proven that they do
+        not fit. Without CP-SAT, or where it gave no answer, they are only what greedy packing could not
+        place.
+    """
+
+    def fails(kept: Sequence[int], first: int, last: int) -> str:
+        cut = [block for _, block in _cut(blocks, kept, first, last)]
+        status = place(cut, capacity, rounds=PROBE_ROUNDS, seconds=seconds, worker=worker).status
+        return "" if status == "placed" else status
+
+    everything = range(len(blocks))
+    starts = sorted({block.first for block in blocks})
+    last = _least(starts, lambda step: bool(fails(everything, 0, step)))
+    firsts = [step for step in starts if step <= last]
+    first = -_least([-step for step in reversed(firsts)], lambda step: bool(fails(everything, -step, last)))
+    kept = [index for index, _ in _cut(blocks, everything, first, last)]
+    if len(kept) <= _SINGLE_PROBES:
+        for index in sorted(kept, key=lambda index: (blocks[index].size, index)):
+            fewer = [other for other in kept if other != index]
+            if fails(fewer, first, last) == "infeasible":
+                kept = fewer
+    return tuple(_cut(blocks, kept, first, last)), fails(kept, first, last) == "infeasible"
+
+
+def _least(values: Sequence[int], holds: Callable[[int], bool]) -> int:
+    """Give the first value that holds, when all after it do; the last one is taken to."""
+    low, high = 0, len(values) - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(values[middle]) else (middle + 1, high)
+    return values[low]
+
+
+def _cut(blocks: Sequence[Block], kept: Sequence[int], first: int, last: int) -> list[tuple[int, Block]]:
+    return [
+        (
+            index,
+            replace(blocks[index], first=max(blocks[index].first, first), last=min(blocks[index].last, last)),
+        )
+        for index in kept
+        if blocks[index].first <= last and blocks[index].last >= first
+    ]
+
+
+def _place_part(
+    blocks: list[Block], lasting: list[int], capacity: int, rounds: int, seconds: float, worker: Worker | None
+) -> Placement:
+    """Place squeezed blocks; ``lasting`` are their true lengths in steps."""
+    live = max(live_in_steps(blocks))
+    orders = hardest_first(blocks, lasting)
+    solver, note, found_greedily = pack_greedily(blocks, orders, capacity)
+    if found_greedily:
+        return Placement(
+            addresses=tuple(found_greedily),
+            height=0,
+            live=live,
+            status="placed",
+            solver=solver,
+            note=note,
+        )
+    searched = search_addresses(
+        [block.first for block in blocks],
+        [block.last for block in blocks],
+        [block.size for block in blocks],
+        lasting,
+        capacity,
+        searches=SEARCHES * rounds if rounds else QUICK_SEARCHES,
+    )
+    if searched.status != "unknown" or not rounds:
+        return Placement(
+            addresses=searched.addresses,
+            height=0,
+            live=live,
+            status=searched.status,
+            solver="skyline search",
+            note=note,
+            hard=_hard(searched.failures),
+        )
+    exact = _Exact(capacity=capacity, seconds=seconds, worker=worker)
+    try:
+        found = None
+        if len(blocks) > MANY:
+            found = Pieces(blocks=blocks, live=live_in_steps(blocks), pack=exact.piece).place()
+        if found is not None:
+            status, addresses = "placed", found
+        elif len(blocks) > MANY and rounds == 1:
+            status, addresses = "unknown", []
+        else:
+            status, addresses = exact.pack(blocks, orders, {}, rounds)
+    except SolverError as error:
+        notes = [*([note] if note else []), f"CP-SAT was not available ({error})"]
+        return Placement(
+            addresses=(), height=0, live=live, status="unknown", solver=solver, note="; ".join(notes)
+        )
+    return Placement(
+        addresses=tuple(addresses),
+        height=0,
+        live=live,
+        status=status,
+        solver=exact.version or solver,
+        note=exact.note(status),
+    )
+
+
+def _hard(failures: Sequence[int]) -> tuple[HardSteps, ...]:
+    return tuple(
+        HardSteps(first=step, last=step, failures=count) for step, count in enumerate(failures) if count
+    )
+
+
+def _in_true_steps(blocks: Sequence[Block], hard: Sequence[HardSteps]) -> tuple[HardSteps, ...]:
+    """Give the steps that squeezed ones stand for, the most failures first."""
+    begins = sorted({block.first for block in blocks})
+    ends = [*(begin - 1 for begin in begins[1:]), max(block.last for block in blocks)]
+    ranked = sorted(hard, key=lambda steps: (-steps.failures, steps.first))
+    return tuple(replace(steps, first=begins[steps.first], last=ends[steps.last]) for steps in ranked)
+
+
+@dataclass(kw_only=True)
+class _Exact:
+    """CP-SAT on blocks, and what there is to say of it afterwards."""
+
+    capacity: int
+    seconds: float
+    worker: Worker | None
+    version: str = ""
+    timed: bool = False
+    conflicts: int = 0
+
+    def pack(
+        self,
+        blocks: Sequence[Block],
+        orders: Mapping[str, list[int]],
+        fixed: Mapping[int, int],
+        rounds: int,
+    ) -> tuple[str, list[int]]:
+        """Give a status and addresses, with those of some blocks known."""
+        payload: dict[str, Any] = {
+            "blocks": [[block.first, block.last, block.size] for block in blocks],
+            "fixed": [fixed.get(index, -1) for index in range(len(blocks))],
+            "capacity": self.capacity,
+            "attempts": [
+                {"order": orders[name], "presolve": presolve, "conflicts": FIRST_CONFLICTS * 8**number}
+                for number in range(rounds)
+                for name, presolve in _ATTEMPTS
+            ],
+            "seconds": self.seconds,
+        }
+        target = "hw.scheduler.planner.solvers.packing:pack"
+        answer = call(target, payload, seconds=2 * self.seconds + 1, worker=self.worker)
+        self.version = f"CP-SAT {answer['version']}"
+        self.timed |= answer["timed"]
+        self.conflicts = max(self.conflicts, payload["attempts"][-1]["conflicts"])
+        return answer["status"], answer["addresses"]
+
+    def piece(self, blocks: Sequence[Block], fixed: Mapping[int, int]) -> Sequence[int] | None:
+        """Place the blocks of a piece: greedily where that does."""
+        known = [(blocks[index], address) for index, address in fixed.items()]
+        if any(collide(*one, *other) for one, other in itertools.combinations(known, 2)):
+            return None
+        orders = hardest_first(blocks, [block.last - block.first + 1 for block in blocks])
+        for order in orders.values():
+            addresses = first_fit(blocks, order, fixed)
+            if all_fit(blocks, addresses, self.capacity):
+                return addresses
+        status, addresses = self.pack(blocks, orders, fixed, 1)
+        return addresses if status == "placed" else None
+
+    def note(self, status: str) -> str:
+        """Say which limit was met."""
+        if self.timed:
+            return f"stopped by the time limit of {self.seconds:g} s: may differ from run to run"
+        if status == "unknown":
+            return f"stopped by the limit of {self.conflicts} conflicts"
+        return ""
+
+
+#: Searches of a round: the order of blocks, and whether CP-SAT may rewrite the model first.  Chosen by what
+#: packs the MiniMalloc instances and random perfect packings in the fewest conflicts.
+_ATTEMPTS = (("contended", False), ("area", True), ("contended-area", False), ("long", True))

@@ -1,0 +1,354 @@
+"""One search for addresses, compiled: blocks fall onto a skyline, lowest valley first.
+
+Whatever packing there is, all blocks can be let fall until each lies on the floor or on another one.  Such
+packings are built upwards: in a step whose skyline is lowest, either one of the blocks that fit the valley
+there comes next, or nothing ever lies on that point and the skyline rises to the next height a block could
+lie at.  The step is the one with the fewest such choices, which in a packing without a free word often is
+one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hw.scheduler.planner.order.lattice import Integers, compiled
+
+#: What a search ends with: all blocks lie, none of the packings fits, or a limit.
+PLACED, IMPOSSIBLE, STOPPED = 1, -1, 0
+
+#: Levels per block; what is deeper is given up.
+_LEVELS_PER_BLOCK = 4
+
+#: Higher than any address.
+_HIGH = 1 << 60
+
+#: A choice that leaves a point of the skyline empty.
+_NOTHING = -1
+
+
+class Blocks(NamedTuple):
+    """What is to be packed.
+
+    Members
+    -------
+    first, last, size : shape (blocks,)
+        Steps, both included, and units.
+    over : shape (spans of all blocks,)
+        Blocks of each step, those to try first in front.
+    over_from : shape (steps + 1,)
+        Where each step's begin.
+    """
+
+    first: Integers
+    last: Integers
+    size: Integers
+    over: Integers
+    over_from: Integers
+
+
+class Skyline(NamedTuple):
+    """A packing in progress.
+
+    Members
+    -------
+    height : shape (steps,)
+        No block to come lies lower.
+    left : shape (steps,)
+        Units of the blocks to come.
+    lies : shape (blocks,)
+        1 for blocks that are placed.
+    address : shape (blocks,)
+        Where the placed ones lie; where the others would lie on this skyline.
+    joined : shape (steps + 1,)
+        1 where a block to come reaches from the step before into this one.
+    choices : shape (steps,)
+        Blocks to come that could lie on the skyline of each step.
+    failures : shape (steps,)
+        How often each step was where the search failed, and 1.
+    """
+
+    height: Integers
+    left: Integers
+    lies: Integers
+    address: Integers
+    joined: Integers
+    choices: Integers
+    failures: Integers
+
+
+class Levels(NamedTuple):
+    """The decisions so far.
+
+    Members
+    -------
+    low, high, step, raised : shape (levels,)
+        Steps the decision is about, both included; the one it was taken for, and the height that step gets
+        when nothing lies there.
+    tried, total, chosen : shape (levels,)
+        Choices tried, all choices, and the block placed now, or -1.
+    choice : shape (levels, blocks + 1)
+    height : shape (levels, steps)
+        Skyline before the decision.
+    """
+
+    low: Integers
+    high: Integers
+    step: Integers
+    raised: Integers
+    tried: Integers
+    total: Integers
+    chosen: Integers
+    choice: Integers
+    height: Integers
+
+
+@compiled
+def _settle(low: int, high: int, capacity: int, blocks: Blocks, sky: Skyline, floor: Integers) -> int:
+    """Raise steps to where their lowest block to come can lie; give a step with too little room, or -1."""
+    again = True
+    while again:
+        again = False
+        floor[low : high + 1] = _HIGH
+        for block in range(len(blocks.size)):
+            if sky.lies[block] == 1 or blocks.first[block] < low or blocks.last[block] > high:
+                continue
+            rest = 0
+            for step in range(blocks.first[block], blocks.last[block] + 1):
+                rest = max(rest, sky.height[step])
+            sky.address[block] = rest
+            for step in range(blocks.first[block], blocks.last[block] + 1):
+                floor[step] = min(floor[step], rest)
+        for step in range(low, high + 1):
+            if sky.left[step] > 0 and floor[step] > sky.height[step]:
+                sky.height[step] = floor[step]
+                again = True
+            if sky.left[step] > 0 and sky.height[step] + sky.left[step] > capacity:
+                return step
+    return -1
+
+
+@compiled
+def _lands(block: int, height: int, blocks: Blocks, sky: Skyline) -> bool:
+    """Tell whether the skyline under a block is level, and at this height."""
+    step, last = blocks.first[block], blocks.last[block]
+    while step <= last and sky.height[step] == height:
+        step += 1
+    return step > last
+
+
+@compiled
+def _survey(low: int, high: int, blocks: Blocks, sky: Skyline) -> None:
+    """Find what joins steps, and count the choices of each."""
+    sky.joined[low : high + 2] = 0
+    sky.choices[low : high + 1] = 0
+    for block in range(len(blocks.size)):
+        if sky.lies[block] == 1 or blocks.first[block] < low or blocks.last[block] > high:
+            continue
+        sky.joined[blocks.first[block] + 1 : blocks.last[block] + 1] = 1
+        if _lands(block, sky.address[block], blocks, sky):
+            sky.choices[blocks.first[block] : blocks.last[block] + 1] += 1
+
+
+@compiled
+def _select(low: int, high: int, capacity: int, sky: Skyline) -> tuple[int, int, int]:
+    """Give a step to decide, and the first and last of the steps that blocks to come join to it.
+
+    It is at the lowest height of its part, and of few choices for the failures it had.
+    """
+    best, best_low, best_high, best_choices = -1, low, high, 0
+    begin = low
+    while begin <= high:
+        if sky.left[begin] == 0:
+            begin += 1
+            continue
+        end = begin
+        while end < high and sky.joined[end + 1] == 1:
+            end += 1
+        lowest = sky.height[begin : end + 1].min()
+        for step in range(begin, end + 1):
+            if sky.choices[step] == 0 or sky.height[step] != lowest:
+                continue
+            choices = sky.choices[step]
+            if lowest + sky.left[step] < capacity:
+                choices += 1  # room for a gap
+            if best < 0 or choices * sky.failures[best] < best_choices * sky.failures[step]:
+                best, best_low, best_high, best_choices = step, begin, end, choices
+        begin = end + 1
+    return best, best_low, best_high
+
+
+@compiled
+def _above(step: int, low: int, high: int, blocks: Blocks, sky: Skyline) -> int:
+    """Give the least height at which a block can lie over a step, if none lies on the skyline there.
+
+    What lies higher rests on a wall of the valley that it reaches over, or on a block to come in the valley.
+    """
+    height = sky.height[step]
+    left, right = step, step
+    while left > low and sky.height[left - 1] == height:
+        left -= 1
+    while right < high and sky.height[right + 1] == height:
+        right += 1
+    raised = _HIGH
+    if left > low and sky.joined[left] == 1:
+        raised = min(raised, sky.height[left - 1])
+    if right < high and sky.joined[right + 1] == 1:
+        raised = min(raised, sky.height[right + 1])
+    for block in range(len(blocks.size)):
+        inside = blocks.first[block] >= left and blocks.last[block] <= right
+        beside = blocks.last[block] < step or blocks.first[block] > step
+        if inside and beside and sky.lies[block] == 0:
+            raised = min(raised, height + blocks.size[block])
+    return raised
+
+
+@compiled
+def _open(level: int, capacity: int, blocks: Blocks, sky: Skyline, levels: Levels) -> None:
+    """List the choices of a level whose steps are set."""
+    step, low, high = levels.step[level], levels.low[level], levels.high[level]
+    levels.height[level, low : high + 1] = sky.height[low : high + 1]
+    count = 0
+    for index in range(blocks.over_from[step], blocks.over_from[step + 1]):
+        block = blocks.over[index]
+        if sky.lies[block] == 1 or not _lands(block, sky.height[step], blocks, sky):
+            continue
+        new = True  # blocks that are equal in all are one choice
+        for other in levels.choice[level, :count]:
+            if (
+                blocks.first[other] == blocks.first[block]
+                and blocks.last[other] == blocks.last[block]
+                and blocks.size[other] == blocks.size[block]
+            ):
+                new = False
+        if new:
+            levels.choice[level, count] = block
+            count += 1
+    levels.raised[level] = _above(step, low, high, blocks, sky)
+    if levels.raised[level] + sky.left[step] <= capacity:
+        levels.choice[level, count] = _NOTHING
+        count += 1
+    levels.total[level], levels.tried[level], levels.chosen[level] = count, 0, -1
+
+
+@compiled
+def _take_back(level: int, blocks: Blocks, sky: Skyline, levels: Levels) -> int:
+    """Undo the choice of a level; give the blocks taken off."""
+    low, high = levels.low[level], levels.high[level]
+    sky.height[low : high + 1] = levels.height[level, low : high + 1]
+    block = levels.chosen[level]
+    if block < 0:
+        return 0
+    levels.chosen[level] = -1
+    sky.lies[block] = 0
+    sky.left[blocks.first[block] : blocks.last[block] + 1] += blocks.size[block]
+    return 1
+
+
+@compiled
+def _choose(level: int, blocks: Blocks, sky: Skyline, levels: Levels) -> int:
+    """Make the next choice of a level; give the blocks placed."""
+    block, step = levels.choice[level, levels.tried[level]], levels.step[level]
+    levels.tried[level] += 1
+    if block == _NOTHING:
+        sky.height[step] = levels.raised[level]
+        return 0
+    levels.chosen[level] = block
+    sky.lies[block] = 1
+    sky.address[block] = sky.height[step]
+    sky.left[blocks.first[block] : blocks.last[block] + 1] -= blocks.size[block]
+    sky.height[blocks.first[block] : blocks.last[block] + 1] += blocks.size[block]
+    return 1
+
+
+@compiled
+def descend(
+    blocks: Blocks, capacity: int, decisions: int, sky: Skyline, levels: Levels, floor: Integers
+) -> tuple[int, int]:
+    """Search for a packing, depth first.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    capacity : int
+        Units.
+    decisions : int
+        How many to make before giving up.
+    sky, levels, floor
+        Room to work in, see `room_for`; the addresses are in the skyline afterwards.
+
+    Returns
+    -------
+    tuple of int
+        `PLACED`, `IMPOSSIBLE` or `STOPPED`; and how many decisions were made.
+    """
+    last_step = len(sky.height) - 1
+    missing, level, made = len(blocks.size), -1, 0
+    low, high = 0, last_step
+    failed = _settle(low, high, capacity, blocks, sky, floor)
+    while True:
+        if failed < 0:
+            if missing == 0:
+                return PLACED, made
+            if made == decisions or level + 1 == len(levels.step):
+                return STOPPED, made
+            if sky.left[low : high + 1].max() == 0:
+                low, high = 0, last_step  # this part is done: on with the others
+            _survey(low, high, blocks, sky)
+            level += 1
+            made += 1
+            levels.step[level], levels.low[level], levels.high[level] = _select(low, high, capacity, sky)
+            _open(level, capacity, blocks, sky, levels)
+        else:
+            sky.failures[failed] += 1
+            missing += _take_back(level, blocks, sky, levels) if level >= 0 else 0
+        while level >= 0 and levels.tried[level] == levels.total[level]:
+            # Decisions about other steps cannot help these: back to one that can.
+            low, high = levels.low[level], levels.high[level]
+            sky.failures[levels.step[level]] += 1
+            level -= 1
+            while level >= 0:
+                missing += _take_back(level, blocks, sky, levels)
+                if levels.low[level] <= high and levels.high[level] >= low:
+                    break
+                level -= 1
+        if level < 0:
+            return IMPOSSIBLE, made
+        low, high = levels.low[level], levels.high[level]
+        missing -= _choose(level, blocks, sky, levels)
+        failed = _settle(low, high, capacity, blocks, sky, floor)
+
+
+def room_for(blocks: Blocks) -> tuple[Skyline, Levels, Integers]:
+    """Give an empty skyline, no levels, and room for `descend`."""
+    count, steps = len(blocks.size), len(blocks.over_from) - 1
+    left = np.zeros(steps, np.int64)
+    for first, last, size in zip(blocks.first, blocks.last, blocks.size, strict=True):
+        left[first : last + 1] += size
+    depth = _LEVELS_PER_BLOCK * count
+
+    def zeros(*shape: int) -> Integers:
+        return np.zeros(shape, np.int64)
+
+    sky = Skyline(
+        height=zeros(steps),
+        left=left,
+        lies=zeros(count),
+        address=zeros(count),
+        joined=zeros(steps + 1),
+        choices=zeros(steps),
+        failures=np.ones(steps, np.int64),
+    )
+    levels = Levels(
+        low=zeros(depth),
+        high=zeros(depth),
+        step=zeros(depth),
+        raised=zeros(depth),
+        tried=zeros(depth),
+        total=zeros(depth),
+        chosen=zeros(depth),
+        choice=zeros(depth, count + 1),
+        height=zeros(depth, steps),
+    )
+    return sky, levels, zeros(steps)

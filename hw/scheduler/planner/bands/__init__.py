@@ -1,0 +1,1 @@
+"""How finely operators are cut into bands of rows."""

@@ -1,0 +1,204 @@
+"""How finely to cut a graph into bands for a scratchpad: candidates, then refinement of the best."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+
+from hw.scheduler.graph.bands import Cutter
+from hw.scheduler.graph.graph import Graph
+from hw.scheduler.plan.options import PlanOptions, When
+from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.order.estimate import estimate
+
+#: Largest band, as parts of the scratchpad: a three-row kernel reads three bands and writes one.
+_PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+#: Operators with more parameters than this share of what they make are left whole, in one kind of candidate.
+_PARAMETER_SHARES = (None, 4.0, 1.0, 0.25)
+#: Most operators of a cut graph: what the later stages take in reasonable time.
+MAX_OPERATORS = 3000
+#: Operators that all graphs together have that refinement tries, at effort 1.
+_WORK = 100_000
+#: Neighbouring operators whose cuts are changed together.
+_TOGETHER = (8, 4, 2, 1)
+
+
+def tile(graph: Graph, options: PlanOptions, *, count_parameters: bool = True) -> Graph | None:
+    """Cut a graph into bands so that little traffic is left in a scratchpad.
+
+    First every tensor above a certain size is cut into bands of at most that size, for many sizes.  The best
+    of these is refined: the bands of some tensors are doubled, halved or joined as long as that helps.  Best
+    is what moves the fewest words by `estimate`, then what has the fewest operators.
+
+    Parameters
+    ----------
+    graph : Graph
+    options : PlanOptions
+        Of which scratchpad, word, streaming and effort matter.
+    count_parameters : bool
+        Whether parameters that bands read again count, too (`repeated_words`).  They never lie in the
+        scratchpad and are no part of a plan's traffic; not to count them gives more and finer bands.
+
+    Returns
+    -------
+    Graph or None
+        None when no tensor can be cut, or no way of cutting lets every operator run.
+    """
+    search = _Search(graph, options, count_parameters)
+    for bands in candidates(graph, search.cutter.rows, options):
+        search.consider(bands)
+    if search.bands:
+        search.refine()
+    return search.chosen
+
+
+class _Search:
+    """The best way of cutting so far."""
+
+    def __init__(self, graph: Graph, options: PlanOptions, count_parameters: bool) -> None:
+        self.cutter = Cutter(graph)
+        self.bands: Mapping[str, int] = {}
+        self.chosen: Graph | None = None
+        self._graph, self._options, self._count = graph, options, count_parameters
+        self._weight: tuple[int, int] | None = None
+        self._work = _WORK * options.effort
+
+    def consider(self, bands: Mapping[str, int]) -> bool:
+        """Take a way of cutting if it is better; tell whether it is."""
+        best = self._weight[0] if self._weight else None
+        repeated = repeated_words(self._graph, bands, self._options.word_bytes) if self._count else 0
+        if best is not None and repeated > best:
+            return False
+        cut = self.cutter.split(bands)
+        problem = Problem(graph=cut, word_bytes=self._options.word_bytes)
+        self._work -= problem.operator_count
+        # Bands are rounded up to words each, so that what is compulsory is not the same for all.
+        fixed = repeated + problem.compulsory
+        words = estimate(
+            problem,
+            range(problem.operator_count),
+            self._options.capacity,
+            streaming=self._options.streaming is not When.NEVER,
+            limit=best - fixed if best is not None else None,
+        )
+        if words is None:
+            return False
+        weight = (words + fixed, problem.operator_count)
+        if self._weight is not None and weight >= self._weight:
+            return False
+        self._weight, self.bands, self.chosen = weight, bands, cut
+        return True
+
+    def refine(self) -> None:
+        """Change the bands of neighbours, and of all tensors with equally many rows, while that helps."""
+        self._work = _WORK * self._options.effort
+        sets = self._sets()
+        better = True
+        while better:
+            better = False
+            for names, factor in itertools.product(sets, (2.0, 0.5, 0.0)):
+                bands = dict(self.bands)
+                for name in names:
+                    rows = self.cutter.rows[name]
+                    bands[name] = _even(rows, min(rows, max(1, int(bands.get(name, 1) * factor))))
+                bands = {name: count for name, count in bands.items() if count > 1}
+                if self._work <= 0:
+                    return
+                made = sum(bands.get(operator.outputs[0], 1) for operator in self._graph.operators)
+                if bands and bands != self.bands and made <= MAX_OPERATORS:
+                    better |= self.consider(bands)
+
+    def _sets(self) -> list[tuple[str, ...]]:
+        """Give sets of tensors whose bands are changed together, always all outputs of an operator."""
+        rows = self.cutter.rows
+        outputs = [each.outputs for each in self._graph.operators if each.outputs[0] in rows]
+        levels: dict[int, list[str]] = {}
+        for names in outputs:
+            levels.setdefault(rows[names[0]], []).extend(names)
+        sets = [tuple(names) for names in levels.values()]
+        for count in _TOGETHER:
+            for first in range(0, len(outputs) - count + 1, max(1, count // 2)):
+                sets.append(tuple(name for names in outputs[first : first + count] for name in names))
+        sets += [
+            (tensor.name,) for tensor in self._graph.tensors if tensor.off_chip_first and tensor.name in rows
+        ]
+        return list(dict.fromkeys(sets))
+
+
+def candidates(graph: Graph, rows: Mapping[str, int], options: PlanOptions) -> Iterator[Mapping[str, int]]:
+    """Give ways of cutting, coarse ones first: bands of each tensor that is cut, by name.
+
+    Of each size there are several: with or without the tensors that some operator needs whole, and with or
+    without those whose operator has many parameters.
+
+    Parameters
+    ----------
+    graph : Graph
+    rows : mapping of str to int
+        Of each tensor that can be cut.
+    options : PlanOptions
+    """
+    wholly_read = frozenset(
+        name for operator in graph.operators for name in operator.inputs if name not in operator.accesses
+    )
+    seen: set[tuple[tuple[str, int], ...]] = set()
+    for parts in _PARTS:
+        limit_bytes = max(options.word_bytes, options.scratchpad_bytes // parts)
+        for share, spared in itertools.product(_PARAMETER_SHARES, (frozenset[str](), wholly_read)):
+            bands = _bands(graph, rows, limit_bytes, spared | _heavy(graph, share))
+            made = sum(bands.get(operator.outputs[0], 1) for operator in graph.operators)
+            key = tuple(bands.items())
+            if bands and key not in seen and made <= MAX_OPERATORS:
+                seen.add(key)
+                yield bands
+
+
+def _heavy(graph: Graph, share: float | None) -> frozenset[str]:
+    """Give what is made by operators with more parameters than a share of it."""
+    return frozenset(
+        name
+        for operator in graph.operators
+        for name in operator.outputs
+        if share is not None and operator.weight_bytes > share * graph.tensor[name].size_bytes
+    )
+
+
+def repeated_words(graph: Graph, bands_of: Mapping[str, int], word_bytes: int) -> int:
+    """Give the words of parameters, those that are no tensors, that bands read again.
+
+    Every band of an operator reads all of them.
+    """
+    return sum(
+        -(-operator.weight_bytes // word_bytes) * (bands_of.get(operator.outputs[0], 1) - 1)
+        for operator in graph.operators
+    )
+
+
+def _bands(graph: Graph, rows: Mapping[str, int], limit_bytes: int, spared: frozenset[str]) -> dict[str, int]:
+    """Give bands so that none exceeds a size, as far as rows go."""
+    largest = {tensor.name: tensor.size_bytes for tensor in graph.tensors}
+    for operator in graph.operators:
+        # What reads a large tensor by rows is cut as finely, however little it makes.
+        read = max((graph.tensor[name].size_bytes for name in operator.accesses), default=0)
+        for name in operator.outputs:
+            largest[name] = max(largest[name], read)
+    found: dict[str, int] = {}
+    for name, size in largest.items():
+        if name in rows and name not in spared and size > limit_bytes:
+            found[name] = _even(rows[name], min(rows[name], -(-size // limit_bytes)))
+    for operator in graph.operators:
+        most = max(found.get(name, 1) for name in operator.outputs)
+        if any(name in spared for name in operator.outputs):
+            most = 1
+        found.update(dict.fromkeys(operator.outputs, most))
+    return {name: bands for name, bands in found.items() if bands > 1}
+
+
+def _even(rows: int, bands: int) -> int:
+    """Round a number of bands up so that all have equally many rows, when that is at most half more: bands
+    of neighbouring tensors then begin in the same rows.
+    """
+    for more in range(bands, min(rows, bands + bands // 2) + 1):
+        if rows % more == 0:
+            return more
+    return bands

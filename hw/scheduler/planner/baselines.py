@@ -1,0 +1,302 @@
+"""What a planner is compared with: replacement policies over a fixed order, and greedy choices.
+
+COSMA (arXiv 2311.18246, section V) compares with {default order, order of least peak} x Belady's replacement
+x a linear allocator.  Here stand both orders x {LRU, Belady} x {first-fit, no fragmentation}: the latter lets
+a tensor lie in pieces, so nothing is lost to holes and no real allocator does better.  The greedy methods
+choose what stays in the scratchpad by size, or as it comes; they, too, are free of fragmentation.
+
+Costs are avoidable words, as `hw.scheduler` counts them: a fetch of what was on chip before, the one write of
+an activation that is fetched again, every fetch of a source but its first.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from hw.errors import InputError
+from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.residency.stays import events_of, steps_of
+
+
+class Replacement(enum.StrEnum):
+    """Who makes room: the tensor used longest ago, or the one needed again last (of those, the largest)."""
+
+    LRU = "LRU"
+    BELADY = "Belady"
+
+
+class Allocation(enum.StrEnum):
+    """Where a tensor may lie: in the lowest hole that takes it whole, or wherever there are free words."""
+
+    FIRST_FIT = "first-fit"
+    IDEAL = "no fragmentation"
+
+
+class Greedy(enum.StrEnum):
+    """In which order stays between two uses are granted, while there is room.
+
+    ``BY_SIZE``: the largest tensor first. ``AS_IT_COMES``: in the order they begin, the larger first.
+    """
+
+    BY_SIZE = "greedy by size"
+    AS_IT_COMES = "greedy keep-if-fits"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a baseline moves.
+
+    Members
+    -------
+    method : str
+        ``Belady, first-fit``, ``greedy by size``, ...
+    order : str
+        ``default order`` or ``least-peak order``.
+    avoidable_words : int
+    relocations : int
+        Times operands were moved through memory, because the free words lay in pieces around them.
+    """
+
+    method: str
+    order: str
+    avoidable_words: int
+    relocations: int = 0
+
+    @property
+    def cosma(self) -> bool:
+        """Whether COSMA compares with it."""
+        return self.method == method_name(Replacement.BELADY, Allocation.FIRST_FIT)
+
+
+def method_name(replacement: Replacement, allocation: Allocation) -> str:
+    """Name a replacement with an allocation."""
+    return f"{replacement.value}, {allocation.value}"
+
+
+def baselines(problem: Problem, capacity: int, least_peak_order: Sequence[int]) -> tuple[Outcome, ...]:
+    """Compute every baseline that is possible.
+
+    Parameters
+    ----------
+    problem : Problem
+    capacity : int
+        Words of the scratchpad. When an operator does not fit whole, only the greedy methods remain: what
+        they do not keep passes through windows, which they get for nothing.
+    least_peak_order : sequence of int
+        The second order beside the default one.
+    """
+    orders = {
+        "default order": tuple(range(problem.operator_count)),
+        "least-peak order": tuple(least_peak_order),
+    }
+    found = []
+    for name, order in orders.items():
+        fits = capacity >= max(problem.working_set)
+        if fits:
+            for replacement in Replacement:
+                for allocation in Allocation:
+                    words, relocations = replace(
+                        problem, order, capacity, replacement=replacement, allocation=allocation
+                    )
+                    found.append(
+                        Outcome(
+                            method=method_name(replacement, allocation),
+                            order=name,
+                            avoidable_words=words,
+                            relocations=relocations,
+                        )
+                    )
+        for rule in Greedy:
+            words = keep_greedily(problem, order, capacity, rule=rule, streaming=not fits)
+            found.append(Outcome(method=rule.value, order=name, avoidable_words=words))
+    return tuple(found)
+
+
+def best(outcomes: Iterable[Outcome], *, cosma: bool = False) -> Outcome | None:
+    """Give the outcome with the fewest words, of COSMA's baselines alone if asked; None if there is none."""
+    chosen = [outcome for outcome in outcomes if outcome.cosma or not cosma]
+    return min(chosen, key=lambda outcome: outcome.avoidable_words, default=None)
+
+
+def replace(
+    problem: Problem, order: Sequence[int], capacity: int, *, replacement: Replacement, allocation: Allocation
+) -> tuple[int, int]:
+    """Walk through the steps as a cache does: fetch what is missing, make room by a policy.
+
+    An operator's missing tensors are placed one after the other, inputs first.  When its own operands leave
+    no hole, they are moved through memory to the bottom of the scratchpad, which costs their fetches and the
+    writes they had not had.
+
+    Returns
+    -------
+    int
+        Avoidable words.
+    int
+        Times operands were moved.
+
+    Raises
+    ------
+    InputError
+        When an operator does not fit whole.
+    """
+    if capacity < max(problem.working_set):
+        raise InputError("scratchpad words", capacity, f"at least {max(problem.working_set)}")
+    walk = _Walk(
+        problem=problem,
+        capacity=capacity,
+        replacement=replacement,
+        allocation=allocation,
+        events=_events(problem, order),
+    )
+    for step, operator in enumerate(order):
+        walk.execute(step, operator)
+    return walk.words, walk.relocations
+
+
+def _events(problem: Problem, order: Sequence[int]) -> list[tuple[int, ...]]:
+    """Give the steps that touch each tensor, rising."""
+    steps = steps_of(problem, order)
+    return [events_of(problem, steps, tensor) for tensor in range(problem.tensor_count)]
+
+
+@dataclass(kw_only=True)
+class _Walk:
+    problem: Problem
+    capacity: int
+    replacement: Replacement
+    allocation: Allocation
+    events: list[tuple[int, ...]]
+    address: dict[int, int] = field(default_factory=dict)
+    """Of the resident tensors, in the order they were placed."""
+    last_use: dict[int, int] = field(default_factory=dict)
+    fetched: set[int] = field(default_factory=set)
+    written: set[int] = field(default_factory=set)
+    words: int = 0
+    relocations: int = 0
+
+    def execute(self, step: int, operator: int) -> None:
+        """Make all operands resident; afterwards let go of what is not used again."""
+        problem = self.problem
+        operands = (*problem.inputs[operator], *problem.outputs[operator])
+        room = self.capacity - problem.fifo[operator]
+        for tensor in operands:
+            if tensor in self.address:
+                continue
+            self._place(tensor, operands, step, room)
+            if tensor in problem.inputs[operator]:
+                self._fetch(tensor)
+        for tensor in operands:
+            self.last_use[tensor] = step
+        for tensor in list(self.address):
+            if self.events[tensor][-1] <= step:
+                del self.address[tensor]
+
+    def _place(self, tensor: int, operands: tuple[int, ...], step: int, room: int) -> None:
+        while (place := self._hole(self.problem.size[tensor], room)) is None:
+            victims = [other for other in self.address if other not in operands]
+            if victims:
+                self._evict(self._victim(victims, step))
+            else:
+                self._relocate(step)
+        self.address[tensor] = place
+
+    def _hole(self, size: int, room: int) -> int | None:
+        sizes = self.problem.size
+        if self.allocation is Allocation.IDEAL:
+            return 0 if sum(sizes[tensor] for tensor in self.address) + size <= room else None
+        low = 0
+        for address, tensor in sorted((address, tensor) for tensor, address in self.address.items()):
+            if address - low >= size:
+                return low
+            low = address + sizes[tensor]
+        return low if low + size <= room else None
+
+    def _victim(self, tensors: list[int], step: int) -> int:
+        if self.replacement is Replacement.LRU:
+            return min(tensors, key=lambda tensor: self.last_use[tensor])
+        return max(tensors, key=lambda tensor: (self._next_use(tensor, step), self.problem.size[tensor]))
+
+    def _next_use(self, tensor: int, step: int) -> int:
+        return next(event for event in self.events[tensor] if event > step)
+
+    def _evict(self, tensor: int) -> None:
+        del self.address[tensor]
+        problem = self.problem
+        if problem.producer[tensor] >= 0 and tensor not in self.written and not problem.written[tensor]:
+            self.words += problem.size[tensor]
+            self.written.add(tensor)
+
+    def _fetch(self, tensor: int) -> None:
+        if self.problem.producer[tensor] >= 0 or tensor in self.fetched:
+            self.words += self.problem.size[tensor]
+        self.fetched.add(tensor)
+
+    def _relocate(self, step: int) -> None:
+        """Move everything to the bottom; what this step is about to make holds nothing yet and moves free."""
+        self.relocations += 1
+        moved, low = list(self.address), 0
+        for tensor in moved:
+            if self.problem.producer[tensor] < 0 or self.events[tensor][0] < step:
+                self._evict(tensor)
+                self._fetch(tensor)
+        for tensor in moved:
+            self.address[tensor] = low
+            low += self.problem.size[tensor]
+
+
+def keep_greedily(
+    problem: Problem, order: Sequence[int], capacity: int, *, rule: Greedy, streaming: bool
+) -> int:
+    """Let tensors stay between two uses while there is room, in a fixed order of preference.
+
+    Parameters
+    ----------
+    problem, order, capacity
+        Capacity in words.
+    rule : Greedy
+    streaming : bool
+        Without: an operator's operands lie in the scratchpad while it runs. With: what does not stay passes
+        through a window, which takes no room here.
+
+    Returns
+    -------
+    int
+        Avoidable words.
+
+    Raises
+    ------
+    InputError
+        Without streaming, when an operator does not fit whole.
+    """
+    if not streaming and capacity < max(problem.working_set):
+        raise InputError("scratchpad words", capacity, f"at least {max(problem.working_set)}")
+    events = _events(problem, order)
+    gaps = [(tensor, gap) for tensor, steps in enumerate(events) for gap in range(len(steps) - 1)]
+    size = problem.size
+    if rule is Greedy.BY_SIZE:
+        gaps.sort(key=lambda gap: -size[gap[0]])
+    else:
+        gaps.sort(key=lambda gap: (events[gap[0]][gap[1]], -size[gap[0]], -gap[0]))
+    used = [problem.fifo[operator] if streaming else problem.working_set[operator] for operator in order]
+    kept: set[tuple[int, int]] = set()
+    for tensor, gap in gaps:
+        first, last = events[tensor][gap : gap + 2]
+        if not streaming or (tensor, gap - 1) in kept:
+            first += 1
+        if streaming and (tensor, gap + 1) not in kept:
+            last += 1
+        if all(used[step] + size[tensor] <= capacity for step in range(first, last)):
+            kept.add((tensor, gap))
+            for step in range(first, last):
+                used[step] += size[tensor]
+    return sum(_words(problem, tensor, kept, len(events[tensor]) - 1) for tensor in range(len(size)))
+
+
+def _words(problem: Problem, tensor: int, kept: set[tuple[int, int]], gaps: int) -> int:
+    """Avoidable words of a tensor that stays in the kept ones of its gaps."""
+    reads = sum((tensor, gap) not in kept for gap in range(gaps))
+    is_source = problem.producer[tensor] < 0
+    writes = bool(reads) and not is_source and not problem.written[tensor]
+    return problem.size[tensor] * (reads + writes)

@@ -1,0 +1,76 @@
+"""Scratchpad sizes: as people write them, and COSMA's three budgets (arXiv 2311.18246, section V)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+
+from hw.board.units import BYTES
+from hw.errors import InputError
+from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.order.exact.min_peak import minimum_peak
+
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(\*? *M_[RHP]|[A-Za-z]*)")
+_LEGAL = "a size such as 524288, 512KiB or 1.5MiB, or a share of a budget such as M_R, M_H, M_P or 0.5M_R"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budgets:
+    """COSMA's budgets of a graph, in bytes.
+
+    Members
+    -------
+    m_r_bytes
+        The most that one operator reads and writes: less cannot hold whole tensors.
+    m_p_bytes
+        The least peak of live tensors over all orders: more is never needed.  ``m_p_proven`` says whether it
+        is the least or the least that was found.
+    m_h_bytes
+        The mean of both.
+    """
+
+    m_r_bytes: int
+    m_h_bytes: int
+    m_p_bytes: int
+    m_p_proven: bool
+
+    @classmethod
+    def of(cls, problem: Problem, *, seed: int = 0) -> Budgets:
+        """Compute the budgets of a graph."""
+        peak = minimum_peak(problem, seed=seed)
+        required, word = max(problem.working_set), problem.word_bytes
+        return cls(
+            m_r_bytes=required * word,
+            m_h_bytes=(required + peak.peak_words) // 2 * word,
+            m_p_bytes=peak.peak_words * word,
+            m_p_proven=peak.bound_words == peak.peak_words,
+        )
+
+
+def parse_scratchpad(text: str, problem: Problem, *, seed: int = 0) -> int:
+    """Give the bytes that ``text`` names: ``"512KiB"``, ``"524288"``, ``"M_H"``, ``"0.5M_R"``.
+
+    Raises
+    ------
+    InputError
+        When it is not such a size, or not at least one word.
+    """
+    match = _SIZE.fullmatch(text.strip() if text.strip()[:1] != "M" else f"1{text.strip()}")
+    if match is None:
+        raise InputError("scratchpad", text, _LEGAL)
+    number, unit = Fraction(match[1]), match[2].replace("*", "").strip()
+    if unit.startswith("M_"):
+        if unit == "M_R":
+            budget = max(problem.working_set) * problem.word_bytes
+        else:
+            found = Budgets.of(problem, seed=seed)
+            budget = found.m_h_bytes if unit == "M_H" else found.m_p_bytes
+        size = number * budget
+    elif unit in ("", *BYTES):
+        size = number * BYTES.get(unit, 1)
+    else:
+        raise InputError("scratchpad", text, _LEGAL)
+    if size < problem.word_bytes:
+        raise InputError("scratchpad", text, f"at least {problem.word_bytes} bytes")
+    return int(size)

@@ -1,0 +1,1 @@
+"""Which neighbours run as one pipelined group."""

@@ -1,0 +1,136 @@
+"""Which neighbours are worth a pipelined group (`hw.scheduler.graph.groups`): each candidate is weighed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hw.scheduler.graph.graph import Graph
+from hw.scheduler.graph.groups import candidates, group
+from hw.scheduler.plan.diagnose import diagnose
+from hw.scheduler.plan.options import PlanOptions
+from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.residency.residency import solve_residency
+from hw.scheduler.planner.transfers.hiding import Pace, simulate
+from hw.scheduler.planner.transfers.transfers import latest_moves, least_step_cycles
+
+#: What a graph costs, as numbers that are compared one after the other; None when it has no plan.
+Weigh = Callable[[Graph], tuple[int, ...] | None]
+
+#: Graphs that `improve` weighs at effort 1.
+MOST_TRIALS = 48
+#: Branch-and-bound nodes that one trial may take.
+_TRIAL_NODES = 200
+
+
+def weigh(graph: Graph, options: PlanOptions, pace: Pace) -> tuple[int, int] | None:
+    """Give the avoidable words and the cycles of a graph in the order it lists, without addresses.
+
+    Parameters
+    ----------
+    graph : Graph
+    options : PlanOptions
+    pace : Pace
+        Of the transfer engines.
+
+    Returns
+    -------
+    tuple of int or None
+        None when an operator does not fit.
+    """
+    problem = Problem(graph=graph, word_bytes=options.word_bytes)
+    if diagnose(problem, options) is not None:
+        return None
+    order = range(problem.operator_count)
+    residency = solve_residency(
+        problem,
+        order,
+        options.capacity,
+        streaming=options.streaming.value,
+        minimise=("bytes",),
+        node_limit=_TRIAL_NODES,
+        time_limit_s=options.time_limit_s,
+    )
+    cycles = least_step_cycles(problem, order, options.macs_per_cycle)
+    moves = latest_moves(problem, order, residency)
+    return residency.avoidable_words, simulate(moves, cycles, pace).total
+
+
+def improve(
+    graph: Graph,
+    options: PlanOptions,
+    *,
+    weigh_graph: Weigh | None = None,
+    pace: Pace | None = None,
+    most_members: int = 2,
+) -> Graph:
+    """Group neighbours where that saves bytes or, at equal bytes, cycles.
+
+    All pairs that exclude each other the least are tried at once; where they do not pay together, each half
+    of them is, and so on down to single pairs.
+
+    Parameters
+    ----------
+    graph : Graph
+        Its operators in the order in which they are executed.
+    options : PlanOptions
+    weigh_graph : callable or None
+        What a graph costs; `weigh` when None.
+    pace : Pace or None
+        Of the transfer engines, for `weigh`.
+    most_members : int
+        Operators a group may have: as many as the hardware has cores.
+
+    Returns
+    -------
+    Graph
+        The same when no group pays.
+    """
+    measure = weigh_graph or (lambda candidate: weigh(candidate, options, pace or Pace()))
+    search = _Search(graph, measure, MOST_TRIALS * options.effort, options)
+    while search.improve(most_members):
+        pass
+    return search.graph
+
+
+class _Search:
+    """The best graph so far, and what is left to try."""
+
+    def __init__(self, graph: Graph, measure: Weigh, trials: int, options: PlanOptions) -> None:
+        self.graph = graph
+        self._measure, self._trials, self._options = measure, trials, options
+        self._weight = measure(graph)
+        self._refused: set[tuple[str, str]] = set()
+
+    def improve(self, most_members: int) -> bool:
+        """Try what is not refused yet; tell whether a group was made."""
+        pairs = [
+            pair for pair in candidates(self.graph, most_members=most_members) if pair not in self._refused
+        ]
+        producer = {operator.name: operator for operator in self.graph.operators}
+        sizes = {pair: self.graph.tensor[producer[pair[0]].outputs[0]].size_bytes for pair in pairs}
+        taken: set[str] = set()
+        chosen = []
+        for pair in sorted(pairs, key=lambda pair: -sizes[pair]):
+            if not taken.intersection(pair):
+                taken.update(pair)
+                chosen.append(pair)
+        return bool(chosen) and self._try(chosen)
+
+    def _try(self, pairs: list[tuple[str, str]]) -> bool:
+        """Make groups of pairs, or of some of them."""
+        if not self._trials:
+            return False
+        self._trials -= 1
+        grouped = self.graph
+        for pair in pairs:
+            grouped = group(grouped, pair, word_bytes=self._options.word_bytes)
+        weight = self._measure(grouped)
+        if weight is not None and (self._weight is None or weight < self._weight):
+            self.graph, self._weight = grouped, weight
+            return True
+        if len(pairs) == 1:
+            self._refused.update(pairs)
+            return False
+        half = len(pairs) // 2
+        found = [self._try(part) for part in (pairs[:half], pairs[half:])]
+        return any(found)

@@ -1,0 +1,1 @@
+"""In which order operators run: decomposition, proofs, search."""

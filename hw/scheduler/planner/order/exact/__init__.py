@@ -1,0 +1,1 @@
+"""Orders that are proven best, by search over down-sets."""

@@ -1,0 +1,1 @@
+"""Search over orders: annealing, and windows solved by CP-SAT."""

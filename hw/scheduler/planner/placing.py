@@ -1,0 +1,182 @@
+"""Residency and addresses together: what stays in the scratchpad must also have a place there.
+
+Residency is decided by words alone, so its stays can be impossible to pack although no step has too many
+words.  Then the stays that cannot lie together are forbidden together, residency is decided again, and so
+on. A forbidden set that is proven impossible loses no plan, so that the words stay optimal for the order.
+When that takes too long, words are left free (`hw.scheduler.planner.residency.easing`); the last resort
+keeps nothing between two uses that is not needed, which moves every tensor through memory and always fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.address.address import MANY, ROUNDS, SECONDS, find_conflict, place
+from hw.scheduler.planner.address.blocks import Block, Placement
+from hw.scheduler.planner.residency.easing import ease
+from hw.scheduler.planner.residency.residency import CRITERIA, keep_nothing, least_capacity, solve_residency
+from hw.scheduler.planner.residency.stays import Residency, Stay
+from hw.scheduler.planner.solvers import milp
+from hw.scheduler.planner.solvers.cpsat import Worker
+from hw.scheduler.planner.transfers.transfers import rectangles
+
+#: Conflicts that are forbidden before words are left free.
+REPAIRS = 12
+
+#: While words are left free, dozens of residencies are decided: each by this share of the nodes.
+_EASING = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Placed:
+    """A residency with addresses.
+
+    Members
+    -------
+    residency : Residency
+        Its ``bound_words`` and ``status`` hold for all residencies of the order that can be placed.
+    addresses : tuple of int
+        In words, of `hw.scheduler.planner.transfers.transfers.rectangles` in their order.
+    placement : Placement
+        Who placed them; its note tells of repairs.
+    repairs : int
+        Conflicts that were forbidden.
+    """
+
+    residency: Residency
+    addresses: tuple[int, ...]
+    placement: Placement
+    repairs: int
+
+
+def place_residency(
+    problem: Problem,
+    order: Sequence[int],
+    capacity: int,
+    *,
+    streaming: str = "auto",
+    time_limit_s: float | None = None,
+    node_limit: int = milp.DEFAULT_NODE_LIMIT,
+    minimise: Sequence[str] = CRITERIA,
+    repairs: int = REPAIRS,
+    worker: Worker | None = None,
+) -> Placed:
+    """Decide who stays in the scratchpad when, and where.
+
+    Parameters
+    ----------
+    problem, order, capacity, streaming, time_limit_s, node_limit, minimise
+        As for `hw.scheduler.planner.residency.residency.solve_residency`.
+    repairs : int
+        Conflicts to forbid at the most.
+    worker : Worker or None
+        Process for CP-SAT; one of its own when None.
+
+    Raises
+    ------
+    InputError
+        When an operator does not fit alone, or the order is not topological.
+    SolverError
+        When no integer programming solver answers.
+    """
+    if worker is None:
+        with Worker() as own:
+            return place_residency(
+                problem,
+                order,
+                capacity,
+                streaming=streaming,
+                time_limit_s=time_limit_s,
+                node_limit=node_limit,
+                minimise=minimise,
+                repairs=repairs,
+                worker=own,
+            )
+
+    def decide(
+        problem: Problem,
+        words: int,
+        forbid: Sequence[Sequence[Stay]] = (),
+        minimise: Sequence[str] = minimise,
+        nodes: int = node_limit,
+    ) -> Residency:
+        return solve_residency(
+            problem,
+            order,
+            words,
+            streaming=streaming,
+            time_limit_s=time_limit_s,
+            node_limit=nodes,
+            minimise=minimise,
+            forbid=forbid,
+        )
+
+    seconds = SECONDS if time_limit_s is None else time_limit_s
+    forbid: list[tuple[Stay, ...]] = []
+    proven = True
+    bound = 0
+    said: dict[str, None] = {}  # what went wrong on the way, too, once each
+    for _ in range(repairs + 1):
+        residency = decide(problem, capacity, forbid)
+        if proven:
+            bound = residency.bound_words
+        blocks = _blocks(problem, residency)
+        placement = place(blocks, capacity, rounds=_rounds(blocks), seconds=seconds, worker=worker)
+        said |= dict.fromkeys((residency.note, placement.note))
+        # Of many blocks nothing is known but that a limit was met: no small set could be forbidden.
+        if placement.status == "placed" or len(forbid) == repairs or len(blocks) > MANY:
+            break
+        conflict, certain = find_conflict(blocks, capacity, seconds=seconds, worker=worker)
+        stays = tuple(
+            Stay(tensor=residency.stays[index].tensor, first_step=block.first, last_step=block.last)
+            for index, block in conflict
+            if index < len(residency.stays)
+        )
+        forbid.append(stays)
+        proven = proven and certain
+    if placement.status == "placed":
+        note = f"{len(forbid)} sets of stays without addresses were avoided" if forbid else ""
+        if not proven:
+            note += ", not all of them proven to have none"
+        return _result(residency, placement, bound, len(forbid), [*said, note])
+    eased = ease(
+        problem,
+        order,
+        capacity,
+        least=least_capacity(problem, order, streaming=streaming),
+        decide=lambda problem, words: decide(
+            problem, words, minimise=("bytes",), nodes=node_limit // _EASING
+        ),
+        pack=lambda residency: place(_blocks(problem, residency), capacity, rounds=0),
+    )
+    if eased is not None:
+        said |= dict.fromkeys((eased.residency.note, eased.placement.note))
+        return _result(eased.residency, eased.placement, bound, len(forbid), [*said, eased.note])
+    residency = keep_nothing(problem, order, capacity, streaming=streaming)
+    placement = place(_blocks(problem, residency), capacity, seconds=seconds, worker=worker)
+    note = "nothing is kept between two uses: no other residency found addresses"
+    return _result(residency, placement, bound, len(forbid), [*said, placement.note, note])
+
+
+def _rounds(blocks: Sequence[Block]) -> int:
+    return 1 if len(blocks) > MANY else ROUNDS
+
+
+def _blocks(problem: Problem, residency: Residency) -> list[Block]:
+    shapes = rectangles(problem, residency.order, residency)
+    return [Block(first=shape.first, last=shape.last, size=shape.size) for shape in shapes]
+
+
+def _result(
+    residency: Residency, placement: Placement, bound: int, repairs: int, said: Sequence[str]
+) -> Placed:
+    status = "optimal" if residency.avoidable_words == bound else "feasible"
+    notes = [text for text in dict.fromkeys(said) if text and text != residency.note]
+    return Placed(
+        residency=replace(residency, bound_words=bound, status=status),
+        addresses=placement.addresses,
+        placement=replace(placement, note="; ".join(notes)),
+        repairs=repairs,
+    )

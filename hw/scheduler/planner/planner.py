@@ -1,0 +1,314 @@
+"""The planner: from a graph and a scratchpad to a plan, by the stages that `hw.scheduler` draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from hw.board import Board
+from hw.scheduler.graph.graph import Graph
+from hw.scheduler.plan.array import compute_cycles
+from hw.scheduler.plan.diagnose import diagnose, refuse
+from hw.scheduler.plan.options import PlanOptions, When
+from hw.scheduler.plan.plan import Certificate, Direction, Mode, Plan, StageCertificate, Step, Totals
+from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.bands.tile import tile
+from hw.scheduler.planner.groups.pipeline import improve
+from hw.scheduler.planner.order.ordering import Ordering, find_order, prove
+from hw.scheduler.planner.placing import Placed, place_residency
+from hw.scheduler.planner.solvers.cpsat import Worker
+from hw.scheduler.planner.transfers.hiding import Pace
+from hw.scheduler.planner.transfers.transfers import Movements, least_step_cycles, make_transfers
+from hw.scheduler.program.lower import lower
+from hw.scheduler.program.timing.timeline import TimingModel, predict
+
+#: Operators of a graph with groups above which no bound is looked for: it takes minutes there.
+_BOUNDED_OPERATORS = 200
+
+Progress = Callable[[str], None]
+
+
+def _silent(text: str) -> None:
+    """Show nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """A plan before its transfers: one graph's order, residency and addresses."""
+
+    problem: Problem
+    ordering: Ordering
+    placed: Placed
+
+    @property
+    def weight(self) -> tuple[int, int]:
+        """What drafts are compared by: words that pass the memory's port, parameters too, then peak words.
+
+        Bands are rounded up to words each and read their operator's parameters again, so that drafts differ
+        in more than avoidable words.
+        """
+        residency, problem = self.placed.residency, self.problem
+        parameters = sum(-(-each.weight_bytes // problem.word_bytes) for each in problem.graph.operators)
+        return residency.avoidable_words + problem.compulsory + parameters, residency.peak_words
+
+
+def make_plan(
+    graph: Graph, options: PlanOptions, *, board: Board | None = None, progress: Progress = _silent
+) -> Plan:
+    """Plan a graph into a scratchpad.
+
+    Parameters
+    ----------
+    graph : Graph
+        As it is to be executed; `hw.scheduler.graph.fuse` comes before.
+    options : PlanOptions
+    board : Board or None
+        Whose memory the predicted cycles are for; one as the U55C's when None.
+    progress : callable
+        Told now and then, in a few words, what is being done.
+
+    Raises
+    ------
+    InputError
+        When no plan is possible: with the smallest set of tensors that do not fit together and the
+        scratchpad that would do.
+    """
+    problem = Problem(graph=graph, word_bytes=options.word_bytes)
+    timing = TimingModel.of(board) if board else TimingModel()
+    with Worker() as worker:
+        planner = _Planner(options, timing, progress, worker)
+        drafts = []
+        possible = diagnose(problem, options) is None
+        if options.tiling is not When.ALWAYS and possible:
+            drafts.append(planner.draft(graph))
+        enough = any(draft.placed.residency.avoidable_words == 0 for draft in drafts)
+        useful = options.weighs_latency or not enough
+        if options.tiling is When.ALWAYS or (options.tiling is When.AUTO and useful):
+            progress("cutting operators into bands")
+            tiled = tile(graph, options)
+            if tiled is not None:
+                drafts.append(planner.draft(tiled, thorough=False))
+        if not drafts:
+            refuse(problem, options)
+        if options.weighs_latency:
+            return planner.best_of(drafts)
+        best = min(drafts, key=lambda draft: draft.weight)
+        if options.pipelining is not When.NEVER:
+            best = planner.pipelined(best)
+        return planner.finish(best)
+
+
+class _Planner:
+    """The stages, with what all of them need."""
+
+    def __init__(self, options: PlanOptions, timing: TimingModel, progress: Progress, worker: Worker) -> None:
+        self._options, self._timing, self._progress, self._worker = options, timing, progress, worker
+        self._pace = Pace(latency_cycles=round(timing.read_request_cycles + timing.read_response_cycles))
+
+    def draft(self, graph: Graph, *, thorough: bool = True) -> Draft:
+        """Choose order, residency and addresses for a graph; see `find_order` for ``thorough``."""
+        problem = Problem(graph=graph, word_bytes=self._options.word_bytes)
+        self._progress(f"ordering {problem.operator_count} operators")
+        ordering = find_order(problem, self._options, self._progress, worker=self._worker, thorough=thorough)
+        return self._settle(problem, ordering, self._options.residency_criteria)
+
+    def _settle(self, problem: Problem, ordering: Ordering, criteria: tuple[str, ...]) -> Draft:
+        self._progress("residency and addresses")
+        options = self._options
+        placed = place_residency(
+            problem,
+            ordering.order,
+            options.capacity,
+            streaming=options.streaming.value,
+            time_limit_s=options.time_limit_s,
+            minimise=criteria,
+            worker=self._worker,
+        )
+        return Draft(problem=problem, ordering=ordering, placed=placed)
+
+    def pipelined(self, draft: Draft) -> Draft:
+        """Let neighbours share the array where that moves no more; the draft itself where it does."""
+        candidate = self._grouped(draft)
+        if candidate is None or candidate.weight[0] > draft.weight[0]:
+            return draft
+        return self._bounded(candidate)
+
+    def best_of(self, drafts: Sequence[Draft]) -> Plan:
+        """Finish drafts and variants of them, and give the best plan by the objective.
+
+        What a plan takes is only known when it is whole: of the variants, some move no less but hide more.
+        """
+        variants = list(drafts)
+        if self._options.pipelining is not When.NEVER:
+            grouped = filter(None, map(self._grouped, drafts))
+            variants += map(self._bounded, grouped)
+        if len(self._options.residency_criteria) > 1:
+            variants += [self._settle(each.problem, each.ordering, ("bytes",)) for each in variants]
+        return min(map(self.finish, variants), key=self._weight)
+
+    def _weight(self, plan: Plan) -> tuple[int, ...]:
+        """Give what plans are compared by: the criteria in their order."""
+        totals = plan.totals
+        measures = {
+            "bytes": totals.offchip_read_bytes + totals.offchip_write_bytes + totals.parameter_bytes,
+            "peak": totals.peak_bytes,
+            "transfers": totals.transfers_total,
+            "latency": totals.predicted_cycles,
+        }
+        return tuple(measures[criterion] for criterion in self._options.objective)
+
+    def _grouped(self, draft: Draft) -> Draft | None:
+        """Put neighbours into groups that share the array; None where no group pays."""
+        self._progress("pipelining")
+        graph, order = draft.problem.graph, draft.ordering.order
+        ordered = Graph(
+            name=graph.name,
+            tensors=graph.tensors,
+            operators=tuple(graph.operators[operator] for operator in order),
+            made_by=graph.made_by,
+        )
+        grouped = improve(ordered, self._options, pace=self._pace)
+        if len(grouped.operators) == len(ordered.operators):
+            return None
+        problem = Problem(graph=grouped, word_bytes=self._options.word_bytes)
+        # Groups change what an order costs: bounds of the plain graph do not hold for them.
+        ordering = Ordering(
+            order=tuple(range(problem.operator_count)), bound_words=0, stages=draft.ordering.stages
+        )
+        return self._settle(problem, ordering, self._options.residency_criteria)
+
+    def _bounded(self, draft: Draft) -> Draft:
+        """Give a draft with groups a bound of its own."""
+        words = draft.placed.residency.avoidable_words
+        if not words or draft.problem.operator_count > _BOUNDED_OPERATORS:
+            return draft
+        self._progress("proving a bound of the pipelined groups")
+        bound = prove(draft.problem, self._options, words)
+        return replace(draft, ordering=replace(draft.ordering, bound_words=bound))
+
+    def finish(self, draft: Draft) -> Plan:
+        """Decide transfers, count everything, and say what is proven."""
+        self._progress("transfers")
+        problem, order, residency = draft.problem, draft.ordering.order, draft.placed.residency
+        cycles = least_step_cycles(problem, order, self._options.macs_per_cycle)
+        movements = make_transfers(
+            problem,
+            order,
+            residency,
+            draft.placed.addresses,
+            step_cycles=cycles if "latency" in self._options.objective else None,
+            pace=self._pace,
+        )
+        word = problem.word_bytes
+        size = dict(zip((tensor.name for tensor in problem.graph.tensors), problem.size, strict=True))
+        ends = [home + size[name] * word for name, home in movements.homes.items()]
+        plan = Plan(
+            graph=problem.graph,
+            scratchpad_bytes=self._options.scratchpad_bytes,
+            word_bytes=word,
+            steps=self._steps(problem, order),
+            episodes=movements.episodes,
+            streams=movements.streams,
+            fifos=movements.fifos,
+            transfers=movements.transfers,
+            homes=movements.homes,
+            memory_bytes=max(ends, default=0),
+            totals=_totals(draft, movements),
+            certificate=certify(draft),
+            options=_plain(self._options),
+        )
+        self._progress("predicting cycles")
+        prediction = predict(lower(plan), self._timing)
+        totals = replace(
+            plan.totals,
+            predicted_cycles=prediction.cycles_total,
+            exposed_cycles=prediction.exposed_cycles,
+        )
+        return replace(plan, totals=totals)
+
+    def _steps(self, problem: Problem, order: tuple[int, ...]) -> tuple[Step, ...]:
+        steps = []
+        for index in order:
+            operator = problem.graph.operators[index]
+            steps.append(
+                Step(
+                    operator=operator.name,
+                    mode=Mode.PIPELINED if operator.members else Mode.SEQUENTIAL,
+                    compute_cycles=compute_cycles(operator, self._options.macs_per_cycle),
+                )
+            )
+        return tuple(steps)
+
+
+def _totals(draft: Draft, movements: Movements) -> Totals:
+    """Count bytes and transfers; cycles are predicted once the plan is whole."""
+    moved = {
+        direction: sum(t.size_bytes for t in movements.transfers if t.direction is direction)
+        for direction in Direction
+    }
+    word = draft.problem.word_bytes
+    return Totals(
+        offchip_read_bytes=moved[Direction.READ],
+        offchip_write_bytes=moved[Direction.WRITE],
+        compulsory_bytes=draft.problem.compulsory * word,
+        avoidable_bytes=sum(moved.values()) - draft.problem.compulsory * word,
+        parameter_bytes=sum(operator.weight_bytes for operator in draft.problem.graph.operators),
+        peak_bytes=draft.placed.residency.peak_words * word,
+        transfers_total=len(movements.transfers),
+        predicted_cycles=0,
+        exposed_cycles=0,
+    )
+
+
+def certify(draft: Draft) -> Certificate:
+    """Put together what the stages proved of a draft."""
+    word = draft.problem.word_bytes
+    residency, ordering = draft.placed.residency, draft.ordering
+    moved, bound = residency.avoidable_words * word, ordering.bound_words * word
+    of_order = max(residency.bound_words * word, bound)
+    if moved == bound:
+        claim = "optimal"
+    elif moved == of_order:
+        claim = "optimal for this order"
+    else:
+        claim = f"bound {bound} bytes, not proven"
+    decided = StageCertificate(
+        stage="residency",
+        solver=residency.solver,
+        status=residency.status,
+        objective=moved,
+        bound=of_order,
+        note=residency.note,
+    )
+    placement = draft.placed.placement
+    packed = StageCertificate(
+        stage="address",
+        solver=placement.solver,
+        status="optimal" if placement.height == placement.live else "feasible",
+        objective=placement.height * word,
+        bound=placement.live * word,
+        note=placement.note,
+    )
+    return Certificate(
+        claim=claim,
+        bound_avoidable_bytes=bound,
+        order_bound_avoidable_bytes=of_order,
+        stages=(*ordering.stages, decided, packed),
+    )
+
+
+def _plain(options: PlanOptions) -> dict[str, str | int | float | bool | None]:
+    """Give the options as a plan records them."""
+    return {
+        "scratchpad_bytes": options.scratchpad_bytes,
+        "word_bytes": options.word_bytes,
+        "order": options.order.value,
+        "streaming": options.streaming.value,
+        "tiling": options.tiling.value,
+        "pipelining": options.pipelining.value,
+        "objective": ",".join(options.objective),
+        "macs_per_cycle": options.macs_per_cycle,
+        "seed": options.seed,
+        "effort": options.effort,
+        "time_limit_s": options.time_limit_s,
+    }

@@ -1,0 +1,1 @@
+"""Which tensors stay in the scratchpad between their uses."""

@@ -1,0 +1,221 @@
+"""The gap-variable integer program of residency: which tensors stay in the scratchpad between their uses.
+
+For a given order each tensor has **events** (the step that writes it, the steps that use it) and **gaps**
+between neighbouring events.  Keeping a tensor over a part of a gap saves nothing, so one binary a gap says
+all: kept, or not.  A gap that is not kept costs a fetch at its end and, once for the tensor, a spill.
+
+    minimise    sum size (1 - keep[gap]) + sum size spill[tensor]
+    subject to  spill[tensor] >= 1 - keep[gap]                            for the gaps of an activation
+                sum size keep[gaps over step] - sum saved stream[event]
+                    <= capacity - whole operands of the step              for each step
+                stream[event] <= 1 - keep[gap]                            for the gaps beside the event
+
+COSMA's model (arXiv 2311.18246, equations 2 to 9 and 12) with the schedule fixed has a binary a tensor and
+step instead; the optima are the same, the program is thirty times smaller.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+from hw.scheduler.plan.plan import Direction
+from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.residency.stays import Stay, StreamUse, events_of, steps_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gap:
+    """Two neighbouring events of a tensor."""
+
+    tensor: int
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """A tensor that a step writes or uses, with the gaps beside it."""
+
+    tensor: int
+    step: int
+    gaps: tuple[int, ...]
+    saved: int
+    alone: bool
+    writes: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """Everything about one problem in one order that does not depend on the capacity.
+
+    Words are counted in ``unit``, the greatest common divisor of all sizes: a solver's rows are tighter so.
+
+    Parameters
+    ----------
+    problem : Problem
+    order : tuple of int
+    streaming : bool
+        Whether a tensor may be streamed.
+    forbid : tuple of tuple of Stay
+        In each of these sets at least one stay must not be wholly covered by the residency's.
+    """
+
+    problem: Problem
+    order: tuple[int, ...]
+    streaming: bool
+    forbid: tuple[tuple[Stay, ...], ...] = ()
+
+    @cached_property
+    def steps(self) -> tuple[int, ...]:
+        """Step of each operator."""
+        return steps_of(self.problem, self.order)
+
+    @cached_property
+    def unit(self) -> int:
+        """Words that everything is a multiple of."""
+        problem = self.problem
+        windows = [event.saved for event in self._raw_events]
+        return math.gcd(*problem.size, *problem.fifo, *windows)
+
+    @cached_property
+    def size(self) -> tuple[int, ...]:
+        """Units of each tensor."""
+        return tuple(size // self.unit for size in self.problem.size)
+
+    @cached_property
+    def gaps(self) -> tuple[Gap, ...]:
+        """All gaps, by tensor, then step."""
+        found = []
+        for tensor in range(self.problem.tensor_count):
+            events = events_of(self.problem, self.steps, tensor)
+            found += [Gap(tensor=tensor, begin=begin, end=end) for begin, end in itertools.pairwise(events)]
+        return tuple(found)
+
+    @cached_property
+    def _raw_events(self) -> tuple[Event, ...]:
+        beside: dict[tuple[int, int], list[int]] = {}
+        for index, gap in enumerate(self.gaps):
+            beside.setdefault((gap.tensor, gap.begin), []).append(index)
+            beside.setdefault((gap.tensor, gap.end), []).append(index)
+        found = []
+        for step, operator in enumerate(self.order):
+            for tensor in (*self.problem.inputs[operator], *self.problem.outputs[operator]):
+                saved, alone = 0, False
+                if self.streaming:
+                    saved = self.problem.size[tensor] - self.problem.window(operator, tensor)
+                    alone = self.problem.streams_alone(operator, tensor)
+                gaps = tuple(beside.get((tensor, step), ()))
+                writes = tensor in self.problem.outputs[operator]
+                found.append(
+                    Event(tensor=tensor, step=step, gaps=gaps, saved=saved, alone=alone, writes=writes)
+                )
+        return tuple(found)
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """All events, by step; ``saved`` in units: what streaming saves, 0 when it saves nothing."""
+        return tuple(
+            Event(
+                tensor=event.tensor,
+                step=event.step,
+                gaps=event.gaps,
+                saved=event.saved // self.unit,
+                alone=event.alone,
+                writes=event.writes,
+            )
+            for event in self._raw_events
+        )
+
+    @cached_property
+    def events_at(self) -> tuple[tuple[int, ...], ...]:
+        """Events of each step."""
+        found: list[list[int]] = [[] for _ in self.order]
+        for index, event in enumerate(self.events):
+            found[event.step].append(index)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def over(self) -> tuple[tuple[int, ...], ...]:
+        """Gaps that pass over each step: whose tensor the step does not touch."""
+        found: list[list[int]] = [[] for _ in self.order]
+        for index, gap in enumerate(self.gaps):
+            for step in range(gap.begin + 1, gap.end):
+                found[step].append(index)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def whole(self) -> tuple[int, ...]:
+        """Units each step needs with its operands whole."""
+        return tuple(self.problem.working_set[operator] // self.unit for operator in self.order)
+
+    def least(self, step: int, *, without: int = -1) -> int:
+        """Units a step needs at the least, with every operand streamed that may be, except ``without``."""
+        events = [
+            self.events[index] for index in self.events_at[step] if self.events[index].tensor != without
+        ]
+        together = sum(event.saved for event in events if not event.alone)
+        alone = max((event.saved for event in events if event.alone), default=0)
+        return self.whole[step] - max(together, alone)
+
+    def cost(self, gap: int) -> int:
+        """Units that not keeping a gap costs, when it is the only one of its tensor."""
+        tensor = self.gaps[gap].tensor
+        return self.size[tensor] * (2 if self.spills(tensor) else 1)
+
+    def spills(self, tensor: int) -> bool:
+        """Whether writing the tensor to memory is avoidable."""
+        return self.problem.producer[tensor] >= 0 and not self.problem.written[tensor]
+
+    @cached_property
+    def forbidden(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+        """Each forbidden set as gaps and events: not all gaps kept, or one of the events streamed."""
+        rows = []
+        for stays in self.forbid:
+            gaps, events = [], []
+            for stay in stays:
+                inside = [
+                    index
+                    for index, gap in enumerate(self.gaps)
+                    if gap.tensor == stay.tensor
+                    and stay.first_step <= gap.begin
+                    and gap.end <= stay.last_step
+                ]
+                gaps += inside
+                if not inside:  # a single step: whole there, kept or not
+                    events += [
+                        index
+                        for index in self.events_at[stay.first_step]
+                        if self.events[index].tensor == stay.tensor
+                    ]
+            rows.append((tuple(gaps), tuple(events)))
+        return tuple(rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """A decision on every gap and event: kept or not, streamed or not."""
+
+    kept: tuple[bool, ...]
+    streamed: tuple[bool, ...]
+
+    def plain(self, model: Model) -> tuple[tuple[Stay, ...], tuple[StreamUse, ...]]:
+        """Give the stays and streams that the decision means."""
+        stays: list[Stay] = []
+        streams: list[StreamUse] = []
+        opened: dict[int, int] = {}
+        ends = {(gap.tensor, gap.begin): index for index, gap in enumerate(model.gaps)}
+        for event, streamed in zip(model.events, self.streamed, strict=True):
+            if streamed:
+                direction = Direction.WRITE if event.writes else Direction.READ
+                streams.append(StreamUse(tensor=event.tensor, step=event.step, direction=direction))
+                continue
+            first = opened.pop(event.tensor, event.step)
+            following = ends.get((event.tensor, event.step))
+            if following is not None and self.kept[following]:
+                opened[event.tensor] = first
+            else:
+                stays.append(Stay(tensor=event.tensor, first_step=first, last_step=event.step))
+        return tuple(sorted(stays)), tuple(sorted(streams))

@@ -1,0 +1,199 @@
+"""A residency as plain data, and what it costs: who lies in the scratchpad when, for one order of operators.
+
+`measure` computes traffic and peak from the stays alone; it knows nothing of how they were found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hw.errors import InputError
+from hw.scheduler.plan.plan import Direction
+from hw.scheduler.plan.problem import Problem
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Stay:
+    """A tensor whole in the scratchpad from ``first_step`` to ``last_step``, both included.
+
+    It begins where the tensor is written, or where it is used after a fetch, and ends at a use.
+    """
+
+    tensor: int
+    first_step: int
+    last_step: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.first_step <= self.last_step:
+            raise InputError("steps of a stay", (self.first_step, self.last_step), "rising, from 0")
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class StreamUse:
+    """A tensor passing through a window in one step: ``READ`` by its user, ``WRITE`` by its producer."""
+
+    tensor: int
+    step: int
+    direction: Direction
+
+
+@dataclass(frozen=True, kw_only=True)
+class Residency:
+    """Which tensors lie in the scratchpad when, for one order.
+
+    Members
+    -------
+    order : tuple of int
+        Operators by step.
+    stays : tuple of Stay
+        By tensor, then step.
+    streams : tuple of StreamUse
+        By tensor, then step.
+    spilled : tuple of int
+        Activations that are written to memory; outputs are always written and not listed.
+    avoidable_words, bound_words : int
+        Off-chip words beyond the compulsory ones, and what no residency of this order is below.
+    peak_words, peak_bound_words : int
+        Most words in use in one step, and what no residency of this order with these words is below; the
+        bound is 0 when the peak was not minimised.
+    transfers : int
+        Reads and writes, compulsory ones included.
+    status : str
+        Of the words: ``optimal`` when they equal the bound, else ``feasible``.
+    solver : str
+        What decided, version included.
+    note : str
+        What a reader must know: a fallback, a limit that stopped it.
+    """
+
+    order: tuple[int, ...]
+    stays: tuple[Stay, ...]
+    streams: tuple[StreamUse, ...]
+    spilled: tuple[int, ...]
+    avoidable_words: int
+    bound_words: int
+    peak_words: int
+    peak_bound_words: int
+    transfers: int
+    status: str
+    solver: str
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What stays and streams cost.
+
+    Members
+    -------
+    avoidable_words : int
+    used_words : tuple of int
+        In use in each step.
+    transfers : int
+    spilled : tuple of int
+    """
+
+    avoidable_words: int
+    used_words: tuple[int, ...]
+    transfers: int
+    spilled: tuple[int, ...]
+
+    @property
+    def peak_words(self) -> int:
+        """Most words in use in one step."""
+        return max(self.used_words)
+
+
+def steps_of(problem: Problem, order: Sequence[int]) -> tuple[int, ...]:
+    """Give each operator's step.
+
+    Raises
+    ------
+    InputError
+        When ``order`` is not a topological order of all operators.
+    """
+    if sorted(order) != list(range(problem.operator_count)):
+        raise InputError("order", tuple(order), f"every operator from 0 to {problem.operator_count - 1} once")
+    done = 0
+    steps = [0] * len(order)
+    for step, operator in enumerate(order):
+        if problem.predecessors[operator] & ~done:
+            name = problem.graph.operators[operator].name
+            raise InputError("order", name, "after the operators that write what it reads")
+        done |= 1 << operator
+        steps[operator] = step
+    return tuple(steps)
+
+
+def events_of(problem: Problem, steps: Sequence[int], tensor: int) -> tuple[int, ...]:
+    """Give the steps that touch a tensor, rising: the one that writes it, if any, then its uses."""
+    uses = sorted(steps[operator] for operator in problem.consumers[tensor])
+    writer = problem.producer[tensor]
+    return (steps[writer], *uses) if writer >= 0 else tuple(uses)
+
+
+def measure(
+    problem: Problem, order: Sequence[int], stays: Sequence[Stay], streams: Sequence[StreamUse]
+) -> Measured:
+    """Compute what stays and streams cost.
+
+    Raises
+    ------
+    InputError
+        When a tensor is touched while it neither lies whole nor is streamed, is both, or lies there before
+        it is written or without a use; when a tensor that streams alone does not.
+    """
+    steps = steps_of(problem, order)
+    used = [problem.fifo[operator] for operator in order]
+    whole: list[list[Stay]] = [[] for _ in problem.size]
+    passing: list[dict[int, Direction]] = [{} for _ in problem.size]
+    for stay in stays:
+        whole[stay.tensor].append(stay)
+        for step in range(stay.first_step, stay.last_step + 1):
+            used[step] += problem.size[stay.tensor]
+    for stream in streams:
+        passing[stream.tensor][stream.step] = stream.direction
+        used[stream.step] += problem.window(order[stream.step], stream.tensor)
+    _check_alone(problem, order, streams)
+    words = transfers = 0
+    spilled = []
+    for tensor, size in enumerate(problem.size):
+        events = events_of(problem, steps, tensor)
+        covered = [step for stay in whole[tensor] for step in events if _covers(stay, step)]
+        legal = all(stay.first_step in events and stay.last_step in events for stay in whole[tensor])
+        if not legal or sorted([*covered, *passing[tensor]]) != list(events):
+            name = problem.graph.tensors[tensor].name
+            raise InputError(
+                f"residency of tensor {name!r}", tuple(covered), "touched once in each step of use"
+            )
+        is_source = problem.producer[tensor] < 0
+        begins = [stay.first_step for stay in whole[tensor]] + list(passing[tensor])
+        reads = sum(is_source or step != events[0] for step in begins)
+        must_write = not is_source and reads > 0
+        writes = must_write or problem.written[tensor]
+        transfers += reads + writes
+        words += size * (reads - is_source)
+        if must_write and not problem.written[tensor]:
+            words += size
+            spilled.append(tensor)
+    return Measured(
+        avoidable_words=words, used_words=tuple(used), transfers=transfers, spilled=tuple(spilled)
+    )
+
+
+def _covers(stay: Stay, step: int) -> bool:
+    return stay.first_step <= step <= stay.last_step
+
+
+def _check_alone(problem: Problem, order: Sequence[int], streams: Sequence[StreamUse]) -> None:
+    by_step: dict[int, list[int]] = {}
+    for stream in streams:
+        by_step.setdefault(stream.step, []).append(stream.tensor)
+    for step, tensors in by_step.items():
+        alone = [tensor for tensor in tensors if problem.streams_alone(order[step], tensor)]
+        if alone and len(tensors) > 1:
+            name = problem.graph.tensors[alone[0]].name
+            raise InputError(
+                f"streams of step {step}", f"{name!r} and others", "only those that can run together"
+            )

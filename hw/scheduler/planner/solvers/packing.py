@@ -1,0 +1,79 @@
+"""Rectangles at heights, by CP-SAT: runs in `worker`, the only process with OR-tools.
+
+One search a time, on one thread, stopped after a counted number of conflicts: what is found does not depend
+on the machine.  The search takes the rectangle that can lie lowest, among equals the first of a list, and
+puts it there (as MiniMalloc's canonical solutions do), so the list decides: each attempt has its own.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import ortools
+from ortools.sat.python import cp_model
+
+
+def pack(payload: dict[str, Any]) -> dict[str, Any]:
+    """Find addresses for blocks.
+
+    Parameters
+    ----------
+    payload : dict
+        ``blocks``: lists of first step, last step, size; ``fixed``: address of each block that must lie
+        there, or -1; ``capacity``; ``attempts``: dicts with ``order``
+        (indices of blocks), ``presolve`` and ``conflicts``; ``seconds``: safety net of wall-clock time for
+        all of them.
+
+    Returns
+    -------
+    dict
+        ``status``: ``placed``, ``infeasible`` or ``unknown``; ``addresses``; ``version`` of OR-tools;
+        ``timed``: whether the safety net ended the search.
+    """
+    end = time.monotonic() + payload["seconds"]
+    found: dict[str, Any] = {"status": "unknown", "addresses": [], "timed": False}
+    for attempt in payload["attempts"]:
+        left = end - time.monotonic()
+        if left <= 0:
+            found["timed"] = True
+            break
+        found |= _attempt(payload["blocks"], payload["fixed"], payload["capacity"], attempt, left)
+        if found["status"] != "unknown":
+            break
+    return found | {"version": ortools.__version__}
+
+
+def _attempt(
+    blocks: list[list[int]], fixed: list[int], capacity: int, attempt: dict[str, Any], seconds: float
+) -> dict[str, Any]:
+    model = cp_model.CpModel()
+    addresses, spans, heights = [], [], []
+    for (first, last, size), known in zip(blocks, fixed, strict=True):
+        low, high = (0, capacity - size) if known < 0 else (known, known)
+        address = model.new_int_var(low, high, "")
+        addresses.append(address)
+        spans.append(model.new_fixed_size_interval_var(first, last + 1 - first, ""))
+        heights.append(model.new_fixed_size_interval_var(address, size, ""))
+    model.add_no_overlap_2d(spans, heights)
+    model.add_decision_strategy(
+        [addresses[index] for index in attempt["order"]],
+        cp_model.CHOOSE_LOWEST_MIN,
+        cp_model.SELECT_MIN_VALUE,
+    )
+    solver = cp_model.CpSolver()
+    parameters = solver.parameters
+    parameters.num_workers = 1
+    parameters.random_seed = 0
+    parameters.linearization_level = 0
+    parameters.cp_model_presolve = attempt["presolve"]
+    parameters.max_number_of_conflicts = attempt["conflicts"]
+    parameters.max_time_in_seconds = seconds
+    status = solver.solve(model)
+    if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return {"status": "placed", "addresses": [solver.value(address) for address in addresses]}
+    if status == cp_model.INFEASIBLE:
+        return {"status": "infeasible"}
+    if status == cp_model.MODEL_INVALID:
+        raise ValueError(model.validate())
+    return {"timed": solver.wall_time >= seconds}

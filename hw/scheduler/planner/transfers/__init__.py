@@ -1,0 +1,1 @@
+"""Which bytes move between memory and scratchpad, and when."""

@@ -1,0 +1,307 @@
+"""The last stage of a plan: episodes, streams and their transfers, with steps and addresses.
+
+A residency says who lies in the scratchpad when, addresses say where.  What remains is in which step each
+transfer may start and by which it is complete, in which order the two queues run, and where in memory each
+tensor has its home.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hw.errors import InputError
+from hw.scheduler.graph.graph import Operator
+from hw.scheduler.plan.array import compute_cycles
+from hw.scheduler.plan.plan import Direction, Episode, Fifo, Stream, Transfer
+from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.residency.stays import Residency, steps_of
+from hw.scheduler.planner.transfers.hiding import Block, Move, Pace, Timing, hide, queue_key, simulate
+
+
+class Movements(NamedTuple):
+    """Everything of a `Plan` that `make_transfers` decides.
+
+    Members
+    -------
+    episodes : tuple of Episode
+        As the residency's stays.
+    streams : tuple of Stream
+        As the residency's.
+    fifos : tuple of Fifo
+        By step.
+    transfers : tuple of Transfer
+        All reads in the order of their queue, then all writes in that of theirs.
+    homes : mapping of str to int
+        Byte address in the plan's region of the memory of each tensor that is ever off chip.
+    """
+
+    episodes: tuple[Episode, ...]
+    streams: tuple[Stream, ...]
+    fifos: tuple[Fifo, ...]
+    transfers: tuple[Transfer, ...]
+    homes: Mapping[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rectangle:
+    """Something that needs an address: words of the scratchpad over steps, both included."""
+
+    first: int
+    last: int
+    size: int
+
+
+def rectangles(problem: Problem, order: Sequence[int], residency: Residency) -> tuple[Rectangle, ...]:
+    """Give what needs an address, in words: the stays, then the streams, as the residency lists them; then
+    the buffers of the steps that execute a pipelined group.
+    """
+    found = [
+        Rectangle(first=stay.first_step, last=stay.last_step, size=problem.size[stay.tensor])
+        for stay in residency.stays
+    ]
+    for stream in residency.streams:
+        size = problem.window(order[stream.step], stream.tensor)
+        found.append(Rectangle(first=stream.step, last=stream.step, size=size))
+    for step, operator in enumerate(order):
+        if problem.fifo[operator]:
+            found.append(Rectangle(first=step, last=step, size=problem.fifo[operator]))
+    return tuple(found)
+
+
+def least_step_cycles(problem: Problem, order: Sequence[int], macs_per_cycle: int) -> tuple[int, ...]:
+    """Give the cycles each step takes with all its operands there: its arithmetic, or a word a cycle.
+
+    The members of a pipelined group run at once, each from the first word it gets from the member before.
+    """
+    return tuple(
+        max(_word_cycles(problem, index), compute_cycles(problem.graph.operators[index], macs_per_cycle))
+        for index in order
+    )
+
+
+def _word_cycles(problem: Problem, index: int) -> int:
+    """Give the cycles for the words of an operator, one of its inputs and one of its outputs a cycle."""
+    operator = problem.graph.operators[index]
+    inner = {tensor.name: problem.words(tensor.size_bytes) for tensor in operator.inner}
+    tensors = (*problem.inputs[index], *problem.outputs[index])
+    words = inner | {problem.graph.tensors[tensor].name: problem.size[tensor] for tensor in tensors}
+    cycles = 0
+    for member in operator.members or (operator,):
+        own = sum(words[name] for name in member.inputs if name not in inner)
+        handed_on = sum(words[name] for name in member.inputs if name in inner)
+        # A member takes one input after the other: what is its own, before or after what is handed on to it.
+        cycles = max(own + max(cycles, handed_on), sum(words[name] for name in member.outputs))
+    return cycles
+
+
+def make_transfers(
+    problem: Problem,
+    order: Sequence[int],
+    residency: Residency,
+    addresses: Sequence[int],
+    *,
+    step_cycles: Sequence[int] | None = None,
+    pace: Pace | None = None,
+) -> Movements:
+    """Decide steps, queues and homes of all transfers.
+
+    Parameters
+    ----------
+    problem : Problem
+    order : sequence of int
+        Operators by step.
+    residency : Residency
+        Of this order.
+    addresses : sequence of int
+        In words, of `rectangles` in their order.
+    step_cycles : sequence of int or None
+        Cycles of each step with its operands there. When given, fetches start early and writes end late
+        where that shortens the plan: with the same addresses, words, peak and transfers. Without, every
+        transfer keeps to the steps the residency gives it.
+    pace : Pace or None
+        Of the transfer engines; the default one when None.
+
+    Raises
+    ------
+    InputError
+        When there is not one address for each rectangle, or not one length for each step.
+    """
+    shapes = rectangles(problem, order, residency)
+    if len(addresses) != len(shapes):
+        raise InputError("addresses", len(addresses), f"{len(shapes)}, one for each stay, stream and buffer")
+    if step_cycles is not None and len(step_cycles) != len(order):
+        raise InputError("step_cycles", len(step_cycles), f"{len(order)}, one for each step")
+    owners = [stay.tensor for stay in residency.stays] + [stream.tensor for stream in residency.streams]
+    owners += [-1] * (len(shapes) - len(owners))
+    blocks = [
+        Block(first=shape.first, last=shape.last, low=low, size=shape.size, owner=owner)
+        for shape, low, owner in zip(shapes, addresses, owners, strict=True)
+    ]
+    moves = latest_moves(problem, order, residency)
+    if step_cycles is not None:
+        moves = list(hide(moves, blocks, step_cycles, pace or Pace()))
+    return _write_down(problem, order, residency, blocks, moves)
+
+
+def timing_of(
+    movements: Movements, step_cycles: Sequence[int], word_bytes: int, pace: Pace | None = None
+) -> Timing:
+    """Predict how long a plan takes, by the model of the two queues that `make_transfers` hides by.
+
+    Parameters
+    ----------
+    movements : Movements
+    step_cycles : sequence of int
+        Cycles of each step with its operands there.
+    word_bytes : int
+    pace : Pace or None
+        Of the transfer engines; the default one when None.
+    """
+    moves = [
+        Move(
+            words=transfer.size_bytes // word_bytes,
+            start=transfer.start_step,
+            deadline=transfer.deadline_step,
+            reads=transfer.direction is Direction.READ,
+            streams=transfer.stream is not None,
+            block=0,
+        )
+        for transfer in movements.transfers
+    ]
+    return simulate(moves, step_cycles, pace or Pace())
+
+
+def latest_moves(problem: Problem, order: Sequence[int], residency: Residency) -> list[Move]:
+    """Give all transfers at their latest start and earliest deadline, streams in the order they are used.
+
+    A move's block is the index of its stay, or the number of stays plus the index of its stream.
+    """
+    steps = steps_of(problem, order)
+    made = [steps[writer] if writer >= 0 else -1 for writer in problem.producer]
+    stays, streams = residency.stays, residency.streams
+    read_again = {stream.tensor for stream in streams if stream.direction is Direction.READ}
+    read_again |= {stay.tensor for stay in stays if stay.first_step != made[stay.tensor]}
+    moves: list[Move] = []
+    for block, stay in enumerate(stays):
+        reads = stay.first_step != made[stay.tensor]
+        if not reads and not problem.written[stay.tensor] and stay.tensor not in read_again:
+            continue
+        start, deadline = (stay.first_step,) * 2 if reads else (stay.first_step, stay.last_step + 1)
+        words = problem.size[stay.tensor]
+        moves.append(
+            Move(words=words, start=start, deadline=deadline, reads=reads, streams=False, block=block)
+        )
+    ranks = {step: _ranks(problem, order[step]) for step in {stream.step for stream in streams}}
+    listed = sorted(
+        range(len(streams)), key=lambda i: (streams[i].step, ranks[streams[i].step][streams[i].tensor])
+    )
+    for index in listed:
+        stream = streams[index]
+        moves.append(
+            Move(
+                words=problem.size[stream.tensor],
+                start=stream.step,
+                deadline=stream.step + 1,
+                reads=stream.direction is Direction.READ,
+                streams=True,
+                block=len(stays) + index,
+            )
+        )
+    return moves
+
+
+def _ranks(problem: Problem, index: int) -> dict[int, int]:
+    """Give the order in which an operator takes and makes its tensors."""
+    operator = problem.graph.operators[index]
+    names = {problem.graph.tensors[tensor].name: tensor for tensor in problem.inputs[index]}
+    sequence = [names[name] for name in reading_order(operator)] + list(problem.outputs[index])
+    return {tensor: rank for rank, tensor in enumerate(sequence)}
+
+
+def reading_order(operator: Operator) -> tuple[str, ...]:
+    """Give the inputs of an operator in the order it takes them, when all come through queues.
+
+    An operator takes one input after the other, as listed.  A member of a pipelined group takes what it lists
+    before the buffer it shares with the member before it ahead of that member's inputs, the rest after them.
+    """
+    sequence: list[str] = []
+    made: set[str] = set()
+    for member in operator.members or (operator,):
+        shared = [place for place, name in enumerate(member.inputs) if name in made]
+        first = shared[0] if shared else 0
+        sequence = [
+            *member.inputs[:first],
+            *sequence,
+            *(name for name in member.inputs[first:] if name not in made),
+        ]
+        made.update(member.outputs)
+    return tuple(sequence)
+
+
+def _write_down(
+    problem: Problem,
+    order: Sequence[int],
+    residency: Residency,
+    blocks: Sequence[Block],
+    moves: Sequence[Move],
+) -> Movements:
+    """Give names and bytes to everything."""
+    tensors, word = problem.graph.tensors, problem.word_bytes
+    stays, streams = residency.stays, residency.streams
+    touched = [block.owner for block in blocks if block.owner >= 0]
+    spans = [(block.first, block.last) for block in blocks]
+    for move in moves:
+        if not move.streams:
+            first, last = spans[move.block]
+            spans[move.block] = (move.start, last) if move.reads else (first, move.deadline - 1)
+    homes, end = {}, 0
+    for tensor in sorted({touched[move.block] for move in moves}):
+        homes[tensors[tensor].name] = end
+        end += problem.size[tensor] * word
+
+    def transfer(move: Move) -> Transfer:
+        tensor = touched[move.block]
+        return Transfer(
+            tensor=tensors[tensor].name,
+            direction=Direction.READ if move.reads else Direction.WRITE,
+            episode=None if move.streams else move.block,
+            stream=move.block - len(stays) if move.streams else None,
+            size_bytes=problem.size[tensor] * word,
+            dram_address=homes[tensors[tensor].name],
+            scratchpad_address=blocks[move.block].low * word,
+            start_step=move.start,
+            deadline_step=move.deadline,
+        )
+
+    queued = sorted(moves, key=queue_key)
+    with_fifo = [step for step, operator in enumerate(order) if problem.fifo[operator]]
+    return Movements(
+        episodes=tuple(
+            Episode(
+                tensor=tensors[stay.tensor].name,
+                address=block.low * word,
+                size_bytes=block.size * word,
+                first_step=first,
+                last_step=last,
+            )
+            for stay, block, (first, last) in zip(stays, blocks, spans, strict=False)
+        ),
+        streams=tuple(
+            Stream(
+                tensor=tensors[stream.tensor].name,
+                direction=stream.direction,
+                step=stream.step,
+                address=block.low * word,
+                window_bytes=block.size * word,
+            )
+            for stream, block in zip(streams, blocks[len(stays) :], strict=False)
+        ),
+        fifos=tuple(
+            Fifo(step=step, address=block.low * word, size_bytes=block.size * word)
+            for step, block in zip(with_fifo, blocks[len(touched) :], strict=True)
+        ),
+        transfers=tuple(transfer(move) for reads in (True, False) for move in queued if move.reads is reads),
+        homes=homes,
+    )

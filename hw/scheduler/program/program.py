@@ -1,0 +1,396 @@
+"""What the sequencer executes: a plan lowered to the words of four ROMs, as plain data.
+
+`hw.scheduler.program.lower` makes a program from a plan; `hw.scheduler.config.SchedulerConfig` embeds it;
+the gates hold it in ROMs.  All addresses and sizes are in words of ``word_bytes``.
+
+The four phases of step ``s`` (`hw.scheduler`), as the gates time them:
+
+1. the slot begins when ``wait_writes`` write transfers are complete (their responses have come);
+2. from then on a read transfer with ``start_step <= s`` may run, and so may a write transfer that is a stream
+   of step ``s``;
+3. the cores start when ``wait_reads`` read transfers are complete (their last word is in the scratchpad);
+4. when every core of the step is done, write transfers with ``start_step <= s`` that are no streams may run.
+
+Each of the two transfer engines runs its list strictly in order and never looks at addresses: "complete"
+means "so many from the front of the list".  A word of memory is read no earlier than its transfer may run, so
+a read of what an earlier transfer wrote needs a ``start_step`` no earlier than the step that waits for the
+write.
+
+A core consumes its inputs one after the other as listed, and makes its outputs one after the other.  An
+operand is **whole** in the scratchpad, or passes through a **ring** of it: word ``k`` lies at
+``address + k % ring``, is written when fewer than ``ring`` words before it are not consumed yet, and is read
+when it was written.  The other end of a ring is a transfer engine (``Via.MEMORY``) or the neighbouring core
+(``Via.FIFO``, from core ``c`` to ``c + 1``).
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from dataclasses import dataclass
+
+from hw.errors import InputError
+from hw.scheduler.plan.plan import Mode
+from hw.scheduler.program.dataflow import Dataflow
+
+#: Bits of an operator's number, of the counts of a core's operands, and of its least cycles.
+OPERATOR_BITS = 16
+COUNT_BITS = 12
+CYCLES_BITS = 32
+#: Most cores that can share a step.
+MAX_CORES = 4
+
+#: (words, ring) of streams, in the order of their engine, by (step, core).
+_Streams = dict[tuple[int, int], list[tuple[int, int]]]
+
+
+class Via(enum.StrEnum):
+    """How an operand reaches a core or leaves it."""
+
+    WHOLE = "whole"
+    MEMORY = "memory"
+    FIFO = "fifo"
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperandWord:
+    """One operand of one core in one step.
+
+    Parameters
+    ----------
+    address : int
+        Its first word, or its ring's, in the scratchpad.
+    words : int
+        Words of the operand, at least 1.
+    via : Via
+    ring : int
+        Words of the ring; 0 for a whole operand.
+    """
+
+    address: int
+    words: int
+    via: Via = Via.WHOLE
+    ring: int = 0
+
+    def __post_init__(self) -> None:
+        _whole("address of an operand", self.address, 0)
+        _whole("words of an operand", self.words, 1)
+        if (self.via is Via.WHOLE) != (self.ring == 0):
+            raise InputError("ring of an operand", self.ring, "0 for a whole operand, else at least 1")
+        _whole("ring of an operand", self.ring, 0)
+
+    @property
+    def span(self) -> int:
+        """Words of the scratchpad it takes."""
+        return self.ring or self.words
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoreWord:
+    """What one core does in one step.
+
+    Parameters
+    ----------
+    operator : int
+        Number of the operator; equal numbers compute the same function.
+    first_operand : int
+        Its first row in ``Program.operands``: ``inputs`` rows, then ``outputs`` rows.
+    inputs, outputs : int
+        At least one output.
+    compute_cycles : int
+        Least cycles from start to done.
+    """
+
+    operator: int
+    first_operand: int
+    inputs: int
+    outputs: int
+    compute_cycles: int = 0
+
+    def __post_init__(self) -> None:
+        _whole("first_operand", self.first_operand, 0)
+        for name, least, bits in (
+            ("operator", 0, OPERATOR_BITS),
+            ("inputs", 0, COUNT_BITS),
+            ("outputs", 1, COUNT_BITS),
+            ("compute_cycles", 0, CYCLES_BITS),
+        ):
+            _whole(name, getattr(self, name), least)
+            if getattr(self, name) >> bits:
+                raise InputError(name, getattr(self, name), f"less than 2^{bits}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepWord:
+    """One step.
+
+    Parameters
+    ----------
+    cores : tuple of CoreWord
+        Core 0 first; as many as take part.
+    wait_writes : int
+        Write transfers, from the front of their list, that are complete before the slot begins.
+    wait_reads : int
+        Read transfers, from the front of their list, that are complete before the cores start.
+    mode : Mode
+    """
+
+    cores: tuple[CoreWord, ...]
+    wait_writes: int = 0
+    wait_reads: int = 0
+    mode: Mode = Mode.SEQUENTIAL
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.cores) <= MAX_CORES:
+            raise InputError("cores of a step", len(self.cores), f"from 1 to {MAX_CORES}")
+        if self.mode is not Mode.PIPELINED and len(self.cores) > 1:
+            raise InputError("mode of a step", self.mode.value, "pipelined with several cores")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransferWord:
+    """One transfer; the direction is that of the list it stands in.
+
+    Parameters
+    ----------
+    dram_address : int
+        First word of its home, counted from the program's base in memory.
+    address : int
+        First word in the scratchpad, or of the ring.
+    words : int
+    start_step : int
+        The transfer may run from this step on: from the beginning of its slot for reads and streams, from its
+        end for other writes.
+    ring : int
+        Words of the ring of a stream; 0 for a transfer of a whole tensor.
+    core : int
+        For a stream: the core whose operand it is.
+    """
+
+    dram_address: int
+    address: int
+    words: int
+    start_step: int
+    ring: int = 0
+    core: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("dram_address", 0),
+            ("address", 0),
+            ("words", 1),
+            ("start_step", 0),
+            ("ring", 0),
+            ("core", 0),
+        ):
+            _whole(f"{name} of a transfer", getattr(self, name), least)
+        if self.core >= MAX_CORES or (self.core and not self.ring):
+            raise InputError(
+                "core of a transfer", self.core, f"less than {MAX_CORES}, and 0 unless it is a stream"
+            )
+
+    @property
+    def span(self) -> int:
+        """Words of the scratchpad it takes."""
+        return self.ring or self.words
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """A whole program.
+
+    Parameters
+    ----------
+    word_bytes : int
+        Bytes of a word: a power of two from 4 to 128.
+    steps : tuple of StepWord
+        At least one.
+    operands : tuple of OperandWord
+    reads, writes : tuple of TransferWord
+        In the order their engine runs them.
+    dataflow : Dataflow or None
+        What it is to compute, for whoever judges a run; the gates do not need it.
+
+    Raises
+    ------
+    InputError
+        For what the gates would wait for forever: a count of transfers that cannot be complete by then, a
+        stream that no operand takes, two ends of a ring that differ, and streams of several cores of a step
+        that could wait for each other.  Those read are listed by core; a core behind one that reads streams
+        lists its FIFO before its own; one core of a step writes streams.  Also for a dataflow of other
+        operators than the steps'.
+    """
+
+    word_bytes: int
+    steps: tuple[StepWord, ...]
+    operands: tuple[OperandWord, ...]
+    reads: tuple[TransferWord, ...] = ()
+    writes: tuple[TransferWord, ...] = ()
+    dataflow: Dataflow | None = None
+
+    def __post_init__(self) -> None:
+        if self.word_bytes not in (4, 8, 16, 32, 64, 128):
+            raise InputError("word_bytes", self.word_bytes, "a power of two from 4 to 128")
+        if not self.steps:
+            raise InputError("steps of a program", 0, "at least one")
+        for number, step in enumerate(self.steps):
+            for core in step.cores:
+                last = core.first_operand + core.inputs + core.outputs
+                if last > len(self.operands):
+                    raise InputError(f"operands of step {number}", last, f"rows up to {len(self.operands)}")
+        self._check_order("reads", self.reads)
+        self._check_order("writes", self.writes)
+        self._check_waits()
+        streams = (_streams(self.reads), _streams(self.writes))
+        for number, step in enumerate(self.steps):
+            self._check_rings(number, step, *streams)
+        if self.dataflow is not None:
+            found = [(call.operator, len(call.inputs), len(call.outputs)) for call in self.dataflow.calls]
+            words = [(core.operator, core.inputs, core.outputs) for step in self.steps for core in step.cores]
+            if found != words:
+                raise InputError(
+                    "calls of the dataflow", len(found), f"as the {len(words)} cores of the steps say"
+                )
+
+    def _check_order(self, name: str, transfers: tuple[TransferWord, ...]) -> None:
+        for before, after in itertools.pairwise(transfers):
+            if before.start_step > after.start_step:
+                legal = f"at least {before.start_step}, as of the one before"
+                raise InputError(f"start_step of {name}", after.start_step, legal)
+            same = before.start_step == after.start_step
+            # A write that waits for the end of the step must not stand in the way of one that the step needs.
+            if name == "writes" and same and after.ring and not before.ring:
+                raise InputError(
+                    f"order of {name}", f"a stream of step {after.start_step} last", "streams first"
+                )
+        for before, after in itertools.pairwise(transfer for transfer in transfers if transfer.ring):
+            if before.start_step == after.start_step and before.core > after.core:
+                raise InputError(
+                    f"order of {name}", f"core {after.core} after {before.core}", "by core in a step"
+                )
+        if transfers and transfers[-1].start_step >= len(self.steps):
+            raise InputError(
+                f"start_step of {name}", transfers[-1].start_step, f"less than {len(self.steps)}"
+            )
+
+    def _check_waits(self) -> None:
+        for number, step in enumerate(self.steps):
+            # What a step waits for must have been able to run and, for a stream, have had its operator.
+            reads = _complete_by(self.reads, whole=number, streams=number - 1)
+            writes = _complete_by(self.writes, whole=number - 1, streams=number - 1)
+            for name, count, most in (
+                ("wait_reads", step.wait_reads, reads),
+                ("wait_writes", step.wait_writes, writes),
+            ):
+                if not 0 <= count <= most:
+                    raise InputError(
+                        f"{name} of step {number}", count, f"from 0 to {most}, what can be complete"
+                    )
+
+    def _check_rings(self, number: int, step: StepWord, reads: _Streams, writes: _Streams) -> None:
+        """Compare the two ends of each ring; lengths only, so that a wrong address is the data's to show."""
+        fifo: list[tuple[int, int]] = []
+        for index, core in enumerate(step.cores):
+            inputs, outputs = self.inputs_of(core), self.outputs_of(core)
+            for operands, streams, name in ((inputs, reads, "inputs"), (outputs, writes, "outputs")):
+                through = _through(operands, Via.MEMORY)
+                moved = streams.get((number, index), [])
+                if through != moved:
+                    where = f"streams of the {name} of core {index} in step {number}"
+                    raise InputError(where, moved, f"{through}, its (words, ring)")
+            taken = _through(inputs, Via.FIFO)
+            if taken != fifo:
+                where = f"FIFO inputs of core {index} in step {number}"
+                raise InputError(where, taken, f"{fifo}, what the core before makes")
+            fifo = _through(outputs, Via.FIFO)
+        if fifo:
+            raise InputError(f"FIFO outputs of the last core of step {number}", fifo, "none")
+        self._check_pipeline(number, step, reads, writes)
+        for streams in (reads, writes):
+            for index in range(len(step.cores), MAX_CORES):
+                if (number, index) in streams:
+                    raise InputError(
+                        f"core of a stream in step {number}", index, f"less than {len(step.cores)}"
+                    )
+
+    def _check_pipeline(self, number: int, step: StepWord, reads: _Streams, writes: _Streams) -> None:
+        """Refuse streams of several cores that could wait for each other: both engines keep their order."""
+        reading = [index for index in range(len(step.cores)) if (number, index) in reads]
+        for index in reading[1:]:
+            order = [operand.via for operand in self.inputs_of(step.cores[index])]
+            if Via.FIFO in order[order.index(Via.MEMORY) :]:
+                where = f"inputs of core {index} in step {number}"
+                raise InputError(
+                    where, "a stream before the FIFO", "FIFO first, if an earlier core has streams"
+                )
+        writing = [index for index in range(len(step.cores)) if (number, index) in writes]
+        if len(writing) > 1:
+            raise InputError(f"cores with streams written in step {number}", writing, "one at most")
+
+    def inputs_of(self, core: CoreWord) -> tuple[OperandWord, ...]:
+        """Operands a core reads."""
+        return self.operands[core.first_operand : core.first_operand + core.inputs]
+
+    def outputs_of(self, core: CoreWord) -> tuple[OperandWord, ...]:
+        """Operands a core writes."""
+        first = core.first_operand + core.inputs
+        return self.operands[first : first + core.outputs]
+
+    @property
+    def cores(self) -> int:
+        """Cores it needs."""
+        return max(len(step.cores) for step in self.steps)
+
+    @property
+    def scratchpad_words(self) -> int:
+        """Words of the scratchpad up to the last one it touches."""
+        words: tuple[OperandWord | TransferWord, ...] = (*self.operands, *self.reads, *self.writes)
+        return max(word.address + word.span for word in words)
+
+    @property
+    def memory_words(self) -> int:
+        """Words of the memory up to the last one it touches; at least 1."""
+        return max((word.dram_address + word.words for word in (*self.reads, *self.writes)), default=1)
+
+    @property
+    def transfers_total(self) -> int:
+        """Transfers in both directions."""
+        return len(self.reads) + len(self.writes)
+
+    @property
+    def read_bytes(self) -> int:
+        """Bytes it reads from memory."""
+        return self.word_bytes * sum(transfer.words for transfer in self.reads)
+
+    @property
+    def write_bytes(self) -> int:
+        """Bytes it writes to memory."""
+        return self.word_bytes * sum(transfer.words for transfer in self.writes)
+
+
+def _streams(transfers: tuple[TransferWord, ...]) -> _Streams:
+    """Give (words, ring) of all streams by (step, core)."""
+    found: _Streams = {}
+    for transfer in transfers:
+        if transfer.ring:
+            key = (transfer.start_step, transfer.core)
+            found.setdefault(key, []).append((transfer.words, transfer.ring))
+    return found
+
+
+def _through(operands: tuple[OperandWord, ...], via: Via) -> list[tuple[int, int]]:
+    """Give (words, ring) of the operands that come or go a certain way."""
+    return [(operand.words, operand.ring) for operand in operands if operand.via is via]
+
+
+def _complete_by(transfers: tuple[TransferWord, ...], *, whole: int, streams: int) -> int:
+    """Count the transfers from the front of the list that start no later than the given steps."""
+    for count, transfer in enumerate(transfers):
+        if transfer.start_step > (streams if transfer.ring else whole):
+            return count
+    return len(transfers)
+
+
+def _whole(name: str, value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InputError(name, value, f"a whole number of at least {least}")

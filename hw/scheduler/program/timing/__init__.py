@@ -1,0 +1,1 @@
+"""How long a program takes: the gates cycle by cycle, without their data."""

@@ -1,0 +1,344 @@
+"""The gates, cycle by cycle, without their data: compiled, for `hw.scheduler.program.timing.timeline`.
+
+Counted is what moves: words read, digested and written by the cores, words in the rings, words of the two
+transfer engines on their way through the DMAs, and granules in the memory's channel.  Each unit decides from
+what the others were at the end of the cycle before, as registers do.
+
+Not counted are the meetings of two users in a bank (a cycle each, see `hw.scheduler.core.scratchpad`), and
+rows of the memory: transfers are long and in order, so its controller opens rows ahead.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hw.scheduler.program.timing.core_kernel import (
+    BEGIN,
+    GIVEN,
+    IN,
+    OUT,
+    Integers,
+    Parts,
+    Tables,
+    begin,
+    compiled,
+    compute,
+    is_apart,
+    work,
+)
+
+#: Phases of the sequencer.
+_SLOT, _READS, _COMPUTE, _DRAIN = 0, 1, 2, 3
+
+#: Transfers between their DMA and the scratchpad, words in a DMA.
+_TRANSFERS_AHEAD, _DMA_WORDS = 17, 512
+#: Words of a burst.
+_BURST = 16
+#: From a transfer's leave to run to its first address on the bus; from a word on the bus to the scratchpad.
+_ADDRESS_CYCLES, _FILL_CYCLES = 3, 2
+#: From a transfer's leave to run to its first read of the scratchpad; from that to the write DMA; from a
+#: whole burst there to its first word on the bus; from the response to "complete".
+_WALK_CYCLES, _DRAIN_CYCLES, _SEND_CYCLES, _TOKEN_CYCLES = 3, 4, 3, 1
+#: Length of queues that no count below exceeds; powers of two.
+BURSTS, WORDS = 256, 4096
+
+# Columns of the read engine's state.
+_ISSUED, _PLACED, _LEFT, _SPLIT, _SPLIT_AT, _REQUESTED, _BUS, _JOINED = range(8)
+_HELD, _HELD_RING, _HELD_CORE, _HELD_LAST, _DONE, _BURST_IN, _BURST_OUT, _SERVED = range(8, 16)
+# Of the write engine's, beside the first five; the splitter's count bursts that are whole in the DMA.
+_GRANTED, _RELEASED, _SENT, _ENTERED, _WRITTEN, _DONE_OUT, _BURST_GO, _SENDING = range(5, 13)
+ENGINE_STATE = 16
+
+
+class Pace(NamedTuple):
+    """The memory's numbers; see `hw.scheduler.program.timing.timeline.TimingModel`."""
+
+    request: float
+    response: float
+    write_request: float
+    write_response: float
+    word: float
+    turn: float
+    refresh_every: float
+    refresh: float
+    write_high: int
+    run: int
+    buffer: int
+    fabric: int
+
+
+@compiled
+def _issue(
+    state: Integers, transfers: Integers, times: Integers, begun: int, computed: int, cycle: int
+) -> bool:
+    """Let the next transfer of an engine run, if its step has come."""
+    number = state[_ISSUED]
+    if number == len(transfers) or number - state[_PLACED] >= _TRANSFERS_AHEAD:
+        return False
+    start = transfers[number, 1]
+    if computed <= start and not (transfers[number, 2] > 0 and begun > start):
+        return False
+    times[number] = cycle
+    state[_ISSUED] += 1
+    return True
+
+
+@compiled
+def _burst(transfer: Integers, at: int) -> int:
+    """Give the words of a transfer's burst that begins with word ``at``: up to the next multiple of 16."""
+    return min(_BURST - (transfer[4] + at) % _BURST, transfer[0] - at)
+
+
+@compiled
+def _fill(cycle: int, begun: int, tables: Tables, parts: Parts, pace: Pace) -> bool:
+    """Advance the read engine; tell whether anything is under way."""
+    state, reads = parts.reader, tables.reads
+    # Into the scratchpad.
+    fires = False
+    if state[_HELD]:
+        core = state[_HELD_CORE]
+        fires = state[_HELD_RING] == 0 or parts.rings[IN, core, 0] < state[_HELD_RING]
+        if fires:
+            if state[_HELD_RING]:
+                parts.changes[IN, core, 0] += 1
+                parts.changes[IN, core, 1] += 1
+            state[_DONE] += state[_HELD_LAST]
+    if fires or not state[_HELD]:
+        joined = state[_JOINED] < state[_BUS] and parts.ready[state[_JOINED] % WORDS] + _FILL_CYCLES <= cycle
+        state[_HELD] = joined
+        if joined:
+            row = reads[state[_PLACED]]
+            if state[_LEFT] == 0:
+                state[_LEFT] = row[0]
+            state[_LEFT] -= 1
+            state[_HELD_RING], state[_HELD_CORE], state[_HELD_LAST] = row[2], row[3], state[_LEFT] == 0
+            state[_PLACED] += state[_LEFT] == 0
+            state[_JOINED] += 1
+    # Addresses.
+    if (
+        state[_SPLIT] < state[_ISSUED]
+        and parts.reading[state[_SPLIT]] + _ADDRESS_CYCLES <= cycle
+        and _DMA_WORDS - (state[_REQUESTED] - state[_JOINED]) >= _BURST
+    ):
+        row = reads[state[_SPLIT]]
+        words = _burst(row, state[_SPLIT_AT])
+        slot = state[_BURST_IN] % BURSTS
+        parts.burst_words[slot], parts.burst_cycle[slot] = words, cycle
+        state[_BURST_IN] += 1
+        state[_REQUESTED] += words
+        state[_SPLIT_AT] += words
+        if state[_SPLIT_AT] == row[0]:
+            state[_SPLIT] += 1
+            state[_SPLIT_AT] = 0
+    _issue(state, reads, parts.reading, begun, begun, cycle)
+    return state[_HELD] > 0 or state[_SPLIT] < state[_ISSUED] or state[_JOINED] < state[_REQUESTED]
+
+
+@compiled
+def _drain(
+    cycle: int, begun: int, computed: int, tables: Tables, parts: Parts, pace: Pace, last: Integers
+) -> bool:
+    """Advance the write engine up to the bus; tell whether anything is under way."""
+    state, writes = parts.writer, tables.writes
+    # Out of the scratchpad.
+    if state[_PLACED] < state[_ISSUED] and state[_GRANTED] - state[_SENT] < _DMA_WORDS:
+        row = writes[state[_PLACED]]
+        if parts.writing[state[_PLACED]] + _WALK_CYCLES <= cycle and (
+            row[2] == 0 or parts.rings[OUT, row[3], 1] > 0
+        ):
+            if row[2]:
+                parts.changes[OUT, row[3], 0] -= 1
+                parts.changes[OUT, row[3], 1] -= 1
+            if state[_LEFT] == 0:
+                state[_LEFT] = row[0]
+            state[_LEFT] -= 1
+            state[_GRANTED] += 1
+            ends = _burst(row, row[0] - state[_LEFT] - 1) == 1
+            if ends:
+                # With this word a burst is whole.
+                slot = state[_BURST_GO] % BURSTS
+                parts.released[slot, 0] = state[_GRANTED]
+                parts.released[slot, 1] = cycle + _DRAIN_CYCLES + _SEND_CYCLES
+                state[_BURST_GO] += 1
+            if state[_LEFT] == 0:
+                last[state[_PLACED]] = state[_GRANTED]
+                state[_PLACED] += 1
+    # Onto the bus.
+    while state[_SENDING] < state[_BURST_GO] and parts.released[state[_SENDING] % BURSTS, 1] <= cycle:
+        state[_RELEASED] = parts.released[state[_SENDING] % BURSTS, 0]
+        state[_SENDING] += 1
+    if state[_SENT] < state[_RELEASED] and state[_SENT] - state[_ENTERED] < pace.fabric:
+        parts.sent[state[_SENT] % WORDS] = cycle
+        state[_SENT] += 1
+    # Into the channel, which answers.
+    for _ in range(2):
+        if (
+            state[_ENTERED] < state[_SENT]
+            and parts.sent[state[_ENTERED] % WORDS] + pace.write_request <= cycle
+            and state[_ENTERED] - state[_WRITTEN] < pace.buffer
+        ):
+            state[_ENTERED] += 1
+            number = state[_DONE_OUT]
+            if number < state[_PLACED] and last[number] == state[_ENTERED]:
+                parts.writing[number] = cycle + int(np.ceil(pace.write_response)) + _TOKEN_CYCLES
+                state[_DONE_OUT] += 1
+    _issue(state, writes, parts.writing, begun, computed, cycle)
+    return state[_PLACED] < state[_ISSUED] or state[_WRITTEN] < state[_GRANTED]
+
+
+@compiled
+def _serve(cycle: int, parts: Parts, pace: Pace) -> None:
+    """Let the memory's channel work until the end of this cycle: reads first, writes when they are many."""
+    dram, reader, writer = parts.dram, parts.reader, parts.writer
+    end = cycle + 1.0
+    while dram[0] < end:
+        now = dram[0]
+        if now >= dram[3]:
+            dram[0] = now + pace.refresh
+            dram[3] += pace.refresh_every
+            continue
+        slot = reader[_BURST_OUT] % BURSTS
+        readable = reader[_BURST_OUT] < reader[_BURST_IN] and parts.burst_cycle[slot] + pace.request <= now
+        held = writer[_ENTERED] - writer[_WRITTEN]
+        if dram[1] > 0:
+            change = readable and (held == 0 or dram[2] >= pace.run)
+        else:
+            change = held > 0 and (not readable or (held >= pace.write_high and dram[2] >= pace.run))
+        if change:
+            dram[0] = now + pace.turn
+            dram[1] = 1.0 - dram[1]
+            dram[2] = 0.0
+            continue
+        if dram[1] > 0 and held > 0:
+            writer[_WRITTEN] += 1
+        elif dram[1] == 0 and readable:
+            last = parts.ready[(reader[_BUS] - 1) % WORDS] + 1.0 if reader[_BUS] else 0.0
+            parts.ready[reader[_BUS] % WORDS] = max(last, np.ceil(now + pace.response))
+            reader[_BUS] += 1
+            reader[_SERVED] += 1
+            if reader[_SERVED] == parts.burst_words[slot]:
+                reader[_SERVED] = 0
+                reader[_BURST_OUT] += 1
+        else:
+            dram[0] = end
+            break
+        dram[2] += 1.0
+        dram[0] = now + pace.word
+
+
+@compiled
+def _idle(cycle: int, parts: Parts, pace: Pace) -> None:
+    """Let the channel's time pass up to a cycle, with the refreshes that fall into it."""
+    dram = parts.dram
+    dram[0] = max(dram[0], cycle)
+    if dram[3] < dram[0]:
+        count = np.ceil((dram[0] - dram[3]) / pace.refresh_every)
+        dram[3] += pace.refresh_every * count
+        # The last one may still be under way.
+        dram[0] = max(dram[0], np.ceil(dram[3] - pace.refresh_every) + pace.refresh)
+
+
+@compiled
+def _completed(state: Integers, times: Integers, known: int, cycle: int) -> int:
+    """Count the writes whose responses have come."""
+    while known < state[_DONE_OUT] and times[known] <= cycle:
+        known += 1
+    return known
+
+
+@compiled
+def simulate(
+    tables: Tables, parts: Parts, pace: Pace, starts: Integers, ends: Integers, limit: int
+) -> tuple[int, int]:
+    """Run a program.
+
+    Parameters
+    ----------
+    tables, pace
+    parts : Parts
+        All zero, but for the memory's time and first refresh.
+    starts, ends : ndarray
+        Filled with the cycle in which each step's slot begins, and the one in which it is computed.
+    limit : int
+        Cycles after which a program counts as stuck.
+
+    Returns
+    -------
+    tuple of int
+        Cycles from start to done, and how many of them transfers were waited for; -1 and 0 when stuck.
+    """
+    steps = len(tables.steps)
+    last = np.zeros(len(tables.writes), np.int64)
+    phase, step, begun, computed, exposed = _SLOT, 0, 0, 0, 0
+    done_reads = done_writes = 0
+    cycle = 2
+    while cycle < limit:
+        parts.changes[:] = 0
+        done, moved, waits, computing = True, False, False, False
+        if phase == _COMPUTE:
+            for core in range(tables.steps[step, 2]):
+                core_done, core_moved, core_waits = work(
+                    core,
+                    cycle,
+                    tables.cores[step, core],
+                    parts.cores[core],
+                    tables.operands,
+                    parts.rings,
+                    parts.changes,
+                )
+                done = done and core_done
+                moved = moved or core_moved
+                waits = waits or core_waits
+                computing = computing or cycle < parts.cores[core, BEGIN] + tables.cores[step, core, 2]
+            # Arithmetic hides what is waited for behind it.
+            exposed += waits and not moved and not computing
+        busy = _fill(cycle, begun, tables, parts, pace)
+        busy = _drain(cycle, begun, computed, tables, parts, pace, last) or busy
+        _serve(cycle, parts, pace)
+        if phase == _SLOT:
+            if done_writes >= tables.steps[step, 1]:
+                starts[step] = cycle
+                begun += 1
+                phase = _READS
+            else:
+                exposed += 1
+        elif phase == _READS:
+            if done_reads >= tables.steps[step, 0]:
+                for core in range(tables.steps[step, 2]):
+                    begin(core, step, cycle + 1, tables, parts)
+                phase = _COMPUTE
+            else:
+                exposed += 1
+        elif phase == _COMPUTE:
+            if done:
+                ends[step] = cycle
+                computed += 1
+                step += 1
+                phase = _SLOT if step < steps else _DRAIN
+            elif not (moved or busy or waits):
+                # Only arithmetic is under way: on to its end.
+                target = 0
+                for core in range(tables.steps[step, 2]):
+                    state = parts.cores[core]
+                    if state[GIVEN] == tables.cores[step, core, 1]:
+                        target = max(target, state[BEGIN] + tables.cores[step, core, 2])
+                    else:
+                        target = 0
+                        break
+                if target - 1 > cycle:
+                    cycle = target - 1
+                    _idle(cycle, parts, pace)
+            elif not busy and is_apart(step, tables):
+                cycle = compute(step, cycle, tables, parts)
+                _idle(cycle, parts, pace)
+        else:
+            if done_reads == len(tables.reads) and done_writes == len(tables.writes):
+                return cycle, exposed
+            exposed += 1
+        parts.rings[:] += parts.changes
+        done_reads = parts.reader[_DONE]
+        done_writes = _completed(parts.writer, parts.writing, done_writes, cycle)
+        cycle += 1
+    return -1, 0

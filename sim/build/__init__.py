@@ -1,0 +1,1 @@
+"""From Verilog to a simulator or to counted cells: tools, caches, builds."""

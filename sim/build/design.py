@@ -1,0 +1,57 @@
+"""The Verilog of an engine, generated once for each configuration and state of the generator."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import hw
+from hw.board import Board
+from hw.config import config_hash
+from hw.engine import Engine
+from sim.build.cache import BuildCache, key_of
+from sim.host.progress import Activity
+
+_VERILOG = "design.v"
+_TOP = "top"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelVerilog:
+    """A kernel's Verilog and the name of its top module."""
+
+    top_name: str
+    verilog: str
+
+
+def kernel_verilog(
+    engine: Engine[Any], config: Any, board: Board, *, cache: BuildCache | None = None
+) -> KernelVerilog:
+    """Give the Verilog of an engine; see `hw.verilog.generate`.
+
+    It is generated only when configuration, board, the text of any file in ``hw`` or Amaranth have changed.
+    """
+    key = key_of(["verilog", config_hash(engine.name, config, board), _generator_hash(), version("amaranth")])
+
+    def generate_into(folder: Path) -> None:
+        from hw.verilog import generate
+
+        with Activity(f"Generating {engine.name} for {board.name}"):
+            design = generate(engine, config, board)
+        (folder / _VERILOG).write_text(design.verilog)
+        (folder / _TOP).write_text(design.top_name)
+
+    entry, _ = (cache or BuildCache()).get(key, generate_into)
+    return KernelVerilog(top_name=(entry / _TOP).read_text(), verilog=(entry / _VERILOG).read_text())
+
+
+def _generator_hash() -> str:
+    digest = hashlib.sha256()
+    root = Path(hw.__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,304 @@
+"""Is this machine fit for Loomwork?  One finding a need, and for each that fails what to do about it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hw.errors import LoomworkError
+
+#: Least versions and sizes; the sizes are what building and running the largest shipped engine takes.
+PYTHON = (3, 11)
+CXX = 10
+DISK_GIB = 2.0
+MEMORY_GIB = 4.0
+
+_ROOT = Path(__file__).resolve().parents[2]
+_REMAKE = "delete .venv and run make again: it is then made anew"
+_GIB = 1 << 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """What was found of one need.
+
+    Members
+    -------
+    name
+        The need, in a word or two.
+    ok
+        Whether it is met.
+    found
+        What is there: a version, a size, or what is wrong.
+    advice
+        What to do when it is not met.
+    required
+        Whether Loomwork cannot work without it.
+    """
+
+    name: str
+    ok: bool
+    found: str
+    advice: str
+    required: bool = True
+
+
+def examine() -> list[Finding]:
+    """Look at everything Loomwork needs, and at what makes it faster or better when it is there."""
+    checks: tuple[Callable[[], Finding], ...] = (
+        check_python,
+        check_packages,
+        check_compiler,
+        lambda: check_tool("make", "apt-get install make"),
+        lambda: check_tool("perl", "apt-get install perl"),
+        check_verilator,
+        check_converter,
+        check_yosys,
+        check_ilp,
+        check_highs,
+        check_disk,
+        check_memory,
+        lambda: check_tool("tclsh", "apt-get install tcl; generated Tcl goes unchecked", required=False),
+        lambda: check_tool(
+            "ccache", "apt-get install ccache; simulators then rebuild faster", required=False
+        ),
+        check_waveforms,
+    )
+    return [check() for check in checks]
+
+
+def check_python() -> Finding:
+    """Check the version of the interpreter that runs this."""
+    return Finding(
+        name="Python",
+        ok=sys.version_info >= PYTHON,
+        found=".".join(map(str, sys.version_info[:3])),
+        advice=f"install Python {PYTHON[0]}.{PYTHON[1]} or newer, then: make PYTHON=python3.11 demo",
+    )
+
+
+def check_packages(constraints: Path = _ROOT / "constraints.txt") -> Finding:
+    """Compare the installed packages with the pinned versions; without the list, with the declared needs."""
+    if constraints.is_file():
+        problems, count = _differences(constraints.read_text())
+        found = f"{count} as pinned"
+    else:
+        problems, count = _undeclared()
+        found = f"{count} as declared"
+    if problems:
+        found = "; ".join(problems[:3]) + (f" and {len(problems) - 3} more" if len(problems) > 3 else "")
+    return Finding(name="packages", ok=not problems, found=found, advice=_REMAKE)
+
+
+def _differences(constraints: str) -> tuple[list[str], int]:
+    problems = []
+    count = 0
+    for name, pinned, marker in re.findall(r"^([\w.-]+)==(\S+)( ;.*)?", constraints, re.MULTILINE):
+        installed = _version(name)
+        if installed is None and marker:
+            continue  # for another kind of machine
+        count += 1
+        if installed is None:
+            problems.append(f"{name} is missing")
+        elif installed != pinned:
+            problems.append(f"{name} is {installed}, pinned {pinned}")
+    return problems, count
+
+
+def _undeclared() -> tuple[list[str], int]:
+    try:
+        needs = importlib.metadata.requires("loomwork") or []
+    except importlib.metadata.PackageNotFoundError:
+        return ["loomwork is not installed"], 0
+    names = [re.split(r"[^\w.-]", need)[0] for need in needs if "extra ==" not in need]
+    return [f"{name} is missing" for name in names if _version(name) is None], len(names)
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def check_compiler() -> Finding:
+    """Check for a C++ compiler that knows coroutines, which Verilator's runtime uses."""
+    major = re.match(r"\d+", _output("c++", "-dumpversion") or "")
+    text = _output("c++", "--version")
+    return Finding(
+        name="C++ compiler",
+        ok=major is not None and int(major[0]) >= CXX,
+        found=text.splitlines()[0] if text else "not found",
+        advice=f"install g++ {CXX} or newer (apt-get install g++)",
+    )
+
+
+def check_tool(name: str, advice: str, *, required: bool = True) -> Finding:
+    """Check that a program is on the path and runs."""
+    path = shutil.which(name)
+    return Finding(
+        name=name, ok=path is not None, found=path or "not found", advice=advice, required=required
+    )
+
+
+def check_verilator() -> Finding:
+    """Check for a Verilator that is new enough for cocotb, on the path or in the environment."""
+    from sim.build.toolchain import find_verilator, package_root
+
+    try:
+        verilator = find_verilator(os.environ.get("PATH", os.defpath), package_root())
+    except LoomworkError as error:
+        return Finding(name="Verilator", ok=False, found=str(error), advice=_REMAKE)
+    major, minor = verilator.version
+    found = f"{major}.{minor:03d} at {verilator.executable}"
+    return Finding(name="Verilator", ok=True, found=found, advice=_REMAKE)
+
+
+def check_converter() -> Finding:
+    """Check that Amaranth finds the Yosys that writes its Verilog."""
+    from amaranth._toolchain.yosys import YosysError, find_yosys
+
+    try:
+        version = find_yosys(lambda version: version >= (0, 40)).version()
+    except YosysError as error:
+        return Finding(name="Verilog writer", ok=False, found=str(error), advice=_REMAKE)
+    return Finding(
+        name="Verilog writer",
+        ok=True,
+        found="Yosys " + ".".join(map(str, version or ())),
+        advice=_REMAKE,
+    )
+
+
+def check_yosys() -> Finding:
+    """Check the Yosys of proofs and resource tables, in a process of its own: a native library can crash."""
+    text = _python("import pyosys.libyosys, importlib.metadata as m; print(m.version('pyosys'))")
+    return Finding(
+        name="Yosys",
+        ok=text is not None,
+        found=text or "pyosys does not load",
+        advice=f"needed by make test: {_REMAKE}",
+        required=False,
+    )
+
+
+def check_ilp() -> Finding:
+    """Solve a small integer program with the solver that comes with PuLP."""
+    # A process of its own: importing PuLP decides which other solvers can be imported after it.
+    text = _python(
+        "import pulp; x = pulp.LpVariable('x', 0, 9, 'Integer'); p = pulp.LpProblem('p', pulp.LpMaximize);"
+        "p += x; p += 2 * x <= 9; p.solve(pulp.PULP_CBC_CMD(msg=False)); print(int(x.value()))"
+    )
+    return Finding(
+        name="CBC solver",
+        ok=text == "4",
+        found=f"PuLP {_version('pulp')}" if text == "4" else "does not solve",
+        advice=f"needed by the planner: {_REMAKE}",
+    )
+
+
+def check_highs() -> Finding:
+    """Look for the HiGHS solver, which the planner can use in place of CBC."""
+    version = _version("highspy")
+    return Finding(
+        name="HiGHS solver",
+        ok=version is not None,
+        found=version or "not found",
+        advice="pip install highspy, for larger plans",
+        required=False,
+    )
+
+
+def check_disk(least_gib: float = DISK_GIB) -> Finding:
+    """Check the room for built simulators and waveforms."""
+    place = Path(os.environ.get("LOOMWORK_CACHE", "build")).absolute()
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free / _GIB
+    return Finding(
+        name="disk",
+        ok=free >= least_gib,
+        found=f"{free:.1f} GiB free at {place}",
+        advice=f"make room for {least_gib:g} GiB there, or set LOOMWORK_CACHE to a place that has it",
+    )
+
+
+def check_memory(least_gib: float = MEMORY_GIB) -> Finding:
+    """Check the free memory, which a Verilator build of a large array takes most of."""
+    pages = _available_pages()
+    free = pages * os.sysconf("SC_PAGE_SIZE") / _GIB
+    return Finding(
+        name="memory",
+        ok=free >= least_gib,
+        found=f"{free:.1f} GiB available",
+        advice=f"close programs until {least_gib:g} GiB are free, or choose fewer rows in the configuration",
+    )
+
+
+def _available_pages() -> int:
+    """Give the pages a program could get without swapping; Linux says so, elsewhere all there are."""
+    try:
+        available = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
+    except OSError:
+        available = None
+    if available is None:
+        return os.sysconf("SC_PHYS_PAGES")
+    return int(available[1]) * 1024 // os.sysconf("SC_PAGE_SIZE")
+
+
+def check_waveforms() -> Finding:
+    """See whether waveforms can be compressed ones (FST); they are VCD otherwise."""
+    from sim.build.toolchain import find_toolchain, has_fst
+
+    try:
+        compressed = has_fst(find_toolchain())
+    except LoomworkError:
+        compressed = False
+    return Finding(
+        name="waveforms",
+        ok=compressed,
+        found="FST" if compressed else "VCD only",
+        advice="apt-get install liblz4-dev zlib1g-dev, for FST waveforms, which are much smaller",
+        required=False,
+    )
+
+
+def _output(*command: str) -> str | None:
+    """Give what a command prints, or None when it is missing, fails or hangs."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def _python(code: str) -> str | None:
+    return _output(sys.executable, "-c", code)
+
+
+def print_findings(findings: Sequence[Finding]) -> None:
+    """Print a table of findings, with advice where one fails."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from sim.host.console import console
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("", "need", "found", "what to do"):
+        table.add_column(title)
+    for finding in findings:
+        if finding.ok:
+            mark = Text("ok", style="green")
+        elif finding.required:
+            mark = Text("FAIL", style="bold red")
+        else:
+            mark = Text("-", style="yellow")
+        table.add_row(mark, finding.name, finding.found, "" if finding.ok else Text(finding.advice))
+    console().print(table)

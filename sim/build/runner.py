@@ -1,0 +1,197 @@
+"""cocotb's Verilator runner, with our visibility, our build cache's steps, and an end to what it starts."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TextIO
+
+import cocotb_tools.config
+from cocotb_tools.runner import Verilator, Verilog
+
+from sim.build.objects import ObjectStore
+from sim.host.process import supervise
+from sim.host.progress import Activity
+
+_NOTHING = "cocotb wrote no results"
+
+
+class CommandError(Exception):
+    """A command of a build failed; the message is the first error it printed."""
+
+
+class ResultsError(Exception):
+    """A simulation failed; the message is the first failing test's."""
+
+
+def compile_simulator(
+    sources: Sequence[Path],
+    *,
+    top: str,
+    folder: Path,
+    flags: Sequence[str],
+    make: Sequence[str],
+    environ: Mapping[str, str],
+    store: ObjectStore,
+    activity: Activity,
+) -> None:
+    """Build ``folder/top`` from ``sources``, with a log in ``folder/build.log`` and no other remains.
+
+    Raises
+    ------
+    CommandError
+        When Verilator or the compiler refuse the sources.
+    """
+    runner = _BuildRunner(make, environ, store, activity)
+    log = folder / "build.log"
+    try:
+        runner.build(
+            sources=[Verilog(source) for source in sources],  # the tag for everything Verilator is given
+            hdl_toplevel=top,
+            build_args=flags,
+            build_dir=folder / "objects",
+            log_file=log,
+        )
+    except RuntimeError as error:
+        raise CommandError(_first_error(log)) from error
+    runner.finish(folder)
+
+
+def run_tests(
+    program: Path,
+    *,
+    module: str,
+    directory: Path,
+    environ: Mapping[str, str],
+    arguments: Sequence[str],
+    tick: Callable[[], None],
+) -> None:
+    """Run the tests of ``module`` in ``program``, with its output in ``directory/sim.log``.
+
+    Raises
+    ------
+    ResultsError
+        When a test fails or the simulator ends without results.
+    """
+    directory = directory.absolute()  # the simulation runs there: a relative name would mean another place
+    runner = _TestRunner(tick)
+    runner.build_dir = program.parent
+    results = directory / "results.xml"
+    # SystemExit is how the runner speaks of failures under pytest; the results file says which.
+    with suppress(SystemExit, RuntimeError):
+        runner.test(
+            test_module=module,
+            hdl_toplevel=program.name,
+            hdl_toplevel_lang="verilog",
+            build_dir=program.parent,
+            test_dir=directory,
+            test_args=list(arguments),
+            results_xml=str(results),
+            log_file=directory / "sim.log",
+            extra_env={
+                "COCOTB_REWRITE_ASSERTION_FILES": "",  # would import pytest into every simulation
+                "COCOTB_ANSI_OUTPUT": "0",
+                **environ,
+            },
+        )
+    failure = _failure(results)
+    if failure == _NOTHING:
+        failure = f"the simulator ended early ({_first_error(directory / 'sim.log')})"
+    if failure is not None:
+        raise ResultsError(failure)
+
+
+class _BuildRunner(Verilator):
+    """Builds; every command is supervised and shown."""
+
+    def __init__(
+        self, make: Sequence[str], environ: Mapping[str, str], store: ObjectStore, activity: Activity
+    ) -> None:
+        super().__init__()
+        self._make = list(make)
+        self._environ = {
+            # A make above this one would pass its job server on.
+            name: value
+            for name, value in environ.items()
+            if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
+        }
+        self._store = store
+        self._activity = activity
+
+    def _build_command(self) -> list[list[str]]:
+        libraries = cocotb_tools.config.libs_dir
+        verilate = [
+            *("verilator", "-cc", "--exe", "--vpi", "--prefix", "Vtop", "-Mdir", str(self.build_dir)),
+            *("--top-module", self.hdl_toplevel, "-o", self.hdl_toplevel),
+            *("-LDFLAGS", f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator"),
+            *(argument.value for argument in self._build_args),
+            str(cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp"),
+            *(str(source.value) for source in self._sources),
+        ]
+        return [verilate, [*self._make, "-C", str(self.build_dir), "-f", "Vtop.mk"]]
+
+    def _execute_cmds(self, commands: Sequence[Any], cwd: Any, stdout: TextIO | None = None) -> None:
+        objects, sources = Path(self.build_dir), Path(self.build_dir).parent
+        verilate, make = commands
+        self._supervise(verilate, cwd, stdout, lambda: self._activity.update("Verilator"))
+
+        def compiling() -> None:
+            done = len(list(objects.glob("*.o")))
+            self._activity.update(f"compiling, {done} files done")
+
+        def make_shared(targets: list[str]) -> None:
+            self._supervise([*make, *targets], cwd, stdout, compiling)
+
+        variables = self._store.provide(objects, sources, make_shared)
+        self._supervise([*make, *variables], cwd, stdout, compiling)
+
+    def _supervise(self, command: Sequence[str], cwd: Any, stdout: Any, tick: Callable[[], None]) -> None:
+        if supervise(command, cwd=Path(cwd), environ=self._environ, output=stdout, tick=tick):
+            raise RuntimeError(f"{command[0]} failed")
+
+    def finish(self, folder: Path) -> None:
+        """Keep the program and drop what it was made of."""
+        (Path(self.build_dir) / self.hdl_toplevel).rename(folder / self.hdl_toplevel)
+        shutil.rmtree(self.build_dir)
+
+
+class _TestRunner(Verilator):
+    """Runs; the simulator is supervised."""
+
+    def __init__(self, tick: Callable[[], None]) -> None:
+        super().__init__()
+        self._tick = tick
+
+    def _test_command(self) -> list[list[str]]:
+        return [[str(Path(self.build_dir) / self.sim_hdl_toplevel), *self.test_args]]
+
+    def _execute_cmds(self, commands: Sequence[Any], cwd: Any, stdout: TextIO | None = None) -> None:
+        for command in commands:
+            supervise(command, cwd=Path(cwd), environ=self.env, output=stdout, tick=self._tick)
+
+
+def _failure(results: Path) -> str | None:
+    """Give what the first failing test of a results file says, None when all passed."""
+    try:
+        cases = list(ElementTree.parse(results).iter("testcase"))
+    except (OSError, ElementTree.ParseError):
+        return _NOTHING
+    for case in cases:
+        for problem in (*case.iter("failure"), *case.iter("error")):
+            return problem.get("error_msg") or problem.get("message") or (problem.text or "").strip()
+    return None if cases else _NOTHING
+
+
+def _first_error(log: Path) -> str:
+    try:
+        lines = log.read_text(errors="replace").splitlines()
+    except OSError:
+        return "no log was written"
+    for line in lines:
+        if re.search(r"%Error|\berror\b|Error:|\bFatal\b", line):
+            return line.strip()
+    return lines[-1].strip() if lines else "the log is empty"

@@ -1,0 +1,186 @@
+"""What a kernel takes of an UltraScale+ device, counted by Yosys part by part.
+
+``synth_xilinx -family xcup -flatten`` maps the generated Verilog to the device's cells: a count before
+placement, and not Vivado's.  A cell that the generator placed many times is synthesized once, and every part
+is kept in the cache of builds by its own text, so that sizes that share their rows share the work.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hw.board.resources import Resources
+from hw.errors import ToolError
+from sim.build.cache import BuildCache, key_of
+from sim.host.process import supervise
+from sim.host.progress import Activity
+
+#: Six-input LUTs that a primitive takes; RAM32M16 and RAM64M8 are the eight LUTs of a slice.
+_LUTS = {**{f"LUT{n}": 1 for n in range(1, 7)}, "LUT6_2": 1}
+_LUTRAMS = {
+    "SRL16E": 1,
+    "SRLC32E": 1,
+    "RAM32X1D": 2,
+    "RAM64X1D": 2,
+    "RAM128X1D": 4,
+    "RAM32M": 4,
+    "RAM64M": 4,
+    "RAM32M16": 8,
+    "RAM64M8": 8,
+}
+_FLIP_FLOPS = ("FDRE", "FDSE", "FDCE", "FDPE")
+#: Halves of a block RAM of 36 Kibit.
+_BLOCK_HALVES = {"RAMB18E2": 1, "RAMB36E2": 2}
+#: Cells that take nothing of what is counted: carries and wide multiplexers come with their LUTs, and an
+#: inverter goes into what it feeds.
+_FREE = ("CARRY4", "CARRY8", "MUXF7", "MUXF8", "MUXF9", "INV", "GND", "VCC", "$scopeinfo")
+
+_YOSYS = """
+import sys
+from pyosys import libyosys
+design = libyosys.Design()
+for command in sys.argv[1:]:
+    libyosys.run_pass(command, design)
+"""
+_STAT, _LOG, _SOURCE = "stat.json", "yosys.log", "part.v"
+_MODULE = re.compile(r"^module\s+\\?([^\s(;]+)", re.MULTILINE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A module and everything in it but other parts.
+
+    Members
+    -------
+    name
+        Of its Verilog module.
+    count
+        How many the kernel has.
+    each
+        Resources of one; ``lut`` includes those used as memory.
+    memory_lut
+        LUTs of one that are memories or shift registers.
+    """
+
+    name: str
+    count: int
+    each: Resources
+    memory_lut: int
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """What a kernel takes: its parts, the whole kernel but for its cells first."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def total(self) -> Resources:
+        """Give the sum over all parts."""
+        names = [name for name, _ in self.parts[0].each.items()]
+        return Resources(
+            **{name: sum(part.count * getattr(part.each, name) for part in self.parts) for name in names}
+        )
+
+
+def synthesize(verilog: str, top: str, *, cache: BuildCache | None = None) -> Synthesis:
+    """Count what a kernel takes.
+
+    Parameters
+    ----------
+    verilog
+        Its text; modules named ``CELL.x`` are within the module ``CELL``.
+    top
+        Its top module.
+
+    Raises
+    ------
+    ToolError
+        When pyosys is missing or refuses the text, or maps to a cell that is not known here.
+    """
+    if importlib.util.find_spec("pyosys") is None:
+        raise ToolError("Yosys is missing: install pyosys, which the extra `dev` of Loomwork brings")
+    texts = _texts(verilog)
+    cells = {name: _cells(verilog, texts, name, cache or BuildCache()) for name in texts}
+    totals: Counter[str] = Counter()
+
+    def walk(name: str, count: int) -> None:
+        totals[name] += count
+        for cell, times in cells[name].items():
+            if cell in texts:
+                walk(cell, count * times)
+
+    walk(top, 1)
+    return Synthesis(tuple(_part(name, count, cells[name], texts) for name, count in totals.items()))
+
+
+def _texts(verilog: str) -> dict[str, str]:
+    """Split the text into parts: a module without a dot in its name, and those whose names begin with it."""
+    parts: dict[str, str] = {}
+    for text in re.split(r"(?<=\nendmodule\n)", verilog):
+        if found := _MODULE.search(text):
+            name = found[1].split(".")[0]
+            parts[name] = parts.get(name, "") + text
+    return parts
+
+
+def _cells(verilog: str, texts: Mapping[str, str], name: str, cache: BuildCache) -> dict[str, int]:
+    """Count the cells of a part by type, other parts being cells."""
+    others = sorted(other for other in texts if other != name and re.search(rf"\b{other}\b", texts[name]))
+
+    def build(folder: Path) -> None:
+        (folder / _SOURCE).write_text(verilog)
+        commands = [
+            f"read_verilog {_SOURCE}",
+            *(f"blackbox {other}" for other in others),
+            f"synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {name}",
+            f"tee -q -o {_STAT} stat -json",
+        ]
+        with Activity(f"Synthesizing {name}") as activity, (folder / _LOG).open("wb") as log:
+            status = supervise(
+                [sys.executable, "-c", _YOSYS, *commands],
+                cwd=folder,
+                environ=os.environ,
+                output=log,
+                tick=lambda: activity.update(f"part {list(texts).index(name) + 1} of {len(texts)}"),
+            )
+        (folder / _SOURCE).unlink()
+        if status or not (folder / _STAT).is_file():
+            lines = (folder / _LOG).read_text(errors="replace").strip().splitlines()
+            raise ToolError(f"Yosys cannot synthesize {name}: {lines[-1] if lines else 'no output'}")
+
+    entry, _ = cache.get(key_of(["synthesis", name, texts[name], *others]), build)
+    found: dict[str, int] = json.loads((entry / _STAT).read_text())["design"]["num_cells_by_type"]
+    return found
+
+
+def _part(name: str, count: int, cells: Mapping[str, int], texts: Mapping[str, str]) -> Part:
+    known = {*_LUTS, *_LUTRAMS, *_FLIP_FLOPS, *_BLOCK_HALVES, *_FREE, "DSP48E2", "URAM288", *texts}
+    for cell in cells:
+        if cell not in known:
+            raise ToolError(f"Yosys maps {name} to {cell}, which is not one of the cells that are counted")
+
+    def total(weights: Mapping[str, int]) -> int:
+        return sum(cells.get(cell, 0) * weight for cell, weight in weights.items())
+
+    memory_lut = total(_LUTRAMS)
+    return Part(
+        name=name,
+        count=count,
+        each=Resources(
+            lut=total(_LUTS) + memory_lut,
+            ff=total(dict.fromkeys(_FLIP_FLOPS, 1)),
+            dsp=cells.get("DSP48E2", 0),
+            bram36=-(-total(_BLOCK_HALVES) // 2),
+            uram=cells.get("URAM288", 0),
+        ),
+        memory_lut=memory_lut,
+    )

@@ -1,0 +1,46 @@
+"""The attention engine's part of the ``loomwork`` command; see `sim.cli.main`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def register(compare: typer.Typer) -> None:
+    """Add the commands."""
+    compare.command("attention")(compare_attention)
+
+
+def compare_attention(
+    sizes: Annotated[
+        str, typer.Option(help="Tokens of a head, queries as many as keys; with commas between.")
+    ] = "256,512,1024,2048,4096,8192,16384,32768,65536",
+    board: Annotated[str, typer.Option("--board", help="Board name, or a path to its .yaml file.")] = "u55c",
+    config: Annotated[
+        Path | None, typer.Option("--config", help="YAML file of the engine; the board's default without it.")
+    ] = None,
+    heads: Annotated[int, typer.Option(help="Heads back to back.")] = 12,
+    measure_up_to: Annotated[
+        int, typer.Option("--measure-up-to", help="Tokens up to which gates are simulated; 0 for none.")
+    ] = 2048,
+    output: Annotated[Path, typer.Option("--output", help="Directory to write.")] = Path(
+        "build/compare-attention"
+    ),
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")] = 0,
+) -> None:
+    """Compare the attention engine with published schedules: useful MACs and bytes over sequence length."""
+    from sim.engines.attention.compare.suite import CompareRequest, run_compare
+
+    request = CompareRequest(
+        sizes=sizes,
+        board=board,
+        config=config,
+        heads=heads,
+        measure_up_to=measure_up_to,
+        output=output,
+        seed=seed,
+    )
+    if not run_compare(request):
+        raise typer.Exit(1)

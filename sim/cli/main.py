@@ -1,0 +1,289 @@
+"""The ``loomwork`` command: options in, one function call, a table out.
+
+Every import that costs time is inside the command that needs it: ``--help`` and a cached simulation start
+at once.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hw.errors import LoomworkError
+from hw.registry import ENGINES
+from sim.cli import attention as cli_attention
+from sim.cli import plan as cli_plan
+
+if TYPE_CHECKING:
+    from hw.board import Board
+    from hw.engine import Engine
+
+#: Exit statuses: outputs differ from the golden model; the user can mend it; Ctrl-C.
+EXIT_MISMATCH, EXIT_USER, EXIT_INTERRUPT = 1, 2, 130
+
+
+class MemoryMode(enum.StrEnum):
+    """How the simulated memory behaves."""
+
+    MODEL = "model"
+    FAST = "fast"
+    JITTER = "jitter"
+
+
+class Backend(enum.StrEnum):
+    """What computes the outputs."""
+
+    RTL = "rtl"
+    GOLDEN = "golden"
+
+
+class _Commands(typer.core.TyperGroup):
+    """Turns what a user can mend into one line and an exit status, and a Ctrl-C into a clean end."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except LoomworkError as error:
+            print(f"loomwork: {error}", file=sys.stderr)
+            raise typer.Exit(EXIT_USER) from error
+        except KeyboardInterrupt as error:
+            print("\nloomwork: interrupted", file=sys.stderr)
+            raise typer.Exit(EXIT_INTERRUPT) from error
+
+
+app = typer.Typer(
+    cls=_Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Generate FPGA accelerators and prove them bit for bit by co-simulation.",
+)
+
+BoardOption = Annotated[str, typer.Option("--board", help="Board name, or a path to a board's .yaml file.")]
+EngineOption = Annotated[str, typer.Option("--engine", help="Engine name; see `loomwork engines`.")]
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", help="YAML file of the engine; the board's default without it.")
+]
+SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of everything random.")]
+
+DEFAULT_BOARD = "u55c"
+DEFAULT_ENGINE = next(iter(ENGINES))
+
+
+def _setup(engine_name: str, board_name: str, config_path: Path | None) -> tuple[Engine[Any], Board, Any]:
+    """Find engine and board, load the configuration, and see that it fits."""
+    from hw.board import load_board
+    from hw.config import check_fits, load_config
+    from hw.registry import find_engine
+
+    engine = find_engine(engine_name)
+    board = load_board(board_name)
+    config = load_config(engine, config_path, board)
+    check_fits(engine, config, board)
+    return engine, board, config
+
+
+@app.command()
+def verilog(
+    board: BoardOption = DEFAULT_BOARD,
+    engine: EngineOption = DEFAULT_ENGINE,
+    config: ConfigOption = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Directory to write; build/verilog/ENGINE-BOARD without it.")
+    ] = None,
+) -> None:
+    """Write an engine's Verilog and everything Vitis or Vivado needs with it."""
+    import time
+
+    from sim.host.console import print_files
+    from sim.host.paths import check_directory
+
+    started = time.perf_counter()
+    chosen, on, settings = _setup(engine, board, config)
+    directory = output or Path("build/verilog") / f"{chosen.name}-{on.name}"
+    check_directory("--output", directory)
+    from hw.verilog import generate, write_package
+
+    files = write_package(generate(chosen, settings, on), directory)
+    print_files(f"{chosen.name} for {on.title}", files, directory, time.perf_counter() - started)
+
+
+@app.command()
+def sim(
+    engine: Annotated[str, typer.Argument(help="Engine name; see `loomwork engines`.")],
+    input: Annotated[
+        Path | None, typer.Option("--input", help="Tensors, .npz; an engine may do without.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", help="Results to write, .npz.")] = None,
+    board: BoardOption = DEFAULT_BOARD,
+    config: ConfigOption = None,
+    report: Annotated[Path | None, typer.Option("--report", help="Report of the run, .json.")] = None,
+    waves: Annotated[bool, typer.Option("--waves", help="Record waveforms beside the output.")] = False,
+    seed: SeedOption = 0,
+    memory: Annotated[MemoryMode, typer.Option("--memory", help="Memory behaviour.")] = MemoryMode.MODEL,
+    backend: Annotated[Backend, typer.Option("--backend", help="What computes.")] = Backend.RTL,
+) -> None:
+    """Run an engine's gates on tensors and compare every output bit with the golden model."""
+    from sim.cli.simulate import simulate
+
+    exact = simulate(
+        *_setup(engine, board, config),
+        input_path=input,
+        output_path=output,
+        report_path=report,
+        waves=waves,
+        seed=seed,
+        memory_mode=memory.value,
+        backend=backend.value,
+    )
+    if not exact:
+        raise typer.Exit(EXIT_MISMATCH)
+
+
+@app.command()
+def report(
+    reports: Annotated[list[Path], typer.Argument(help="Report files, .json.")],
+    output: Annotated[Path, typer.Option("--output", help="Page to write.")] = Path("report.html"),
+) -> None:
+    """Render reports as one self-contained HTML page."""
+    from sim.host.paths import check_writable
+
+    check_writable("--output", output)
+    from sim.report.page import render
+    from sim.report.report import load
+
+    render([load(path) for path in reports], output)
+    typer.echo(f"{output}")
+
+
+@app.command()
+def boards(
+    name: Annotated[str | None, typer.Argument(help="Board name, or a path to a board's .yaml file.")] = None,
+) -> None:
+    """List the boards, or print one with the source of each of its numbers."""
+    from hw.board.files import board_names, find_board, load_board
+    from hw.board.form import read_facts
+    from sim.host.console import print_board, print_boards
+
+    if name is None:
+        print_boards([load_board(known) for known in board_names()])
+    else:
+        print_board(load_board(name).title, read_facts(find_board(name)))
+
+
+@app.command()
+def engines() -> None:
+    """List the engines."""
+    from hw.registry import find_engine
+    from sim.host.console import print_table
+
+    rows = [(name, find_engine(name).summary) for name in sorted(ENGINES)]
+    print_table("Engines", ("engine", "what it does"), rows)
+
+
+@app.command()
+def schema(
+    engine: Annotated[str, typer.Argument(help="Engine name; see `loomwork engines`.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", help="File to write; printed without it.")
+    ] = None,
+) -> None:
+    """Give the JSON Schema of an engine's configuration file, for editors."""
+    import json
+
+    from hw.config import config_schema
+    from hw.registry import find_engine
+
+    text = json.dumps(config_schema(find_engine(engine)), indent=2) + "\n"
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    from sim.host.files import write_text
+    from sim.host.paths import check_writable
+
+    check_writable("--output", output)
+    write_text(output, text)
+
+
+@app.command()
+def resources(
+    configs: Annotated[
+        list[Path] | None,
+        typer.Argument(help="YAML files of the engine, any number; the board's default without any."),
+    ] = None,
+    engine: EngineOption = DEFAULT_ENGINE,
+    board: BoardOption = DEFAULT_BOARD,
+    output: Annotated[Path | None, typer.Option("--output", help="Counts to write, .json.")] = None,
+) -> None:
+    """Count with Yosys what an engine takes of a board, beside the estimate; minutes a size, once."""
+    from sim.host.paths import check_writable
+
+    if output is not None:
+        check_writable("--output", output)
+    paths: list[Path | None] = [*configs] if configs else [None]
+    found = [_setup(engine, board, path) for path in paths]
+    names = [path.stem if path else "default" for path in paths]
+    from sim.cli.resources import run_resources
+
+    chosen, on, _ = found[0]
+    run_resources(
+        chosen, on, [(name, config) for name, (_, _, config) in zip(names, found, strict=True)], output
+    )
+
+
+@app.command()
+def doctor() -> None:
+    """Check the machine: what works, and what to do about what does not."""
+    from sim.build.doctor import examine, print_findings
+
+    findings = examine()
+    print_findings(findings)
+    if not all(finding.ok for finding in findings if finding.required):
+        raise typer.Exit(1)
+
+
+@app.command()
+def demo(
+    board: BoardOption = DEFAULT_BOARD,
+    output: Annotated[Path, typer.Option("--output", help="Directory to write.")] = Path("build/demo"),
+) -> None:
+    """Run every engine's real workload through its generated gates."""
+    from sim.host.paths import check_directory
+
+    check_directory("--output", output)
+    from sim.demo.demo import demo as run_demo
+
+    _exit_unless(run_demo(board, output))
+
+
+@app.command()
+def calibrate() -> None:
+    """Measure the memory models against published figures."""
+    from sim.calibration.calibrate import calibrate as run_calibrate
+
+    _exit_unless(run_calibrate())
+
+
+compare = typer.Typer(no_args_is_help=True, help="Compare with other work, like with like.")
+app.add_typer(compare, name="compare")
+cli_plan.register(app, compare)
+cli_attention.register(compare)
+
+
+def _exit_unless(passed: bool) -> None:
+    if not passed:
+        raise typer.Exit(EXIT_MISMATCH)
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="loomwork")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""``loomwork sim``: files in, files out, around `sim.run.run.run`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from hw.board import Board
+from hw.engine import Engine
+from hw.errors import InputError
+from sim.host.paths import check_writable
+from sim.run.adapter import Tensor
+from sim.run.tensors import load_tensors, save_tensors
+
+
+def simulate(
+    engine: Engine[Any],
+    board: Board,
+    config: Any,
+    *,
+    input_path: Path | None,
+    output_path: Path | None,
+    report_path: Path | None,
+    waves: bool,
+    seed: int,
+    memory_mode: str,
+    backend: str,
+) -> bool:
+    """Run one launch from a tensor file to a tensor file, print figures, and say whether it was bit-exact.
+
+    The output file is written whatever the verdict: what differs is best looked at.  It holds what
+    `sim.run.adapter.EngineAdapter.results` gives, and the golden model's integers as ``golden_int``.
+
+    Parameters
+    ----------
+    engine, board, config
+        What to simulate.
+    input_path, output_path
+        Tensor archives, ``.npz``; without them no tensor is given, and no result is written.
+    report_path
+        Where the report goes; none is written without it.
+    waves
+        Whether to record waveforms, beside the output under its name.
+    seed, memory_mode, backend
+        See `sim.run.run.run`.
+
+    Raises
+    ------
+    InputError
+        Before any work, when a file cannot be read or written or holds what the engine cannot use.
+    """
+    if report_path is not None and backend == "golden":
+        raise InputError(
+            "--report", str(report_path), "left out with --backend golden: only gates have cycles"
+        )
+    if waves and backend == "golden":
+        raise InputError("--waves", True, "left out with --backend golden: only gates have waveforms")
+    if output_path is None and (waves or backend == "golden"):
+        legal = (
+            "given: waveforms lie beside it" if waves else "given: nothing else comes of the golden backend"
+        )
+        raise InputError("--output", None, legal)
+    _check_distinct({"--input": input_path, "--output": output_path, "--report": report_path})
+    tensors = load_tensors(input_path) if input_path is not None else {}
+    if output_path is not None:
+        check_writable("--output", output_path)
+    if report_path is not None:
+        check_writable("--report", report_path)
+    from sim.run.run import run
+
+    with _work_directory(f"{engine.name}-{board.name}") as directory:
+        result = run(
+            engine.name,
+            config,
+            board,
+            tensors,
+            directory=directory,
+            seed=seed,
+            memory_mode=memory_mode,
+            waves=output_path.absolute().with_suffix(".vcd") if waves and output_path else None,
+            backend=backend,
+        )
+    written = []
+    if output_path is not None:
+        save_tensors(output_path, {**result.outputs, **_golden(result.golden)})
+        written.append(output_path)
+    if result.measured is not None:
+        from sim.host.console import console
+        from sim.report.report import save
+        from sim.report.table import summary
+
+        if report_path is not None:
+            save(result.measured, report_path)
+            written.append(report_path)
+        console().print(summary([result.measured]))
+    if result.waves is not None:
+        written.append(result.waves)
+    for path in written:
+        print(path)
+    for line in result.mismatches:
+        print(f"loomwork: {line}", file=sys.stderr)
+    return result.bit_exact
+
+
+def _golden(integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Name the golden integers: ``golden_int`` when there is one output, else each after its output."""
+    if len(integers) == 1:
+        return {"golden_int": next(iter(integers.values()))}
+    return {f"golden_{name}_int": tensor for name, tensor in integers.items()}
+
+
+def _check_distinct(paths: Mapping[str, Path | None]) -> None:
+    """Refuse one path under two names: the second file would replace the first."""
+    seen: dict[Path, str] = {}
+    for name, path in paths.items():
+        if path is not None:
+            first = seen.setdefault(path.resolve(), name)
+            if first != name:
+                raise InputError(name, str(path), f"another file than {first}")
+
+
+@contextlib.contextmanager
+def _work_directory(name: str) -> Iterator[Path]:
+    """Give a directory of this process alone; what speaks of a failed run stays in it, else it goes."""
+    directory = Path("build/run").absolute() / f"{name}-{os.getpid()}"
+    try:
+        yield directory
+    except BaseException:
+        if any(path.is_file() for path in directory.rglob("*")):
+            raise
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+    shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""``loomwork demo``: every engine's real input through its generated RTL."""

@@ -1,0 +1,115 @@
+"""The main job: every engine's real input through its generated RTL; tables, Verilog and pages come out."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from hw.board import Board, load_board
+from hw.errors import InputError
+from hw.registry import ENGINES, find_engine
+from hw.verilog import generate, write_package
+from sim.demo.page import Made, Part, render_index
+from sim.host.console import console as default_console
+from sim.report.page import render
+from sim.report.report import Report, save
+from sim.report.table import summary
+from sim.run.adapter import Demo, Tensor
+from sim.run.run import find_adapter, run
+
+
+def demo(
+    board: str = "u55c",
+    directory: Path = Path("build/demo"),
+    *,
+    engines: Sequence[str] | None = None,
+    console: Console | None = None,
+) -> bool:
+    """Run the demo of every registered engine that has one, and say whether all of it was bit-exact.
+
+    Writes ``<engine>/verilog``, ``<engine>/<launch>.report.json``, ``<engine>/report.html`` and whatever else
+    an engine's demo has below ``directory``, and ``index.html``, which leads to all of it.  A report is saved
+    as soon as its launch is done, so that nothing finished is lost to what comes after.
+
+    Parameters
+    ----------
+    board
+        Name of the board, or the path of its file.
+    engines
+        Names of the engines to run; all registered ones when not given.
+    console
+        Where to print; the terminal when not given.
+
+    Raises
+    ------
+    InputError
+        When none of the engines has a demo, or the directory cannot be written.
+    ToolError
+        When something is missing that a demo needs; the message says how to get it.
+    """
+    console = console or default_console()
+    names = list(engines or sorted(ENGINES))
+    on = load_board(board)
+    for name in names:
+        find_engine(name)  # an unknown name is refused before any work
+    demos = [(name, found) for name in names if (found := find_adapter(name).demo(on)) is not None]
+    if not demos:
+        raise InputError("engines", ", ".join(names), "such that one of them has a demo")
+    parts = [_show(name, chosen, on, directory, console) for name, chosen in demos]
+    page = directory / "index.html"
+    render_index(parts, on, page)
+    console.print()
+    console.print(f"Page     {page}", soft_wrap=True)
+    return all(report.bit_exact for part in parts for report in part.reports)
+
+
+def _show(name: str, chosen: Demo, board: Board, root: Path, console: Console) -> Part:
+    directory = root / name
+    console.print(f"[bold]{name}[/bold] on {board.name}: {chosen.title}")
+    made = [Made(path=f"{name}/report.html", title="Report: cycles, bytes, predictions")]
+    for document in chosen.documents:
+        document.write(directory / document.name)
+        made.append(Made(path=f"{name}/{document.name}", title=document.title))
+    verilog = directory / "verilog"
+    write_package(generate(find_engine(name), chosen.config, board), verilog)
+    reports: dict[str, Report] = {}
+    results: dict[str, Mapping[str, Tensor]] = {}
+    for launch, given in chosen.launches.items():
+        tensors = given(results) if callable(given) else given
+        folder = directory / _slug(launch)
+        done = run(name, chosen.config, board, tensors, seed=0, memory_mode="model", directory=folder)
+        report = dataclasses.replace(done.report, label=launch)
+        file = f"{_slug(launch)}.report.json"
+        save(report, directory / file)
+        made.append(Made(path=f"{name}/{file}", title=f"Report as data: {launch}"))
+        reports[launch] = report
+        results[launch] = done.outputs
+        for mismatch in done.mismatches:
+            console.print(f"{launch}: {mismatch}", style="red", markup=False)
+    console.print(summary([*reports.values()]))
+    lines = tuple(chosen.conclude(results, reports))
+    for line in lines:
+        console.print(line, markup=False)
+    console.print()
+    render([*reports.values()], directory / "report.html")
+    for each in made:
+        console.print(f"Made     {root / each.path}", soft_wrap=True)
+    made.append(Made(path=f"{name}/verilog", title="Verilog, and what Vitis needs with it"))
+    console.print(f"Verilog  {verilog}", soft_wrap=True)
+    console.print()
+    return Part(
+        engine=name,
+        title=chosen.title,
+        lines=lines,
+        reports=tuple(reports.values()),
+        made=tuple(made),
+    )
+
+
+def _slug(name: str) -> str:
+    """Give a name a file can have."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "launch"

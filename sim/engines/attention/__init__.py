@@ -1,0 +1,1 @@
+"""The attention engine: tensors, launches, golden results, figures."""

@@ -1,0 +1,90 @@
+"""The attention engine's simulation side: tensors to a launch, and the launch's bytes to o."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.attention.config import AttentionConfig
+from hw.board import Board
+from hw.registry import find_engine
+from sim.engines.attention.cases import attention_cases
+from sim.engines.attention.demo import attention_demo
+from sim.engines.attention.job import AttentionJob, distance, make_job
+from sim.engines.attention.layout import Layout
+from sim.engines.attention.metrics import attention_metrics
+from sim.engines.attention.tensors import read_inputs
+from sim.golden.attention.formats import Arithmetic
+from sim.golden.attention.model import attention_job
+from sim.run.adapter import Case, Demo, EngineAdapter, Launch, Metrics, Tensor
+
+
+class AttentionAdapter(EngineAdapter):
+    """See `sim.run.adapter.EngineAdapter`; a job is an `AttentionJob`.
+
+    The input tensors are those of `sim.engines.attention.tensors.NAMES`; ``docs/attention.md`` says what each
+    of them does.
+    """
+
+    name = "attention"
+
+    def job(self, tensors: Mapping[str, Tensor], config: AttentionConfig) -> AttentionJob:
+        """Check, quantize and divide; see `EngineAdapter.job`."""
+        return make_job(read_inputs(tensors, config), config)
+
+    def launch(self, job: AttentionJob, config: AttentionConfig, board: Board) -> Launch:
+        """See `sim.engines.attention.layout`."""
+        return Layout(job, config).launch()
+
+    def golden(self, job: AttentionJob, config: AttentionConfig) -> dict[str, Tensor]:
+        """Run `sim.golden.attention.model.attention_job` on every job."""
+        arithmetic = Arithmetic(
+            tile_keys=config.tile_keys,
+            streams=config.streams,
+            probability_bits=config.probability_bits,
+            exp_segments=config.exp_segments,
+        )
+        return {"o": job.assembled(attention_job(piece.golden, arithmetic) for piece in job.pieces)}
+
+    def outputs(
+        self, job: AttentionJob, config: AttentionConfig, buffers: Mapping[str, NDArray[np.uint8]]
+    ) -> dict[str, Tensor]:
+        """Read ``o`` [H, Nq, dv] from its buffer: int8, int16, or bfloat16 as bits in uint16."""
+        return {"o": Layout(job, config).results(buffers["o"])}
+
+    def results(
+        self, job: AttentionJob, config: AttentionConfig, integers: Mapping[str, Tensor]
+    ) -> dict[str, Tensor]:
+        """Give ``o`` (float32), ``o_int`` (as in memory) and ``o_scale`` (one number, or one a head)."""
+        scale = job.output_scale
+        return {
+            "o": job.real(integers["o"]).astype(np.float32),
+            "o_int": integers["o"],
+            "o_scale": np.asarray(scale[0] if (scale == scale[0]).all() else scale),
+        }
+
+    def errors(
+        self, job: AttentionJob, config: AttentionConfig, integers: Mapping[str, Tensor]
+    ) -> dict[str, float]:
+        """Compare with float64 attention on the int8 inputs, and on the given ones when they were floats."""
+        o = job.real(integers["o"])
+        measures = distance(o, job.exact, "int8_inputs")
+        exact = job.exact_on_given()
+        return measures if exact is None else measures | distance(o, exact, "given_inputs")
+
+    def metrics(self, job: AttentionJob, config: AttentionConfig, board: Board) -> Metrics:
+        """See `sim.engines.attention.metrics`."""
+        return attention_metrics(job, config, board)
+
+    def cases(self) -> Iterator[Case]:
+        """See `sim.engines.attention.cases`."""
+        return attention_cases()
+
+    def demo(self, board: Board) -> Demo:
+        """See `sim.engines.attention.demo`."""
+        return attention_demo(find_engine(self.name).default_config(board))
+
+
+ADAPTER = AttentionAdapter()

@@ -1,0 +1,18 @@
+"""ITA: scores in one pass, weighted values in a second, softmax in powers of two between them.
+
+Islamoglu et al., "ITA: An Energy-Efficient Attention and Softmax Accelerator for Quantized Transformers",
+ISLPED 2023 (arXiv 2307.03493).  Its RTL (``pulp-platform/ITA``, 1,024 multipliers), simulated with its own
+bench, takes 8,193 cycles from the first score to the last weighted value of 256 queries and keys of 64
+elements: one more than its multipliers need.  The matrix of probabilities, a byte each, goes out and comes
+back.  Its accumulators hold for 2,048 keys; the formula is used beyond.
+"""
+
+from __future__ import annotations
+
+from sim.engines.attention.baselines.work import Cost, Machine, Work
+
+
+def ita(work: Work, machine: Machine) -> Cost:
+    """Give what ITA takes, with memory that is never late: its bench has no other."""
+    moved = work.compulsory_bytes + 2 * work.heads * work.matrix_bytes
+    return Cost(cycles=work.useful_macs / machine.macs + 1, moved_bytes=moved)

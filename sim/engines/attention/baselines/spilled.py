@@ -1,0 +1,61 @@
+"""Schedules that keep the matrix of scores in memory: two passes over it, and unfused operators with three.
+
+*Two passes*: scores are written as they come, with each row's maximum and sum kept on chip; then they are
+read once, exponentiated on the way to the weighted sums.
+
+*Three passes* (maximum; sum of exponentials; division) between two matrix products is the unfused baseline of
+FuseMax (arXiv 2406.10491; ``src/accel/unfused.py`` and ``stable_softmax.py`` of its artifact): as many vector
+lanes as the array has columns take four cycles an element, and the phases follow one another.
+"""
+
+from __future__ import annotations
+
+import math
+
+from sim.engines.attention.baselines.work import Cost, Machine, Work
+
+#: Cycles of a vector lane for an element: maximum, exponential of the difference, sum, division; pipelined.
+_SOFTMAX_CYCLES = 4
+
+
+def _matrix_passes(work: Work, machine: Machine) -> int:
+    """Count how often keys (or values) are read for one product: once where all of them, or all rows of the
+    other side, fit on chip, else once for each block of rows that does.
+    """
+    if work.key_bytes <= machine.on_chip_bytes:
+        return 1
+    rows = max(1, machine.on_chip_bytes // (work.size * work.input_bytes))
+    return -(-work.queries // rows)
+
+
+def two_pass(work: Work, machine: Machine) -> Cost:
+    """Give what two passes take: each phase as long as its multiplications or its bytes do."""
+    passes = _matrix_passes(work, machine)
+    first = work.heads * (work.query_bytes + passes * work.key_bytes + work.matrix_bytes)
+    second = work.heads * (work.matrix_bytes + passes * work.key_bytes + work.result_bytes)
+    product = work.useful_macs / 2 / machine.macs
+    cycles = sum(max(product, machine.memory_cycles(moved)) for moved in (first, second))
+    return Cost(cycles=cycles, moved_bytes=first + second)
+
+
+def softmax_bytes(work: Work, machine: Machine) -> int:
+    """Give the bytes of the softmax alone: each row read and written once, and what of it does not fit on
+    chip read again in the second and the third pass.
+    """
+    row = work.keys * work.input_bytes
+    again = max(0, row - machine.on_chip_bytes)
+    return work.heads * work.queries * (2 * row + 2 * again)
+
+
+def three_pass(work: Work, machine: Machine) -> Cost:
+    """Give what unfused operators take."""
+    passes = _matrix_passes(work, machine)
+    scores = work.heads * (work.query_bytes + passes * work.key_bytes + work.matrix_bytes)
+    softmax = softmax_bytes(work, machine)
+    values = work.heads * (work.matrix_bytes + passes * work.key_bytes + work.result_bytes)
+    product = work.useful_macs / 2 / machine.macs
+    lanes = machine.side * machine.arrays(machine.side)
+    elements = math.prod((work.heads, work.queries, work.keys))
+    phases = ((product, scores), (elements * _SOFTMAX_CYCLES / lanes, softmax), (product, values))
+    cycles = sum(max(compute, machine.memory_cycles(moved)) for compute, moved in phases)
+    return Cost(cycles=cycles, moved_bytes=scores + softmax + values)

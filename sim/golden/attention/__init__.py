@@ -1,0 +1,1 @@
+"""Golden model of the attention engine, from the number formats of ``docs/attention.md`` alone."""

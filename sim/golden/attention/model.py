@@ -1,0 +1,289 @@
+"""Golden model of the fused attention engine, in integers, from the number formats of ``docs/attention.md``.
+
+Integers are held in float64 wherever that is fast: every logit, product and partial sum is a multiple of a
+power of two with fewer than 53 bits, so that BLAS and floor are exact, and many times faster than NumPy's
+integer products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.errors import InputError
+from sim.golden.attention.exact import attention_float64
+from sim.golden.attention.formats import (
+    MAXIMUM_OF_NONE,
+    SCORE_FRACTION_BITS,
+    Arithmetic,
+    Output,
+    Scaling,
+    alibi,
+    capped,
+    combined,
+    exp2_table,
+    probability_table,
+    results,
+    rounded_shift,
+    scaling,
+)
+from sim.golden.attention.mask import Mask
+from sim.golden.products import serial_product
+
+__all__ = [
+    "GoldenJob",
+    "Scaling",
+    "attention",
+    "attention_float64",
+    "attention_job",
+    "attention_jobs",
+    "attention_tile",
+    "exp2_table",
+    "rounded_shift",
+    "scaling",
+]
+
+Int = NDArray[np.int64]
+Float = NDArray[np.float64]
+Results = NDArray[np.int8] | NDArray[np.int16] | NDArray[np.uint16]
+
+_BLOCK_SCORES = 2**16  # scores of a block of rows and a tile of keys: what the processor's cache holds well
+_SERIAL_PRODUCTS = (
+    2**18
+)  # a matrix product this small is not spread over threads, which costs more than it gains
+_HIDDEN = -(2.0**40)  # logit of a key that is not visible: below any other, and its u beyond every table
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class GoldenJob:
+    """All heads of one sequence in one mode with one set of scales.
+
+    Parameters
+    ----------
+    q, k, v
+        int8, ``[H, Nq, dqk]``, ``[Hkv, Nk, dqk]``, ``[Hkv, Nk, dv]``; H is a multiple of Hkv.
+    scale
+        Multiplier and shift of the scores, with or without a cap.
+    output
+        What results are.
+    mask
+        Visible keys.
+    cap
+        Cap multiplier c, 0 for no cap.
+    slopes
+        ALiBi slope of each head in units of 2^-24 log2 units a key, or None.
+    """
+
+    q: NDArray[np.int8]
+    k: NDArray[np.int8]
+    v: NDArray[np.int8]
+    scale: Scaling
+    output: Output
+    mask: Mask = field(default_factory=Mask)
+    cap: int = 0
+    slopes: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        (heads, queries, size), (kv_heads, keys, key_size) = self.q.shape, self.k.shape
+        if heads % kv_heads:
+            raise InputError("heads of q", heads, f"a multiple of the {kv_heads} heads of k")
+        if key_size != size:
+            raise InputError("head size of k", key_size, f"{size}, that of q")
+        if self.v.shape[:2] != (kv_heads, keys):
+            raise InputError("shape of v", self.v.shape, f"[{kv_heads}, {keys}, dv]")
+        if self.slopes is not None and len(self.slopes) != heads:
+            raise InputError("slopes", len(self.slopes), f"one for each of the {heads} heads")
+        self.mask.check(queries, keys)
+
+
+def _sum_bits(probability_bits: int) -> int:
+    """Width of l, unsigned."""
+    return 17 + probability_bits
+
+
+def _output_bits(probability_bits: int) -> int:
+    """Width of O, signed."""
+    return 24 + probability_bits
+
+
+class _Stream:
+    """Running maximum, sum and output of one stream for a block of rows."""
+
+    def __init__(self, rows: int, value_size: int, arithmetic: Arithmetic) -> None:
+        self.maximum = np.full(rows, MAXIMUM_OF_NONE, np.float64)
+        self.total = np.zeros(rows)
+        self.output = np.zeros((rows, value_size))
+        self._table = probability_table(arithmetic.probability_bits, arithmetic.exp_segments)
+        self._bits = arithmetic.probability_bits
+        self._empty = True
+
+    def take(self, t: Float, values: Float) -> None:
+        """Merge a tile of logits ``t`` [rows, n], which is used up, and of values [n, dv]."""
+        own = np.ceil(t.max(axis=1) * 2.0**-SCORE_FRACTION_BITS)
+        maximum = np.maximum(self.maximum, own)
+        rise = maximum - self.maximum
+        self.maximum = maximum
+        u = np.subtract((maximum * 2.0**SCORE_FRACTION_BITS)[:, None], t, out=t)
+        p = np.take(
+            self._table, u.astype(np.intp), out=u, mode="clip"
+        )  # clip: the last entry is for all more
+        risen = np.nonzero(rise)[0]
+        if risen.size and not self._empty:
+            shift = rise[risen].astype(np.int64)
+            self.total[risen] = rounded_shift(self.total[risen].astype(np.int64), shift)
+            self.output[risen] = rounded_shift(self.output[risen].astype(np.int64), shift[:, None])
+        self._empty = False
+        self.total += p.sum(axis=1)
+        self.output += serial_product(p, values)
+        self._check_widths()
+
+    def _check_widths(self) -> None:
+        """Hold the running sums to the widths of the page."""
+        if self.total.max() >= 2.0 ** _sum_bits(self._bits):
+            raise OverflowError("running sum l is wider than its register")
+        if max(self.output.max(), -self.output.min() - 1) >= 2.0 ** (_output_bits(self._bits) - 1):
+            raise OverflowError("running output O is wider than its register")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Rows:
+    """Queries of the heads that share keys: position, visible range, tiles of the bitmap, slope of each."""
+
+    q: Float
+    position: Int
+    first: Int
+    last: Int
+    bitmap_row: Int
+    slope: Int
+
+    def __getitem__(self, rows: slice) -> _Rows:
+        return _Rows(**{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})
+
+
+def _rows(job: GoldenJob, kv_head: int) -> _Rows:
+    """Stack the query heads of a group: rows do not depend on each other."""
+    (heads, queries, size), keys = job.q.shape, job.k.shape[1]
+    group = heads // job.k.shape[0]
+    own = slice(kv_head * group, (kv_head + 1) * group)
+    first, last = job.mask.limits(queries, keys)
+    index = np.arange(queries, dtype=np.int64)
+    slopes = np.array((job.slopes or (0,) * heads)[own], np.int64)
+    return _Rows(
+        # Scaled here by an exact power of two and a whole number: the product with k is x before rounding.
+        q=job.q[own].reshape(-1, size).astype(np.float64) * (job.scale.multiplier * 2.0**-job.scale.shift),
+        position=np.tile(index + keys - queries, group),
+        first=np.tile(first, group),
+        last=np.tile(last, group),
+        bitmap_row=np.tile(index // job.mask.tile_queries, group),
+        slope=np.repeat(slopes, queries),
+    )
+
+
+def _logits(job: GoldenJob, rows: _Rows, keys: slice, key_rows: Float) -> Float:
+    """Give t of ``rows`` and the keys of a tile; keys that a row does not see have `_HIDDEN`."""
+    t = serial_product(rows.q, key_rows[keys].T)
+    t += 0.5
+    np.floor(t, out=t)
+    if job.q.shape[2] * 2.0**14 * job.scale.multiplier * 2.0**-job.scale.shift >= 2**23 - 1:
+        np.clip(t, -(2.0**23), 2.0**23 - 1, out=t)
+    index = np.arange(keys.start, keys.stop, dtype=np.int64)
+    if job.cap:
+        t = capped(t.astype(np.int64), job.cap).astype(np.float64)
+    if job.slopes is not None:
+        distance = rows.position[:, None] - index
+        t = alibi(t.astype(np.int64), rows.slope[:, None], distance).astype(np.float64)
+    if rows.first.max() > keys.start or rows.last.min() < keys.stop - 1:
+        t[(index < rows.first[:, None]) | (index > rows.last[:, None])] = _HIDDEN
+    if job.mask.bitmap is not None:
+        seen = job.mask.bitmap[rows.bitmap_row[:, None], index // job.mask.tile_keys]
+        t[~seen] = _HIDDEN
+    return t
+
+
+def _attention_rows(
+    job: GoldenJob, rows: _Rows, key_rows: Float, values: Float, arithmetic: Arithmetic
+) -> Results:
+    """Put a block of rows through all tiles that one of them sees, then through the division."""
+    count, size, tile = len(rows.q), values.shape[1], arithmetic.tile_keys
+    streams = [_Stream(count, size, arithmetic) for _ in range(arithmetic.streams)]
+    low, high = int(rows.first.min()) // tile, int(rows.last.max()) // tile
+    for n in range(low, high + 1):
+        keys = slice(n * tile, min((n + 1) * tile, len(key_rows)))
+        streams[n % arithmetic.streams].take(_logits(job, rows, keys, key_rows), values[keys])
+    if arithmetic.streams == 1:
+        output, total = streams[0].output.astype(np.int64), streams[0].total.astype(np.int64)
+    else:
+        output, total = combined(
+            np.stack([stream.maximum for stream in streams]).astype(np.int64),
+            np.stack([stream.output for stream in streams]).astype(np.int64),
+            np.stack([stream.total for stream in streams]).astype(np.int64),
+        )
+    return results(output, total, job.output, arithmetic.probability_bits)
+
+
+def attention_job(job: GoldenJob, arithmetic: Arithmetic) -> Results:
+    """Attention of every head of a job, bit for bit as the gateware computes it.
+
+    Returns
+    -------
+    ndarray
+        ``[H, Nq, dv]`` of `Output.dtype`; zeros for a query that sees no key.
+    """
+    kv_heads, _, size = job.v.shape
+    step = max(1, _BLOCK_SCORES // arithmetic.tile_keys)
+    out = np.empty((kv_heads, job.q.shape[0] // kv_heads * job.q.shape[1], size), job.output.dtype)
+    for kv_head in range(kv_heads):
+        rows = _rows(job, kv_head)
+        key_rows, values = job.k[kv_head].astype(np.float64), job.v[kv_head].astype(np.float64)
+        for start in range(0, out.shape[1], step):
+            block = slice(start, start + step)
+            out[kv_head, block] = _attention_rows(job, rows[block], key_rows, values, arithmetic)
+    return out.reshape(*job.q.shape[:2], size)
+
+
+def attention_jobs(jobs: Sequence[GoldenJob], arithmetic: Arithmetic) -> list[Results]:
+    """Attention of jobs that run one after the other; they do not depend on each other."""
+    return [attention_job(job, arithmetic) for job in jobs]
+
+
+def attention(
+    q: NDArray[np.int8],
+    k: NDArray[np.int8],
+    v: NDArray[np.int8],
+    *,
+    scale: Scaling,
+    fraction: int,
+    tile_keys: int,
+) -> NDArray[np.int16]:
+    """Attention of every head with all keys visible, one stream, 16-bit probabilities and int16 results.
+
+    Parameters
+    ----------
+    q, k, v
+        As in `GoldenJob`.
+    scale
+        Launch arguments, see `scaling`.
+    fraction
+        Output fraction bits, 0 to 15: results are in units of ``v_scale * 2^-fraction``.
+    tile_keys
+        Keys after which partial sums are merged; the result depends on it through rounding.
+    """
+    job = GoldenJob(q=q, k=k, v=v, scale=scale, output=Output(fraction=fraction))
+    return attention_job(job, Arithmetic(tile_keys=tile_keys)).astype(np.int16, copy=False)
+
+
+def attention_tile(
+    q: NDArray[np.int8],
+    k: NDArray[np.int8],
+    v: NDArray[np.int8],
+    multiplier: int,
+    shift: int,
+    fraction: int,
+    tile_keys: int,
+) -> NDArray[np.int16]:
+    """Attention of the queries [Nq, dqk] of one head, see `attention`."""
+    scale = Scaling(multiplier=multiplier, shift=shift)
+    return attention(q[None], k[None], v[None], scale=scale, fraction=fraction, tile_keys=tile_keys)[0]

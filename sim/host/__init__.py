@@ -1,0 +1,1 @@
+"""The terminal, files, paths and processes of the machine that runs Loomwork."""

@@ -1,0 +1,72 @@
+"""What the command line prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from hw.board import Board
+from hw.board.form import Fact
+
+#: Columns when the output is no terminal, where nothing should be folded.
+FILE_COLUMNS = 200
+
+
+def console() -> Console:
+    """Give a console as wide as the terminal, or wide enough for any table when writing to a file or pipe."""
+    found = Console()
+    return found if found.is_terminal else Console(width=FILE_COLUMNS)
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print rows under a title; cells are plain text."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    # A table would fold its own title to its width.
+    console().print(Text(title, style="bold"), table, sep="\n")
+
+
+def print_boards(boards: Iterable[Board]) -> None:
+    """Print a line for each board."""
+    rows = []
+    for board in boards:
+        memory = board.memory
+        realistic, peak = memory.realistic_bytes_per_second / 1e9, memory.peak_bytes_per_second / 1e9
+        rows.append(
+            (
+                board.name,
+                board.title,
+                f"{board.user.lut:,}",
+                f"{board.user.dsp:,}",
+                f"{memory.channels} x {memory.channel_bytes >> 20} MiB {memory.kind}",
+                f"{realistic:.1f} of {peak:.1f} GB/s",
+                f"{board.clock_mhz:g} MHz",
+            )
+        )
+    columns = ("board", "title", "user LUT", "user DSP", "memory", "bandwidth", "clock")
+    print_table("Boards", columns, rows)
+
+
+def print_board(title: str, facts: Iterable[Fact]) -> None:
+    """Print every number of a board beside its source, and the sources below."""
+    facts = list(facts)
+    sources = list(dict.fromkeys(fact.source for fact in facts))
+    number = {source: str(index) for index, source in enumerate(sources, 1)}
+    rows = [(fact.name, fact.value, f"[{number[fact.source]}]") for fact in facts]
+    print_table(title, ("field", "value", "source"), rows)
+    print_table("Sources", ("", "source"), [(f"[{number[text]}]", text) for text in sources])
+
+
+def print_files(title: str, files: Sequence[Path], directory: Path, seconds: float) -> None:
+    """Print files of a directory, and the time they took."""
+    rows = [(str(path.relative_to(directory)), f"{path.stat().st_size:,}") for path in files]
+    print_table(f"{title}: {len(rows)} files in {seconds:.1f} s", ("file", "bytes"), rows)
+    console().print(Text(str(directory)), soft_wrap=True)

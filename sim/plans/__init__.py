@@ -1,0 +1,1 @@
+"""Commands and pages of the planner."""

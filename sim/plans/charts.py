@@ -1,0 +1,208 @@
+"""The other figures of a plan's page: the graph by step, and traffic over scratchpad size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+import plotly.graph_objects as go
+
+from hw.scheduler.graph.graph import Operator
+from sim.plans.axis import AVOIDABLE_READ, byte_axis, listed, step_axis
+from sim.plans.facts import CurvePoint, Edge, Path, PlanFacts, sized
+from sim.report.charts import INK, RUNS, styled
+
+#: From so many steps on, operators are drawn smaller.
+_CROWDED = 150
+PATHS = {Path.STAYED: "#a9c4cb", Path.FETCHED: AVOIDABLE_READ, Path.STREAMED: "#d9a521"}
+
+
+def graph_by_step(facts: PlanFacts) -> go.Figure:
+    """Draw the operators in the order they run and how each tensor came from one to the next."""
+    figure = go.Figure()
+    lanes = _lanes(facts)
+    for path, colour in PATHS.items():
+        x: list[float | None] = []
+        y: list[float | None] = []
+        for edge in facts.edges:
+            if edge.path is path:
+                points = _curve(edge, lanes)
+                x += [point[0] for point in points] + [None]
+                y += [point[1] for point in points] + [None]
+        if x:
+            line = {"color": colour, "width": 1.4 if path is Path.STAYED else 1.8}
+            figure.add_scatter(x=x, y=y, mode="lines", name=path.value, line=line, hoverinfo="skip")
+    kinds = list(dict.fromkeys(operator.kind for operator in facts.operators))
+    kinds.sort(key=lambda kind: -sum(operator.kind == kind for operator in facts.operators))
+    for number, kind in enumerate(kinds):
+        steps = [step for step, operator in enumerate(facts.operators) if operator.kind == kind]
+        figure.add_scatter(
+            x=steps,
+            y=[lanes[step] for step in steps],
+            mode="markers",
+            name=escape(kind),
+            marker={
+                "color": RUNS[number] if number < len(RUNS) - 1 else RUNS[-1],
+                "symbol": ["square" if facts.operators[step].members else "circle" for step in steps],
+                "size": 10 if len(lanes) < _CROWDED else 6,
+                "line": {"color": "white", "width": 1},
+            },
+            customdata=[_step_text(facts, step) for step in steps],
+            hovertemplate="%{customdata}<extra></extra>",
+            showlegend=number < len(RUNS) - 1,
+        )
+    styled(figure, height=min(900, 200 + 26 * (max(lanes) + 1)))
+    figure.update_layout(hovermode="closest")
+    figure.update_xaxes(
+        **step_axis(len(lanes)), range=[-0.8, len(lanes) - 0.2], showgrid=False, zeroline=False
+    )
+    figure.update_yaxes(
+        visible=False, range=[max(lanes) + 0.7, -0.7], fixedrange=len(lanes) < _CROWDED, automargin=False
+    )
+    return figure
+
+
+def _lanes(facts: PlanFacts) -> list[int]:
+    """Give each step's lane: that of an operand used up here, else the first in which nothing is alive."""
+    free_from: list[int] = []
+    lane_of: list[int] = []
+    for step, operator in enumerate(facts.operators):
+        makers = [facts.made_at[name] for name in operator.inputs if name in facts.made_at]
+        ending = [lane_of[maker] for maker in makers if free_from[lane_of[maker]] <= step]
+        open_lanes = [lane for lane, free in enumerate(free_from) if free <= step]
+        lane = min(ending or open_lanes or [len(free_from)])
+        last = max((use for name in operator.outputs for use in facts.used_at[name]), default=step)
+        if lane == len(free_from):
+            free_from.append(last)
+        free_from[lane] = last
+        lane_of.append(lane)
+    return lane_of
+
+
+def _curve(edge: Edge, lanes: Sequence[int]) -> list[tuple[float, float]]:
+    """Give a line that leaves and enters level and changes lane right after it leaves."""
+    start, end = (edge.made, lanes[edge.made]), (edge.used, lanes[edge.used])
+    if start[1] == end[1] and edge.used - edge.made == 1:
+        return [start, end]
+    # A skip runs beside its lane, not through the operators in it.
+    level = end[1] + (0.32 if start[1] <= end[1] and edge.used - edge.made > 1 else 0)
+    if start[1] != end[1] and start[1] > end[1]:
+        level = start[1]
+        return [start, (edge.used - 0.5, level), end]
+    return [start, (edge.made + 0.35, level), (edge.used - 0.35, level), end]
+
+
+def _step_text(facts: PlanFacts, step: int) -> str:
+    operator, planned = facts.operators[step], facts.plan.steps[step]
+    parts = [
+        f"step {step}: <b>{escape(operator.name)}</b> ({escape(operator.kind)}, {planned.mode.value})",
+        f"at least {planned.compute_cycles:,} cycles, {operator.macs:,} MACs",
+        f"reads {listed(operator.inputs)}",
+        f"writes {listed(operator.outputs)}",
+        f"{sized(facts.bytes_in_use[step])} of the scratchpad in use",
+    ]
+    return "<br>".join(part for part in (*parts, *_group_text(operator)) if part)
+
+
+def _group_text(operator: Operator) -> list[str]:
+    found = []
+    if operator.members:
+        found.append(f"members {listed([member.name for member in operator.members])}")
+    if operator.fused:
+        found.append(f"with {listed(operator.fused)}")
+    return found
+
+
+def traffic_curve(points: Sequence[CurvePoint], here: CurvePoint, marks: Mapping[str, int]) -> go.Figure:
+    """Draw avoidable traffic over scratchpad size.
+
+    Parameters
+    ----------
+    points : sequence of CurvePoint
+        Any order.
+    here : CurvePoint
+        The plan of the page.
+    marks : mapping of str to int
+        Scratchpad bytes to mark, by name.
+    """
+    points = sorted({point.scratchpad_bytes: point for point in [*points, here]}.values(), key=_size)
+    figure = go.Figure()
+    methods = dict.fromkeys(name for point in points for name in point.baselines)
+    for number, method in enumerate(methods):
+        known = [point for point in points if method in point.baselines]
+        figure.add_scatter(
+            x=[point.scratchpad_bytes for point in known],
+            y=[point.baselines[method] for point in known],
+            mode="lines+markers",
+            name=escape(method),
+            line={"color": RUNS[(number + 3) % len(RUNS)], "width": 1.2, "dash": "dot"},
+            marker={"size": 5},
+            customdata=[_point_text(point, method) for point in known],
+            hovertemplate="%{customdata}<extra></extra>",
+        )
+    bounded = [point for point in points if point.bound_avoidable_bytes is not None]
+    if bounded:
+        figure.add_scatter(
+            x=[point.scratchpad_bytes for point in bounded],
+            y=[point.bound_avoidable_bytes for point in bounded],
+            mode="lines",
+            name="proven bound",
+            line={"color": INK, "width": 1.2, "dash": "dash"},
+            hoverinfo="skip",
+        )
+    figure.add_scatter(
+        x=[point.scratchpad_bytes for point in points],
+        y=[point.avoidable_bytes for point in points],
+        mode="lines+markers",
+        name="planned",
+        line={"color": RUNS[0], "width": 2.4},
+        marker={"size": 7},
+        customdata=[_point_text(point, "") for point in points],
+        hovertemplate="%{customdata}<extra></extra>",
+    )
+    figure.add_scatter(
+        x=[here.scratchpad_bytes],
+        y=[here.avoidable_bytes],
+        mode="markers",
+        name="this plan",
+        marker={"symbol": "star", "size": 15, "color": RUNS[1], "line": {"color": "white", "width": 1}},
+        hoverinfo="skip",
+    )
+    figure = styled(figure, height=400)
+    widest = max([point.scratchpad_bytes for point in points] + list(marks.values()))
+    for names, size_bytes in _apart(marks, widest / 20):
+        figure.add_vline(
+            x=size_bytes,
+            line={"color": INK, "width": 1, "dash": "dot"},
+            annotation_text=escape(", ".join(names)),
+            annotation_position="top right" if size_bytes < 0.8 * widest else "top left",
+        )
+    highest = max(max([point.avoidable_bytes, *point.baselines.values()]) for point in points)
+    figure.update_xaxes(**byte_axis(1.05 * widest), range=[0, 1.05 * widest], title="scratchpad")
+    top = 1.06 * max(highest, 1024)
+    figure.update_yaxes(**byte_axis(top), range=[-0.02 * top, top], title="avoidable traffic")
+    return figure
+
+
+def _apart(marks: Mapping[str, int], least: float) -> list[tuple[list[str], int]]:
+    """Join the names of sizes that lie closer than labels are wide, each group at its smallest size."""
+    groups: list[tuple[list[str], int]] = []
+    for name, size_bytes in sorted(marks.items(), key=lambda mark: mark[1]):
+        if groups and size_bytes - groups[-1][1] < least:
+            groups[-1][0].append(name)
+        else:
+            groups.append(([name], size_bytes))
+    return groups
+
+
+def _size(point: CurvePoint) -> int:
+    return point.scratchpad_bytes
+
+
+def _point_text(point: CurvePoint, method: str) -> str:
+    moved = point.baselines[method] if method else point.avoidable_bytes
+    claim = "" if method or not point.claim else f"<br>{escape(point.claim)}"
+    return (
+        f"{escape(method) or 'planned'}<br>{moved:,} avoidable bytes "
+        f"in {sized(point.scratchpad_bytes)}{claim}"
+    )

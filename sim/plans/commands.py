@@ -1,0 +1,308 @@
+"""The planner's commands: files in, files out, around `hw.scheduler`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hw.errors import InputError
+from hw.scheduler.plan.options import OrderChoice, PlanOptions, When
+from sim.host.files import write_text
+from sim.host.paths import check_readable, check_writable
+from sim.host.progress import Activity
+
+if TYPE_CHECKING:
+    from hw.scheduler.graph.graph import Graph
+    from hw.scheduler.plan.plan import Plan
+    from hw.scheduler.plan.problem import Problem
+    from hw.scheduler.planner.budget import Budgets
+    from sim.plans.facts import CurvePoint
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanRequest:
+    """The options of ``loomwork plan``, as given."""
+
+    model: str
+    scratchpad: str
+    board: str | None
+    objective: str
+    order: OrderChoice
+    streaming: When
+    tiling: When
+    pipelining: When
+    macs_per_cycle: int
+    seed: int
+    effort: int
+    time_limit_s: float
+    dimensions: tuple[str, ...]
+
+
+def parse_dimensions(texts: Sequence[str]) -> dict[str, int]:
+    """Turn ``NAME=VALUE`` into numbers by name.
+
+    Raises
+    ------
+    InputError
+        For a text of another form, or a value below 1.
+    """
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not (name and equals and value.isascii() and value.isdigit() and int(value)):
+            raise InputError("--dim", text, "NAME=VALUE with a whole value of at least 1")
+        found[name] = int(value)
+    return found
+
+
+def load(model: str, dimensions: Sequence[str]) -> Graph:
+    """Load a model and merge its elementwise operators into their neighbours."""
+    from hw.scheduler.graph.fuse import fuse_elementwise
+    from hw.scheduler.graph.importers import load_model
+
+    return fuse_elementwise(load_model(model, dimensions=parse_dimensions(dimensions)))
+
+
+def run_plan(request: PlanRequest, output: Path, html: Path | None, curve_points: int) -> None:
+    """Plan, write the plan and the page, and print the figures.
+
+    The page's curve has ``curve_points`` scratchpads beside the plan's own.
+
+    Raises
+    ------
+    InputError
+        Before any work, for a wrong option, model or path; when no plan is possible.
+    """
+    check_writable("--output", output)
+    if html is not None:
+        check_writable("--html", html)
+        if html.resolve() == output.resolve():
+            raise InputError("--html", str(html), "another file than --output")
+    from hw.board import load_board
+    from hw.scheduler.plan.diagnose import refuse_too_large
+    from hw.scheduler.plan.documents import plan_to_json
+    from hw.scheduler.plan.problem import Problem
+    from hw.scheduler.planner.budget import Budgets, parse_scratchpad
+    from hw.scheduler.planner.planner import make_plan
+
+    board = load_board(request.board) if request.board else None
+    word_bytes = board.memory.port_data_width // 8 if board else 32
+    started = time.perf_counter()
+    graph = load(request.model, request.dimensions)
+    if board:
+        refuse_too_large(graph, board.memory.total_bytes, f"the memory of {board.name}")
+    problem = Problem(graph=graph, word_bytes=word_bytes)
+    options = PlanOptions(
+        scratchpad_bytes=parse_scratchpad(request.scratchpad, problem, seed=request.seed),
+        word_bytes=word_bytes,
+        order=request.order,
+        streaming=request.streaming,
+        tiling=request.tiling,
+        pipelining=request.pipelining,
+        objective=tuple(part.strip() for part in request.objective.split(",")),
+        macs_per_cycle=request.macs_per_cycle,
+        seed=request.seed,
+        effort=request.effort,
+        time_limit_s=request.time_limit_s,
+    )
+    with Activity(f"Planning {graph.name}") as activity:
+        plan = make_plan(graph, options, board=board, progress=activity.update)
+        insist(plan)
+        write_text(output, plan_to_json(plan))
+        written = [output]
+        seconds = time.perf_counter() - started
+        if html is not None:
+            from sim.plans.page import render_plan
+
+            activity.update("the curve of traffic over scratchpad")
+            found = Budgets.of(problem, seed=request.seed)
+            budgets = {"M_R": found.m_r_bytes, "M_H": found.m_h_bytes, "M_P": found.m_p_bytes}
+            render_plan(
+                plan, html, curve=_curve(problem, options, found, curve_points, activity), budgets=budgets
+            )
+            written.append(html)
+    _print_plan(plan, seconds)
+    for path in written:
+        print(path)
+
+
+def insist(plan: Plan) -> None:
+    """Replay a plan just made: what the checker refuses is never written."""
+    from hw.scheduler.check.check import check
+    from hw.scheduler.plan.documents import plan_to_json
+
+    problems = check(json.loads(plan_to_json(plan)))
+    if problems:
+        raise AssertionError(f"the planner made a wrong plan: {problems[0]}")
+
+
+def _curve(
+    problem: Problem, options: PlanOptions, budgets: Budgets, count: int, activity: Activity
+) -> tuple[CurvePoint, ...]:
+    """Plan for ``count`` scratchpads, evenly from an eighth of M_R up to M_P, with the baselines beside."""
+    from hw.scheduler.planner.baselines import baselines
+    from hw.scheduler.planner.order.exact.min_peak import minimum_peak
+    from hw.scheduler.planner.planner import make_plan
+    from sim.plans.facts import CurvePoint
+    from sim.plans.rows import baseline_bytes
+
+    least, most = budgets.m_r_bytes // 8, budgets.m_p_bytes
+    sizes = {most - (most - least) * index // max(1, count - 1) for index in range(count)}
+    least_peak = minimum_peak(problem, seed=options.seed).order
+    points: list[CurvePoint] = []
+    for number, size in enumerate(sorted(sizes), 1):
+        activity.update(f"scratchpad {number} of {len(sizes)}")
+        asked = replace(options, scratchpad_bytes=size, pipelining=When.NEVER)
+        try:
+            plan = make_plan(problem.graph, asked)
+        except InputError:
+            continue  # too small for any plan: the curve begins later
+        point = CurvePoint(
+            scratchpad_bytes=size,
+            avoidable_bytes=plan.totals.avoidable_bytes,
+            bound_avoidable_bytes=plan.certificate.bound_avoidable_bytes,
+            claim=plan.certificate.claim,
+            baselines=baseline_bytes(baselines(problem, asked.capacity, least_peak), problem.word_bytes),
+        )
+        if points and points[-1].avoidable_bytes < point.avoidable_bytes:
+            # What fits a smaller scratchpad fits this one, too.
+            smaller = points[-1]
+            point = replace(point, avoidable_bytes=smaller.avoidable_bytes, bound_avoidable_bytes=0, claim="")
+        points.append(point)
+    return tuple(points)
+
+
+def _print_plan(plan: Plan, seconds: float) -> None:
+    from sim.host.console import print_table
+
+    totals, certificate = plan.totals, plan.certificate
+    rows = [
+        ("operators, steps", f"{len(plan.graph.operators):,}"),
+        ("scratchpad_bytes", f"{plan.scratchpad_bytes:,}"),
+        ("peak_bytes", f"{totals.peak_bytes:,}"),
+        ("compulsory_bytes", f"{totals.compulsory_bytes:,}"),
+        ("avoidable_bytes", f"{totals.avoidable_bytes:,}"),
+        ("parameter_bytes", f"{totals.parameter_bytes:,}"),
+        ("offchip_read_bytes", f"{totals.offchip_read_bytes:,}"),
+        ("offchip_write_bytes", f"{totals.offchip_write_bytes:,}"),
+        ("transfers_total", f"{totals.transfers_total:,}"),
+        ("predicted_cycles", f"{totals.predicted_cycles:,}"),
+        ("exposed_cycles", f"{totals.exposed_cycles:,}"),
+        ("claim", certificate.claim),
+        ("planned in", f"{seconds:.1f} s"),
+    ]
+    rows += [(f"note, {stage.stage}", stage.note) for stage in certificate.stages if stage.note]
+    print_table(f"Plan of {plan.graph.name}", ("figure", "value"), rows)
+
+
+def run_check(path: Path) -> bool:
+    """Replay a plan and print what is wrong with it, or its figures; tell whether all of it is true.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read as JSON.
+    """
+    check_readable("plan", path)
+    from hw.scheduler.check.check import check_file, recomputed_totals
+    from sim.host.console import print_table
+
+    problems = check_file(path)
+    for problem in problems:
+        print(f"loomwork: {problem}", file=sys.stderr)
+    if not problems:
+        totals = recomputed_totals(json.loads(path.read_text(encoding="utf-8")))
+        rows = [(name, f"{value:,}") for name, value in totals.items()]
+        print_table(f"{path}: replayed, all of it is true", ("recomputed", "value"), rows)
+    return not problems
+
+
+def run_lower(path: Path, board_name: str, output: Path) -> None:
+    """Lower a plan for a board and write the engine's configuration.
+
+    Raises
+    ------
+    InputError
+        When the plan cannot be read, the checker refuses it, or the board's port has another width.
+    """
+    check_readable("plan", path)
+    check_writable("--output", output)
+    from hw.board import load_board
+    from hw.config import config_dict
+    from hw.scheduler.check.check import check_file
+    from hw.scheduler.plan.documents import read_plan
+    from hw.scheduler.program.lower import configure
+
+    board = load_board(board_name)
+    problems = check_file(path)
+    if problems:
+        raise InputError("plan", str(path), f"true: {problems[0]}")
+    plan = read_plan(path)
+    # JSON is YAML, and read and written much faster.
+    config = json.dumps(config_dict(configure(plan, board)), separators=(",", ":"))
+    write_text(output, f"# {plan.graph.name} on {board.name}, lowered from {path.name}\n{config}\n")
+    print(output)
+
+
+def run_graph(model: str, dimensions: Sequence[str], output: Path) -> None:
+    """Import a model and write its graph, as the model has it.
+
+    Raises
+    ------
+    InputError
+        For a wrong model or path.
+    """
+    check_writable("--output", output)
+    from hw.scheduler.graph.documents import graph_to_json
+    from hw.scheduler.graph.importers import load_model
+
+    graph = load_model(model, dimensions=parse_dimensions(dimensions))
+    write_text(output, graph_to_json(graph))
+    print(output)
+
+
+#: What `network_row` gives.
+NETWORK_COLUMNS = (
+    "network", "operators, merged", "tensors", "million MACs", "inside, KiB", "weights, KiB", "M_R, KiB",
+)  # fmt: skip
+
+
+def network_row(name: str) -> tuple[str, ...]:
+    """Give the figures of a shipped network, in the order of `NETWORK_COLUMNS`.
+
+    Operators are counted as the source has them, and after elementwise ones are merged; inside are the
+    activations, each once; M_R is the most one operator needs, merged.
+    """
+    from hw.scheduler.graph.fuse import fuse_elementwise
+    from hw.scheduler.graph.graph import TensorKind
+    from hw.scheduler.graph.importers import load_model
+    from hw.scheduler.plan.problem import Problem
+
+    graph = load_model(name)
+    fused = fuse_elementwise(graph)
+    problem = Problem(graph=fused)
+    macs = sum(operator.macs for operator in graph.operators)
+    weights = sum(operator.weight_bytes for operator in graph.operators)
+    inside = sum(tensor.size_bytes for tensor in graph.tensors if tensor.kind is TensorKind.ACTIVATION)
+    return (
+        name,
+        f"{len(graph.operators)}, {len(fused.operators)}",
+        f"{len(graph.tensors)}",
+        f"{macs / 1e6:,.1f}" if macs else "",
+        f"{inside / 1024:,.0f}",
+        f"{weights / 1024:,.0f}" if weights else "",
+        f"{max(problem.working_set) * problem.word_bytes / 1024:,.1f}",
+    )
+
+
+def run_networks() -> None:
+    """Print a line for each shipped network."""
+    from hw.scheduler.graph.networks import network_names
+    from sim.host.console import print_table
+
+    print_table("Networks", NETWORK_COLUMNS, [network_row(name) for name in network_names()])

@@ -1,0 +1,286 @@
+"""One self-contained HTML page that compares plans with baselines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+import plotly.graph_objects as go
+from plotly.offline import get_plotlyjs
+
+from hw.scheduler.planner.baselines import Allocation, Greedy, Replacement, method_name
+from sim.host.files import write_text
+from sim.plans.compare import ROW_COLUMNS, SUMMARY_COLUMNS, Comparison, row_cells, summary_cells
+from sim.plans.facts import sized
+from sim.plans.rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, PlanRow
+from sim.report import charts
+from sim.report.charts import FAINT, INK, RUNS, styled
+from sim.report.figures import percent
+from sim.report.parts import Tile, chart, environment
+
+#: Name of the comparison's file in its directory.
+DATA_NAME = "compare.json"
+
+#: From nothing saved to everything; what moves more than the baseline stands out.
+_SHARES = [[0, "#c8504b"], [0.4999, "#f3dfc9"], [0.5, "#f4f6f8"], [0.75, "#a9d0d6"], [1, "#2a7f8e"]]
+_COLOURS = {
+    f"plan, {WHOLE}": "#7fb8c2",
+    f"plan, {FULL}": RUNS[0],
+    method_name(Replacement.LRU, Allocation.FIRST_FIT): "#b0b9c4",
+    method_name(Replacement.LRU, Allocation.IDEAL): "#d3d9e0",
+    COSMA: "#e07b39",
+    IDEAL: "#e9b44c",
+    Greedy.BY_SIZE.value: "#b98aa5",
+    GREEDY: "#8e5572",
+}
+
+
+def write_comparison(comparison: Comparison, directory: Path) -> tuple[Path, ...]:
+    """Write ``compare.json`` and ``compare.html`` into a directory, and give their paths.
+
+    Raises
+    ------
+    InputError
+        When the directory cannot be written to.
+    """
+    data, page = directory / DATA_NAME, directory / "compare.html"
+    write_text(data, comparison.to_json())
+    render_comparison(comparison, page)
+    return data, page
+
+
+def render_comparison(comparison: Comparison, path: Path) -> None:
+    """Write a page of a comparison.
+
+    Raises
+    ------
+    InputError
+        When the path cannot be written.
+    """
+    page = (
+        environment()
+        .get_template("plan_compare.html.j2")
+        .render(
+            plotly=get_plotlyjs(),
+            font=charts.FONT,
+            graphs=len(comparison.graphs),
+            budgets=", ".join(comparison.budgets),
+            rows=len(comparison.rows),
+            tiles=_tiles(comparison),
+            savings=[
+                (kind, chart(savings(comparison, kind), f"savings{number}"))
+                for number, kind in enumerate(comparison.kinds)
+            ],
+            traffic=chart(traffic(comparison), "traffic"),
+            times=chart(planning_times(comparison), "times"),
+            summary_columns=SUMMARY_COLUMNS,
+            summaries=[summary_cells(summary) for summary in comparison.summaries],
+            columns=ROW_COLUMNS[2:],
+            groups=[
+                (graph, [row_cells(row)[1:] for row in comparison.rows if row.graph == graph])
+                for graph in comparison.graphs
+            ],
+        )
+    )
+    write_text(path, page)
+
+
+def _tiles(comparison: Comparison) -> list[Tile]:
+    tiles = [
+        Tile(
+            label=f"Saved at {summary.budget}",
+            figure=percent(summary.mean_reduction, places=1),
+            note=f"{summary.kind}; mean of {summary.compared} networks, against {summary.rival}",
+        )
+        for summary in comparison.summaries
+        if summary.mean_reduction is not None
+    ]
+    plans = [plan for row in comparison.rows for plan in (row.whole, row.full) if plan]
+    proven, nothing = sum(plan.proven for plan in plans), sum(plan.avoidable_bytes == 0 for plan in plans)
+    return [
+        *tiles,
+        Tile(label="Proven optimal", figure=f"{proven} of {len(plans)}", note="plans, over all orders"),
+        Tile(label="Nothing avoidable moves", figure=f"{nothing} of {len(plans)}", note="plans"),
+        Tile(
+            label="Slowest plan",
+            figure=f"{max(plan.seconds for plan in plans):,.1f} s",
+            note=f"{sum(plan.seconds for plan in plans):,.0f} s in all",
+        ),
+    ]
+
+
+def savings(comparison: Comparison, kind: str) -> go.Figure:
+    """Draw the share of the rival's avoidable bytes that plans of a kind save, graph by budget."""
+    shares, texts, hovers = [], [], []
+    for graph in comparison.graphs:
+        row_shares: list[float | None] = []
+        row_texts, row_hovers = [], []
+        for budget in comparison.budgets:
+            row = comparison.by_place.get((graph, budget))
+            share = row.reduction(row.rival, kind) if row else None
+            # What moves more than twice the baseline's bytes is off the scale anyway.
+            row_shares.append(None if share is None else max(-1.0, share))
+            row_texts.append(_cell_text(row, kind, share))
+            row_hovers.append(_hover(row) if row else "")
+        shares.append(row_shares)
+        texts.append(row_texts)
+        hovers.append(row_hovers)
+    figure = go.Figure(
+        go.Heatmap(
+            x=[escape(budget) for budget in comparison.budgets],
+            y=[escape(graph) for graph in comparison.graphs],
+            z=shares,
+            zmin=-1,
+            zmax=1,
+            colorscale=_SHARES,
+            showscale=False,
+            text=texts,
+            texttemplate="%{text}",
+            textfont={"size": 12},
+            customdata=hovers,
+            hovertemplate="%{customdata}<extra></extra>",
+            hoverongaps=False,
+            xgap=2,
+            ygap=2,
+        )
+    )
+    # Cells without a share have no colour; their text says why.
+    for graph, row_shares, row_texts in zip(comparison.graphs, shares, texts, strict=True):
+        for budget, share, text in zip(comparison.budgets, row_shares, row_texts, strict=True):
+            if share is None and text:
+                figure.add_annotation(
+                    x=escape(budget), y=escape(graph), text=text, showarrow=False, font={"size": 12}
+                )
+    figure.update_yaxes(autorange="reversed", type="category", ticksuffix="  ", showgrid=False)
+    figure.update_xaxes(side="top", type="category", showgrid=False)
+    figure = styled(figure, height=110 + 26 * len(comparison.graphs))
+    figure.update_layout(margin_b=16)
+    return figure
+
+
+def _cell_text(row: PlanRow | None, kind: str, share: float | None) -> str:
+    plan = row.plan(kind) if row else None
+    if plan is None:
+        return "" if row is None else "does not fit"
+    if share is None:
+        return "nothing to save" if plan.avoidable_bytes == 0 else f"+{sized(plan.avoidable_bytes)}"
+    return f"{100 * share:.0f} %" + (" ✓" if plan.proven else "")
+
+
+def _hover(row: PlanRow) -> str:
+    plans = [(kind, plan) for kind in (WHOLE, FULL) if (plan := row.plan(kind))]
+    lines = [
+        f"<b>{escape(row.graph)}</b> at {escape(row.budget)} = {sized(row.scratchpad_bytes)}",
+        *(
+            f"plan, {kind}: {sized(plan.avoidable_bytes)} ({escape(plan.claim)}), {plan.seconds:.1f} s"
+            for kind, plan in plans
+        ),
+        *(f"{escape(method)}: {sized(moved)}" for method, moved in row.baselines.items()),
+    ]
+    return "<br>".join(lines)
+
+
+def traffic(comparison: Comparison) -> go.Figure:
+    """Draw the avoidable bytes of all methods as shares of the rival's; a menu chooses the budget."""
+    figure = go.Figure()
+    plans = {f"plan, {kind}": kind for kind in comparison.kinds}
+    methods = [*plans, *comparison.methods]
+    per_budget = len(methods) + 1
+    for number, budget in enumerate(comparison.budgets):
+        rows = comparison.at(budget)
+        names = [escape(row.graph) for row in rows]
+        scales = [row.baselines.get(row.rival, 0) or max(row.full.avoidable_bytes, 1) for row in rows]
+        for method in methods:
+            moved = [_moved(row, method, plans) for row in rows]
+            figure.add_bar(
+                x=names,
+                y=[
+                    None if amount is None else 100 * amount / scale
+                    for amount, scale in zip(moved, scales, strict=True)
+                ],
+                name=escape(method),
+                marker={"color": _COLOURS.get(method, RUNS[0])},
+                visible=number == 0,
+                customdata=[_hover(row) for row in rows],
+                hovertemplate=f"%{{customdata}}<br>{escape(method)}: %{{y:.1f}} %<extra></extra>",
+            )
+        figure.add_scatter(
+            x=names,
+            y=[
+                100 * row.whole.bound_avoidable_bytes / scale if row.whole else None
+                for row, scale in zip(rows, scales, strict=True)
+            ],
+            mode="markers",
+            name=f"proven bound, {WHOLE}",
+            marker={"symbol": "line-ew", "size": 26, "line": {"color": INK, "width": 2}},
+            visible=number == 0,
+            hoverinfo="skip",
+        )
+    if len(comparison.budgets) > 1:
+        figure.update_layout(updatemenus=[_budget_menu(comparison.budgets, per_budget)])
+    figure.update_layout(barmode="group", bargap=0.25)
+    figure.update_yaxes(title="share of the baseline's", ticksuffix=" %", rangemode="tozero")
+    figure.update_xaxes(type="category")
+    figure = styled(figure, height=460)
+    beside = {"orientation": "v", "x": 1.01, "y": 1, "yanchor": "top", "font": {"size": 12}}
+    figure.update_layout(legend=beside, margin_t=70)
+    return figure
+
+
+def _moved(row: PlanRow, method: str, plans: Mapping[str, str]) -> int | None:
+    """Give the avoidable bytes of a plan or a baseline."""
+    if method not in plans:
+        return row.baselines.get(method)
+    plan = row.plan(plans[method])
+    return plan.avoidable_bytes if plan else None
+
+
+def _budget_menu(budgets: Sequence[str], per_budget: int) -> dict[str, object]:
+    traces = len(budgets) * per_budget
+    buttons = [
+        {
+            "label": escape(budget),
+            "method": "update",
+            "args": [{"visible": [trace // per_budget == number for trace in range(traces)]}],
+        }
+        for number, budget in enumerate(budgets)
+    ]
+    return {
+        "buttons": buttons,
+        "type": "buttons",
+        "direction": "right",
+        "x": 0,
+        "xanchor": "left",
+        "y": 1.05,
+        "yanchor": "bottom",
+        "bgcolor": "white",
+        "bordercolor": FAINT,
+        "showactive": True,
+    }
+
+
+def planning_times(comparison: Comparison) -> go.Figure:
+    """Draw the seconds each plan took."""
+    figure = go.Figure()
+    for number, budget in enumerate(comparison.budgets):
+        for kind, symbol in zip((WHOLE, FULL), ("circle", "diamond"), strict=True):
+            planned = [(row, plan) for row in comparison.at(budget) if (plan := row.plan(kind))]
+            if planned:
+                figure.add_scatter(
+                    x=[escape(row.graph) for row, _ in planned],
+                    y=[max(plan.seconds, 0.01) for _, plan in planned],
+                    mode="markers",
+                    name=f"{escape(budget)}, {kind}",
+                    marker={
+                        "color": RUNS[number % len(RUNS)],
+                        "symbol": symbol,
+                        "size": 9,
+                        "line": {"color": "white", "width": 1},
+                    },
+                    customdata=[_hover(row) for row, _ in planned],
+                    hovertemplate="%{customdata}<extra></extra>",
+                )
+    figure.update_yaxes(type="log", title="seconds (logarithmic)", dtick=1)
+    figure.update_xaxes(type="category", categoryarray=[escape(graph) for graph in comparison.graphs])
+    return styled(figure, height=360)

@@ -1,0 +1,190 @@
+"""What a page of a plan shows, gathered from the plan alone: stays, moves and steps in words."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from hw.scheduler.graph.graph import Operator, TensorKind
+from hw.scheduler.plan.plan import Direction, Episode, Plan
+
+
+class Why(enum.StrEnum):
+    """Why a transfer is made."""
+
+    FIRST_FETCH = "first fetch"
+    REFETCH = "fetch of what was on chip before"
+    SPILL = "spill"
+    OUTPUT = "output"
+
+    @property
+    def avoidable(self) -> bool:
+        """Whether another plan might do without it."""
+        return self in (Why.REFETCH, Why.SPILL)
+
+
+class Path(enum.StrEnum):
+    """How a tensor came from where it was made to one use."""
+
+    STAYED = "stayed on chip"
+    FETCHED = "through memory"
+    STREAMED = "streamed from memory"
+
+
+def sized(size_bytes: float) -> str:
+    """Print bytes with a binary unit: ``982 KiB``, ``1.43 MiB``."""
+    value = float(size_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024 or unit == "GiB":
+            break
+        value /= 1024
+    return f"{value:,.0f} {unit}" if value == int(value) or value >= 100 else f"{value:.3g} {unit}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePoint:
+    """What a plan for one scratchpad moves.
+
+    Parameters
+    ----------
+    scratchpad_bytes, avoidable_bytes : int
+    bound_avoidable_bytes : int or None
+        What no plan is below; None when that is not known.
+    claim : str
+        The certificate's.
+    baselines : mapping of str to int
+        Avoidable bytes of other methods, by name.
+    """
+
+    scratchpad_bytes: int
+    avoidable_bytes: int
+    bound_avoidable_bytes: int | None = None
+    claim: str = ""
+    baselines: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edge:
+    """One use of a tensor that an operator wrote."""
+
+    tensor: str
+    made: int
+    used: int
+    path: Path
+
+
+@dataclass(frozen=True)
+class PlanFacts:
+    """A plan with what follows from it.
+
+    Parameters
+    ----------
+    plan : Plan
+        One that `hw.scheduler.check.check` finds no problem in.
+    """
+
+    plan: Plan
+
+    @cached_property
+    def operators(self) -> tuple[Operator, ...]:
+        """The operator of each step."""
+        by_name = {operator.name: operator for operator in self.plan.graph.operators}
+        return tuple(by_name[step.operator] for step in self.plan.steps)
+
+    @cached_property
+    def made_at(self) -> dict[str, int]:
+        """Step that writes each tensor; none for what lies off chip first."""
+        return {name: step for step, operator in enumerate(self.operators) for name in operator.outputs}
+
+    @cached_property
+    def used_at(self) -> dict[str, tuple[int, ...]]:
+        """Steps that read each tensor."""
+        found: dict[str, list[int]] = {tensor.name: [] for tensor in self.plan.graph.tensors}
+        for step, operator in enumerate(self.operators):
+            for name in operator.inputs:
+                found[name].append(step)
+        return {name: tuple(steps) for name, steps in found.items()}
+
+    @cached_property
+    def reasons(self) -> tuple[Why, ...]:
+        """Why each transfer is made."""
+        seen: set[str] = set()
+        found = []
+        for transfer in self.plan.transfers:
+            tensor = self.plan.graph.tensor[transfer.tensor]
+            if transfer.direction is Direction.WRITE:
+                found.append(Why.OUTPUT if tensor.kind is TensorKind.OUTPUT else Why.SPILL)
+            else:
+                first = tensor.off_chip_first and tensor.name not in seen
+                found.append(Why.FIRST_FETCH if first else Why.REFETCH)
+                seen.add(tensor.name)
+        return tuple(found)
+
+    @cached_property
+    def moves(self) -> dict[tuple[int, Direction], int]:
+        """Transfer that fills or saves an episode, by the episode's index."""
+        return {
+            (transfer.episode, transfer.direction): index
+            for index, transfer in enumerate(self.plan.transfers)
+            if transfer.episode is not None
+        }
+
+    @cached_property
+    def edges(self) -> tuple[Edge, ...]:
+        """Every use of what an operator wrote."""
+        streamed = {
+            (stream.tensor, stream.step) for stream in self.plan.streams if stream.direction is Direction.READ
+        }
+        kept = {
+            episode.tensor: episode.last_step
+            for episode in self.plan.episodes
+            if episode.first_step == self.made_at.get(episode.tensor)
+        }
+        found = []
+        for tensor, made in self.made_at.items():
+            for used in self.used_at[tensor]:
+                if (tensor, used) in streamed:
+                    path = Path.STREAMED
+                else:
+                    path = Path.STAYED if used <= kept.get(tensor, -1) else Path.FETCHED
+                found.append(Edge(tensor=tensor, made=made, used=used, path=path))
+        return tuple(found)
+
+    def bytes_by_step(self, why: Why) -> list[int]:
+        """Bytes moved for a reason, by the step from which they may move."""
+        total: Counter[int] = Counter()
+        for transfer, reason in zip(self.plan.transfers, self.reasons, strict=True):
+            if reason is why:
+                total[transfer.start_step] += transfer.size_bytes
+        return [total[step] for step in range(len(self.plan.steps))]
+
+    def uses_within(self, episode: Episode) -> tuple[int, ...]:
+        """Steps that read a tensor during an episode."""
+        return tuple(
+            step for step in self.used_at[episode.tensor] if episode.first_step <= step <= episode.last_step
+        )
+
+    @cached_property
+    def bytes_in_use(self) -> list[int]:
+        """Bytes of the scratchpad in use in each step."""
+        used = [0] * len(self.plan.steps)
+        for episode in self.plan.episodes:
+            for step in range(episode.first_step, episode.last_step + 1):
+                used[step] += episode.size_bytes
+        for stream in self.plan.streams:
+            used[stream.step] += stream.window_bytes
+        for fifo in self.plan.fifos:
+            used[fifo.step] += fifo.size_bytes
+        return used
+
+    @cached_property
+    def early_fetches(self) -> int:
+        """Reads of whole tensors that may start before the step that needs them."""
+        return sum(
+            transfer.start_step < transfer.deadline_step
+            for transfer in self.plan.transfers
+            if transfer.direction is Direction.READ and transfer.stream is None
+        )

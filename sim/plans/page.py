@@ -1,0 +1,177 @@
+"""One self-contained HTML page of a plan: its figures, its picture, and what is proven of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from plotly.offline import get_plotlyjs
+
+from hw.scheduler.plan.plan import Plan, StageCertificate
+from sim.host.files import write_text
+from sim.plans.charts import graph_by_step, traffic_curve
+from sim.plans.facts import CurvePoint, PlanFacts, Why, sized
+from sim.plans.map import address_map
+from sim.report import charts
+from sim.report.figures import percent, whole
+from sim.report.parts import Tile, chart, environment
+
+
+def render_plan(
+    plan: Plan,
+    path: Path,
+    *,
+    curve: Sequence[CurvePoint] = (),
+    budgets: Mapping[str, int] | None = None,
+) -> None:
+    """Write a page of a plan.
+
+    Parameters
+    ----------
+    plan : Plan
+        One that `hw.scheduler.check.check` finds no problem in.
+    path : Path
+    curve : sequence of CurvePoint
+        Plans of the same network for other scratchpads, in any order; without any, the page has no curve.
+    budgets : mapping of str to int
+        Scratchpad bytes to mark on the curve, by name.
+
+    Raises
+    ------
+    InputError
+        When the path cannot be written.
+    """
+    facts = PlanFacts(plan)
+    here = CurvePoint(
+        scratchpad_bytes=plan.scratchpad_bytes,
+        avoidable_bytes=plan.totals.avoidable_bytes,
+        bound_avoidable_bytes=plan.certificate.bound_avoidable_bytes,
+        claim=plan.certificate.claim,
+    )
+    page = (
+        environment()
+        .get_template("plan_page.html.j2")
+        .render(
+            plotly=get_plotlyjs(),
+            font=charts.FONT,
+            plan=plan,
+            made_by=plan.graph.made_by,
+            scratchpad=sized(plan.scratchpad_bytes),
+            tiles=_tiles(facts),
+            map=chart(address_map(facts), "map", zoom=True),
+            graph=chart(graph_by_step(facts), "graph", zoom=True),
+            curve=chart(traffic_curve(curve, here, budgets or {}), "curve") if curve else "",
+            stages=[_stage_cells(stage) for stage in plan.certificate.stages],
+            bounds=_bounds(plan),
+            options=[(name.replace("_", " "), _shown(value)) for name, value in plan.options.items()],
+            steps=_step_rows(facts),
+        )
+    )
+    write_text(path, page)
+
+
+def _tiles(facts: PlanFacts) -> list[Tile]:
+    plan, totals = facts.plan, facts.plan.totals
+    proven = plan.certificate.claim == "optimal"
+    moved = totals.offchip_read_bytes + totals.offchip_write_bytes
+    hidden = totals.predicted_cycles - totals.exposed_cycles
+    spills = sum(why is Why.SPILL for why in facts.reasons)
+    refetches = sum(why is Why.REFETCH for why in facts.reasons)
+    return [
+        Tile(
+            label="Avoidable traffic",
+            figure=sized(totals.avoidable_bytes),
+            note=f"{_counted(spills, 'spill', 'spills')}, "
+            f"{_counted(refetches, 'repeated fetch', 'repeated fetches')}",
+            good=True if proven else None,
+        ),
+        Tile(
+            label="Proven",
+            figure="optimal" if proven else sized(plan.certificate.bound_avoidable_bytes),
+            note="no order moves less" if proven else f"no order moves less; {_order_note(plan)}",
+            good=True if proven else None,
+        ),
+        Tile(
+            label="Off-chip traffic",
+            figure=sized(moved),
+            note=f"{sized(totals.compulsory_bytes)} of it compulsory",
+        ),
+        Tile(
+            label="Scratchpad in use",
+            figure=percent(totals.peak_bytes / plan.scratchpad_bytes, places=1),
+            note=f"at most {sized(totals.peak_bytes)} of {sized(plan.scratchpad_bytes)}",
+        ),
+        Tile(
+            label="Transfers",
+            figure=whole(totals.transfers_total),
+            note=f"{_counted(facts.early_fetches, 'fetch starts', 'fetches start')} early, "
+            f"{_counted(len(plan.streams), 'stream', 'streams')}",
+        ),
+        Tile(
+            label="Predicted cycles",
+            figure=whole(totals.predicted_cycles),
+            note=f"{whole(hidden)} computing, {whole(totals.exposed_cycles)} waiting for memory",
+        ),
+    ]
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def _order_note(plan: Plan) -> str:
+    certificate = plan.certificate
+    if certificate.order_bound_avoidable_bytes == plan.totals.avoidable_bytes:
+        return "optimal for this order"
+    return f"this order, not less than {sized(certificate.order_bound_avoidable_bytes)}"
+
+
+def _bounds(plan: Plan) -> list[tuple[str, str]]:
+    """Give what the certificate says of the whole, a name and a value each."""
+    certificate, totals = plan.certificate, plan.totals
+    return [
+        ("claim", certificate.claim),
+        ("avoidable bytes", whole(totals.avoidable_bytes)),
+        ("bound, any order", f"{whole(certificate.bound_avoidable_bytes)} bytes"),
+        ("bound, this order", f"{whole(certificate.order_bound_avoidable_bytes)} bytes"),
+    ]
+
+
+def _stage_cells(stage: StageCertificate) -> list[str]:
+    gap = (stage.objective - stage.bound) / stage.objective if stage.objective else 0.0
+    return [
+        stage.stage,
+        stage.status,
+        whole(stage.objective),
+        whole(stage.bound),
+        percent(gap, places=1) if gap else "0",
+        stage.unit,
+        stage.solver,
+        stage.note,
+    ]
+
+
+def _step_rows(facts: PlanFacts) -> list[list[str]]:
+    moved = {why: facts.bytes_by_step(why) for why in Why}
+
+    def amount(why: Why, step: int) -> str:
+        return whole(moved[why][step]) if moved[why][step] else ""
+
+    return [
+        [
+            str(step),
+            planned.operator,
+            facts.operators[step].kind,
+            planned.mode.value,
+            whole(planned.compute_cycles),
+            whole(facts.bytes_in_use[step]),
+            *(amount(why, step) for why in (Why.FIRST_FETCH, Why.REFETCH, Why.SPILL, Why.OUTPUT)),
+        ]
+        for step, planned in enumerate(facts.plan.steps)
+    ]
+
+
+def _shown(value: str | int | float | bool | None) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
+    return whole(value) if isinstance(value, int) else str(value)

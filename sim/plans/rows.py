@@ -1,0 +1,128 @@
+"""One network in one scratchpad: what the planner moves, and what the baselines move."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from hw.errors import InputError
+from hw.scheduler.planner.baselines import Allocation, Greedy, Outcome, Replacement, best, method_name
+
+#: What COSMA compares with, and the same without its allocator's holes.
+COSMA = method_name(Replacement.BELADY, Allocation.FIRST_FIT)
+IDEAL = method_name(Replacement.BELADY, Allocation.IDEAL)
+GREEDY = Greedy.AS_IT_COMES.value
+#: Kinds of plans: COSMA's model, and everything the planner can do.
+WHOLE, FULL = "whole tensors", "all techniques"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """What one plan came to.
+
+    Parameters
+    ----------
+    avoidable_bytes : int
+        What the plan moves beyond the network's compulsory bytes, with the parameters that bands read again.
+    claim : str
+        ``optimal`` or what the certificate says, of the network before it was cut into bands.
+    bound_avoidable_bytes : int
+        What no plan of this kind in any order is below.
+    predicted_cycles : int
+    seconds : float
+        Time of the planner, without the check.
+    """
+
+    avoidable_bytes: int
+    claim: str
+    bound_avoidable_bytes: int
+    predicted_cycles: int
+    seconds: float
+
+    def __post_init__(self) -> None:
+        if self.avoidable_bytes < 0:
+            raise InputError("avoidable_bytes of a plan", self.avoidable_bytes, "at least 0")
+        if not 0 <= self.bound_avoidable_bytes <= self.avoidable_bytes:
+            legal = f"from 0 to {self.avoidable_bytes}, what the plan moves"
+            raise InputError("bound_avoidable_bytes of a plan", self.bound_avoidable_bytes, legal)
+        if not (math.isfinite(self.seconds) and self.seconds >= 0):
+            raise InputError("seconds of a plan", self.seconds, "at least 0")
+
+    @property
+    def proven(self) -> bool:
+        """Whether no plan of its kind moves less."""
+        return self.claim == "optimal"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanRow:
+    """One network in one scratchpad.
+
+    Parameters
+    ----------
+    graph : str
+    budget : str
+        The scratchpad's name: ``M_R``, ``M_H``, ``0.5M_R``, ``512KiB`` ...
+    scratchpad_bytes : int
+    baselines : mapping of str to int
+        Avoidable bytes of each baseline, the better of its two orders; only those that are possible.
+    full : Planned
+        The plan with all techniques: bands, windows, pipelines.
+    whole : Planned or None
+        The plan with whole tensors only, which is COSMA's model; None where operators do not fit whole.
+    key : str
+        What the row follows from; rows of the same key need not be made again.
+    """
+
+    graph: str
+    budget: str
+    scratchpad_bytes: int
+    baselines: Mapping[str, int]
+    full: Planned
+    whole: Planned | None
+    key: str = ""
+
+    @property
+    def rival(self) -> str:
+        """The baseline plans are measured by: COSMA's, or greedy where operators do not fit whole."""
+        return COSMA if COSMA in self.baselines else GREEDY
+
+    def plan(self, kind: str) -> Planned | None:
+        """Give the plan of a kind."""
+        return self.whole if kind == WHOLE else self.full
+
+    def reduction(self, method: str, kind: str) -> float | None:
+        """Give the share of a baseline's avoidable bytes that a plan saves; negative when it moves more, None
+        when the baseline is impossible or moves nothing, or there is no such plan.
+        """
+        moved, plan = self.baselines.get(method, 0), self.plan(kind)
+        return 1 - plan.avoidable_bytes / moved if moved and plan else None
+
+    def document(self) -> dict[str, Any]:
+        """Give the row as plain data."""
+        return {**asdict(self), "baselines": dict(self.baselines)}
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> PlanRow:
+        """Read what `document` gave.
+
+        Raises
+        ------
+        TypeError, KeyError, InputError
+            When it is something else.
+        """
+        whole = document["whole"]
+        plans = {"full": Planned(**document["full"]), "whole": Planned(**whole) if whole else None}
+        return cls(**{**document, **plans})
+
+
+def baseline_bytes(outcomes: Sequence[Outcome], word_bytes: int) -> dict[str, int]:
+    """Give the avoidable bytes of each method, in its better order."""
+    found = {}
+    for method in dict.fromkeys(outcome.method for outcome in outcomes):
+        better = best([outcome for outcome in outcomes if outcome.method == method])
+        assert better is not None
+        found[method] = better.avoidable_words * word_bytes
+    return found

@@ -1,0 +1,1 @@
+"""What came of a run: figures with their units, tables, charts, pages."""

@@ -1,0 +1,232 @@
+"""The figures of reports as rows of text, one cell a run: what tables on the page and the terminal show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sim.report.report import Report
+from sim.report.schema import glossary
+
+#: How a run whose RTL differs from its golden model is marked in the table.
+FAILED = "NO"
+
+#: What a table shows of a run that has no such figure.
+MISSING = "–"
+
+#: Dotted name of a figure, or the start of several, and how it is printed.
+Row = tuple[str, str, Callable[[Any], str]]
+
+
+def whole(value: int) -> str:
+    """Print a count."""
+    return f"{value:,}"
+
+
+def percent(value: float, *, places: int = 2) -> str:
+    """Print a ratio as a percentage."""
+    return f"{100 * value:.{places}f} %"
+
+
+def signed_percent(value: float, *, places: int = 2) -> str:
+    """Print a ratio as a percentage with its sign."""
+    return f"{100 * value:+.{places}f} %"
+
+
+def times(value: float, *, places: int = 3) -> str:
+    """Print a ratio as a multiple."""
+    return f"{value:.{places}f} x"
+
+
+def _number(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def _scientific(value: float) -> str:
+    return f"{value:.2e}"
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _exact(value: bool) -> str:
+    return "yes" if value else FAILED
+
+
+def _scaled(value: float) -> str:
+    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= limit:
+            return f"{value / limit:.2f} {prefix}"
+    return f"{value:.2f}"
+
+
+#: Longest text of a configuration's value that is shown whole.
+_LONGEST = 100
+
+
+def _value(value: Any) -> str:
+    text = json.dumps(value)
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[: _LONGEST // 2]} … ({len(text):,} characters)"
+
+
+#: Every figure of a run, under its heading.
+TABLE: tuple[tuple[str, tuple[Row, ...]], ...] = (
+    (
+        "Correctness",
+        (("bit exact", "bit_exact", _exact), ("{}", "errors.*", _scientific)),
+    ),
+    (
+        "Cycles",
+        (
+            ("total", "cycles.cycles_total", whole),
+            ("time, µs", "cycles.kernel_microseconds", lambda value: f"{value:,.2f}"),
+            ("busy", "cycles.cycles_busy", whole),
+            ("stall: {}", "cycles.cycles_stall.*", whole),
+            ("idle", "cycles.cycles_idle", whole),
+        ),
+    ),
+    (
+        "Multipliers",
+        (
+            ("useful MACs", "work.useful_macs", whole),
+            ("MAC slots a cycle", "work.mac_slots_per_cycle", whole),
+            ("utilization", "work.mac_utilization_ratio", percent),
+            ("MACs a second", "work.macs_per_second", _scaled),
+        ),
+    ),
+    (
+        "Bytes",
+        (
+            ("compulsory", "traffic.compulsory_bytes", whole),
+            ("moved, useful", "traffic.useful_bytes", whole),
+            ("moved, on the bus", "traffic.bus_bytes", whole),
+            ("useful over compulsory", "traffic.useful_over_compulsory_ratio", times),
+        ),
+    ),
+    (
+        "Roofline",
+        (
+            ("compute bound, cycles", "roofline.compute_bound_cycles", whole),
+            ("memory bound, cycles", "roofline.memory_bound_cycles", whole),
+            ("bound by", "roofline.bound_by", str),
+            ("cycles over bound", "roofline.cycles_over_bound_ratio", times),
+        ),
+    ),
+    (
+        "Prediction",
+        (
+            ("cycles", "prediction.predicted_cycles", whole),
+            ("error of cycles", "prediction.predicted_cycles_error_ratio", signed_percent),
+            ("error of bytes read", "prediction.predicted_read_error_bytes", whole),
+            ("error of bytes written", "prediction.predicted_write_error_bytes", whole),
+        ),
+    ),
+    (
+        "Simulation",
+        (
+            ("memory", "simulation.memory_mode", str),
+            ("seed", "simulation.seed", str),
+            ("cycles, start to interrupt", "simulation.cycles_start_to_done", whole),
+            ("cycles simulated", "simulation.cycles_simulated", whole),
+            ("cycles a second", "simulation.simulated_cycles_per_second", _scaled),
+            ("run, s", "simulation.run_seconds", lambda value: f"{value:.2f}"),
+            ("build, s", "simulation.build_seconds", lambda value: f"{value:.2f}"),
+            ("build from cache", "simulation.build_cached", _yes),
+        ),
+    ),
+    ("Workload and engine", (("{}", "details.*", _number),)),
+)
+
+#: What a run was made of.
+ORIGIN: tuple[Row, ...] = (
+    ("engine", "engine", str),
+    ("board", "board", str),
+    ("clock, MHz", "cycles.clock_mhz", _number),
+    ("configuration hash", "config_hash", str),
+    ("{}", "config.*", _value),
+    ("Loomwork revision", "git_revision", lambda value: value or "not a checkout"),
+    ("{}", "tool_versions.*", str),
+)
+
+
+#: The figures that say how a run went, for a terminal.
+SUMMARY: tuple[Row, ...] = (
+    ("RTL equals golden model", "bit_exact", _exact),
+    ("{}", "errors.*", _scientific),
+    ("cycles, start to done", "cycles.cycles_total", whole),
+    ("time at the planned clock, µs", "cycles.kernel_microseconds", lambda value: f"{value:,.2f}"),
+    ("multiplier slots useful", "work.mac_utilization_ratio", percent),
+    ("cycles over the roofline bound", "roofline.cycles_over_bound_ratio", times),
+    ("bytes moved", "traffic.useful_bytes", whole),
+    ("bytes moved over compulsory", "traffic.useful_over_compulsory_ratio", times),
+    ("error of the predicted bytes read", "prediction.predicted_read_error_bytes", whole),
+    ("error of the predicted bytes written", "prediction.predicted_write_error_bytes", whole),
+    ("cycles, predicted", "prediction.predicted_cycles", whole),
+    ("error of the predicted cycles", "prediction.predicted_cycles_error_ratio", signed_percent),
+    ("simulated cycles a second", "simulation.simulated_cycles_per_second", _scaled),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """A line of a table: what it is, what that means, and a cell for each run."""
+
+    label: str
+    meaning: str
+    cells: tuple[str, ...]
+
+
+def lines(reports: Sequence[Report], rows: Sequence[Row]) -> Iterator[Line]:
+    """Give the rows with their cells; a row for each key when a figure is a table by name.
+
+    A row that no run has a figure for is left out: what was multiplied, for engines that do not multiply.
+    """
+    meanings = glossary()
+    for label, path, show in rows:
+        group, _, star = path.rpartition(".")
+        if star != "*":
+            having = [multiplies(report) or not path.startswith("work.") for report in reports]
+            if not any(having):
+                continue
+            cells = tuple(
+                show(_at(report, path)) if has else MISSING
+                for report, has in zip(reports, having, strict=True)
+            )
+            yield Line(label=label, meaning=meanings[path], cells=cells)
+            continue
+        tables = [_at(report, group) for report in reports]
+        for key in dict.fromkeys(key for table in tables for key in table):
+            cells = tuple(show(table[key]) if key in table else MISSING for table in tables)
+            yield Line(label=label.format(key.replace("_", " ")), meaning=meanings[group], cells=cells)
+
+
+def multiplies(report: Report) -> bool:
+    """Tell whether the engine of a run has multipliers to fill."""
+    return report.work.mac_slots_per_cycle > 0
+
+
+def _at(report: Report, path: str) -> Any:
+    part: Any = report
+    for step in path.split("."):
+        part = getattr(part, step)
+    return part
+
+
+def labels(reports: Sequence[Report]) -> list[str]:
+    """Name every run, each differently: its own label, or its engine and board, numbered when it recurs."""
+    names = [report.label or f"{report.engine} on {report.board}" for report in reports]
+    unique: list[str] = []
+    for name in names:
+        if names.count(name) == 1:
+            unique.append(name)
+            continue
+        number = 1
+        while (numbered := f"{name} #{number}") in unique or numbered in names:
+            number += 1
+        unique.append(numbered)
+    return unique

@@ -1,0 +1,326 @@
+"""The report of one run: every figure with its unit in its name, checked against the others, saved as JSON.
+
+The dataclasses below are the format; `sim.report.schema` makes the JSON schema and the glossary from them.  A
+figure that contradicts another cannot be constructed, so neither can it be loaded.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from hw.errors import InputError
+from sim.host.files import write_text
+
+FORMAT: Literal["loomwork-report-1"] = "loomwork-report-1"
+
+#: Most cycles by which the testbench's view (start bit to interrupt) exceeds the kernel's (start to done).
+REGISTER_CYCLES = 64
+
+_STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+Ratio = Annotated[float, Field(ge=0)]
+Name = Annotated[str, Field(min_length=1)]
+MemoryMode = Literal["model", "fast", "jitter"]
+
+
+def _doc(text: str) -> Any:
+    return Field(description=text)
+
+
+def _require(field: str, value: float, legal: float, meaning: str) -> None:
+    """Refuse a figure that contradicts the ones it follows from; quotients may differ by rounding alone."""
+    if not math.isclose(value, legal, rel_tol=1e-9):
+        raise InputError(field, value, f"{meaning} = {legal}")
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class Cycles:
+    """Where the clock cycles went, as the kernel's own counters saw it."""
+
+    cycles_total: Annotated[Positive, _doc("Clock cycles of the kernel from start to done.")]
+    cycles_busy: Annotated[Count, _doc("Cycles in which the compute core advanced.")]
+    cycles_stall: Annotated[
+        dict[str, Count], _doc("Cycles in which the core had work but could not advance, by cause.")
+    ]
+    cycles_idle: Annotated[Count, _doc("Cycles between start and done in which the core had no work.")]
+    clock_mhz: Annotated[
+        float, Field(gt=0), _doc("Kernel clock the board is planned for; turns cycles to time.")
+    ]
+    kernel_microseconds: Annotated[Ratio, _doc("Time from start to done at that clock.")]
+
+    def __post_init__(self) -> None:
+        parts = self.cycles_busy + sum(self.cycles_stall.values()) + self.cycles_idle
+        _require("cycles_total", self.cycles_total, parts, "busy + stalls + idle")
+        microseconds = self.cycles_total / self.clock_mhz
+        _require("kernel_microseconds", self.kernel_microseconds, microseconds, "cycles_total / clock_mhz")
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class Work:
+    """What was computed, and how full the multipliers were."""
+
+    useful_macs: Annotated[Count, _doc("Multiply-accumulates the result needs; padding is not counted.")]
+    mac_slots_per_cycle: Annotated[Count, _doc("Multiply-accumulators of the engine.")]
+    mac_utilization_ratio: Annotated[
+        Ratio, Field(le=1), _doc("Useful multiply-accumulates over all slots from start to done; 1 is full.")
+    ]
+    macs_per_cycle: Annotated[Ratio, _doc("Useful multiply-accumulates a cycle, from start to done.")]
+    macs_per_second: Annotated[Ratio, _doc("Useful multiply-accumulates a second at the planned clock.")]
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class PortTraffic:
+    """Bytes a memory port of the kernel asked for, counted by its DMA."""
+
+    port: Annotated[Name, _doc("AXI port of the kernel.")]
+    channel: Annotated[Count, _doc("Memory channel the port is connected to.")]
+    useful_read_bytes: Annotated[Count, _doc("Bytes read that the engine asked for.")]
+    useful_write_bytes: Annotated[Count, _doc("Bytes written that the engine produced.")]
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class ChannelTraffic:
+    """Bytes through one memory channel."""
+
+    memory: Annotated[Name, _doc("Memory of the board.")]
+    channel: Annotated[Count, _doc("Number of the channel within the memory.")]
+    useful_read_bytes: Annotated[Count, _doc("Bytes read that the engine asked for.")]
+    useful_write_bytes: Annotated[Count, _doc("Bytes written that the engine produced.")]
+    bus_read_bytes: Annotated[Count, _doc("Bytes moved by read beats, whole beats counted.")]
+    bus_write_bytes: Annotated[Count, _doc("Bytes moved by write beats, whole beats counted.")]
+    events: Annotated[
+        dict[str, Count], _doc("Further counters of the memory model: row hits and misses, refreshes, waits.")
+    ]
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class MemoryTraffic:
+    """Bytes through all channels of one memory."""
+
+    memory: Annotated[Name, _doc("Memory of the board.")]
+    useful_read_bytes: Annotated[Count, _doc("Bytes read that the engine asked for.")]
+    useful_write_bytes: Annotated[Count, _doc("Bytes written that the engine produced.")]
+    bus_read_bytes: Annotated[Count, _doc("Bytes moved by read beats, whole beats counted.")]
+    bus_write_bytes: Annotated[Count, _doc("Bytes moved by write beats, whole beats counted.")]
+
+    def __post_init__(self) -> None:
+        for direction in ("read", "write"):
+            useful: int = getattr(self, f"useful_{direction}_bytes")
+            bus: int = getattr(self, f"bus_{direction}_bytes")
+            if useful > bus:
+                raise InputError(
+                    f"useful_{direction}_bytes of {self.memory}", useful, f"at most {bus}, the bus's"
+                )
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class Traffic:
+    """Bytes moved, by port, channel and memory, against the bytes that had to move."""
+
+    compulsory_bytes: Annotated[
+        Positive,
+        _doc("Bytes that must cross the memory port whatever the schedule: each input and output once."),
+    ]
+    useful_bytes: Annotated[Count, _doc("Bytes read and written that the engine asked for.")]
+    bus_bytes: Annotated[Count, _doc("Bytes moved by all beats of all channels.")]
+    useful_over_compulsory_ratio: Annotated[
+        Ratio, _doc("Useful bytes over compulsory bytes; 1 is the least.")
+    ]
+    ports: Annotated[tuple[PortTraffic, ...], _doc("Bytes by AXI port.")]
+    channels: Annotated[tuple[ChannelTraffic, ...], _doc("Bytes by memory channel; idle channels left out.")]
+    memories: Annotated[tuple[MemoryTraffic, ...], _doc("Bytes by memory.")]
+
+    def __post_init__(self) -> None:
+        ports = sum(port.useful_read_bytes + port.useful_write_bytes for port in self.ports)
+        _require("useful_bytes", self.useful_bytes, ports, "the sum over ports")
+        for kind in ("useful", "bus"):
+            total: int = getattr(self, f"{kind}_bytes")
+            for level in (self.channels, self.memories):
+                parts = sum(
+                    getattr(part, f"{kind}_{direction}_bytes")
+                    for part in level
+                    for direction in ("read", "write")
+                )
+                _require(f"{kind}_bytes", total, parts, "the sum over channels and over memories")
+        _require(
+            "useful_over_compulsory_ratio",
+            self.useful_over_compulsory_ratio,
+            self.useful_bytes / self.compulsory_bytes,
+            "useful_bytes / compulsory_bytes",
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class Roofline:
+    """The least cycles the work could take on these multipliers and this memory."""
+
+    compute_bound_cycles: Annotated[Count, _doc("Cycles with every multiply-accumulate slot useful.")]
+    memory_bound_cycles: Annotated[
+        Positive, _doc("Cycles the compulsory bytes take through the engine's ports at realistic bandwidth.")
+    ]
+    bound_cycles: Annotated[Positive, _doc("The larger of the two bounds.")]
+    bound_by: Annotated[Literal["compute", "memory"], _doc("Which bound is the larger.")]
+    cycles_over_bound_ratio: Annotated[
+        Ratio, _doc("Distance to the roofline: cycles_total over bound_cycles; 1 is on it.")
+    ]
+    memory_ceiling_bytes_per_cycle: Annotated[
+        float,
+        Field(gt=0),
+        _doc("Slope of the roofline: bytes a cycle through the engine's ports at realistic bandwidth."),
+    ]
+    intensity_macs_per_byte: Annotated[Ratio, _doc("Useful multiply-accumulates a useful byte moved.")]
+    compulsory_intensity_macs_per_byte: Annotated[
+        Ratio, _doc("Useful multiply-accumulates a compulsory byte: the highest intensity there can be.")
+    ]
+
+    def __post_init__(self) -> None:
+        larger = max(self.compute_bound_cycles, self.memory_bound_cycles)
+        _require("bound_cycles", self.bound_cycles, larger, "the larger of the compute and memory bounds")
+        binding = "compute" if self.compute_bound_cycles >= self.memory_bound_cycles else "memory"
+        if self.bound_by != binding:
+            raise InputError("bound_by", self.bound_by, f"{binding!r}, the larger bound")
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class Prediction:
+    """What the engine's analytic model said before the run."""
+
+    predicted_cycles: Annotated[Count, _doc("Cycles from start to done after the analytic model.")]
+    predicted_cycles_error_ratio: Annotated[
+        float, _doc("(predicted - simulated) / simulated cycles; negative when the model is too fast.")
+    ]
+    predicted_read_bytes: Annotated[Count, _doc("Useful bytes read after the engine's formula.")]
+    predicted_write_bytes: Annotated[Count, _doc("Useful bytes written after the engine's formula.")]
+    predicted_read_error_bytes: Annotated[int, _doc("Predicted minus counted useful bytes read.")]
+    predicted_write_error_bytes: Annotated[int, _doc("Predicted minus counted useful bytes written.")]
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class Simulation:
+    """The simulation the figures come from."""
+
+    memory_mode: Annotated[
+        MemoryMode, _doc("Memory: calibrated model, fast (fixed latency and bandwidth) or jitter by seed.")
+    ]
+    seed: Annotated[int, _doc("Seed of everything random in the run.")]
+    cycles_start_to_done: Annotated[
+        Count, _doc("Cycles the testbench saw from the start bit to the interrupt.")
+    ]
+    cycles_simulated: Annotated[
+        Positive, _doc("Clock cycles simulated in all, reset and register access too.")
+    ]
+    run_seconds: Annotated[float, Field(gt=0), _doc("Wall time of the simulation, building left out.")]
+    simulated_cycles_per_second: Annotated[Ratio, _doc("cycles_simulated over run_seconds.")]
+    build_seconds: Annotated[Ratio, _doc("Wall time to build the simulator, or to find it in the cache.")]
+    build_cached: Annotated[bool, _doc("Whether the simulator came from the cache.")]
+
+    def __post_init__(self) -> None:
+        rate = self.cycles_simulated / self.run_seconds
+        _require("simulated_cycles_per_second", self.simulated_cycles_per_second, rate, "cycles over seconds")
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class Report:
+    """Everything known of one run; made from measurements by `sim.run.accounting.build_report`.
+
+    Behaviour
+    ---------
+    Frozen, and consistent by construction: parts add up to totals and quotients equal what they are made of.
+    """
+
+    format: Annotated[Literal["loomwork-report-1"], _doc("Format and its version.")]
+    label: Annotated[str, _doc("The user's name for the run; may be empty.")]
+    engine: Annotated[Name, _doc("Engine that was run.")]
+    board: Annotated[Name, _doc("Board it was generated for.")]
+    config: Annotated[dict[str, Any], _doc("The engine's configuration, every key.")]
+    config_hash: Annotated[
+        str, Field(pattern="^[0-9a-f]{12}$"), _doc("Hash of engine, configuration and board.")
+    ]
+    tool_versions: Annotated[dict[str, str], _doc("Versions of the tools that made the figures.")]
+    git_revision: Annotated[str | None, _doc("Revision of the Loomwork checkout, if it is one.")]
+    bit_exact: Annotated[bool, _doc("Whether the RTL's every output bit equals the golden model's.")]
+    errors: Annotated[dict[str, Ratio], _doc("Distance of the outputs from float64, by measure.")]
+    details: Annotated[dict[str, float | int], _doc("Further figures of the engine.")]
+    cycles: Annotated[Cycles, _doc("Where the clock cycles went.")]
+    work: Annotated[Work, _doc("What was computed.")]
+    traffic: Annotated[Traffic, _doc("Bytes moved.")]
+    roofline: Annotated[Roofline, _doc("The least cycles the work could take.")]
+    prediction: Annotated[Prediction, _doc("What the analytic model said.")]
+    simulation: Annotated[Simulation, _doc("How the figures were obtained.")]
+
+    def __post_init__(self) -> None:
+        total = self.cycles.cycles_total
+        seen = self.simulation.cycles_start_to_done
+        if not total <= seen <= total + REGISTER_CYCLES:
+            counted = f"from {total}, what the kernel counted, to {total + REGISTER_CYCLES}"
+            raise InputError("cycles_start_to_done", seen, counted)
+        work, roofline, traffic = self.work, self.roofline, self.traffic
+        slots = total * work.mac_slots_per_cycle
+        per_cycle = work.useful_macs / total
+        predicted = self.prediction.predicted_cycles
+        for field, value, legal in (
+            ("mac_utilization_ratio", work.mac_utilization_ratio, work.useful_macs / slots if slots else 0.0),
+            ("macs_per_cycle", work.macs_per_cycle, per_cycle),
+            ("macs_per_second", work.macs_per_second, per_cycle * self.cycles.clock_mhz * 1e6),
+            ("cycles_over_bound_ratio", roofline.cycles_over_bound_ratio, total / roofline.bound_cycles),
+            (
+                "memory_bound_cycles",
+                roofline.memory_bound_cycles,
+                math.ceil(traffic.compulsory_bytes / roofline.memory_ceiling_bytes_per_cycle),
+            ),
+            (
+                "predicted_cycles_error_ratio",
+                self.prediction.predicted_cycles_error_ratio,
+                (predicted - total) / total,
+            ),
+        ):
+            _require(field, value, legal, "what the counters give")
+
+
+#: Checks, reads and writes reports.
+ADAPTER: TypeAdapter[Report] = TypeAdapter(Report)
+
+
+def refusal(error: ValidationError) -> str:
+    """Say the first thing wrong with a report in one line: where, and what."""
+    first = error.errors(include_url=False)[0]
+    place = ".".join(str(step) for step in first["loc"]) or "report"
+    return f"{place}: {first['msg'].removeprefix('Value error, ')}"
+
+
+def save(report: Report, path: Path) -> None:
+    """Write ``report`` to ``path`` as JSON, whole or not at all.
+
+    Raises
+    ------
+    InputError
+        When the path cannot be written.
+    """
+    write_text(path, json.dumps(ADAPTER.dump_python(report, mode="json"), indent=2) + "\n")
+
+
+def load(path: Path) -> Report:
+    """Read a report.
+
+    Raises
+    ------
+    InputError
+        When the file is missing, is not a report of this format, or its figures contradict each other.
+    """
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise InputError("report file", str(path), f"readable ({error.strerror})") from error
+    try:
+        return ADAPTER.validate_json(text)
+    except ValidationError as error:
+        legal = f"a report of format {FORMAT} ({refusal(error)})"
+        raise InputError("report file", str(path), legal) from error

@@ -1,0 +1,1 @@
+"""One launch of one engine, from tensors to a verdict."""

@@ -1,0 +1,294 @@
+"""From what a run measured to its report: the arithmetic between counters and figures."""
+
+from __future__ import annotations
+
+import functools
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from hw.errors import InputError
+from sim.report.report import (
+    FORMAT,
+    ChannelTraffic,
+    Cycles,
+    MemoryTraffic,
+    PortTraffic,
+    Prediction,
+    Report,
+    Roofline,
+    Simulation,
+    Traffic,
+    Work,
+    refusal,
+)
+from sim.run.adapter import Metrics
+
+_STALL = "cycles_stall_"
+_DIRECTIONS = ("read", "write")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatorFacts:
+    """What the simulator itself knows of a run; `sim.report.report.Simulation` explains each figure."""
+
+    cycles_start_to_done: int
+    cycles_simulated: int
+    run_seconds: float
+    build_seconds: float
+    build_cached: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChannelStatistics:
+    """What the memory model counted on one channel; `sim.report.report.ChannelTraffic` explains each."""
+
+    memory: str
+    channel: int
+    bus_read_bytes: int
+    bus_write_bytes: int
+    events: Mapping[str, int] = field(default_factory=dict)
+
+
+def build_report(
+    *,
+    engine: str,
+    board: str,
+    clock_mhz: float,
+    config: Mapping[str, Any],
+    config_hash: str,
+    tool_versions: Mapping[str, str],
+    seed: int,
+    memory_mode: str,
+    counters: Mapping[str, int],
+    placement: Mapping[str, int],
+    simulator: SimulatorFacts,
+    metrics: Metrics,
+    memory: Sequence[ChannelStatistics],
+    bit_exact: bool,
+    errors: Mapping[str, float],
+    label: str = "",
+) -> Report:
+    """Work out the report of a run.
+
+    Parameters
+    ----------
+    clock_mhz
+        Kernel clock of the board.
+    config
+        Every key of the engine's configuration, as plain JSON values.
+    memory_mode
+        ``"model"``, ``"fast"`` or ``"jitter"``.
+    counters
+        The kernel's counters by register name: ``cycles_total``, ``cycles_busy``, ``cycles_stall_<cause>``,
+        ``cycles_idle``, and of each port of ``placement`` its ``<port>_read_bytes``, ``<port>_write_bytes``
+        or both (a port that only reads has no counter of writes).  Others go to the report's ``details``.
+    placement
+        Memory channel of each port, from `hw.engine.Engine.placement`.
+    memory
+        What the memory model counted, an entry for each channel; channels without traffic may be left out.
+    label
+        The user's name for the run.
+
+    Raises
+    ------
+    InputError
+        When a counter is missing or the figures contradict each other.
+    """
+    for name, value in (
+        ("compulsory_bytes", metrics.compulsory_bytes),
+        ("memory_bytes_per_cycle", metrics.memory_bytes_per_cycle),
+        ("run_seconds", simulator.run_seconds),
+        ("clock_mhz", clock_mhz),
+    ):
+        if not value > 0:
+            raise InputError(name, value, "greater than 0")
+    try:
+        cycles = _cycles(counters, clock_mhz)
+        traffic = _traffic(counters, placement, memory, metrics)
+        return Report(
+            format=FORMAT,
+            label=label,
+            engine=engine,
+            board=board,
+            config=dict(config),
+            config_hash=config_hash,
+            tool_versions=dict(tool_versions),
+            git_revision=git_revision(),
+            bit_exact=bit_exact,
+            errors={name: float(value) for name, value in errors.items()},
+            details=dict(metrics.details) | _others(counters, placement),
+            cycles=cycles,
+            work=_work(cycles, metrics),
+            traffic=traffic,
+            roofline=_roofline(cycles, traffic, metrics),
+            prediction=_prediction(cycles, traffic, metrics),
+            simulation=_simulation(simulator, seed, memory_mode),
+        )
+    except ValidationError as error:
+        raise InputError("report", engine, f"consistent ({refusal(error)})") from error
+
+
+@functools.cache
+def git_revision() -> str | None:
+    """Give the revision of the checkout this module is in, ``-dirty`` when it has changes, or None."""
+    root = Path(__file__).resolve().parents[2]
+    if not (root / ".git").exists():
+        return None
+    command = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return answer.stdout.strip()
+
+
+def _cycles(counters: Mapping[str, int], clock_mhz: float) -> Cycles:
+    for name in ("cycles_total", "cycles_busy", "cycles_idle"):
+        if name not in counters:
+            raise InputError("counters of the kernel", sorted(counters), f"such that {name} is among them")
+    total = int(counters["cycles_total"])
+    return Cycles(
+        cycles_total=total,
+        cycles_busy=int(counters["cycles_busy"]),
+        cycles_stall={
+            name.removeprefix(_STALL): int(value)
+            for name, value in counters.items()
+            if name.startswith(_STALL)
+        },
+        cycles_idle=int(counters["cycles_idle"]),
+        clock_mhz=float(clock_mhz),
+        kernel_microseconds=total / clock_mhz,
+    )
+
+
+def _work(cycles: Cycles, metrics: Metrics) -> Work:
+    slots = cycles.cycles_total * metrics.mac_slots_per_cycle
+    per_cycle = metrics.useful_macs / cycles.cycles_total
+    return Work(
+        useful_macs=int(metrics.useful_macs),
+        mac_slots_per_cycle=int(metrics.mac_slots_per_cycle),
+        mac_utilization_ratio=metrics.useful_macs / slots if slots else 0.0,
+        macs_per_cycle=per_cycle,
+        macs_per_second=per_cycle * cycles.clock_mhz * 1e6,
+    )
+
+
+def _traffic(
+    counters: Mapping[str, int],
+    placement: Mapping[str, int],
+    memory: Sequence[ChannelStatistics],
+    metrics: Metrics,
+) -> Traffic:
+    for port in placement:
+        if not any(f"{port}_{direction}_bytes" in counters for direction in _DIRECTIONS):
+            raise InputError(
+                "counters of the kernel", sorted(counters), f"such that {port}'s bytes are among them"
+            )
+    ports = tuple(
+        PortTraffic(
+            port=port,
+            channel=channel,
+            useful_read_bytes=int(counters.get(f"{port}_read_bytes", 0)),
+            useful_write_bytes=int(counters.get(f"{port}_write_bytes", 0)),
+        )
+        for port, channel in placement.items()
+    )
+    channels = tuple(
+        _channel(statistics, [port for port in ports if port.channel == statistics.channel])
+        for statistics in memory
+    )
+    moving = tuple(
+        c
+        for c in channels
+        if c.useful_read_bytes + c.useful_write_bytes + c.bus_read_bytes + c.bus_write_bytes
+    )
+    memories = tuple(
+        MemoryTraffic(
+            memory=name,
+            useful_read_bytes=sum(c.useful_read_bytes for c in channels if c.memory == name),
+            useful_write_bytes=sum(c.useful_write_bytes for c in channels if c.memory == name),
+            bus_read_bytes=sum(c.bus_read_bytes for c in channels if c.memory == name),
+            bus_write_bytes=sum(c.bus_write_bytes for c in channels if c.memory == name),
+        )
+        for name in dict.fromkeys(c.memory for c in channels)
+    )
+    useful = sum(port.useful_read_bytes + port.useful_write_bytes for port in ports)
+    return Traffic(
+        compulsory_bytes=int(metrics.compulsory_bytes),
+        useful_bytes=useful,
+        bus_bytes=sum(c.bus_read_bytes + c.bus_write_bytes for c in channels),
+        useful_over_compulsory_ratio=useful / metrics.compulsory_bytes,
+        ports=ports,
+        channels=moving,
+        memories=memories,
+    )
+
+
+def _channel(statistics: ChannelStatistics, ports: Iterable[PortTraffic]) -> ChannelTraffic:
+    ports = tuple(ports)
+    return ChannelTraffic(
+        memory=statistics.memory,
+        channel=int(statistics.channel),
+        useful_read_bytes=sum(port.useful_read_bytes for port in ports),
+        useful_write_bytes=sum(port.useful_write_bytes for port in ports),
+        bus_read_bytes=int(statistics.bus_read_bytes),
+        bus_write_bytes=int(statistics.bus_write_bytes),
+        events={name: int(value) for name, value in statistics.events.items()},
+    )
+
+
+def _roofline(cycles: Cycles, traffic: Traffic, metrics: Metrics) -> Roofline:
+    compute, memory = metrics.compute_bound_cycles, metrics.memory_bound_cycles
+    return Roofline(
+        compute_bound_cycles=int(compute),
+        memory_bound_cycles=int(memory),
+        bound_cycles=int(metrics.bound_cycles),
+        bound_by="compute" if compute >= memory else "memory",
+        cycles_over_bound_ratio=cycles.cycles_total / metrics.bound_cycles,
+        memory_ceiling_bytes_per_cycle=metrics.memory_bytes_per_cycle,
+        intensity_macs_per_byte=metrics.useful_macs / traffic.useful_bytes if traffic.useful_bytes else 0.0,
+        compulsory_intensity_macs_per_byte=metrics.useful_macs / metrics.compulsory_bytes,
+    )
+
+
+def _prediction(cycles: Cycles, traffic: Traffic, metrics: Metrics) -> Prediction:
+    counted = {
+        direction: sum(getattr(port, f"useful_{direction}_bytes") for port in traffic.ports)
+        for direction in _DIRECTIONS
+    }
+    return Prediction(
+        predicted_cycles=int(metrics.predicted_cycles),
+        predicted_cycles_error_ratio=(metrics.predicted_cycles - cycles.cycles_total) / cycles.cycles_total,
+        predicted_read_bytes=int(metrics.predicted_read_bytes),
+        predicted_write_bytes=int(metrics.predicted_write_bytes),
+        predicted_read_error_bytes=int(metrics.predicted_read_bytes) - counted["read"],
+        predicted_write_error_bytes=int(metrics.predicted_write_bytes) - counted["write"],
+    )
+
+
+def _simulation(facts: SimulatorFacts, seed: int, memory_mode: Any) -> Simulation:
+    return Simulation(
+        memory_mode=memory_mode,
+        seed=seed,
+        cycles_start_to_done=int(facts.cycles_start_to_done),
+        cycles_simulated=int(facts.cycles_simulated),
+        run_seconds=float(facts.run_seconds),
+        simulated_cycles_per_second=facts.cycles_simulated / facts.run_seconds,
+        build_seconds=float(facts.build_seconds),
+        build_cached=facts.build_cached,
+    )
+
+
+def _others(counters: Mapping[str, int], placement: Mapping[str, int]) -> dict[str, int]:
+    """Give the counters that no section of the report takes."""
+    taken = {f"{port}_{direction}_bytes" for port in placement for direction in _DIRECTIONS}
+    return {
+        name: int(value)
+        for name, value in counters.items()
+        if name not in taken and not name.startswith("cycles_")
+    }

@@ -1,0 +1,254 @@
+"""The contract of an engine's simulation side: tensors to a launch, and what came of it to numbers."""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.board import Board
+
+if TYPE_CHECKING:
+    from sim.report.report import Report
+
+Tensor = NDArray[Any]
+Tensors = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Buffer:
+    """What stands behind one pointer argument.
+
+    Parameters
+    ----------
+    argument
+        Name of the pointer in the argument table.
+    data
+        The bytes placed there before the launch, uint8, one dimension; None for a buffer the kernel writes.
+    size_bytes
+        Length of the buffer.
+    output
+        Whether it is read back after the launch.
+    links
+        Addresses within ``data``: at each byte offset lies a 64-bit offset, little endian, to which the
+        address of the buffer of the given argument is added once that is known.
+    """
+
+    argument: str
+    data: NDArray[np.uint8] | None
+    size_bytes: int
+    output: bool = False
+    links: tuple[tuple[int, str], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """One kernel call.
+
+    Parameters
+    ----------
+    scalars
+        By argument name.
+    buffers
+        Behind the pointers.
+    nulls
+        Pointers that point nowhere: their registers are 0.
+    """
+
+    scalars: Mapping[str, int]
+    buffers: tuple[Buffer, ...]
+    nulls: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metrics:
+    """What the workload asks of the hardware, and what the engine's cycle model predicts.
+
+    Members
+    -------
+    useful_macs
+        Multiply-accumulates the result needs.
+    mac_slots_per_cycle
+        Multiply-accumulators of the engine.
+    compulsory_bytes
+        Bytes that must cross the memory port whatever the schedule: every input once, every output once.
+    predicted_read_bytes, predicted_write_bytes
+        Useful bytes the engine's schedule moves, from its formula.
+    predicted_cycles
+        From start to done, from the engine's analytic cycle model.
+    memory_bytes_per_cycle
+        What the engine's memory ports get from the memory at its realistic bandwidth.
+    details
+        More figures for the table, units in the names.
+    least_compute_cycles
+        Cycles the work takes at least, other than for want of multipliers in the engine.
+    """
+
+    useful_macs: int
+    mac_slots_per_cycle: int
+    compulsory_bytes: int
+    predicted_read_bytes: int
+    predicted_write_bytes: int
+    predicted_cycles: int
+    memory_bytes_per_cycle: float
+    details: Mapping[str, float] = field(default_factory=dict)
+    least_compute_cycles: int = 0
+
+    @property
+    def compute_bound_cycles(self) -> int:
+        """Cycles the useful multiply-accumulates need with every slot filled, or what else is the least."""
+        slots = -(-self.useful_macs // self.mac_slots_per_cycle) if self.useful_macs else 0
+        return max(slots, self.least_compute_cycles)
+
+    @property
+    def memory_bound_cycles(self) -> int:
+        """Cycles the compulsory bytes need through the memory ports."""
+        return math.ceil(self.compulsory_bytes / self.memory_bytes_per_cycle)
+
+    @property
+    def bound_cycles(self) -> int:
+        """Roofline: the larger of the compute bound and the memory bound."""
+        return max(self.compute_bound_cycles, self.memory_bound_cycles)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One run of the regression: what is generated, what goes through it, and on which memory.
+
+    Parameters
+    ----------
+    name
+        Unique within the engine; the test's name.
+    board
+        Name of the board.
+    config
+        The engine's configuration. Cases with equal board and configuration share one built simulator.
+    tensors
+        Input tensors, as a user would give them.
+    memory
+        ``"model"`` (calibrated), ``"fast"`` (fixed latency and bandwidth) or ``"jitter"`` (waits by seed).
+    seed
+        Seed of the memory's jitter.
+    soak
+        Whether it runs in the soak only.
+    """
+
+    name: str
+    board: str
+    config: Any
+    tensors: Mapping[str, Tensor]
+    memory: str
+    seed: int = 0
+    soak: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document:
+    """A file that a demo leaves beside the reports.
+
+    Parameters
+    ----------
+    name
+        File name.
+    title
+        One line: what it shows.
+    write
+        Writes it to the given path.
+    """
+
+    name: str
+    title: str
+    write: Callable[[Path], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Demo:
+    """What ``loomwork demo`` puts through an engine.
+
+    Parameters
+    ----------
+    title
+        One line: whose tensors these are.
+    config
+        The engine's configuration.
+    launches
+        Input tensors of each launch, by the name of its row in the table; or a function that makes them from
+        the results (`EngineAdapter.results`) of the launches before it.
+    conclude
+        Given the results (`EngineAdapter.results`) and the report of each launch by name, lines to print
+        below the table.
+    documents
+        What is written before the first launch.
+    """
+
+    title: str
+    config: Any
+    launches: Mapping[str, Tensors | Callable[[Mapping[str, Tensors]], Tensors]]
+    conclude: Callable[[Mapping[str, Mapping[str, Tensor]], Mapping[str, Report]], Sequence[str]] = (
+        lambda results, reports: ()
+    )
+    documents: tuple[Document, ...] = ()
+
+
+class EngineAdapter(abc.ABC):
+    """How one engine is simulated; the module ``sim.engines.<name>`` has one as ``ADAPTER``.
+
+    Members
+    -------
+    name : str
+        The engine's name in `hw.registry`.
+    """
+
+    name: ClassVar[str]
+
+    @abc.abstractmethod
+    def job(self, tensors: Mapping[str, Tensor], config: Any) -> Any:
+        """Check and quantize the user's tensors into a job.
+
+        Raises
+        ------
+        InputError
+            On a missing tensor, wrong shape or type, NaN or infinity, or a size the configuration cannot do.
+        """
+
+    @abc.abstractmethod
+    def launch(self, job: Any, config: Any, board: Board) -> Launch:
+        """Lay the job out in memory: scalars and buffers of the kernel call."""
+
+    @abc.abstractmethod
+    def golden(self, job: Any, config: Any) -> dict[str, Tensor]:
+        """Run the golden model; the same keys, shapes and types as `outputs`."""
+
+    @abc.abstractmethod
+    def outputs(self, job: Any, config: Any, buffers: Mapping[str, NDArray[np.uint8]]) -> dict[str, Tensor]:
+        """Turn the bytes the kernel wrote, by argument name, into integer tensors."""
+
+    @abc.abstractmethod
+    def results(self, job: Any, config: Any, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Give what the user's output file holds, in real units, from the integer outputs."""
+
+    @abc.abstractmethod
+    def errors(self, job: Any, config: Any, integers: Mapping[str, Tensor]) -> dict[str, float]:
+        """Measure the integer outputs against float64: on the quantized inputs and on the user's own."""
+
+    @abc.abstractmethod
+    def metrics(self, job: Any, config: Any, board: Board) -> Metrics:
+        """Count the work and predict cycles and bytes."""
+
+    def label(self, config: Any) -> str:
+        """Name the work that a configuration fixes, for reports; empty when only the input says it."""
+        return ""
+
+    @abc.abstractmethod
+    def cases(self) -> Iterator[Case]:
+        """Give the engine's regression: sizes at their limits, random shapes, every memory mode."""
+
+    def demo(self, board: Board) -> Demo | None:
+        """Give real input for ``loomwork demo``; None when the engine has none to show."""
+        return None

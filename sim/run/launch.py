@@ -1,0 +1,171 @@
+"""One kernel call in the simulator: Verilog, argument table and buffers in; counters and bytes out."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.board import Board
+from hw.errors import InputError
+from hw.lib.arguments import ArgumentTable
+from sim.bench.plan import PROGRESS_FILE, Answer, Plan
+from sim.bench.top import TOP, bench_top, module_ports
+from sim.build.cache import BuildCache
+from sim.build.design import KernelVerilog
+from sim.build.simulator import Built, SimulationError, build, run
+from sim.host.progress import Activity
+from sim.memory.config import CONFIG_VARIABLE
+from sim.memory.sources import model_sources
+from sim.run.adapter import Launch
+from sim.run.layout import linked, place_buffers, register_writes
+from sim.run.memories import memory_parameters, ports_by_memory
+
+#: A kernel is given up after this many times the cycles the engine's model predicts, and some.
+_LIMIT_FACTOR, _LIMIT_EXTRA_CYCLES = 16, 200_000
+_SHOWN_VIOLATIONS = 5
+_MEMORY_CONFIG = "memory.cfg"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulated:
+    """What came of a kernel call.
+
+    Members
+    -------
+    built
+        The simulator it ran in.
+    answer
+        Counters, cycles and memory statistics.
+    buffers
+        Bytes of every output buffer, by argument name.
+    waves
+        The waveform file, when one was asked for.
+    """
+
+    built: Built
+    answer: Answer
+    buffers: Mapping[str, NDArray[np.uint8]]
+    waves: Path | None
+
+
+def build_kernel(
+    kernel: KernelVerilog,
+    table: ArgumentTable,
+    board: Board,
+    *,
+    trace: bool = False,
+    cache: BuildCache | None = None,
+) -> Built:
+    """Build the simulator of a kernel with its memories; see `sim.build.simulator.build`."""
+    ports = module_ports(kernel.verilog, kernel.top_name)
+    behind = ports_by_memory(table.ports, board)
+    bench = bench_top(kernel.top_name, ports, behind, clock_mhz=board.clock_mhz)
+    sources = {"kernel.v": kernel.verilog, "bench.sv": bench.text, **model_sources()}
+    return build(sources, top=TOP, visible=bench.visible, trace=trace, cache=cache)
+
+
+def simulate(
+    kernel: KernelVerilog,
+    table: ArgumentTable,
+    placement: Mapping[str, int],
+    board: Board,
+    launch: Launch,
+    *,
+    directory: Path,
+    expected_cycles: int,
+    memory_mode: str = "model",
+    seed: int = 0,
+    waves: Path | None = None,
+) -> Simulated:
+    """Build the simulator if need be, and carry out one kernel call in it.
+
+    Parameters
+    ----------
+    placement
+        Memory channel of each AXI port.
+    directory
+        Working folder, emptied first.  After a good run it holds the logs; after a failed one everything;
+        after an interrupted one it is gone.
+    expected_cycles
+        Prediction of the run's length, for the progress line and the watchdog.
+    memory_mode, seed, waves
+        See `sim.run.run.run`.
+
+    Raises
+    ------
+    InputError
+        When launch, table and board do not fit together or a folder cannot be written.
+    ToolError
+        When the simulator cannot be built.
+    SimulationError
+        When the kernel hangs, breaks a rule of AXI or writes where it must not.
+    """
+    buffers = place_buffers(launch, table, placement, board)
+    parameters = memory_parameters(table.ports, placement, buffers, board, mode=memory_mode, seed=seed)
+    plan = Plan(
+        writes=register_writes(launch, table, buffers),
+        counters={register.argument.name: register.offset for register in table.counter_registers},
+        buffers=buffers,
+        memories=tuple(ports_by_memory(table.ports, board)),
+        cycle_limit=_LIMIT_FACTOR * expected_cycles + _LIMIT_EXTRA_CYCLES,
+    )
+    try:
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+    except OSError as error:
+        raise InputError("directory", str(directory), f"writable ({error.strerror})") from error
+    built = build_kernel(kernel, table, board, trace=waves is not None)
+    wave_file = None if waves is None else waves.absolute().with_suffix(f".{built.trace}")
+    try:
+        plan.save(directory)
+        (directory / _MEMORY_CONFIG).write_text(parameters)
+        for buffer in launch.buffers:
+            if buffer.data is not None:
+                np.save(directory / f"{buffer.argument}.npy", linked(buffer, buffers))
+        with Activity("Simulating") as activity:
+            run(
+                built,
+                module="sim.bench.kernel",
+                directory=directory,
+                environ={CONFIG_VARIABLE: str((directory / _MEMORY_CONFIG).absolute())},
+                arguments=(f"+progress={PROGRESS_FILE}",),
+                waves=wave_file,
+                tick=_watch(directory / PROGRESS_FILE, activity, expected_cycles),
+            )
+        answer = Answer.load(directory)
+        if answer.violations:
+            shown = "; ".join(answer.violations[:_SHOWN_VIOLATIONS])
+            more = len(answer.violations) - _SHOWN_VIOLATIONS
+            raise SimulationError(f"{shown}{f'; and {more} more' if more > 0 else ''}; see {directory}")
+        results = {b.argument: np.load(directory / b.file) for b in buffers if b.output}
+    except SimulationError:
+        raise
+    except BaseException:
+        shutil.rmtree(directory, ignore_errors=True)
+        if wave_file is not None:
+            wave_file.unlink(missing_ok=True)
+        raise
+    for data in directory.glob("*.npy"):
+        data.unlink()
+    return Simulated(built=built, answer=answer, buffers=results, waves=wave_file)
+
+
+def _watch(progress: Path, activity: Activity, expected_cycles: int) -> Callable[[], None]:
+    """Give a function that shows how far the simulation is."""
+
+    def show() -> None:
+        try:
+            lines = progress.read_text().split()
+        except OSError:
+            return
+        if lines:
+            cycles = int(lines[-1])
+            rate = cycles / max(activity.seconds, 1e-3)
+            activity.update(f"{cycles:,} of about {expected_cycles:,} cycles, {rate:,.0f} a second")
+
+    return show

@@ -1,0 +1,114 @@
+"""Where the buffers of a launch lie in the memories, and what the registers then say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.board import Board
+from hw.errors import InputError
+from hw.lib.arguments import ArgumentTable, Kind
+from sim.bench.plan import GUARD_BYTES, PlacedBuffer
+from sim.run.adapter import Buffer, Launch
+from sim.run.memories import memory_of_port
+
+#: What the host's allocator aligns buffers to.
+ALIGN_BYTES = 4096
+_LINK_BYTES = 8
+
+
+def place_buffers(
+    launch: Launch, table: ArgumentTable, placement: Mapping[str, int], board: Board
+) -> tuple[PlacedBuffer, ...]:
+    """Lay the buffers into the channels their ports are connected to, one after another, guards between.
+
+    Raises
+    ------
+    InputError
+        When the launch and the table do not fit together, or a channel is too small.
+    """
+    ports = {argument.name: argument.port for argument in table.call if argument.kind is Kind.POINTER}
+    names = sorted([*(buffer.argument for buffer in launch.buffers), *launch.nulls])
+    if names != sorted(ports):
+        raise InputError("buffers of the launch", names, f"one a pointer: {sorted(ports)}")
+    used: dict[tuple[str, int], int] = {}
+    placed = []
+    for buffer in launch.buffers:
+        port = ports[buffer.argument]
+        assert port is not None  # a pointer has a port: `Argument` sees to it
+        memory, channel = memory_of_port(port, board), placement[port]
+        if buffer.size_bytes < 1:
+            raise InputError(f"bytes of buffer {buffer.argument}", buffer.size_bytes, "at least 1")
+        first = used.get((memory.name, channel), 0) + GUARD_BYTES
+        end = first + buffer.size_bytes + GUARD_BYTES
+        if end > memory.channel_bytes:
+            room = memory.channel_bytes - first - GUARD_BYTES
+            raise InputError(
+                f"bytes of buffer {buffer.argument}",
+                buffer.size_bytes,
+                f"at most {room}, the room left in channel {channel} of {memory.name}",
+            )
+        used[memory.name, channel] = -(-end // ALIGN_BYTES) * ALIGN_BYTES
+        placed.append(
+            PlacedBuffer(
+                argument=buffer.argument,
+                memory=memory.name,
+                address=channel * memory.channel_bytes + first,
+                size_bytes=buffer.size_bytes,
+                output=buffer.output,
+            )
+        )
+    return tuple(placed)
+
+
+def register_writes(
+    launch: Launch, table: ArgumentTable, buffers: tuple[PlacedBuffer, ...]
+) -> tuple[tuple[int, int], ...]:
+    """Give every write of an argument register: byte offset and 32-bit word.
+
+    Raises
+    ------
+    InputError
+        When a scalar is missing, unknown, or wider than its register.
+    """
+    scalars = sorted(argument.name for argument in table.call if argument.kind is Kind.SCALAR)
+    if sorted(launch.scalars) != scalars:
+        raise InputError("scalars of the launch", sorted(launch.scalars), f"those of the table: {scalars}")
+    addresses = {buffer.argument: buffer.address for buffer in buffers}
+    return tuple(_words(table, {**launch.scalars, **dict.fromkeys(launch.nulls, 0), **addresses}))
+
+
+def linked(buffer: Buffer, placed: tuple[PlacedBuffer, ...]) -> NDArray[np.uint8]:
+    """Give the data of ``buffer`` with the addresses of others in their places.
+
+    Raises
+    ------
+    InputError
+        When a link is not within the data, or to a buffer that is not placed.
+    """
+    assert buffer.data is not None  # who asks has looked
+    data = buffer.data
+    if buffer.links:
+        data = data.copy()
+        addresses = {other.argument: other.address for other in placed}
+        for offset, argument in buffer.links:
+            if argument not in addresses:
+                raise InputError(f"link of {buffer.argument}", argument, "a buffer of the launch")
+            if not 0 <= offset <= data.size - _LINK_BYTES:
+                raise InputError(f"link of {buffer.argument}", offset, f"within its {data.size} bytes")
+            word = data[offset : offset + _LINK_BYTES]
+            address = int.from_bytes(word.tobytes(), "little") + addresses[argument]
+            word[:] = np.frombuffer(address.to_bytes(_LINK_BYTES, "little"), np.uint8)
+    return data
+
+
+def _words(table: ArgumentTable, values: Mapping[str, int]) -> Iterator[tuple[int, int]]:
+    for register in table.registers:
+        name, bits = register.argument.name, register.argument.bits
+        value = int(values[name])
+        if not -(1 << (bits - 1)) <= value < 1 << bits:
+            raise InputError(f"argument {name}", value, f"a number of {bits} bit")
+        for word in range(bits // 32):
+            yield register.offset + 4 * word, value >> (32 * word) & 0xFFFFFFFF

@@ -1,0 +1,214 @@
+"""From tensors to a verdict: one engine, one board, one launch, simulated and compared bit for bit."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hw.board import Board
+from hw.config import check_fits, config_dict, config_hash
+from hw.errors import InputError
+from hw.registry import find_engine
+from sim.build.design import kernel_verilog
+from sim.host.background import Background
+from sim.run.adapter import EngineAdapter, Tensor
+from sim.run.memories import MODES, channel_traffic
+
+if TYPE_CHECKING:
+    from sim.report.report import Report
+    from sim.run.launch import Simulated
+
+BACKENDS = ("rtl", "golden")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """What came of a run.
+
+    Members
+    -------
+    outputs
+        What the user's output file holds, in real units; see `sim.run.adapter.EngineAdapter.results`.
+    integers
+        The outputs in integers, as the RTL gave them; the golden model's own with the golden backend.
+    golden
+        The outputs in integers, as the golden model gives them.
+    mismatches
+        A line for each output that differs in any bit; empty when the RTL is exact.
+    measured
+        The report; None with the golden backend, which has no cycles to report.
+    waves
+        The waveform file, when one was asked for.
+    """
+
+    outputs: Mapping[str, Tensor]
+    integers: Mapping[str, Tensor]
+    golden: Mapping[str, Tensor]
+    mismatches: tuple[str, ...] = ()
+    measured: Report | None = field(default=None, repr=False)
+    waves: Path | None = None
+
+    @property
+    def bit_exact(self) -> bool:
+        """Whether every output bit equals the golden model's."""
+        return not self.mismatches
+
+    @property
+    def report(self) -> Report:
+        """The report of a run that simulated gates."""
+        if self.measured is None:
+            raise InputError("backend", "golden", "rtl where a report is asked for: only gates have cycles")
+        return self.measured
+
+
+def find_adapter(engine_name: str) -> EngineAdapter:
+    """Give the simulation side of an engine."""
+    adapter: EngineAdapter = importlib.import_module(f"sim.engines.{engine_name}.adapter").ADAPTER
+    return adapter
+
+
+def run(
+    engine_name: str,
+    config: Any,
+    board: Board,
+    tensors: Mapping[str, Tensor],
+    *,
+    directory: Path,
+    seed: int = 0,
+    memory_mode: str = "model",
+    waves: Path | None = None,
+    backend: str = "rtl",
+) -> RunResult:
+    """Run one launch of an engine and compare it with the golden model.
+
+    Parameters
+    ----------
+    engine_name
+        Name in `hw.registry`.
+    config
+        The engine's configuration.
+    tensors
+        Input tensors, as a user gives them.
+    directory
+        Gets a folder ``simulation`` with the simulator's log, and all that speaks of a failed run.
+    seed
+        Seed of the memory's jitter.
+    memory_mode
+        ``"model"`` (calibrated), ``"fast"`` (fixed latency and bandwidth) or ``"jitter"`` (waits by seed).
+    waves
+        Waveform file to write, its suffix replaced by ``.fst`` or ``.vcd``, whichever this machine can write.
+    backend
+        ``"rtl"``, or ``"golden"``: the same launch on the golden model alone.
+
+    Raises
+    ------
+    InputError
+        When a value is illegal, the engine does not fit the board, or a folder cannot be written.
+    ToolError
+        When the simulator cannot be built.
+    SimulationError
+        When the kernel hangs, breaks a rule of AXI or writes where it must not.
+    """
+    for name, value, legal in (("memory_mode", memory_mode, MODES), ("backend", backend, BACKENDS)):
+        if value not in legal:
+            raise InputError(name, value, "one of " + ", ".join(legal))
+    engine, adapter = find_engine(engine_name), find_adapter(engine_name)
+    check_fits(engine, config, board)
+    job = adapter.job(tensors, config)
+    launch = adapter.launch(job, config, board)
+    if backend == "golden":
+        golden = adapter.golden(job, config)
+        return RunResult(outputs=adapter.results(job, config, golden), integers=golden, golden=golden)
+
+    from sim.run.launch import simulate
+
+    expected = Background(lambda: adapter.golden(job, config))
+    metrics = adapter.metrics(job, config, board)
+    table, placement = engine.arguments(config, board), engine.placement(config, board)
+    simulated = simulate(
+        kernel_verilog(engine, config, board),
+        table,
+        placement,
+        board,
+        launch,
+        directory=directory / "simulation",
+        expected_cycles=metrics.predicted_cycles,
+        memory_mode=memory_mode,
+        seed=seed,
+        waves=waves,
+    )
+    integers = adapter.outputs(job, config, simulated.buffers)
+    golden = expected.result()
+    mismatches = compare(integers, golden)
+
+    from sim.run.accounting import ChannelStatistics, SimulatorFacts, build_report
+
+    answer = simulated.answer
+    report = build_report(
+        engine=engine.name,
+        board=board.name,
+        clock_mhz=board.clock_mhz,
+        config=config_dict(config),
+        config_hash=config_hash(engine.name, config, board),
+        tool_versions=_versions(simulated),
+        seed=seed,
+        memory_mode=memory_mode,
+        counters=answer.counters,
+        placement=placement,
+        simulator=SimulatorFacts(
+            cycles_start_to_done=answer.cycles_start_to_done,
+            cycles_simulated=answer.cycles_simulated,
+            run_seconds=answer.simulation_seconds,
+            build_seconds=simulated.built.seconds,
+            build_cached=simulated.built.cached,
+        ),
+        metrics=metrics,
+        memory=[
+            ChannelStatistics(**entry)
+            for entry in channel_traffic(table.ports, placement, board, answer.memories)
+        ],
+        bit_exact=not mismatches,
+        errors=adapter.errors(job, config, integers),
+        label=adapter.label(config),
+    )
+    return RunResult(
+        outputs=adapter.results(job, config, integers),
+        integers=integers,
+        golden=golden,
+        mismatches=mismatches,
+        measured=report,
+        waves=simulated.waves,
+    )
+
+
+def compare(integers: Mapping[str, Tensor], golden: Mapping[str, Tensor]) -> tuple[str, ...]:
+    """Give a line for each tensor that is not the golden model's bit for bit, with its first difference."""
+    lines = []
+    for name in sorted({*integers, *golden}):
+        ours, theirs = integers.get(name), golden.get(name)
+        if ours is None or theirs is None:
+            lines.append(f"{name} is missing from the {'simulation' if ours is None else 'golden model'}")
+        elif (ours.dtype, ours.shape) != (theirs.dtype, theirs.shape):
+            lines.append(
+                f"{name} is {ours.dtype} {ours.shape}, the golden model's {theirs.dtype} {theirs.shape}"
+            )
+        else:
+            different = np.argwhere(ours != theirs)
+            if len(different):
+                first = tuple(int(i) for i in different[0])
+                count = f"{len(different):,} of {ours.size:,} elements"
+                values = f"{ours[first]}, the golden model's {theirs[first]}"
+                lines.append(f"{name} differs in {count}, first at {list(first)}: {values}")
+    return tuple(lines)
+
+
+def _versions(simulated: Simulated) -> dict[str, str]:
+    return {name: version(name) for name in ("loomwork", "amaranth", "numpy")} | dict(
+        simulated.built.versions
+    )

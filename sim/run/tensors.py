@@ -1,0 +1,60 @@
+"""The user's tensor files: ``.npz`` archives, read without running anything in them, written whole."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from hw.errors import InputError
+from sim.host.files import write_bytes
+from sim.host.paths import check_readable
+from sim.run.adapter import Tensor
+
+#: Most bytes the tensors of one file may unpack to; far above any job, far below the memory of a machine.
+MAX_UNPACKED_BYTES = 4 << 30
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """Read all tensors of an ``.npz`` archive.
+
+    Raises
+    ------
+    InputError
+        When the file is missing or not such an archive, or holds Python objects, text, nothing at all, more
+        than `MAX_UNPACKED_BYTES`, NaN or infinity.
+    """
+    check_readable("input file", path)
+    archive = "an .npz archive of tensors"
+    try:
+        with zipfile.ZipFile(path) as container:
+            unpacked = sum(member.file_size for member in container.infolist())
+        if unpacked > MAX_UNPACKED_BYTES:
+            raise InputError(f"bytes in {path}", unpacked, f"at most {MAX_UNPACKED_BYTES}")
+        # Pickled objects could run code, so they are refused.
+        with np.load(path, allow_pickle=False) as loaded:
+            tensors = {name: loaded[name] for name in loaded.files}
+    except InputError:
+        raise
+    except (OSError, ValueError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+        raise InputError("input file", str(path), archive) from error
+    if not tensors:
+        raise InputError("input file", str(path), f"{archive}, and it is empty")
+    for name, tensor in tensors.items():
+        if not isinstance(tensor, np.ndarray) or tensor.dtype.kind not in "fiub":
+            kind = str(getattr(tensor, "dtype", type(tensor).__name__))
+            raise InputError(f"dtype of {name}", kind, "a number type")
+        if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
+            raise InputError(f"tensor {name}", "NaN or infinity", "finite everywhere")
+    return tensors
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors as an ``.npz`` archive; see `sim.host.files.write_bytes`."""
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **dict(tensors))
+    write_bytes(path, buffer.getvalue())

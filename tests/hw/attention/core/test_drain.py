@@ -1,0 +1,82 @@
+# amaranth: UnusedElaboratable=no
+"""Results of any number of rows and beats leave in order, from the bank they are in, whoever takes them."""
+
+import random
+
+import pytest
+
+from hw.attention.core.drain import Drain
+from tests.hw.attention.plain import small
+from tests.support.streams import STALLS, Side, exchange
+
+
+def beat_of(row, bank, beat):
+    return 1 + row + 16 * bank + 256 * beat
+
+
+@pytest.mark.parametrize("stall", STALLS)
+@pytest.mark.parametrize(("beat_width", "output"), [(128, "int16"), (256, "int16"), (512, "int8")])
+def test_drain(beat_width, output, stall):
+    config = small(rows=3, lanes=48, folds=2, output=output)
+    rng = random.Random(f"{beat_width} {stall}")
+    unit = Drain(config, beat_width=beat_width)
+    results = [
+        {
+            "bank": n % 2,
+            "rows": rng.randint(1, config.rows),
+            "units": rng.randint(1, config.max_head_dim // 16),
+        }
+        for n in range(12)
+    ]
+    expected, beats_of = [], []
+    for result in results:
+        beats = -(-result["units"] * 16 * config.result_bits // beat_width)
+        beats_of.append(result["rows"] * beats)
+        tile = [
+            {"data": beat_of(row, result["bank"], beat), "last": 0}
+            for row in range(result["rows"])
+            for beat in range(beats)
+        ]
+        tile[-1]["last"] = 1
+        expected += tile
+    freed, given = [], []
+
+    async def rows(ctx):
+        """Give what was asked for, a cycle later."""
+        while True:
+            _, _, read = await ctx.tick().sample(unit.read)
+            if read.valid:
+                for row in range(config.rows):
+                    ctx.set(unit.rows[row], beat_of(row, read.bank, read.beat))
+
+    async def give(ctx):
+        """No more than two banks are full at a time."""
+        for n, result in enumerate(results):
+            while len(freed) < n - 1 or rng.random() < stall / 2:
+                await ctx.tick()
+            ctx.set(unit.i.payload, result)
+            ctx.set(unit.i.valid, 1)
+            await ctx.tick()
+            given.append(cycle[0])
+            ctx.set(unit.i.valid, 0)
+
+    cycle = [0]
+
+    async def count(ctx):
+        while True:
+            _, _, bit = await ctx.tick().sample(unit.freed)
+            if bit:
+                freed.append(cycle[0])
+            cycle[0] += 1
+
+    out = Side(unit.o, count=len(expected), stall=stall)
+    exchange(unit, {"o": out}, background=[rows, give, count])
+    assert out.received == expected
+    assert len(freed) == len(results)
+    if not stall:
+        # A bank is read, a beat a cycle, from the cycle after it was given or the bank before was empty.
+        end = -1
+        for n, beats in enumerate(beats_of):
+            end = max(given[n] + 1, end + 1) + beats - 1
+            assert freed[n] == end
+        assert out.cycles[-1] == freed[-1] + 2

@@ -1,0 +1,106 @@
+# amaranth: UnusedElaboratable=no
+"""Queries and settings go to their rows, into the bank that no stream uses, and to every stream at once."""
+
+import random
+
+import pytest
+
+from hw.attention.core.query_side import QuerySide
+from hw.attention.core.row.cell import Timing
+from tests.hw.attention.plain import small
+from tests.support.streams import Side, exchange, plain
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.3, 0.8])
+@pytest.mark.parametrize(("streams", "folds"), [(1, 1), (1, 3), (4, 2)])
+def test_queries(streams, folds, stall):
+    config = small(rows=3, lanes=16, folds=folds, streams=streams, alibi=streams == 4)
+    rng = random.Random(f"{streams} {stall}")
+    commands = [
+        {
+            "rows": rng.randint(1, config.rows),
+            "last_key_part": rng.randrange(folds),
+            "last_value_part": rng.randrange(folds),
+            "value_units": rng.randint(1, folds),
+            "scale": {"fraction": rng.randrange(16)},
+        }
+        for _ in range(15)
+    ]
+    places = [  # of every part: bank, row, part, and whether it is its row's last one
+        (n % 2, row, part, part == command["last_key_part"])
+        for n, command in enumerate(commands)
+        for row in range(command["rows"])
+        for part in range(command["last_key_part"] + 1)
+    ]
+    queries = [[rng.randrange(-128, 128) for _ in range(16)] for _ in places]
+    settings = []
+    for _ in range(sum(command["rows"] for command in commands)):
+        row = {"first": 1 << 17, "end": 1 << 17, "multiplier": 1 << 17, "shift": 1 << 6}
+        row |= {"position": 1 << 17, "slope": 1 << 26} if config.alibi else {}
+        settings.append({name: rng.randrange(limit) for name, limit in row.items()})
+    unit = QuerySide(config)
+    trace, takes = [], [[] for _ in range(streams)]
+
+    def stream(number):
+        """Take passes at random."""
+
+        async def take(ctx):
+            draw = random.Random(f"{number} {stall}")
+            while True:
+                wants = draw.random() < 0.2
+                loaded = ctx.get(unit.loaded) >> number & 1
+                ctx.set(unit.take[number], wants & loaded)
+                if wants & loaded:
+                    takes[number].append(len(trace))
+                await ctx.tick()
+
+        return take
+
+    async def note(ctx):
+        names = ("load", "query", "place", "configure", "settings", "loaded")
+        while True:
+            _, _, *values = await ctx.tick().sample(*(getattr(unit, name) for name in names))
+            trace.append(dict(zip(names, map(plain, values), strict=True)))
+
+    sides = {
+        "command": Side(unit.i_command, items=commands, stall=stall),
+        "row": Side(unit.i_row, items=settings, stall=stall),
+        "query": Side(unit.i_query, items=queries, stall=stall),
+        "o": Side(unit.o, count=len(commands), stall=stall / 2),
+    }
+    exchange(unit, sides, background=[note, *(stream(n) for n in range(streams))])
+    assert sides["o"].received == commands
+
+    loads = [(cycle, now) for cycle, now in enumerate(trace) if now["load"]]
+    for (cycle, now), (bank, row, part, _), query in zip(loads, places, queries, strict=False):
+        assert (now["load"], now["query"]) == (1 << row, query)
+        assert now["place"] == {"bank": bank, "part": part}
+        # In the register since the cycle before; the other bank's pass is not taken before, by any stream.
+        passes_before = sum(1 for other in range(streams) for take in takes[other] if take <= cycle - 1)
+        number = commands_before(commands, len([c for c, _ in loads if c < cycle]))
+        assert passes_before >= number * streams
+    assert len(loads) == len(places)
+    configured = [(cycle, now) for cycle, now in enumerate(trace) if now["configure"]]
+    lasts = [(cycle, place) for (cycle, _), place in zip(loads, places, strict=True) if place[3]]
+    later = Timing(config).adopt + 1
+    for (cycle, now), (loaded, place), row in zip(configured, lasts, settings, strict=False):
+        assert (cycle, now["configure"]) == (loaded + later, 1 << place[1])
+        assert now["settings"] == row
+    assert len(configured) >= len(lasts) - config.rows  # the run may end before the last ones
+    if not stall and streams == 1:
+        # The next pass loads from the cycle on in which this one is taken, a part a cycle.
+        for number, take in enumerate(takes[0][: len(commands) - 1]):
+            begin = sum(commands[n]["rows"] * (commands[n]["last_key_part"] + 1) for n in range(number + 1))
+            count = commands[number + 1]["rows"] * (commands[number + 1]["last_key_part"] + 1)
+            assert [cycle for cycle, _ in loads[begin : begin + count]] == list(
+                range(take + 1, take + 1 + count)
+            )
+
+
+def commands_before(commands, parts):
+    """Give the number of the pass that the part with this number belongs to."""
+    for number, command in enumerate(commands):
+        parts -= command["rows"] * (command["last_key_part"] + 1)
+        if parts < 0:
+            return number
+    raise AssertionError("more parts than there are")

@@ -1,0 +1,125 @@
+# amaranth: UnusedElaboratable=no
+"""The whole engine behind its AXI ports: results, bytes moved, counters that add up."""
+
+import numpy as np
+import pytest
+
+from hw.attention.kernel.arguments import CAUSES, argument_table, stream_ports
+from hw.attention.kernel.body import AttentionBody
+from hw.attention.movers.movers import port_count
+from hw.errors import InputError
+from hw.lib.place import InlinePlacer
+from tests.hw.attention.movers.launch import JOBS, Launch
+from tests.hw.attention.plain import random_job, small
+from tests.support.axi_memory import AxiMemory
+from tests.support.streams import seeds, simulate
+
+
+def arguments(launch):
+    """Give the arguments of a launch by name."""
+    job = launch.jobs[0]
+    given = {name: value for name, value in job.descriptor().items() if not name.endswith("_offset")}
+    given |= {"jobs": JOBS, "job_count": len(launch.jobs) - 1}
+    for n, (s, p) in enumerate(stream_ports(launch.config)):
+        given |= {f"{side}{n}": launch.address(side, s, p) for side in "kv"}
+    return given
+
+
+def run_body(launches, *, stall=0.0, latency=(1, 12), seed=0, limit=60_000):
+    """Run launches one after another on one body, and check all that each says of itself."""
+    config, width = launches[0].config, launches[0].width
+    body = AttentionBody(config, InlinePlacer(), data_width=width)
+    memories = [
+        AxiMemory(getattr(body, f"gmem{n}"), stall=stall, latency=latency, seed=seed + n)
+        for n in range(port_count(config))
+    ]
+    outcomes = []
+
+    async def host(ctx):
+        for launch in launches:
+            for memory, content in zip(memories, launch.memory, strict=True):
+                memory.bytes.clear()
+                memory.bytes.update(content)
+            for name, value in arguments(launch).items():
+                ctx.set(body.args[name], value)
+            ctx.set(body.start, 1)
+            await ctx.tick()
+            ctx.set(body.start, 0)
+            cycles, done = 1, False
+            while not done:
+                _, _, done = await ctx.tick().sample(body.done)
+                cycles += 1
+            await ctx.tick()
+            await ctx.tick()
+            counters = {name: ctx.get(body.counters[name]) for name, _ in body.counters.shape()}
+            changed = {a: b for a, b in memories[0].bytes.items() if launch.memory[0].get(a) != b}
+            assert changed.keys() <= launch.results.keys()
+            assert {a: memories[0].bytes.get(a) for a in launch.results} == launch.results
+            check_counters(launch, counters, cycles)
+            outcomes.append(counters)
+
+    simulate(body, host, background=[b for memory in memories for b in memory.testbenches()], limit=limit)
+    return outcomes
+
+
+def check_counters(launch, counters, cycles):
+    for port, count in enumerate(launch.read):
+        assert counters[f"gmem{port}_read_bytes"] == count
+    assert counters["gmem0_write_bytes"] == len(launch.results)
+    assert counters["cycles_total"] == cycles - 1
+    split = ["cycles_busy", *(f"cycles_stall_{cause}" for cause in CAUSES), "cycles_idle"]
+    assert sum(counters[name] for name in split) == counters["cycles_total"]
+    longest = max(len(parts) for parts in launch.keys)
+    assert longest <= counters["cycles_busy"] <= sum(len(parts) for parts in launch.keys)
+
+
+SHAPES = [(1, 1, 256), (2, 1, 256), (1, 2, 128), (2, 2, 256), (4, 1, 128), (1, 4, 512)]
+
+
+@pytest.mark.parametrize("seed", seeds(3, 100))
+def test_random_launches(seed):
+    streams, ports, width = SHAPES[seed % len(SHAPES)]
+    rng = np.random.default_rng(seed)
+    config = small(
+        rows=int(rng.integers(1, 4)),
+        lanes=int(rng.choice([16, 32])),
+        folds=int(rng.integers(1, 4)),
+        streams=streams,
+        ports_per_stream=ports,
+        cached_keys=int(rng.choice([0, 64])),
+        output=str(rng.choice(["int8", "int16", "bfloat16"])),
+        probability_bits=int(rng.choice([8, 12, 16])),
+        logit_cap=bool(rng.random() < 0.5),
+        alibi=bool(rng.random() < 0.5),
+    )
+    launches = []
+    for n in range(2):
+        jobs = []
+        for _ in range(1 + n):
+            job = random_job(rng, config, most_keys=50, most_queries=3)
+            # Logits from flat to far apart, where random scales would saturate them all.
+            job.multiplier, job.shift = int(rng.integers(2**16, 2**17)), int(rng.integers(15, 24))
+            jobs.append(job)
+        launches.append(Launch(config, jobs, seed + n, width, golden=True))
+    run_body(launches, stall=float(rng.choice([0.0, 0.3, 0.6])), seed=seed)
+
+
+def test_launches_without_work_are_done_at_once():
+    rng = np.random.default_rng(0)
+    config = small(rows=2)
+    shapes = [{"queries": 0}, {"keys": 0}, {"heads": 0}, {"queries": 2, "keys": 3, "pack": 1}]
+    launches = [
+        Launch(config, [random_job(rng, config, bits=None, **shape)], 0, 256, golden=True) for shape in shapes
+    ]
+    for counters in run_body(launches)[:-1]:
+        assert counters["cycles_total"] <= 5
+
+
+def test_arguments_name_every_port_once():
+    config = small(streams=4, ports_per_stream=2)
+    table = argument_table(config)
+    assert table.ports == tuple(f"gmem{n}" for n in range(port_count(config)))
+    pointers = [argument.port for argument in table.call if argument.name[0] in "kv" and argument.port]
+    assert sorted(pointers) == sorted(table.ports[1:])
+    with pytest.raises(InputError, match="few enough"):
+        argument_table(small(streams=16, ports_per_stream=4))

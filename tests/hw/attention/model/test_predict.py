@@ -1,0 +1,140 @@
+"""Predicted cycles of launches: sources that run ahead, caches, ports, channels."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from hw.attention.config import AttentionConfig
+from hw.attention.model import cycles
+from hw.attention.model.cycles import core_cycles
+from hw.attention.model.predict import predict_cycles, predict_launch
+from hw.attention.model.shapes import JobShape, pass_shapes
+from hw.attention.model.supply import Source, Supply
+from hw.board import load_board
+
+BOARD = load_board("u55c")
+SIZES = {"query_size": 64, "value_size": 64}
+
+
+def test_items_come_at_the_pace_of_memory():
+    source = Source(Supply(latency=10, interval=2.5))
+    assert source.ask(0) is None
+    assert source.ask(1) == (10, 10)
+    assert source.ask(4) == (13, 20)
+    assert source.ask(2, known=50) == (60, 63)
+    assert source.count == 7
+
+
+def test_memory_runs_ahead_as_far_as_there_is_room():
+    source = Source(Supply(depth=8))
+    for n in range(4):
+        # Run n fills places of run n - 2, which the core took at 100 (n - 1), and comes behind run n - 1.
+        first, last = source.ask(4)
+        assert first == max(0, 4 * n, 100 * (n - 1) - 3)
+        assert last == (100 * n + 4 if n else 3)
+        source.take(100 * (n + 1))
+
+
+@pytest.mark.parametrize("depth", [float("inf"), 100, 16])
+def test_a_jump_over_items_is_as_good_as_asking_for_them(depth):
+    supply = Supply(latency=3, interval=0.75, depth=depth)
+    stepped, jumped = Source(supply), Source(supply)
+    for n in range(40):
+        for source in (stepped, jumped):
+            if source is stepped or n < 10 or n >= 30:
+                source.ask(8)
+                source.take(20 + 10 * n)
+        if n == 29:
+            jumped.skip(8 * 20, 10 * 20)
+        last = [source.ask(0) for source in (stepped, jumped)]
+        assert last == [None, None]
+    assert stepped.count == jumped.count
+    assert stepped.ask(8) == jumped.ask(8)
+
+
+def test_a_dense_launch_is_the_core_and_the_ways_to_memory_and_back():
+    config = AttentionConfig()
+    constant = set()
+    for heads, tokens in ((1, 1024), (12, 512), (3, 256)):
+        core = core_cycles(config, pass_shapes(config, queries=tokens, keys=tokens, heads=heads))
+        constant.add(predict_cycles(config, BOARD, queries=tokens, keys=tokens, heads=heads) - core)
+    assert len(constant) == 1
+    assert 100 < constant.pop() < 200
+
+
+def test_prediction_grows_with_every_size():
+    config = AttentionConfig()
+    base = {"queries": 40, "keys": 100, "heads": 2}
+    figure = predict_cycles(config, BOARD, **base)
+    for name in base:
+        assert predict_cycles(config, BOARD, **base | {name: 3 * base[name]}) > figure
+
+
+def test_longest_job_is_predicted_in_a_moment():
+    """65,536 queries and keys: tiles are jumped over, passes are not."""
+    config = AttentionConfig()
+    figure = predict_cycles(config, BOARD, queries=65536, keys=65536, heads=1)
+    assert 0 < figure - 2048 * 65536 < 1000
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_jumping_over_tiles_hardly_changes_a_prediction(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    config = AttentionConfig(
+        rows=4,
+        streams=int(rng.choice([1, 2])),
+        ports_per_stream=int(rng.choice([1, 2])),
+        cached_keys=int(rng.choice([0, 512, 4096])),
+    )
+    jobs = [
+        JobShape(
+            queries=int(rng.integers(1, 40)),
+            keys=int(rng.integers(1, 4000)),
+            heads=int(rng.integers(1, 4)),
+            causal=bool(rng.random() < 0.5),
+            window=int(rng.choice([0, 1000])),
+            **SIZES,
+        )
+        for _ in range(3)
+    ]
+    quick = predict_launch(config, BOARD, jobs)
+    monkeypatch.setattr(cycles.StreamSchedule, "_skip", lambda *_: 0)
+    assert abs(predict_launch(config, BOARD, jobs) - quick) <= 0.01 * quick
+
+
+def test_caches_spare_a_narrow_port():
+    """One port of 32 bytes a cycle for keys of 64: a fetched key takes two cycles, a cached one takes one."""
+    job = JobShape(queries=128, keys=1024, **SIZES)
+    config = AttentionConfig(ports_per_stream=1, cached_keys=0)
+    bare = predict_launch(config, BOARD, [job])
+    cached = predict_launch(dataclasses.replace(config, cached_keys=1024), BOARD, [job])
+    half = predict_launch(dataclasses.replace(config, cached_keys=512), BOARD, [job])
+    assert 0 < bare - 4 * 2048 < 500
+    assert 0 < cached - (2048 + 3 * 1024) < 500
+    assert cached < half < bare
+
+
+def test_channels_limit_wide_ports():
+    """16 streams of 128 bytes a cycle are more than the memory has: it sets the pace."""
+    config = AttentionConfig(rows=4, folds=1, streams=16, ports_per_stream=1, port_bits=512, cached_keys=0)
+    job = JobShape(queries=1, keys=8192, heads=8, **SIZES)
+    figure = predict_launch(config, BOARD, [job])
+    realistic = BOARD.memory.realistic_bytes_per_second / (BOARD.clock_mhz * 1e6)
+    assert 0.9 < 8 * 8192 * 128 / realistic / figure < 1
+
+
+def test_hidden_tiles_take_no_cycles():
+    config = AttentionConfig()
+    job = JobShape(queries=256, keys=1024, **SIZES)
+    whole = predict_launch(config, BOARD, [job])
+    bits = np.ones((8, 16), bool)
+    bits[:, ::2] = False
+    half = predict_launch(config, BOARD, [dataclasses.replace(job, bitmap=bits)])
+    assert abs(whole - half - 8 * 512) < 50
+
+
+@pytest.mark.parametrize("board", ["u55c", "zcu104"])
+def test_a_launch_that_sees_no_key_is_short(board):
+    job = JobShape(queries=8, keys=100, bitmap=np.zeros((2, 2), bool), **SIZES)
+    assert 50 < predict_launch(AttentionConfig(rows=4), load_board(board), [job]) < 600

@@ -1,0 +1,62 @@
+"""Bytes by arithmetic against bytes counted tile by tile, and what must be compulsory."""
+
+import numpy as np
+import pytest
+
+from hw.attention.config import AttentionConfig
+from hw.attention.model.shapes import JobShape
+from hw.attention.model.traffic import traffic
+from tests.hw.attention.movers.launch import Launch
+from tests.hw.attention.plain import random_job, shape_of, small
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_bytes_of_random_launches(seed):
+    rng = np.random.default_rng(seed)
+    config = small(
+        rows=int(rng.integers(1, 5)),
+        lanes=int(rng.choice([16, 32])),
+        folds=int(rng.integers(1, 4)),
+        streams=int(rng.choice([1, 2, 4])),
+        cached_keys=int(rng.choice([0, 32, 64])),
+        output=str(rng.choice(["int8", "int16"])),
+        alibi=bool(rng.random() < 0.5),
+    )
+    jobs = [random_job(rng, config, most_keys=120, most_queries=12) for _ in range(1 + seed % 3)]
+    launch = Launch(config, jobs, seed, 256)
+    moved = traffic(config, [shape_of(job) for job in jobs])
+    assert moved.read_bytes == sum(launch.read)
+    assert moved.write_bytes == len(launch.results)
+
+
+def dense(tokens, **more):
+    return JobShape(queries=tokens, keys=tokens, heads=3, query_size=64, value_size=64, **more)
+
+
+@pytest.mark.parametrize("more", [{}, {"causal": True}, {"causal": True, "window": 500}])
+def test_what_fits_moves_once(more):
+    config = AttentionConfig()
+    moved = traffic(config, [dense(1024, **more)])
+    assert moved.moved_bytes == 3 * 1024 * 64 * (1 + 2 + 2)
+    assert moved.key_bytes == 3 * 1024 * 128
+
+
+def test_what_does_not_fit_moves_once_a_pass():
+    config = AttentionConfig()
+    moved = traffic(config, [dense(4096)])
+    assert moved.key_bytes == 3 * 128 * (1024 + 128 * 3072)
+
+
+def test_a_window_longer_than_the_cache_moves_as_it_slides():
+    """A ring holds what the next query tile still sees; only the newest keys are fetched."""
+    config = AttentionConfig()
+    moved = traffic(config, [dense(8192, causal=True, window=512)])
+    assert moved.key_bytes == 3 * 8192 * 128
+    without = traffic(AttentionConfig(cached_keys=0), [dense(8192, causal=True, window=512)])
+    assert without.key_bytes > 15 * moved.key_bytes
+
+
+def test_the_longest_job_is_counted_in_a_moment():
+    config = AttentionConfig()
+    moved = traffic(config, [JobShape(queries=65536, keys=65536, query_size=64, value_size=64)])
+    assert moved.key_bytes == 128 * (1024 + 2048 * 64512)

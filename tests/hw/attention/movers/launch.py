@@ -1,0 +1,207 @@
+"""Launches: what lies in memory behind each port, what the core must be given, and what must come of it."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hw.attention.config import AttentionConfig
+from hw.attention.movers.movers import key_port, port_count, value_port
+from hw.attention.walk.descriptor import USED_BYTES, pack_descriptor
+from tests.hw.attention.core.feeds import CoreJob
+from tests.hw.attention.plain import (
+    PlainCache,
+    PlainJob,
+    bitmap_rows,
+    parts,
+    passes,
+    port_rows,
+    slots,
+    tiles,
+)
+
+#: Where the K/V ports' arrays begin, in each port at another place, and the descriptors.
+K_BASE, V_BASE, JOBS = 0x7_0000_0000, 0x9_0000_0000, 0x5_0000_00C0
+
+
+@dataclass
+class Launch:
+    """Jobs of one launch: memory's content, and all that must come of it.
+
+    Keys and values lie at multiples of ``grain`` bytes.  Results are those of the golden model if ``golden``,
+    else noise that the core would have to send.
+    """
+
+    config: AttentionConfig
+    jobs: list[PlainJob]
+    seed: int
+    width: int
+    grain: int = 1
+    golden: bool = False
+    commands: list = field(default_factory=list)
+    rows: list = field(default_factory=list)
+    queries: list = field(default_factory=list)
+
+    def __post_init__(self):
+        config, streams = self.config, self.config.streams
+        self.rng = random.Random(self.seed)
+        self.tiles, self.keys, self.values = ([[] for _ in range(streams)] for _ in range(3))
+        self.read = [0] * port_count(config)
+        self.memory = [{} for _ in range(port_count(config))]
+        self.base = [
+            {"k": K_BASE, "v": V_BASE}[side] + self.rng.randrange(1 << 20) * self.grain
+            for side in "kv"
+            for _ in range(config.streams * config.ports_per_stream)
+        ]
+        self.beats, self.results = [], {}  # beats by pass
+        self.needed = []  # what a pass and all before it need before the pass has results
+        self._caches = [PlainCache() for _ in range(streams)]
+        self._next = 0x1_0000_0000 + self.rng.randrange(64)
+        for job in self.jobs:
+            self._tensors(job)
+        for job in self.jobs:
+            if self.golden and not job.empty:
+                job.golden = self._golden(job)
+            for this in passes(config, job):
+                self._pass(this)
+        descriptors = b"".join(pack_descriptor(job.descriptor()) for job in self.jobs[1:])
+        self._fill(0, JOBS, descriptors)
+        self.read[0] += USED_BYTES * len(self.jobs[1:])
+
+    def address(self, side, stream, port):
+        """Give the base address of a port of keys or values."""
+        ports = self.config.ports_per_stream
+        return self.base[("kv".index(side) * self.config.streams + stream) * ports + port]
+
+    def _fill(self, port, address, content):
+        self.memory[port].update(enumerate(content, address))
+
+    def _place(self, content):
+        """Put something behind port 0, at any address."""
+        address = self._next
+        self._fill(0, address, content)
+        self._next += len(content) + self.rng.randrange(1, 200)
+        return address
+
+    def _tensors(self, job):
+        config, rng = self.config, self.rng
+        job.q = rng.randbytes(job.heads * job.queries * job.dqk)
+        job.address["q"] = self._place(job.q)
+        job.address["o"] = 0x2_0000_0000 + self._next
+        self._next += job.heads * job.queries * job.dv * 2
+        if job.bits is not None:
+            job.address["bitmap"] = self._place(bitmap_rows(job))
+        if job.slope is not None:
+            job.address["slopes"] = self._place(b"".join(slope.to_bytes(4, "little") for slope in job.slope))
+        first = job is self.jobs[0]
+        for name in ("k_offset", "v_offset"):
+            job.address[name] = 0 if first else rng.randrange(1 << 18) * self.grain
+        if job.reuse_kv:
+            before = self.jobs[self.jobs.index(job) - 1]
+            job.address |= {name: before.address[name] for name in ("k_offset", "v_offset")}
+            job.content = before.content
+            return
+        heads = 0 if job.empty else job.heads // job.kv_group
+        rows = port_rows(config, job.keys)
+        job.content = {}
+        for side, size, number in (("k", job.dqk, key_port), ("v", job.dv, value_port)):
+            for s in range(config.streams):
+                for p in range(config.ports_per_stream):
+                    start = self.address(side, s, p) + job.address[f"{side}_offset"]
+                    content = rng.randbytes(heads * rows * size)
+                    self._fill(number(config, s, p), start, content)
+                    job.content[side, s, p] = content
+
+    def _row(self, job, side, size, head, stream, n):
+        """Row n of a stream's keys or values of a head."""
+        ports = self.config.ports_per_stream
+        at = (head * port_rows(self.config, job.keys) + n // ports) * size
+        return job.content[side, stream, n % ports][at : at + size]
+
+    def _golden(self, job):
+        """Give the results of a job, as bytes of each row."""
+        config, size = self.config, job.dv * self.config.result_bits // 8
+
+        def tensor(side, width):
+            raw = b"".join(
+                self._row(
+                    job,
+                    side,
+                    width,
+                    head,
+                    key // config.tile_keys % config.streams,
+                    key // config.tile_keys // config.streams * config.tile_keys + key % config.tile_keys,
+                )
+                for head in range(job.heads // job.kv_group)
+                for key in range(job.keys)
+            )
+            return np.frombuffer(raw, np.int8).reshape(-1, job.keys, width)
+
+        q = np.frombuffer(job.q, np.int8).reshape(job.heads, job.queries, job.dqk)
+        raw = CoreJob(job=job, q=q, k=tensor("k", job.dqk), v=tensor("v", job.dv)).expected(config).tobytes()
+        return [raw[at : at + size] for at in range(0, len(raw), size)]
+
+    def _pass(self, this):
+        config, job = self.config, this.job
+        self.commands.append((len(this.rows), job.dqk, job.dv, job.scale))
+        self.beats.append([])
+        self.read[0] += len(this.rows) * job.dqk
+        if job.bits is not None:
+            self.read[0] += 32 * -(-job.keys // (256 * config.tile_keys))
+        if job.slope is not None and this.opens_set:
+            self.read[0] += 4 * len(this.heads)
+        for head, query in this.rows:
+            at = (head * job.queries + query) * job.dqk
+            self.queries += parts(config, job.q[at : at + job.dqk])
+            row = {"seen": [j for j in range(job.keys) if job.sees(query, j)]}
+            row |= {"multiplier": job.multiplier, "shift": job.shift}
+            if config.alibi:
+                row["position"] = query + job.keys - job.queries
+                row["slope"] = 0 if job.slope is None else job.slope[head]
+            self.rows.append(row)
+            size, step = job.dv * config.result_bits // 8, self.width // 8
+            result = job.golden[head * job.queries + query] if self.golden else self.rng.randbytes(size)
+            self._result(job.address["o"] + (head * job.queries + query) * size, result)
+            padded = result + self.rng.randbytes(-size % step)
+            self.beats[-1] += [
+                int.from_bytes(padded[n : n + step], "little") for n in range(0, len(padded), step)
+            ]
+        count, ring = slots(config, job)
+        for s in range(config.streams):
+            if this.opens_head and not (job.reuse_kv and this.kv_head == 0):
+                self._caches[s] = PlainCache()
+            found = tiles(config, this, s)
+            for n, (tile, keys) in enumerate(found):
+                self.tiles[s].append((tile * config.streams + s, keys, n == 0, n == len(found) - 1, job.cap))
+                held, _ = self._caches[s].take(tile, keys, count, ring)
+                for index in range(keys):
+                    row = tile * config.tile_keys + index
+                    for side, number, size, target in (
+                        ("k", key_port, job.dqk, self.keys),
+                        ("v", value_port, job.dv, self.values),
+                    ):
+                        content = self._row(job, side, size, this.kv_head, s, row)
+                        target[s] += parts(config, content)
+                        if index >= held:
+                            self.read[number(config, s, row % config.ports_per_stream)] += size
+            if not found:
+                self.tiles[s].append((None, 1, True, True, job.cap))
+                self.keys[s] += [None] * -(-job.dqk // config.lanes)
+                self.values[s] += [None] * -(-job.dv // config.lanes)
+        self.needed.append(self.counts())
+
+    def counts(self):
+        """Items of each of the core's streams so far."""
+        found = {"command": len(self.commands), "row": len(self.rows), "query": len(self.queries)}
+        for s in range(self.config.streams):
+            found |= {
+                f"tile{s}": len(self.tiles[s]),
+                f"key{s}": len(self.keys[s]),
+                f"value{s}": len(self.values[s]),
+            }
+        return found
+
+    def _result(self, address, content):
+        self.results.update(enumerate(content, address))

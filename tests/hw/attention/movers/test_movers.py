@@ -1,0 +1,218 @@
+# amaranth: UnusedElaboratable=no
+"""All movers together, with memory behind their ports: every stream of the core, every byte, every result."""
+
+import numpy as np
+import pytest
+
+from hw.attention.movers.movers import AttentionMovers, port_count
+from tests.hw.attention.movers.launch import JOBS, Launch
+from tests.hw.attention.plain import random_job, small
+from tests.support.axi_memory import AxiMemory
+from tests.support.streams import get, hash_seed, put, rule_checker, seeds, simulate
+
+
+def check_streams(config, launch, got):
+    """Compare what came on every stream of the core."""
+    for command, (rows, dqk, dv, scale) in zip(got["command"], launch.commands, strict=True):
+        assert command == {
+            "rows": rows,
+            "last_key_part": -(-dqk // config.lanes) - 1,
+            "last_value_part": -(-dv // config.lanes) - 1,
+            "value_units": dv // 16,
+            "scale": scale,
+        }
+    for row, want in zip(got["row"], launch.rows, strict=True):
+        assert list(range(row.pop("first"), row.pop("end"))) == want["seen"]
+        assert row == {name: value for name, value in want.items() if name != "seen"}
+    assert got["query"] == launch.queries
+    for s in range(config.streams):
+        for tile, (number, keys, opens, closes, cap) in zip(got[f"tile{s}"], launch.tiles[s], strict=True):
+            assert (tile["last_index"], tile["opens"], tile["closes"]) == (keys - 1, opens, closes)
+            assert tile["dummy"] == (number is None)
+            assert tile["first"] == (2**17 - 1 if number is None else number * config.tile_keys)
+            if config.logit_cap:
+                assert tile["cap"] == cap
+        for name, expected in ((f"key{s}", launch.keys[s]), (f"value{s}", launch.values[s])):
+            for part, want in zip(got[name], expected, strict=True):
+                assert want is None or part == want
+
+
+def run(config, launches, *, width=256, stall=0.0, latency=(1, 20), seed=0, limit=60_000):
+    """Run launches one after another; gives, for each, cycles of first key and of done, and the memories."""
+    movers = AttentionMovers(config, data_width=width)
+    memories = [
+        AxiMemory(getattr(movers, f"gmem{n}"), stall=min(stall, 0.5), latency=latency, seed=seed + n)
+        for n in range(port_count(config))
+    ]
+    outputs = {"command": movers.o_command, "row": movers.o_row, "query": movers.o_query}
+    for s in range(config.streams):
+        outputs |= {f"tile{s}": movers.o_tile[s], f"key{s}": movers.o_key[s], f"value{s}": movers.o_value[s]}
+    times = []
+
+    got = [{name: [] for name in outputs} for _ in launches]
+    cycles = [{name: [] for name in outputs} for _ in launches]
+    begun = [0]
+
+    def receiver(name, port):
+        async def receive(ctx):
+            for n, launch in enumerate(launches):
+                while begun[0] <= n:
+                    await ctx.tick()
+                got[n][name] += await get(
+                    ctx,
+                    port,
+                    launch.counts()[name],
+                    stall=stall,
+                    seed=hash_seed(seed, name),
+                    cycles=cycles[n][name],
+                )
+
+        return receive
+
+    async def send_results(ctx):
+        for launch, seen in zip(launches, cycles, strict=True):
+            for beats, needed in zip(launch.beats, launch.needed, strict=True):
+                while any(len(seen[name]) < count for name, count in needed.items()):
+                    await ctx.tick()
+                await put(ctx, movers.i, beats, stall=stall, seed=hash_seed(seed, str(len(beats))))
+
+    async def host(ctx):
+        for launch in launches:
+            for memory, content in zip(memories, launch.memory, strict=True):
+                memory.bytes.clear()
+                memory.bytes.update(content)
+            ctx.set(movers.job, launch.jobs[0].layout(config))
+            ctx.set(movers.jobs, JOBS)
+            ctx.set(movers.job_count, len(launch.jobs) - 1)
+            for s in range(config.streams):
+                for p in range(config.ports_per_stream):
+                    ctx.set(movers.k_base[s][p], launch.address("k", s, p))
+                    ctx.set(movers.v_base[s][p], launch.address("v", s, p))
+            before = [ctx.get(movers.moved[f"gmem{n}_read_bytes"]) for n in range(port_count(config))]
+            ctx.set(movers.start, 1)
+            begun[0] += 1
+            await ctx.tick()
+            ctx.set(movers.start, 0)
+            cycle, done = 1, ctx.get(movers.done)
+            while not done:
+                await ctx.tick()
+                cycle, done = cycle + 1, ctx.get(movers.done)
+            times.append(cycle)
+            for address, byte in launch.results.items():
+                assert memories[0].bytes.get(address) == byte
+            written = {a: b for a, b in memories[0].bytes.items() if launch.memory[0].get(a) != b}
+            assert written.keys() <= launch.results.keys()
+            await ctx.tick()
+            await ctx.tick()
+            after = [ctx.get(movers.moved[f"gmem{n}_read_bytes"]) for n in range(port_count(config))]
+            assert [b - a for a, b in zip(before, after, strict=True)] == launch.read
+
+    simulate(
+        movers,
+        host,
+        send_results,
+        *(receiver(name, port) for name, port in outputs.items()),
+        background=[
+            *(bench for memory in memories for bench in memory.testbenches()),
+            *(rule_checker(port, name) for name, port in outputs.items()),
+        ],
+        limit=limit,
+    )
+    for launch, streams in zip(launches, got, strict=True):
+        check_streams(config, launch, streams)
+    return times, cycles
+
+
+SHAPES = [(1, 1, 128), (1, 2, 256), (2, 1, 256), (1, 4, 128), (4, 1, 256), (2, 2, 512)]
+
+
+@pytest.mark.parametrize("seed", seeds(3, 200))
+def test_random_jobs(seed):
+    streams, ports, width = SHAPES[seed % len(SHAPES)]
+    rng = np.random.default_rng(seed)
+    config = small(
+        rows=int(rng.integers(1, 7)),
+        lanes=int(rng.choice([16, 32, 48])),
+        folds=int(rng.integers(1, 4)),
+        streams=streams,
+        ports_per_stream=ports,
+        cached_keys=int(rng.choice([0, 64, 128])),
+        output=str(rng.choice(["int8", "int16", "bfloat16"])),
+        logit_cap=bool(rng.random() < 0.5),
+        alibi=bool(rng.random() < 0.5),
+    )
+    launches = []
+    for n in range(2):
+        jobs = [random_job(rng, config, most_keys=60, most_queries=5) for _ in range(1 + n)]
+        launches.append(Launch(config, jobs, seed + n, width))
+    run(config, launches, width=width, stall=float(rng.choice([0.0, 0.3, 0.7])), seed=seed)
+
+
+@pytest.mark.parametrize(("dqk", "dv"), [(32, 32), pytest.param(64, 48, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("cached", "ports"), [(128, 1), (0, 1), pytest.param(128, 2, marks=pytest.mark.soak)]
+)
+def test_jobs_follow_each_other_without_a_gap(cached, ports, dqk, dv):
+    """A part of keys, and one of values, a cycle: over tiles, passes, heads and jobs; each byte once."""
+    rng = np.random.default_rng(1)
+    config = small(rows=8, folds=2, cached_keys=cached, ports_per_stream=ports)
+    sparse = {"queries": 16, "bits": np.array([[1, 0, 1, 1], [0, 1, 1, 0]], bool)}
+    modes = [{"queries": 16}, {"queries": 8, "causal": True}, sparse]
+    modes.append({"queries": 20, "windowed": True, "window": 60})
+    common = {"keys": 64, "heads": 2, "kv_group": 1, "pack": 1, "bits": None, "dqk": dqk, "dv": dv}
+    common |= {"causal": False, "windowed": False}
+    jobs = [random_job(rng, config, **(common | mode)) for mode in modes]
+    launch = Launch(config, jobs, 0, 256 * (2 // ports), grain=128)
+    _, cycles = run(config, [launch], width=256 * (2 // ports), latency=(30, 30))
+    for name in ("key0", "value0"):
+        times = cycles[0][name]
+        assert times[-1] - times[0] + 1 == len(times)
+    assert cycles[0]["key0"][0] <= 30 + 26
+    if cached:
+        heads = sum(job.heads for job in jobs)
+        assert sum(launch.read[1 : 1 + ports]) == heads * 64 * dqk
+
+
+def test_short_jobs_hide_the_latency_of_their_descriptors():
+    rng = np.random.default_rng(2)
+    config = small(rows=4, folds=1, cached_keys=64)
+    shape = {"queries": 4, "keys": 48, "heads": 1, "kv_group": 1, "pack": 1, "dqk": 32, "dv": 32}
+    jobs = [random_job(rng, config, **shape, bits=None, causal=False, windowed=False) for _ in range(8)]
+    launch = Launch(config, jobs, 0, 256, grain=128)
+    _, cycles = run(config, [launch], width=256, latency=(60, 60))
+    times = cycles[0]["key0"]
+    # The first descriptor can only come after the first job's keys began; from then on nothing waits.
+    assert np.diff(times[2 * 48 :]).max() == 1
+
+
+def test_jobs_that_share_keys_and_values():
+    """Heads with scales of their own: a job each, and the keys stay on chip."""
+    rng = np.random.default_rng(4)
+    config = small(cached_keys=128, folds=2, ports_per_stream=2)
+    shape = {
+        "queries": 5,
+        "keys": 50,
+        "heads": 2,
+        "kv_group": 2,
+        "pack": 1,
+        "dqk": 48,
+        "dv": 32,
+        "bits": None,
+    }
+    jobs = [random_job(rng, config, **shape, windowed=False, causal=False, reuse_kv=n > 0) for n in range(3)]
+    jobs.append(random_job(rng, config, **shape, windowed=False, causal=True))
+    launch = Launch(config, jobs, 0, 256)
+    run(config, [launch])
+    assert sum(launch.read[1:]) == 2 * 50 * (48 + 32)  # twice: the last job's are others
+
+
+def test_empty_jobs_are_done_at_once():
+    rng = np.random.default_rng(3)
+    config = small()
+    shapes = [{"queries": 0}, {"keys": 0}, {"heads": 0}]
+    launches = [Launch(config, [random_job(rng, config, bits=None, **shape)], 0, 256) for shape in shapes]
+    few = {"queries": 2, "keys": 5}
+    jobs = [random_job(rng, config, bits=None, **shape) for shape in (few, *shapes, few)]
+    launches.append(Launch(config, jobs, 0, 256))
+    times, _ = run(config, launches)
+    assert max(times[:3]) <= 5

@@ -1,0 +1,233 @@
+# amaranth: UnusedElaboratable=no
+"""The walk over passes, and over the rows of a pass."""
+
+import numpy as np
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.attention.walk.geometry import JobSetup
+from hw.attention.walk.passes import PassWalker
+from hw.attention.walk.row_table import RowWalker
+from tests.hw.attention.plain import last_part, passes, port_rows, random_job, slots, small, span
+from tests.hw.attention.walk.test_job_queue import addressed
+from tests.support.streams import STALLS, Side, exchange, seeds
+
+
+class Walk(wiring.Component):
+    """Setup and walker."""
+
+    def __init__(self, config):
+        self.setup, self.walker = JobSetup(config), PassWalker(config)
+        super().__init__({"i": In(self.setup.i.signature.flip()), "o": Out(self.walker.o.signature)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.setup, m.submodules.walker = self.setup, self.walker
+        connect(m, flipped(self.i), self.setup.i)
+        connect(m, self.setup.o, self.walker.i)
+        connect(m, self.walker.o, flipped(self.o))
+        return m
+
+
+def random_config(rng):
+    return small(
+        rows=int(rng.integers(1, 9)),
+        folds=int(rng.integers(1, 4)),
+        streams=int(rng.choice([1, 2, 4])),
+        ports_per_stream=int(rng.choice([1, 2, 4])),
+        output=str(rng.choice(["int8", "int16", "bfloat16"])),
+        logit_cap=bool(rng.random() < 0.5),
+        alibi=bool(rng.random() < 0.5),
+    )
+
+
+def segments(address, head_bytes, row_bytes, this):
+    """Where the rows of a pass lie: pieces of memory that do not touch, in order."""
+    pieces = []
+    together = len(this.queries) == this.job.queries  # heads lie behind each other
+    for head, query in this.rows:
+        at = address + head * head_bytes + query * row_bytes
+        if pieces and (together or query != this.queries[0]):
+            assert pieces[-1][0] + pieces[-1][1] == at
+            pieces[-1][1] += row_bytes
+        else:
+            pieces.append([at, row_bytes])
+    return [tuple(piece) for piece in pieces]
+
+
+def pieces_of(fields, unit=16):
+    """The pieces that a `Segments` names."""
+    return [
+        ((fields["address"] + n * fields["stride"]) % 2**64, fields["units"] * unit)
+        for n in range(fields["count"])
+    ]
+
+
+def expected_keys(config, this):
+    job = this.job
+    first, end = span(this)
+    rows = port_rows(config, job.keys)
+    count, ring = slots(config, job)
+    source = {
+        "k_offset": (job.address["k_offset"] + this.kv_head * rows * job.dqk) % 2**64,
+        "v_offset": (job.address["v_offset"] + this.kv_head * rows * job.dv) % 2**64,
+        "key_units": job.dqk // 16,
+        "value_units": job.dv // 16,
+        "last_key_part": last_part(config, job.dqk),
+        "last_value_part": last_part(config, job.dv),
+        "slots": count,
+        "ring": int(ring),
+    }
+    if config.logit_cap:
+        source["cap"] = job.cap
+    return {
+        "first": first,
+        "end": end,
+        "none": int(end == 0),
+        "bitmap_rows": 0 if job.bits is None else -(-job.keys // (256 * config.tile_keys)),
+        "clear": int(this.opens_head and not (job.reuse_kv and this.kv_head == 0)),
+        "source": source,
+    }
+
+
+def check_pass(config, this, got):
+    job, result = this.job, config.result_bits // 8
+    assert got["command"] == {
+        "rows": len(this.rows),
+        "last_key_part": last_part(config, job.dqk),
+        "last_value_part": last_part(config, job.dv),
+        "value_units": job.dv // 16,
+        "scale": job.scale,
+    }
+    keys = expected_keys(config, this)
+    if keys["none"]:
+        got["keys"] |= {"first": 0, "end": 0}  # no key: whatever they are
+    assert got["keys"] == keys
+    read, write = got["read"], got["write"]
+    assert pieces_of(read["q"]) == segments(job.address["q"], job.queries * job.dqk, job.dqk, this)
+    size = job.dv * result
+    assert pieces_of(write["o"]) == segments(job.address["o"], job.queries * size, size, this)
+    assert (
+        read["q"]["rows"] * read["q"]["count"] == len(this.rows) == write["o"]["rows"] * write["o"]["count"]
+    )
+    assert (read["units"], write["units"]) == (job.dqk // 16, size // 16)
+    assert read["bitmap_rows"] == keys["bitmap_rows"]
+    if job.bits is not None:
+        assert read["bitmap"] == (job.address["bitmap"] + this.block * 32 * read["bitmap_rows"]) % 2**64
+    if config.alibi:
+        given = job.slope is not None
+        assert read["heads"] == (len(this.heads) if given and this.opens_set else 0)
+        if read["heads"]:
+            assert read["slopes"] == (job.address["slopes"] + 4 * this.heads[0]) % 2**64
+        assert got["rows"]["slopes"] == (2 + this.opens_set if given else 0)
+    expected = {
+        "heads": len(this.heads),
+        "positions": len(this.queries),
+        "position": this.queries[0] + job.keys - job.queries,
+        "causal": int(job.causal),
+        "windowed": int(job.windowed),
+        "window": job.window,
+        "keys": job.keys,
+        "multiplier": job.multiplier,
+        "shift": job.shift,
+    }
+    assert expected.items() <= got["rows"].items()
+
+
+@pytest.mark.parametrize("seed", seeds(8, 200))
+def test_passes(seed):
+    rng = np.random.default_rng(seed)
+    config = random_config(rng)
+    jobs = [
+        addressed(rng, random_job(rng, config, most_keys=80, reuse_kv=bool(rng.random() < 0.2)))
+        for _ in range(6)
+    ]
+    jobs.insert(3, addressed(rng, random_job(rng, config, keys=0, bits=None)))
+    expected = [this for job in jobs for this in passes(config, job)]
+    walk = Walk(config)
+    stalls = [0.0, float(rng.choice(STALLS))]
+    sides = {
+        "i": Side(walk.i, items=[job.layout(config) for job in jobs], stall=stalls[seed % 2]),
+        "o": Side(walk.o, count=len(expected), stall=stalls[seed % 2]),
+    }
+    exchange(walk, sides, seed=seed)
+    for this, got in zip(expected, sides["o"].received, strict=True):
+        check_pass(config, this, got)
+    if seed % 2 == 0:
+        steps = np.diff(sides["o"].cycles)
+        assert sides["o"].cycles[0] == 5
+        assert steps.max() <= 6  # an empty job and a new one lie between two passes
+        assert np.median(steps) <= 4
+
+
+def test_heads_of_the_greatest_size():
+    """65,536 queries and keys: the sums near the ends of their widths, walked from the last block but one."""
+    rng = np.random.default_rng(0)
+    config = small(rows=64, folds=4)
+    job = random_job(rng, config, queries=2, keys=65536, causal=True, windowed=True, window=65536, bits=None)
+    job.heads = job.kv_group = job.pack = 2
+    addressed(rng, job)
+    walk = Walk(config)
+    sides = {"i": Side(walk.i, items=[job.layout(config)]), "o": Side(walk.o, count=1)}
+    exchange(walk, sides)
+    keys = sides["o"].received[0]["keys"]
+    assert (keys["first"], keys["end"], keys["none"]) == (0, 65536, 0)
+
+
+def slope_words(slopes, width):
+    raw = b"".join(slope.to_bytes(4, "little") for slope in slopes)
+    step = width // 8
+    return [
+        int.from_bytes(raw[at : at + step].ljust(step, b"\x5a"), "little") for at in range(0, len(raw), step)
+    ]
+
+
+@pytest.mark.parametrize("width", [128, 256])
+@pytest.mark.parametrize("seed", seeds(6, 100))
+def test_rows(width, seed):
+    rng = np.random.default_rng(seed)
+    config = random_config(rng)
+    jobs = [addressed(rng, random_job(rng, config, most_keys=80)) for _ in range(5)]
+    walked = [this for job in jobs for this in passes(config, job)]
+    words, expected, items = [], [], []
+    for this in walked:
+        job = this.job
+        item = {
+            "heads": len(this.heads),
+            "positions": len(this.queries),
+            "position": this.queries[0] + job.keys - job.queries,
+            "causal": job.causal,
+            "windowed": job.windowed,
+            "window": job.window,
+            "keys": job.keys,
+            "multiplier": job.multiplier,
+            "shift": job.shift,
+        }
+        if config.alibi:
+            item["slopes"] = 0 if job.slope is None else 2 + this.opens_set
+            if job.slope is not None and this.opens_set:
+                words += slope_words([job.slope[head] for head in this.heads], width)
+        items.append(item)
+        for head, query in this.rows:
+            seen = [key for key in range(job.keys) if job.sees(query, key)]
+            settings = {"seen": seen, "multiplier": job.multiplier, "shift": job.shift}
+            if config.alibi:
+                settings["position"] = query + job.keys - job.queries
+                settings["slope"] = 0 if job.slope is None else job.slope[head]
+            expected.append(settings)
+    walker = RowWalker(config, data_width=width)
+    stall = float(rng.choice(STALLS[:3]))
+    sides = {
+        "i": Side(walker.i, items=items, stall=stall),
+        "o": Side(walker.o, count=len(expected), stall=stall),
+    }
+    if config.alibi:
+        sides["words"] = Side(walker.words, items=words, stall=stall)
+    exchange(walker, sides, seed=seed)
+    for row, want in zip(sides["o"].received, expected, strict=True):
+        assert list(range(row.pop("first"), row.pop("end"))) == want.pop("seen")
+        assert row == want
+    if stall == 0.0 and not config.alibi:
+        assert sides["o"].cycles[-1] <= len(expected) + len(items) + 2

@@ -1,0 +1,123 @@
+# amaranth: UnusedElaboratable=no
+"""The tiles of each pass and stream, and the bitmap's way to the streams."""
+
+import numpy as np
+import pytest
+
+from hw.attention.core.command import NO_KEY
+from hw.attention.walk.bitmap import WORD_TILES, BitmapWords
+from hw.attention.walk.segments import TileWalker
+from tests.hw.attention.movers.test_gearbox import packed_words
+from tests.hw.attention.plain import bitmap_rows, passes, random_job, small, tiles
+from tests.hw.attention.walk.test_job_queue import addressed
+from tests.hw.attention.walk.test_passes import expected_keys
+from tests.support.streams import STALLS, Side, exchange, seeds
+
+
+def stream_words(config, this, stream):
+    """Give the words that a stream gets for a pass: its bits of each `WORD_TILES`."""
+    if this.job.bits is None:
+        return []
+    size = len(bitmap_rows(this.job)) // len(this.job.bits)
+    row = bitmap_rows(this.job)[this.block * size : (this.block + 1) * size]
+    bits = np.unpackbits(np.frombuffer(row, np.uint8), bitorder="little").reshape(-1, WORD_TILES)
+    return [sum(int(bit) << n for n, bit in enumerate(word[stream :: config.streams])) for word in bits]
+
+
+def expected_tiles(config, this, stream):
+    keys = expected_keys(config, this)
+    found = tiles(config, this, stream) or [(None, 1)]
+    common = {
+        "last_key_part": keys["source"]["last_key_part"],
+        "last_value_part": keys["source"]["last_value_part"],
+    }
+    if config.logit_cap:
+        common["cap"] = this.job.cap
+    requests = []
+    for n, (tile, count) in enumerate(found):
+        dummy = tile is None
+        command = {
+            "first": NO_KEY if dummy else (tile * config.streams + stream) * config.tile_keys,
+            "last_index": count - 1,
+            "opens": int(n == 0),
+            "closes": int(n == len(found) - 1),
+            "dummy": int(dummy),
+        }
+        clear = keys["clear"] if n == 0 else 0
+        requests.append({"tile": tile, "clear": clear, "command": command | common, "source": keys["source"]})
+    return requests
+
+
+def walk(config, walked, stream, *, stall=0.0, seed=0):
+    """Put passes through a walker and check its tiles; gives the sides."""
+    walker = TileWalker(config, index=stream)
+    expected = [request for this in walked for request in expected_tiles(config, this, stream)]
+    words = [word for this in walked for word in stream_words(config, this, stream)]
+    sides = {
+        "i": Side(walker.i, items=[expected_keys(config, this) for this in walked], stall=stall),
+        "words": Side(walker.words, items=words, stall=stall),
+        "o": Side(walker.o, count=len(expected), stall=stall),
+    }
+    exchange(walker, sides, seed=seed)
+    for got, want in zip(sides["o"].received, expected, strict=True):
+        if want["command"]["dummy"]:
+            got["tile"] = None
+        assert got == want
+    return sides
+
+
+@pytest.mark.parametrize("streams", [1, 2, 4])
+@pytest.mark.parametrize("seed", seeds(3, 150))
+def test_tiles_of_random_passes(streams, seed):
+    rng = np.random.default_rng(seed)
+    config = small(streams=streams, logit_cap=bool(seed % 2), folds=3, ports_per_stream=2)
+    jobs = [addressed(rng, random_job(rng, config, most_keys=300)) for _ in range(6)]
+    walked = [this for job in jobs for this in passes(config, job)]
+    stream = int(rng.integers(streams))
+    walk(config, walked, stream, stall=float(rng.choice(STALLS[:3])), seed=seed)
+
+
+@pytest.mark.parametrize("streams", [1, pytest.param(16, marks=pytest.mark.soak)])
+def test_long_bitmap_rows(streams):
+    """Tiles far apart: the range cuts bits off on both sides, also within and between words."""
+    rng = np.random.default_rng(streams)
+    config = small(streams=streams, rows=2)
+    walked = []
+    for keys, window in ((65536, 65536), (65535, 30_000), (40_000, 17), (20_000, 5_000)):
+        job = random_job(
+            rng, config, queries=7, keys=keys, causal=True, windowed=True, window=window, heads=1, kv_group=1
+        )
+        job.pack = 1
+        job.bits = rng.random((4, -(-keys // 16))) < 0.01
+        job.bits[2] = False
+        job.bits[3, -40:] = True
+        # Block by block, so that the rule need not be asked for each of 65,536 keys and all passes.
+        walked += [this for this in passes(config, addressed(rng, job)) if this.block in (0, 2, 3)][:3]
+    walk(config, walked, streams - 1)
+
+
+def test_a_tile_a_cycle():
+    config = small()
+    rng = np.random.default_rng(0)
+    job = random_job(rng, config, queries=1, keys=320, heads=1, kv_group=1, pack=1, windowed=False, bits=None)
+    cycles = walk(config, passes(config, addressed(rng, job)), 0)["o"].cycles
+    assert cycles == list(range(2, 22)) or cycles == list(range(1, 21))
+
+
+@pytest.mark.parametrize("width", [128, 256, 512, 1024])
+@pytest.mark.parametrize("streams", [1, 4, 16])
+def test_bitmap_words(width, streams):
+    rng = np.random.default_rng(width + streams)
+    config = small(streams=streams)
+    stall = float(rng.choice(STALLS[:3]))
+    rows = [rng.integers(0, 256, 32 * int(rng.integers(1, 5)), np.uint8).tobytes() for _ in range(6)]
+    unit = BitmapWords(config, data_width=width)
+    items = [word for row in rows for word in packed_words([row], len(row), width)]
+    bits = np.unpackbits(np.frombuffer(b"".join(rows), np.uint8), bitorder="little").reshape(-1, WORD_TILES)
+    sides = {"i": Side(unit.i, items=items, stall=stall)}
+    for s in range(streams):
+        sides[f"o{s}"] = Side(unit.o[s], count=len(bits), stall=stall)
+    exchange(unit, sides, seed=width)
+    for s in range(streams):
+        expected = [sum(int(bit) << n for n, bit in enumerate(word[s::streams])) for word in bits]
+        assert sides[f"o{s}"].received == expected

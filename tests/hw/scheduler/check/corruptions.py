@@ -1,0 +1,207 @@
+"""Ways to make a plan.json wrong in form, graph, steps and places, each with the reason to give."""
+
+from tests.hw.scheduler.check.corrupting import NotHere, change, makers, pick, renumber
+
+
+def swap_dependent_steps(plan, rng):
+    by_name = {operator["name"]: operator for operator in plan["graph"]["operators"]}
+    steps = plan["steps"]
+    later = pick(
+        rng,
+        range(1, len(steps)),
+        lambda s: (
+            set(by_name[steps[s]["operator"]]["inputs"]) & set(by_name[steps[s - 1]["operator"]]["outputs"])
+        ),
+    )
+    steps[later - 1], steps[later] = steps[later], steps[later - 1]
+
+
+def step_missing(plan, rng):
+    by_name = {operator["name"]: operator for operator in plan["graph"]["operators"]}
+    kinds = {tensor["name"]: tensor["kind"] for tensor in plan["graph"]["tensors"]}
+
+    def ends(step):
+        return all(kinds[name] == "output" for name in by_name[step["operator"]]["outputs"])
+
+    plan["steps"].remove(pick(rng, plan["steps"], ends))
+
+
+def overlapping_pair(plan, rng):
+    """Choose two episodes that share a step."""
+    return pick(
+        rng,
+        [(a, b) for a in plan["episodes"] for b in plan["episodes"]],
+        lambda pair: (
+            pair[0] is not pair[1]
+            and pair[0]["first_step"] <= pair[1]["last_step"]
+            and pair[1]["first_step"] <= pair[0]["last_step"]
+            and pair[1]["address"] + pair[0]["size_bytes"] <= plan["scratchpad_bytes"]
+        ),
+    )
+
+
+def episode_onto_another(plan, rng):
+    one, other = overlapping_pair(plan, rng)
+    index = plan["episodes"].index(one)
+    one["address"] = other["address"]
+    for transfer in plan["transfers"]:
+        if transfer["episode"] == index:
+            transfer["scratchpad_address"] = one["address"]
+
+
+def episode_elsewhere(plan, rng):
+    episode = overlapping_pair(plan, rng)[0]
+    index = plan["episodes"].index(episode)
+    pick(rng, plan["transfers"], lambda transfer: transfer["episode"] == index)
+    word = plan["word_bytes"]
+    room = (plan["scratchpad_bytes"] - episode["size_bytes"]) // word
+    episode["address"] = pick(rng, range(room + 1), lambda place: place * word != episode["address"]) * word
+
+
+def longer_onto_next(plan, rng):
+    """Let an episode stay one step longer, over one that begins there at its place."""
+    one, _ = pick(
+        rng,
+        [(a, b) for a in plan["episodes"] for b in plan["episodes"]],
+        lambda pair: (
+            pair[1]["first_step"] == pair[0]["last_step"] + 1
+            and pair[0]["tensor"] != pair[1]["tensor"]
+            and pair[0]["address"] < pair[1]["address"] + pair[1]["size_bytes"]
+            and pair[1]["address"] < pair[0]["address"] + pair[0]["size_bytes"]
+        ),
+    )
+    one["last_step"] += 1
+
+
+def shorter(plan, rng):
+    """End an episode before its last use."""
+    pick(rng, plan["episodes"], lambda e: e["last_step"] > e["first_step"])["last_step"] -= 1
+
+
+def begins_late(plan, rng):
+    pick(rng, plan["episodes"], lambda e: e["last_step"] > e["first_step"])["first_step"] += 1
+
+
+def begins_before_written(plan, rng):
+    made = makers(plan)
+    pick(rng, plan["episodes"], lambda e: 0 < made.get(e["tensor"], -1) == e["first_step"])["first_step"] -= 1
+
+
+def episode_missing(plan, rng):
+    moved = {transfer["episode"] for transfer in plan["transfers"]}
+    index = pick(rng, range(len(plan["episodes"])), lambda number: number not in moved)
+    del plan["episodes"][index]
+    renumber(plan, "episode", index)
+
+
+def episode_twice(plan, rng):
+    episode = pick(rng, plan["episodes"])
+    plan["episodes"].append(dict(episode))
+
+
+def unused_episode(plan, rng):
+    last = len(plan["steps"]) - 1
+    unused = pick(rng, plan["episodes"], lambda e: e["last_step"] < last)
+    used = {name for op in plan["graph"]["operators"] if op["name"] == plan["steps"][last]["operator"]
+            for name in (*op["inputs"], *op["outputs"])}  # fmt: skip
+    if unused["tensor"] in used:
+        raise NotHere
+    plan["episodes"].append(dict(unused, first_step=last, last_step=last))
+
+
+def below_zero(plan, rng):
+    pick(rng, plan["episodes"])["address"] = -plan["word_bytes"]
+
+
+def beyond_the_end(plan, rng):
+    episode = pick(rng, plan["episodes"])
+    words = (plan["scratchpad_bytes"] - episode["size_bytes"]) // plan["word_bytes"] + 1
+    episode["address"] = words * plan["word_bytes"]
+
+
+def smaller_scratchpad(plan, rng):
+    top = max(episode["address"] + episode["size_bytes"] for episode in plan["episodes"])
+    plan["scratchpad_bytes"] = top - 1
+
+
+def misaligned(plan, rng):
+    pick(rng, plan["episodes"])["address"] += 1
+
+
+def tensor_grows(plan, rng):
+    tensor = pick(rng, plan["graph"]["tensors"], lambda t: not t["shape"])
+    tensor["size_bytes"] += plan["word_bytes"]
+
+
+def shape_grows(plan, rng):
+    pick(rng, plan["graph"]["tensors"], lambda t: t["shape"])["shape"][0] += 1
+
+
+def member_changed(plan, rng):
+    group = pick(rng, plan["graph"]["operators"], lambda operator: operator["members"])
+    member = pick(rng, group["members"])
+    member["inputs"] = [*member["inputs"], "y"]
+
+
+def forget(plan, rng):
+    del plan[pick(rng, sorted(plan), lambda part: part != "options")]
+
+
+def too_fast(plan, rng):
+    pick(rng, plan["steps"], lambda step: step["compute_cycles"])["compute_cycles"] -= 1
+
+
+def unknown_operator(plan, rng):
+    pick(rng, plan["steps"])["operator"] = "nobody"
+
+
+def mode_turned(plan, rng):
+    step = pick(rng, plan["steps"])
+    step["mode"] = {"sequential": "pipelined", "pipelined": "sequential"}[step["mode"]]
+
+
+def two_producers(plan, rng):
+    operators = plan["graph"]["operators"]
+    if len(operators) < 2:
+        raise NotHere
+    one, other = rng.sample(operators, 2)
+    one["outputs"] = [*one["outputs"], other["outputs"][0]]
+
+
+def negative_size(plan, rng):
+    pick(rng, plan["graph"]["tensors"])["size_bytes"] = -64
+
+
+#: By name: what corrupts, and the reason it must be refused for.
+CORRUPTIONS = {
+    "format of another version": (change(("format",), lambda _: "loomwork-plan/9"), r"plan\.format is"),
+    "part missing": (forget, r"plan has no '"),
+    "unknown key": (lambda plan, rng: plan.update(colour="red"), "unknown key 'colour'"),
+    "step that is no number": (change(("episodes", "first_step"), lambda _: "0"), "not a whole number"),
+    "step that is a fraction": (change(("episodes", "last_step"), float), "not a whole number"),
+    "tensor of negative size": (negative_size, "has -64 bytes"),
+    "tensor larger than its place": (tensor_grows, r"has \d+ bytes, the tensor"),
+    "shape that is not its size": (shape_grows, "its shape makes"),
+    "two producers": (two_producers, "is written by 2 operators"),
+    "word that is no power of two": (change(("word_bytes",), lambda word: word + 1), "not a power of two"),
+    "consumer before producer": (swap_dependent_steps, "before it is written"),
+    "step missing": (step_missing, "runs 0 times"),
+    "step twice": (lambda plan, rng: plan["steps"].append(pick(rng, plan["steps"])), "runs 2 times"),
+    "unknown operator": (unknown_operator, "unknown operator 'nobody'"),
+    "step faster than its arithmetic": (too_fast, "its macs take"),
+    "mode of another kind of step": (mode_turned, r"is (pipelined|sequential), with"),
+    "group that is not its members": (member_changed, "disagree on reading 'y'"),
+    "episode missing": (episode_missing, "is nowhere in the scratchpad"),
+    "episode twice": (episode_twice, "is there 2 times"),
+    "episode nobody uses": (unused_episode, "is touched by no operator"),
+    "episode that ends early": (shorter, "is nowhere in the scratchpad"),
+    "episode that begins late": (begins_late, "is nowhere in the scratchpad"),
+    "episode that begins before the tensor is written": (begins_before_written, "begins in step"),
+    "episode longer than its place is free": (longer_onto_next, r"overlap in steps"),
+    "episode moved with its transfers onto another": (episode_onto_another, r"overlap in steps .*bytes"),
+    "episode at another address": (episode_elsewhere, r"overlap in steps|has scratchpad_address"),
+    "episode below the scratchpad": (below_zero, "are outside of"),
+    "episode beyond the scratchpad": (beyond_the_end, "are outside of"),
+    "scratchpad too small": (smaller_scratchpad, "are outside of"),
+    "episode between words": (misaligned, "not whole words"),
+}

@@ -1,0 +1,227 @@
+"""The whole scheduler behind its AXI port: random programs compute what they say, however memory stalls."""
+
+import random
+
+import pytest
+
+from hw.lib.place import InlinePlacer
+from hw.scheduler.config import SchedulerConfig
+from hw.scheduler.core import transfer_engine
+from hw.scheduler.core.operator_port import OperatorPort
+from hw.scheduler.core.transfer_engine import Issue, ReadEngine, WriteEngine
+from hw.scheduler.kernel import body as body_module
+from hw.scheduler.kernel.arguments import CAUSES
+from hw.scheduler.kernel.body import SchedulerBody
+from hw.scheduler.plan.plan import Mode
+from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
+from hw.scheduler.program.timing.gate_cycles import LAUNCH_CYCLES, read_cycles, step_cycles, write_cycles
+from tests.support.axi_memory import AxiMemory
+from tests.support.example_program import example_program
+from tests.support.mutants import mutant
+from tests.support.scheduler import RandomProgram, interpret
+from tests.support.streams import seeds, simulate
+
+BASE = 0x1_0000_1000
+SOAK = pytest.mark.soak
+
+
+def run(config, content, *, launches=1, stall=0.0, latency=(1, 12), seed=0, limit=60_000):
+    """Run a program with ``content`` in memory; gives the bytes written and the counters of each launch."""
+    body = SchedulerBody(config, InlinePlacer())
+    memory = AxiMemory(body.gmem0, stall=stall, latency=latency, seed=seed)
+    size = config.word_bytes
+    for address, word in content.items():
+        memory.bytes.update(enumerate(word.to_bytes(size, "little"), BASE + address * size))
+    outcomes = []
+
+    async def host(ctx):
+        ctx.set(body.args.memory, BASE)
+        for _ in range(launches):
+            ctx.set(body.start, 1)
+            await ctx.tick()
+            ctx.set(body.start, 0)
+            cycles, done = 1, False
+            while not done:
+                _, _, done = await ctx.tick().sample(body.done)
+                cycles += 1
+            await ctx.tick()
+            await ctx.tick()
+            counters = {name: ctx.get(body.counters[name]) for name, _ in body.counters.shape()}
+            assert counters["cycles_total"] == cycles - 1
+            outcomes.append(counters)
+
+    simulate(body, host, background=memory.testbenches(), limit=limit)
+    return memory, outcomes
+
+
+def check(program, sources, *, config=None, **options):
+    """Run ``program`` on random sources and compare everything it writes, and its counters."""
+    rng = random.Random(options.get("seed", 0))
+    content = {
+        address: rng.getrandbits(8 * program.word_bytes)
+        for home, words in sources
+        for address in range(home, home + words)
+    }
+    config = config or SchedulerConfig(
+        program=program, scratchpad_bytes=128 * program.word_bytes, word_bytes=program.word_bytes, banks=4
+    )
+    memory, outcomes = run(config, content, **options)
+    for address, word in interpret(program, content).items():
+        at = BASE + address * program.word_bytes
+        assert memory.content(at, program.word_bytes) == word.to_bytes(program.word_bytes, "little"), address
+    for counters in outcomes:
+        assert counters["gmem0_read_bytes"] == program.read_bytes
+        assert counters["gmem0_write_bytes"] == program.write_bytes
+        assert counters["steps_total"] == len(program.steps)
+        parts = ["cycles_busy", *(f"cycles_stall_{cause}" for cause in CAUSES), "cycles_idle"]
+        assert sum(counters[part] for part in parts) == counters["cycles_total"]
+    return outcomes
+
+
+@pytest.mark.parametrize("stall", [0.0, 0.3, 0.7])
+@pytest.mark.parametrize("seed", seeds(2, 60))
+def test_random_programs(seed, stall):
+    maker = RandomProgram(seed)
+    check(maker.make(), maker.sources, stall=stall, seed=seed)
+
+
+@pytest.mark.parametrize("word_bytes", [pytest.param(4, marks=SOAK), 32])
+def test_example(word_bytes):
+    program = example_program(word_bytes)
+    config = SchedulerConfig(program=program, scratchpad_bytes=512 * word_bytes, word_bytes=word_bytes)
+    sources = [(read.dram_address, read.words) for read in program.reads if read.start_step != 3]
+    check(program, sources, config=config)
+
+
+def test_launches_one_after_another():
+    maker = RandomProgram(5, steps=4)
+    first, second = check(maker.make(), maker.sources, launches=2)
+    assert {name: first[name] for name in ("gmem0_read_bytes", "steps_total")} == {
+        name: second[name] for name in ("gmem0_read_bytes", "steps_total")
+    }
+
+
+# Where the time goes.  The memory answers after a fixed time, and a program does one thing.
+
+LATENCY = 20
+
+
+def timed(steps, operands, reads=(), writes=(), cores=1):
+    program = Program(
+        word_bytes=32, steps=tuple(steps), operands=tuple(operands), reads=tuple(reads), writes=tuple(writes)
+    )
+    config = SchedulerConfig(program=program, scratchpad_bytes=1 << 14, word_bytes=32, cores=cores)
+    _, (counters,) = run(config, dict.fromkeys(range(256), 0), latency=(LATENCY, LATENCY))
+    return counters
+
+
+def step(first, inputs=1, *, compute_cycles=0, **waits):
+    core = CoreWord(operator=1, first_operand=first, inputs=inputs, outputs=1, compute_cycles=compute_cycles)
+    return StepWord(cores=(core,), **waits)
+
+
+@pytest.mark.parametrize(("words_in", "words_out", "compute"), [(40, 10, 0), (9, 33, 70)])
+def test_cycles_of_steps(words_in, words_out, compute):
+    operands = [OperandWord(address=0, words=words_in), OperandWord(address=200, words=words_out)]
+    counters = timed([step(0, compute_cycles=compute) for _ in range(3)], operands)
+    assert counters["cycles_total"] == LAUNCH_CYCLES + 3 * step_cycles(words_in, words_out, compute)
+    assert counters["cycles_busy"] >= 3 * max(words_in, words_out, compute - 1)
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [(1, 1), (37, 1), (5, 3), *(pytest.param(*more, marks=SOAK) for more in ((2, 1), (16, 3)))],
+)
+def test_cycles_of_transfers(words, parts):
+    operands = [OperandWord(address=250, words=1)]
+    moves = [
+        TransferWord(dram_address=words * part, address=words * part, words=words, start_step=0)
+        for part in range(parts)
+    ]
+    counters = timed([step(0, 0, wait_reads=parts)], operands, reads=moves)
+    assert counters["cycles_stall_read"] == read_cycles(parts * words, LATENCY)
+    counters = timed([step(0, 0)], operands, writes=moves)
+    if parts == 1:
+        assert counters["cycles_stall_drain"] == write_cycles(words, LATENCY)
+    assert counters["cycles_stall_drain"] <= write_cycles(parts * words, LATENCY)
+
+
+@pytest.mark.parametrize("ring", [2, pytest.param(16, marks=SOAK)])
+def test_rings_pass_a_word_a_cycle(ring):
+    words = 70
+    source, target = OperandWord(address=0, words=words), OperandWord(address=152, words=words)
+    one = step_cycles(words, words, 0) + LAUNCH_CYCLES
+
+    fifo = OperandWord(address=400, words=words, via=Via.FIFO, ring=ring)
+    cores = tuple(CoreWord(operator=core, first_operand=2 * core, inputs=1, outputs=1) for core in range(2))
+    pipelined = StepWord(cores=cores, mode=Mode.PIPELINED)
+    counters = timed([pipelined], [source, fifo, fifo, target], cores=2)
+    assert counters["cycles_total"] <= one + 10
+
+    through = OperandWord(address=400, words=words, via=Via.MEMORY, ring=ring)
+    transfer = TransferWord(dram_address=0, address=400, words=words, start_step=0, ring=ring)
+    counters = timed([step(0)], [through, target], reads=[transfer])
+    assert counters["cycles_total"] <= one + LATENCY + 10
+    assert counters["cycles_stall_ring"] >= LATENCY
+    counters = timed([step(0)], [source, through], writes=[transfer])
+    assert counters["cycles_total"] - counters["cycles_stall_drain"] <= one + 2
+    assert counters["cycles_stall_drain"] <= LATENCY + 30
+
+
+BUGS = {
+    "ring overfilled": (
+        body_module,
+        ReadEngine,
+        "allowed.eq(ring.level < held.ring)",
+        "allowed.eq(ring.level <= held.ring)",
+    ),
+    "ring emptied too early": (body_module, WriteEngine, "allowed.eq(ring.available)", "allowed.eq(1)"),
+    "spill before the operator is done": (
+        transfer_engine,
+        Issue,
+        "(self.computed > row.start_step) |",
+        "(self.begun > row.start_step) |",
+    ),
+    "fetch before its slot": (
+        transfer_engine,
+        Issue,
+        "(self.computed > row.start_step) |",
+        "(self.computed >= row.start_step) |",
+    ),
+    "operator does not wait for its ring": (
+        body_module,
+        OperatorPort,
+        "readable |= mine & source.available",
+        "readable |= mine",
+    ),
+    "operator overruns its ring": (
+        body_module,
+        OperatorPort,
+        "writable |= yours & (target.level < result.ring)",
+        "writable |= yours & (target.level <= result.ring)",
+    ),
+    "transfer complete when it is asked for": (
+        body_module,
+        ReadEngine,
+        "self.completed + (moved & held.last)",
+        "self.completed + (issue.i.valid & issue.i.ready)",
+    ),
+}
+
+
+#: The others take seconds, for what hangs is given up late.
+QUICK = ("ring overfilled", "spill before the operator is done", "fetch before its slot")
+
+
+@pytest.mark.parametrize("bug", [pytest.param(bug, marks=[] if bug in QUICK else [SOAK]) for bug in BUGS])
+def test_seeded_bug_corrupts_data(bug, monkeypatch):
+    module, original, old, new = BUGS[bug]
+    monkeypatch.setattr(module, original.__name__, mutant(original, old, new))
+
+    def some_programs():
+        for seed in range(12):
+            maker = RandomProgram(seed)
+            check(maker.make(), maker.sources, seed=seed, stall=0.3 * (seed % 2), limit=4_000)
+
+    with pytest.raises(AssertionError):  # wrong data, or stuck
+        some_programs()

@@ -1,0 +1,223 @@
+import sys
+
+import pytest
+
+from hw.errors import InputError
+from hw.scheduler.planner.address import address
+from hw.scheduler.planner.address.address import find_conflict, place
+from hw.scheduler.planner.address.blocks import Block, first_fit, live_words
+from hw.scheduler.planner.address.pieces import Pieces
+from hw.scheduler.planner.solvers.cpsat import Worker
+from tests.support.packing_blocks import CAPACITY, full_blocks, minimalloc, perfect_blocks, random_blocks
+from tests.support.packing_oracle import lie_apart, packable
+
+
+@pytest.fixture(scope="module")
+def worker():
+    with Worker() as running:
+        yield running
+
+
+@pytest.fixture
+def only_cpsat(monkeypatch):
+    """No search on a skyline before CP-SAT."""
+    monkeypatch.setattr(address, "SEARCHES", 0)
+
+
+@pytest.mark.parametrize("name", "ABCDFHK")
+def test_minimalloc_instances_fit_exactly(name, worker):
+    found = check_minimalloc(name, worker)
+    assert "skyline search" in found.solver
+
+
+@pytest.mark.parametrize("name", ["C", pytest.param("H", marks=pytest.mark.soak)])
+def test_minimalloc_instances_fit_exactly_by_cpsat(name, worker, only_cpsat):
+    found = check_minimalloc(name, worker)
+    assert "CP-SAT" in found.solver
+
+
+def check_minimalloc(name, worker):
+    blocks = minimalloc(name)
+    found = place(blocks, CAPACITY, worker=worker)
+    assert found.status == "placed"
+    assert lie_apart(blocks, found.addresses, CAPACITY)
+    assert found.live <= found.height <= CAPACITY
+    assert found.note == ""
+    return found
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_perfect_packings_are_found(seed, worker):
+    blocks = perfect_blocks(seed, 60)
+    found = place(blocks, 1024, worker=worker)
+    assert (found.status, found.height, found.live) == ("placed", 1024, 1024)
+    assert lie_apart(blocks, found.addresses, 1024)
+
+
+@pytest.mark.parametrize("searches", [address.SEARCHES, 0])
+def test_equals_trying_every_packing(searches, worker, monkeypatch):
+    monkeypatch.setattr(address, "SEARCHES", searches)
+    proven = 0
+    sets = [random_blocks(seed, 7) for seed in range(40)] + [full_blocks(seed) for seed in range(55, 100)]
+    for blocks in sets:
+        live = live_words(blocks)
+        assert live == max(sum(b.size for b in blocks if b.first <= step <= b.last) for step in range(10))
+        for capacity in (live, live + 1):
+            found = place(blocks, capacity, worker=worker)
+            if found.status == "placed":
+                assert lie_apart(blocks, found.addresses, capacity)
+                assert found.height == max(a + b.size for a, b in zip(found.addresses, blocks, strict=True))
+            else:
+                assert (found.status, found.addresses) == ("infeasible", ())
+                assert not packable(blocks, capacity)
+                proven += 1
+    assert proven == len(UNPACKABLE)
+
+
+#: Seeds of `full_blocks` that no packing exists for.
+UNPACKABLE = (64, 76, 96)
+
+
+def test_a_conflict_is_small_and_real(worker):
+    for seed in UNPACKABLE:
+        blocks, capacity = full_blocks(seed), 10
+        assert live_words(blocks) == capacity
+        # Something far away that has nothing to do with it.
+        far = [*blocks, Block(first=100, last=120, size=capacity), Block(first=90, last=99, size=1)]
+        conflict, proven = find_conflict(far, capacity, worker=worker)
+        assert proven
+        cut = [block for _, block in conflict]
+        assert not packable(cut, capacity)
+        assert {index for index, _ in conflict} <= set(range(len(blocks)))
+        for index, block in conflict:
+            assert blocks[index].first <= block.first <= block.last <= blocks[index].last
+            assert block.size == blocks[index].size
+        for left_out in range(len(cut)):
+            assert packable(cut[:left_out] + cut[left_out + 1 :], capacity)
+
+
+def test_too_many_words_in_one_step_need_no_solver():
+    blocks = [Block(first=0, last=3, size=5), Block(first=3, last=4, size=6)]
+    found = place(blocks, 10)
+    assert (found.status, found.live, found.solver) == ("infeasible", 11, "live words")
+    assert place([], 0).status == "placed"
+
+
+def test_parts_without_a_common_step_are_placed_apart():
+    blocks = [Block(first=0, last=1, size=7), Block(first=2, last=3, size=7), Block(first=3, last=3, size=3)]
+    found = place(blocks, 10)
+    assert found.status == "placed"
+    assert lie_apart(blocks, found.addresses, 10)
+    assert found.addresses[0] == 0
+
+
+def test_sizes_with_a_common_divisor_keep_it():
+    blocks = [
+        Block(first=0, last=2, size=96),
+        Block(first=1, last=3, size=64),
+        Block(first=3, last=3, size=32),
+    ]
+    found = place(blocks, 175)
+    assert found.status == "placed"
+    assert all(address % 32 == 0 for address in found.addresses)
+
+
+def test_without_or_tools_the_other_packings_do_what_they_can(only_cpsat):
+    blocks, capacity = full_blocks(UNPACKABLE[0]), 10
+    with Worker(python="no-such-interpreter") as broken:
+        found = place(blocks, capacity, worker=broken)
+        assert (found.status, found.addresses) == ("unknown", ())
+        assert "CP-SAT was not available (solver process does not start" in found.note
+        assert found.solver.startswith("omnimalloc")
+        assert place(blocks, 2 * capacity, worker=broken).status == "placed"
+        conflict, proven = find_conflict(blocks, capacity, worker=broken)
+    assert conflict
+    assert not proven
+
+
+def test_without_omnimalloc_first_fit_takes_its_place(monkeypatch):
+    monkeypatch.setitem(sys.modules, "omnimalloc", None)
+    blocks = random_blocks(5, 9)
+    found = place(blocks, 2 * live_words(blocks))
+    assert found.status == "placed"
+    assert found.solver == "first-fit"
+    assert "omnimalloc was not available" in found.note
+    assert lie_apart(blocks, found.addresses, 2 * live_words(blocks))
+
+
+@pytest.mark.parametrize("share", [32, 28])
+@pytest.mark.parametrize("seed", range(4))
+def test_many_blocks_are_placed_a_piece_at_a_time(seed, share, worker):
+    # Blocks that fill a rectangle, in one a little higher.
+    capacity = 1024 * 32 // share
+    blocks = perfect_blocks(seed, 200)
+    found = place(blocks, capacity, rounds=1, worker=worker)
+    assert found.status == "placed" or share == 32
+    if found.status == "placed":
+        assert lie_apart(blocks, found.addresses, capacity)
+
+
+def test_pieces_that_do_not_go_together_are_joined():
+    # The long block lies at the bottom of the fuller piece, where the other one needs the whole bottom.
+    blocks = [Block(first=0, last=3, size=2), Block(first=0, last=1, size=8), Block(first=2, last=3, size=7)]
+    asked = []
+
+    def pack(piece, fixed):
+        asked.append((len(piece), dict(fixed)))
+        if fixed:
+            return None
+        order = sorted(range(len(piece)), key=lambda index: piece[index].size)
+        return first_fit(piece, order)
+
+    pieces = Pieces(blocks=blocks, live=[10, 10, 9, 9], pack=pack, most=2)
+    assert pieces.place() == [0, 2, 2]
+    assert asked == [(2, {}), (2, {0: 0}), (3, {})]
+
+
+def test_a_piece_that_cannot_be_placed_ends_it():
+    blocks = [Block(first=0, last=3, size=2), Block(first=2, last=5, size=2)]
+    pieces = Pieces(blocks=blocks, live=[2, 2, 4, 4, 2, 2], pack=lambda piece, fixed: None)
+    assert pieces.place() is None
+
+
+def test_first_fit_goes_around_fixed_blocks():
+    blocks = [Block(first=0, last=1, size=4), Block(first=0, last=1, size=2), Block(first=0, last=1, size=2)]
+    assert first_fit(blocks, (0, 1, 2), {1: 1}) == [3, 1, 7]
+
+
+def test_first_fit_fills_the_lowest_gap():
+    blocks = [
+        Block(first=0, last=1, size=4),
+        Block(first=0, last=3, size=3),
+        Block(first=2, last=3, size=2),
+        Block(first=2, last=3, size=3),
+    ]
+    assert first_fit(blocks, (0, 1, 2, 3)) == [0, 4, 0, 7]
+
+
+@pytest.mark.parametrize("seed", UNPACKABLE)
+def test_what_cannot_be_packed_is_told_without_cpsat_and_where(seed):
+    found = place(full_blocks(seed), 10, rounds=0)
+    assert (found.status, found.addresses) == ("infeasible", ())
+    assert found.hard[0].failures == max(steps.failures for steps in found.hard) > 0
+
+
+def test_a_limit_is_said(worker, only_cpsat):
+    hard = minimalloc("D")
+    found = place(hard, CAPACITY, seconds=0.02, worker=worker)
+    assert found.status == "unknown"
+    assert found.note == "stopped by the time limit of 0.02 s: may differ from run to run"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"first": 3, "last": 2, "size": 1}, "steps of a block must be rising"),
+        ({"first": -1, "last": 2, "size": 1}, "steps of a block must be rising"),
+        ({"first": 0, "last": 2, "size": 0}, "size of a block must be at least 1"),
+        ({"first": 0, "last": 2, "size": -4}, "size of a block must be at least 1"),
+    ],
+)
+def test_wrong_blocks(arguments, message):
+    with pytest.raises(InputError, match=message):
+        Block(**arguments)

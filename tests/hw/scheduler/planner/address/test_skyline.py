@@ -1,0 +1,75 @@
+import pytest
+
+from hw.scheduler.planner.address.skyline import search_addresses
+from tests.support.packing_blocks import full_blocks, perfect_blocks, random_blocks
+from tests.support.packing_oracle import lie_apart, packable
+
+#: Seeds of `full_blocks` of 8 steps and 12 words that no packing exists for.
+UNPACKABLE = (177, 337)
+
+
+def search(blocks, capacity, *, searches=40):
+    """Search on blocks in steps that are all needed."""
+    return search_addresses(
+        [block.first for block in blocks],
+        [block.last for block in blocks],
+        [block.size for block in blocks],
+        [block.last - block.first + 1 for block in blocks],
+        capacity,
+        searches=searches,
+    )
+
+
+def check_exact(blocks, capacity):
+    """Addresses prove themselves; that there are none is checked by trying everything."""
+    found = search(blocks, capacity)
+    if found.status == "placed":
+        assert lie_apart(blocks, found.addresses, capacity)
+    else:
+        assert (found.status, found.addresses) == ("infeasible", ())
+        assert not packable(blocks, capacity)
+    return found.status
+
+
+def live(blocks):
+    return max(sum(b.size for b in blocks if b.first <= step <= b.last) for step in range(10))
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_equals_trying_every_packing(missing):
+    """With one word less than is live there is never a packing, and the search says so."""
+    for seed in range(60):
+        blocks = random_blocks(seed, 8, most=9)
+        assert check_exact(blocks, live(blocks) - missing) == ("infeasible" if missing else "placed")
+
+
+def test_proofs_that_nothing_fits_are_right():
+    found = {seed: check_exact(full_blocks(seed, steps=8, words=12, most=5), 12) for seed in range(400)}
+    assert tuple(seed for seed, status in found.items() if status == "infeasible") == UNPACKABLE
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_perfect_packings_are_found(seed):
+    blocks = perfect_blocks(seed, 100)
+    found = search(blocks, 1024)
+    assert found.status == "placed"
+    assert lie_apart(blocks, found.addresses, 1024)
+    assert search(blocks, 1024) == found
+
+
+def test_a_limit_ends_the_search():
+    blocks = perfect_blocks(1, 320)
+    none = search(blocks, 1024, searches=0)
+    assert (none.status, none.searches, none.decisions) == ("unknown", 0, 0)
+    few = search(blocks, 1024, searches=2)
+    assert (few.status, few.addresses, few.searches) == ("unknown", (), 2)
+    assert few.decisions == 2 * 6 * 320
+
+
+def test_steps_that_no_block_joins_are_independent():
+    """Trying everything about the one part for every state of the other one would take too long."""
+    part = full_blocks(UNPACKABLE[0], steps=8, words=12, most=5)
+    easy = perfect_blocks(0, 60, steps=60, words=12)
+    apart = [type(b)(first=b.first + 8, last=b.last + 8, size=b.size) for b in easy]
+    found = search([*apart, *part], 12, searches=1)
+    assert found.status == "infeasible"

@@ -1,0 +1,155 @@
+import random
+
+import pytest
+
+from hw.errors import InputError
+from hw.scheduler.graph.importers import load_model
+from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.order.exact.exact import solve_exact
+from hw.scheduler.planner.order.pinch import join, segments
+from hw.scheduler.planner.residency.residency import keep_nothing, least_capacity, solve_residency
+from tests.support.graphs import random_graph
+from tests.support.orders import every_order, wide_problem
+from tests.support.residency_oracle import least_words
+
+
+def least_of_all(problem, capacity, streaming):
+    """Fewest avoidable words over every order and every residency, by trying all of them."""
+    found = [least_words(problem, order, capacity, streaming=streaming) for order in every_order(problem)]
+    return min(words for words in found if words is not None)
+
+
+def tight(problem, rng, streaming):
+    """A capacity between what one operator needs and what all tensors take."""
+    least = least_capacity(problem, range(problem.operator_count), streaming="auto" if streaming else "never")
+    return rng.randint(least, max(least, sum(problem.size) * 3 // 4))
+
+
+def known(problem, capacity, streaming):
+    order = tuple(range(problem.operator_count))
+    plan = keep_nothing(problem, order, capacity, streaming="auto" if streaming else "never")
+    return {"upper": plan.avoidable_words, "order_hint": order}
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("seed", range(25))
+def test_nothing_is_better_among_all_orders_and_residencies(seed, streaming):
+    rng = random.Random(seed)
+    problem = Problem(graph=random_graph(seed, 3 + seed % 4), word_bytes=32)
+    capacity = tight(problem, rng, streaming)
+    found = solve_exact(problem, capacity, streaming=streaming, **known(problem, capacity, streaming))
+    assert found.proven
+    assert found.avoidable_words == found.bound_words == least_of_all(problem, capacity, streaming)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("seed", range(1000, 1300))
+def test_nothing_is_better_among_all_orders_and_residencies_of_many_graphs(seed, streaming):
+    rng = random.Random(seed)
+    if seed % 2:
+        problem = wide_problem(seed, 5 + seed % 3)
+    else:
+        problem = Problem(graph=random_graph(seed, 3 + seed % 6), word_bytes=rng.choice((1, 16, 64)))
+    capacity = tight(problem, rng, streaming)
+    found = solve_exact(problem, capacity, streaming=streaming, **known(problem, capacity, streaming))
+    assert found.proven
+    assert found.avoidable_words == least_of_all(problem, capacity, streaming)
+    way = "auto" if streaming else "never"
+    residency = solve_residency(problem, found.order, capacity, streaming=way, minimise=("bytes",))
+    assert residency.avoidable_words == found.avoidable_words
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_order_costs_what_it_is_said_to_cost(seed, streaming):
+    problem = wide_problem(seed, 12)
+    capacity = tight(problem, random.Random(seed), streaming)
+    found = solve_exact(problem, capacity, streaming=streaming, **known(problem, capacity, streaming))
+    assert found.proven
+    way = "auto" if streaming else "never"
+    assert (
+        solve_residency(problem, found.order, capacity, streaming=way, minimise=("bytes",)).avoidable_words
+        == found.avoidable_words
+    )
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_optima_of_segments_add_up(seed, streaming):
+    rng = random.Random(seed)
+    problem = wide_problem(seed, 5, blocks=3)
+    capacity = max(tight(problem, rng, streaming), max(problem.working_set))
+    parts = segments(problem, capacity if streaming else None)
+    assert len(parts) >= 3
+    found = [
+        solve_exact(part.problem, capacity, streaming=streaming, **known(part.problem, capacity, streaming))
+        for part in parts
+    ]
+    whole = solve_exact(problem, capacity, streaming=streaming, **known(problem, capacity, streaming))
+    assert sum(part.avoidable_words for part in found) == whole.avoidable_words
+    way = "auto" if streaming else "never"
+    order = join(parts, [part.order for part in found])
+    assert (
+        solve_residency(problem, order, capacity, streaming=way, minimise=("bytes",)).avoidable_words
+        == whole.avoidable_words
+    )
+
+
+def test_a_limit_leaves_a_bound_and_the_hint():
+    problem = Problem(graph=load_model("rw40"))
+    capacity = max(problem.working_set)
+    given = known(problem, capacity, False)
+    short = solve_exact(problem, capacity, streaming=False, node_limit=150_000, **given)
+    assert not short.proven
+    assert (short.order, short.avoidable_words) == (given["order_hint"], given["upper"])
+    # 888 KiB are alive at some moment of every order, and 540 fit in; each other one is written and read.
+    assert short.bound_words == 2 * (888 - 540) * 1024 // 32
+    shorter = solve_exact(problem, capacity, streaming=False, node_limit=1, **given)
+    assert (shorter.proven, shorter.bound_words) == (False, 0)
+    told = solve_exact(problem, capacity, streaming=False, node_limit=1, lower=64, **given)
+    assert (told.proven, told.bound_words) == (False, 64)
+
+
+def test_more_states_find_the_best_plan():
+    problem = wide_problem(3, 18)
+    capacity = max(problem.working_set)
+    given = known(problem, capacity, False)
+    few, many = (
+        solve_exact(problem, capacity, streaming=False, node_limit=n, **given) for n in (300, 10_000)
+    )
+    assert (few.proven, many.proven) == (False, True)
+    assert few.bound_words <= many.avoidable_words < few.avoidable_words
+
+
+def test_a_known_optimum_is_confirmed():
+    problem = wide_problem(2, 12)
+    capacity = max(problem.working_set)
+    best = solve_exact(problem, capacity, streaming=False, **known(problem, capacity, False))
+    again = solve_exact(problem, capacity, streaming=False, upper=best.avoidable_words, order_hint=best.order)
+    assert again == best
+
+
+def test_the_same_twice():
+    problem = wide_problem(4, 14)
+    capacity = max(problem.working_set)
+    given = known(problem, capacity, True)
+    assert solve_exact(problem, capacity, streaming=True, **given) == solve_exact(
+        problem, capacity, streaming=True, **given
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"upper": -1}, "lower"),
+        ({"lower": 11}, "lower"),
+        ({"node_limit": 0}, "node_limit"),
+        ({"order_hint": (1, 0, 2)}, "order"),
+    ],
+)
+def test_wrong_arguments_are_refused(wrong, field):
+    problem = wide_problem(0, 3, fan=1)
+    given = {"upper": 10, "order_hint": (0, 1, 2), **wrong}
+    with pytest.raises(InputError, match=field):
+        solve_exact(problem, 100, streaming=False, **given)

@@ -1,0 +1,107 @@
+import itertools
+
+import pytest
+
+from hw.errors import InputError
+from hw.scheduler.graph.graph import Graph, Operator, Tensor, TensorKind
+from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.order.cuts import forced_peak
+from hw.scheduler.planner.order.exact.min_peak import minimum_peak, peak_of
+from hw.scheduler.planner.order.lattice import Lattice
+from tests.support.graphs import random_graph
+from tests.support.orders import every_order, wide_problem
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_least_peak_of_all_orders_is_found_and_proven(seed):
+    problem = Problem(graph=random_graph(seed, 3 + seed % 6))
+    found = minimum_peak(problem)
+    assert found.peak_words == min(peak_of(problem, order) for order in every_order(problem))
+    assert found.bound_words == found.peak_words == peak_of(problem, found.order)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_forced_peak_is_below_every_order_and_above_every_operator(seed):
+    problem = wide_problem(seed, 7)
+    lattice = Lattice.of(problem)
+    least = min(peak_of(problem, order) for order in every_order(problem))
+    assert max(problem.working_set) <= forced_peak(lattice) * lattice.unit <= least
+
+
+def test_more_than_a_word_of_operators():
+    # Forty independent pairs: each small result is freed before the next pair starts, in the best order.
+    operators, tensors = [], []
+    for number in range(40):
+        tensors += [
+            Tensor(name=f"a{number}", size_bytes=320, kind=TensorKind.INPUT),
+            Tensor(name=f"b{number}", size_bytes=960, kind=TensorKind.ACTIVATION),
+            Tensor(name=f"c{number}", size_bytes=32, kind=TensorKind.ACTIVATION),
+        ]
+        operators.append(
+            Operator(name=f"p{number}", kind="x", inputs=(f"a{number}",), outputs=(f"b{number}",))
+        )
+    for number in range(40):
+        operators.append(
+            Operator(name=f"q{number}", kind="x", inputs=(f"b{number}",), outputs=(f"c{number}",))
+        )
+    operators.append(
+        Operator(name="r", kind="x", inputs=tuple(f"c{number}" for number in range(40)), outputs=("y",))
+    )
+    tensors.append(Tensor(name="y", size_bytes=32, kind=TensorKind.OUTPUT))
+    problem = Problem(graph=Graph(name="pairs", tensors=tuple(tensors), operators=tuple(operators)))
+    found = minimum_peak(problem, state_limit=1000)
+    # The last pair runs beside 39 results; its first operator reads 10 words and writes 30.
+    assert found.peak_words == peak_of(problem, found.order) == 39 + 40
+    assert 41 <= found.bound_words <= found.peak_words
+
+
+def test_a_limit_leaves_a_bound_and_an_order():
+    problem = wide_problem(3, 40)
+    proven = minimum_peak(problem)
+    assert proven.peak_words == proven.bound_words
+    short = minimum_peak(problem, state_limit=5)
+    assert short.bound_words <= proven.peak_words <= short.peak_words == peak_of(problem, short.order)
+    assert sorted(short.order) == list(range(40))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_peak_that_is_enough_is_found_where_there_is_one(seed):
+    problem = wide_problem(seed, 9)
+    least = minimum_peak(problem).peak_words
+    for enough in range(least - 3, least + 5):
+        found = minimum_peak(problem, enough=enough)
+        assert (found.peak_words <= enough) == (least <= enough)
+        assert found.bound_words <= least <= found.peak_words == peak_of(problem, found.order)
+
+
+def test_the_same_seed_gives_the_same_order():
+    problem = wide_problem(5, 60, fan=3)
+    again = [minimum_peak(problem, seed=seed, state_limit=300) for seed in (1, 1, 2)]
+    assert again[0] == again[1]
+    assert all(found.bound_words <= found.peak_words == peak_of(problem, found.order) for found in again)
+
+
+def test_fifo_words_count():
+    a, b = (
+        Tensor(name="a", size_bytes=32, kind=TensorKind.INPUT),
+        Tensor(name="b", size_bytes=32, kind=TensorKind.OUTPUT),
+    )
+    operator = Operator(name="o", kind="x", inputs=("a",), outputs=("b",), fifo_bytes=96)
+    found = minimum_peak(Problem(graph=Graph(name="g", tensors=(a, b), operators=(operator,))))
+    assert (found.peak_words, found.bound_words) == (5, 5)
+
+
+def test_a_limit_below_one_is_refused():
+    with pytest.raises(InputError, match="state_limit"):
+        minimum_peak(wide_problem(0, 4), state_limit=0)
+
+
+def test_exhaustive_orders_are_topological_and_distinct():
+    problem = wide_problem(1, 5)
+    listed = list(every_order(problem))
+    legal = [
+        order
+        for order in itertools.permutations(range(5))
+        if all(problem.predecessors[o] & ~sum(1 << p for p in order[:k]) == 0 for k, o in enumerate(order))
+    ]
+    assert sorted(listed) == sorted(legal)

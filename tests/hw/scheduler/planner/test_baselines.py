@@ -1,0 +1,224 @@
+"""The baselines: by hand, never below the optimum, and the figures known of the shared graphs."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hw.errors import InputError
+from hw.scheduler.graph.graph import Graph, Operator, Tensor, TensorKind
+from hw.scheduler.graph.importers import load_model
+from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.baselines import (
+    Allocation,
+    Greedy,
+    Replacement,
+    baselines,
+    best,
+    keep_greedily,
+    replace,
+)
+from tests.support.graphs import random_graph
+
+KIB = 1024
+GRAPHS = Path(__file__).parents[3] / "data" / "graphs"
+
+
+def graph(sizes, *steps):
+    """Give a graph of one-letter tensors; a step is ``"inputs>outputs"``; unread ones are outputs."""
+    operators = [
+        Operator(name=step, kind="add", inputs=tuple(step.split(">")[0]), outputs=tuple(step.split(">")[1]))
+        for step in steps
+    ]
+    read = {name for operator in operators for name in operator.inputs}
+    made = {name for operator in operators for name in operator.outputs}
+
+    def kind(name):
+        if name not in made:
+            return TensorKind.INPUT
+        return TensorKind.ACTIVATION if name in read else TensorKind.OUTPUT
+
+    tensors = tuple(Tensor(name=name, size_bytes=size, kind=kind(name)) for name, size in sizes.items())
+    return Problem(graph=Graph(name="g", tensors=tensors, operators=tuple(operators)), word_bytes=1)
+
+
+def run(problem, capacity, replacement=Replacement.BELADY, allocation=Allocation.IDEAL):
+    order = range(problem.operator_count)
+    return replace(problem, order, capacity, replacement=replacement, allocation=allocation)
+
+
+def test_belady_keeps_what_is_needed_soon_and_lru_what_was():
+    # In the third step a or b has to leave: b was used last, a is needed first.
+    problem = graph(dict.fromkeys("xabcdef", 10), "x>a", "a>b", "x>c", "ac>d", "bd>e", "e>f")
+    assert run(problem, 30) == (20, 0)  # b: written and fetched
+    assert run(problem, 30, Replacement.LRU) == (40, 0)  # a leaves, and then b
+
+
+def test_a_source_is_written_never_and_its_first_fetch_is_free():
+    problem = graph(dict.fromkeys("xyabc", 10), "x>a", "ay>b", "bx>c")
+    # x leaves in the second step and comes back: one fetch.
+    assert run(problem, 30) == (10, 0)
+    assert run(problem, 40) == (0, 0)
+
+
+def test_an_output_read_again_is_written_once():
+    kinds = {"x": TensorKind.INPUT, "a": TensorKind.OUTPUT, "d": TensorKind.OUTPUT}
+    tensors = tuple(
+        Tensor(name=name, size_bytes=10, kind=kinds.get(name, TensorKind.ACTIVATION)) for name in "xabcd"
+    )
+    steps = ("x>a", "x>b", "xb>c", "ac>d")
+    operators = tuple(
+        Operator(name=step, kind="add", inputs=tuple(step[:-2]), outputs=(step[-1],)) for step in steps
+    )
+    problem = Problem(graph=Graph(name="g", tensors=tensors, operators=operators), word_bytes=1)
+    # a leaves for c and comes back; writing it is compulsory.
+    assert run(problem, 30) == (10, 0)
+
+
+def test_holes_cost_bytes_and_operands_in_the_way_are_moved():
+    problem = graph({"x": 4, "b": 15, "c": 5, "d": 20, "e": 1}, "x>b", "b>c", "c>d", "d>e")
+    # x leaves a hole of 4; c, of 5, goes to 19. Then 19 words are free below it and 3 above: d has 20.
+    assert run(problem, 27) == (0, 0)
+    assert run(problem, 27, allocation=Allocation.FIRST_FIT) == (10, 1)  # c: written and fetched
+    # With a hole of 5 c lies at the bottom.
+    fitting = graph({"x": 5, "b": 15, "c": 5, "d": 20, "e": 1}, "x>b", "b>c", "c>d", "d>e")
+    assert run(fitting, 27, allocation=Allocation.FIRST_FIT) == (0, 0)
+
+
+def test_greedy_with_whole_operands():
+    sizes = {"x": 1, "a": 8, "b": 4, "c": 2, "d": 1, "e": 1}
+    problem = graph(sizes, "x>a", "x>b", "b>c", "ac>d", "bd>e")
+    order = range(problem.operator_count)
+    # 8 words of a lie beside 5 and 6 of the steps in between; then 4 of b beside 11.
+    for capacity, words in ((15, 0), (14, 2 * 4), (13, 2 * 4 + 2 * 8)):
+        assert keep_greedily(problem, order, capacity, rule=Greedy.BY_SIZE, streaming=False) == words
+
+
+def test_greedy_with_streams():
+    problem = graph({"x": 1, "a": 4, "b": 6, "c": 1, "d": 1}, "x>a", "x>b", "b>c", "ac>d")
+    order = range(problem.operator_count)
+    # b shuts out a: written and fetched. As they come, a shuts out b.
+    assert keep_greedily(problem, order, 8, rule=Greedy.BY_SIZE, streaming=True) == 2 * 4
+    assert keep_greedily(problem, order, 8, rule=Greedy.AS_IT_COMES, streaming=True) == 2 * 6
+    # Nothing stays: x is fetched once more, a, b and c are written and fetched.
+    assert keep_greedily(problem, order, 0, rule=Greedy.BY_SIZE, streaming=True) == 1 + 2 * (4 + 6 + 1)
+
+
+def test_what_does_not_fit():
+    problem = graph(dict.fromkeys("xa", 10), "x>a")
+    with pytest.raises(InputError, match="at least 20"):
+        run(problem, 19)
+    with pytest.raises(InputError, match="at least 20"):
+        keep_greedily(problem, (0,), 19, rule=Greedy.BY_SIZE, streaming=False)
+    with pytest.raises(InputError, match="order"):
+        replace(problem, (0, 0), 40, replacement=Replacement.LRU, allocation=Allocation.IDEAL)
+
+
+def least_words(problem, capacity):
+    """Find the optimum of the default order by trying, after each step, every set of tensors that may stay.
+
+    Of all ways to one set of resident and one set of written tensors only the cheapest goes on.
+    """
+    steps = range(problem.operator_count)
+    last = [max([*problem.consumers[t], problem.producer[t]]) for t in range(problem.tensor_count)]
+    states = {(frozenset(), frozenset()): 0}
+    for step in steps:
+        inputs, outputs = set(problem.inputs[step]), set(problem.outputs[step])
+        after = {}
+        for (resident, moved), words in states.items():
+            missing = inputs - resident
+            # A source's first fetch is free; what was made on chip and is missing has been written.
+            words += sum(problem.size[t] for t in missing if problem.producer[t] >= 0 or t in moved)
+            here = resident | inputs | outputs
+            if sum(problem.size[t] for t in here) > capacity:
+                continue
+            alive = [t for t in here if last[t] > step]
+            for count in range(len(alive) + 1):
+                for kept in itertools.combinations(alive, count):
+                    gone = {t for t in alive if t not in kept}
+                    writes = [t for t in gone - moved if problem.producer[t] >= 0 and not problem.written[t]]
+                    state = (frozenset(kept), moved | gone | {t for t in inputs if problem.producer[t] < 0})
+                    cost = words + sum(problem.size[t] for t in writes)
+                    after[state] = min(cost, after.get(state, cost))
+        states = after
+    return min(states.values())
+
+
+def test_the_optimum_by_hand():
+    problem = graph(dict.fromkeys("xabcdef", 10), "x>a", "a>b", "x>c", "ac>d", "bd>e", "e>f")
+    assert least_words(problem, 30) == 20
+    assert least_words(problem, 40) == 0
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 8), st.integers(100, 200))
+def test_no_baseline_is_below_the_optimum_of_its_order(seed, operators, percent):
+    problem = Problem(graph=random_graph(seed, operators), word_bytes=8)
+    order = tuple(range(operators))
+    capacity = max(problem.working_set) * percent // 100
+    optimum = least_words(problem, capacity)
+    found = baselines(problem, capacity, order)
+    assert len(found) == 12
+    assert all(outcome.avoidable_words >= optimum for outcome in found)
+    assert {outcome.relocations for outcome in found if "no frag" in outcome.method} == {0}
+    room = sum(problem.size)
+    assert {outcome.avoidable_words for outcome in baselines(problem, room, order)} == {0}
+    assert [o.avoidable_words for o in found[:6]] == [o.avoidable_words for o in found[6:]]
+
+
+def test_below_the_largest_operator_only_greedy_is_left():
+    problem = Problem(graph=random_graph(3, 8), word_bytes=8)
+    order = tuple(range(8))
+    found = baselines(problem, max(problem.working_set) - 1, order)
+    assert {outcome.method for outcome in found} == {rule.value for rule in Greedy}
+    assert best(found, cosma=True) is None
+    assert best(found).avoidable_words == min(outcome.avoidable_words for outcome in found)
+
+
+#: Graph, KiB, and the avoidable KiB of LRU and Belady with first-fit, and of Belady without fragmentation, as
+#: an earlier study of these graphs found them; a star there: operands had to be moved.
+KNOWN = [
+    ("inception", 825, "3150*", "2382", "1536"),
+    ("inception", 691, "4613*", "4613*", "2382"),
+    ("gpt2kv", 4352, "15104*", "15104*", "1280"),
+    ("gpt2kv", 4096, "15104*", "15104*", "2816"),
+    ("rw40", 898, "2217", "1280", "1034"),
+    ("rw40", 540, "5269*", "4282*", "3124"),
+    ("rw80", 1463, "3864", "2540", "1627"),
+    ("rw120", 2496, "7059", "3869", "2708"),
+]
+
+
+@pytest.mark.parametrize(("name", "kib", "lru", "belady", "ideal"), KNOWN)
+def test_known_figures_of_policies(name, kib, lru, belady, ideal):
+    problem = Problem(graph=load_model(name), word_bytes=KIB)
+    for replacement, allocation, known in (
+        (Replacement.LRU, Allocation.FIRST_FIT, lru),
+        (Replacement.BELADY, Allocation.FIRST_FIT, belady),
+        (Replacement.BELADY, Allocation.IDEAL, ideal),
+    ):
+        words, relocations = run(problem, kib, replacement, allocation)
+        assert f"{words}{'*' if relocations else ''}" == known
+
+
+#: Graph, its largest operator in KiB, and the avoidable KiB of greedy keep-if-fits at 0.75, 0.5 and 0.25 of
+#: that.  The earlier study has 6,788 for mbv2 at 0.25, 1 % more: its order among equals is not known.
+KNOWN_GREEDY = [
+    ("resnet18", 980, (1568, 2352, 4116)),
+    ("mbv2", 1470, (2352, 4018, 6714)),
+    ("unet", 2048, (2048, 5760, 12448)),
+]
+
+
+@pytest.mark.parametrize(("name", "required", "known"), KNOWN_GREEDY)
+def test_known_figures_of_greedy(name, required, known):
+    problem = Problem(graph=load_model(str(GRAPHS / f"{name}.json")), word_bytes=KIB)
+    assert max(problem.working_set) == required
+    order = tuple(range(problem.operator_count))
+    found = tuple(
+        keep_greedily(problem, order, required * quarters // 4, rule=Greedy.AS_IT_COMES, streaming=True)
+        for quarters in (3, 2, 1)
+    )
+    assert found == known

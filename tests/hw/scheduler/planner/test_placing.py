@@ -1,0 +1,164 @@
+from dataclasses import replace
+
+import pytest
+
+from hw.errors import InputError
+from hw.scheduler.graph.importers import load_model
+from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner import placing
+from hw.scheduler.planner.address import address
+from hw.scheduler.planner.address.address import place
+from hw.scheduler.planner.address.blocks import Block, HardSteps, Placement
+from hw.scheduler.planner.placing import place_residency
+from hw.scheduler.planner.residency.residency import least_capacity, measure, solve_residency
+from hw.scheduler.planner.solvers.cpsat import Worker
+from hw.scheduler.planner.transfers.transfers import rectangles
+from tests.support.graphs import random_graph
+from tests.support.packing_oracle import lie_apart, packable
+
+#: Random graphs, operators and words whose best residency has no addresses.
+UNPLACEABLE = ((193, 10, 23), (74, 24, 41))
+
+
+@pytest.fixture(scope="module")
+def worker():
+    with Worker() as running:
+        yield running
+
+
+def problem_of(seed, operators):
+    problem = Problem(graph=random_graph(seed, operators, most_bytes=12), word_bytes=1)
+    return problem, tuple(range(problem.operator_count))
+
+
+def blocks_of(problem, residency):
+    shapes = rectangles(problem, residency.order, residency)
+    return [Block(first=shape.first, last=shape.last, size=shape.size) for shape in shapes]
+
+
+def check_consistent(problem, placed, capacity):
+    residency = placed.residency
+    blocks = blocks_of(problem, residency)
+    assert lie_apart(blocks, placed.addresses, capacity)
+    assert placed.placement.height == max(
+        address + block.size for address, block in zip(placed.addresses, blocks, strict=True)
+    )
+    measured = measure(problem, residency.order, residency.stays, residency.streams)
+    assert measured.avoidable_words == residency.avoidable_words >= residency.bound_words
+    assert (residency.status == "optimal") == (residency.avoidable_words == residency.bound_words)
+
+
+@pytest.mark.parametrize("streaming", ["never", "auto"])
+@pytest.mark.parametrize("seed", range(8))
+def test_addresses_lose_no_words(seed, streaming, worker):
+    problem, order = problem_of(seed, 12)
+    least = least_capacity(problem, order, streaming=streaming)
+    for capacity in (least, least * 5 // 4):
+        placed = place_residency(problem, order, capacity, streaming=streaming, worker=worker)
+        check_consistent(problem, placed, capacity)
+        best = solve_residency(problem, order, capacity, streaming=streaming, minimise=("bytes",))
+        assert placed.residency.avoidable_words == best.avoidable_words
+        assert placed.residency.status == "optimal"
+        assert (placed.repairs, placed.placement.note) == (0, "")
+
+
+@pytest.mark.parametrize(("seed", "operators", "capacity"), UNPLACEABLE)
+def test_stays_without_addresses_are_repaired(seed, operators, capacity, worker):
+    problem, order = problem_of(seed, operators)
+    alone = solve_residency(problem, order, capacity)
+    blocks = blocks_of(problem, alone)
+    assert alone.peak_words <= capacity
+    assert place(blocks, capacity, worker=worker).status == "infeasible"
+    placed = place_residency(problem, order, capacity, worker=worker)
+    check_consistent(problem, placed, capacity)
+    assert placed.repairs > 0
+    assert "sets of stays without addresses were avoided" in placed.placement.note
+    assert placed.residency.stays != alone.stays
+    assert placed.residency.bound_words >= alone.bound_words
+    again = place_residency(problem, order, capacity, worker=worker)
+    assert again == placed
+
+
+def test_the_unplaceable_residency_has_no_packing_at_all():
+    seed, operators, capacity = UNPLACEABLE[0]
+    problem, order = problem_of(seed, operators)
+    assert not packable(blocks_of(problem, solve_residency(problem, order, capacity)), capacity)
+
+
+def test_a_shared_network_at_its_budget(worker):
+    problem = Problem(graph=load_model("rw40"))
+    placed = place_residency(
+        problem, range(problem.operator_count), 898 * 32, streaming="never", worker=worker
+    )
+    check_consistent(problem, placed, 898 * 32)
+    assert (placed.residency.avoidable_words, placed.residency.status) == (836 * 32, "optimal")
+
+
+def refuse(monkeypatch, accepts):
+    """Let no placement be found unless the blocks please."""
+    hard = (HardSteps(first=0, last=0, failures=1),)
+    refused = Placement(addresses=(), height=0, live=0, status="unknown", solver="none", hard=hard)
+
+    def grudging(blocks, capacity, **options):
+        return place(blocks, capacity, **options) if accepts(blocks) else refused
+
+    monkeypatch.setattr(placing, "place", grudging)
+
+
+def test_words_are_left_free_when_repairs_do_not_help(monkeypatch, worker):
+    problem, order = problem_of(3, 12)
+    capacity = least_capacity(problem, order, streaming="never") * 3 // 2
+    best = solve_residency(problem, order, capacity, streaming="never")
+
+    def narrow(blocks):
+        return max(sum(b.size for b in blocks if b.first <= a.first <= b.last) for a in blocks) <= (
+            capacity * 28 // 32
+        )
+
+    assert best.peak_words > capacity * 28 // 32
+    refuse(monkeypatch, narrow)
+    placed = place_residency(problem, order, capacity, streaming="never", repairs=1, worker=worker)
+    check_consistent(problem, placed, capacity)
+    assert placed.residency.peak_words <= capacity * 28 // 32
+    assert f"of {capacity} words, so that it has addresses" in placed.placement.note
+    assert placed.residency.bound_words == best.avoidable_words
+    less = solve_residency(problem, order, capacity * 112 // 128, streaming="never")
+    assert placed.residency.avoidable_words <= less.avoidable_words
+
+
+def test_the_last_resort_keeps_nothing(monkeypatch, worker):
+    problem, order = problem_of(4, 12)
+    capacity = least_capacity(problem, order) * 2
+    refuse(monkeypatch, lambda blocks: all(b.first == b.last for b in blocks))
+    placed = place_residency(problem, order, capacity, repairs=0, worker=worker)
+    check_consistent(problem, placed, capacity)
+    assert all(stay.first_step == stay.last_step for stay in placed.residency.stays)
+    assert "nothing is kept between two uses" in placed.placement.note
+    assert placed.residency.status == "feasible"
+
+
+def test_without_or_tools_there_is_still_a_plan(monkeypatch):
+    monkeypatch.setattr(address, "SEARCHES", 0)
+    seed, operators, capacity = UNPLACEABLE[0]
+    problem, order = problem_of(seed, operators)
+    with Worker(python="no-such-interpreter") as broken:
+        placed = place_residency(problem, order, capacity, worker=broken)
+    check_consistent(problem, placed, capacity)
+    bound = solve_residency(problem, order, capacity, minimise=("bytes",)).bound_words
+    assert placed.residency.bound_words == bound
+
+
+def test_a_scratchpad_too_small_is_refused():
+    problem, order = problem_of(0, 5)
+    least = least_capacity(problem, order)
+    with pytest.raises(InputError, match=f"scratchpad must be at least {least} bytes, which operator"):
+        place_residency(problem, order, least - 1)
+
+
+def test_fallbacks_of_the_packing_are_told(monkeypatch, worker):
+    problem, order = problem_of(1, 6)
+    monkeypatch.setattr(
+        placing, "place", lambda *args, **options: replace(place(*args, **options), note="a fallback")
+    )
+    placed = place_residency(problem, order, sum(problem.size), worker=worker)
+    assert placed.placement.note == "a fallback"

@@ -1,0 +1,279 @@
+import os
+import subprocess
+import sys
+
+import pulp
+import pytest
+
+from hw.errors import InputError
+from hw.scheduler.graph.importers import load_model
+from hw.scheduler.plan.plan import Direction
+from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.residency.residency import keep_nothing, least_capacity, measure, solve_residency
+from hw.scheduler.planner.residency.stays import Stay, StreamUse
+from hw.scheduler.planner.solvers import SolverError, milp
+from tests.support.graphs import pipelined_graph, random_graph
+from tests.support.residency_oracle import least_words
+
+KIB = 1024 // 32
+
+
+def problem_of(seed, operators=6):
+    return Problem(graph=random_graph(seed, operators, most_bytes=40), word_bytes=1)
+
+
+def default_order(problem):
+    return tuple(range(problem.operator_count))
+
+
+def capacities(problem, order, streaming):
+    low = least_capacity(problem, order, streaming=streaming)
+    high = max(low + 1, sum(problem.size) // 2)
+    return sorted({low, low + (high - low) // 4, low + (high - low) // 2})
+
+
+def check_against_oracle(seed, streaming, operators):
+    problem = problem_of(seed, operators)
+    order = default_order(problem)
+    for capacity in capacities(problem, order, streaming):
+        found = solve_residency(problem, order, capacity, streaming=streaming)
+        exact = least_words(problem, order, capacity, streaming=streaming != "never")
+        assert found.status == "optimal"
+        assert (found.avoidable_words, found.bound_words) == (exact, exact)
+        assert found.peak_words <= capacity
+        assert found.peak_bound_words == found.peak_words
+        measured = measure(problem, order, found.stays, found.streams)
+        assert (measured.avoidable_words, measured.peak_words) == (exact, found.peak_words)
+        # One word less than the least peak costs words, or is too little for some operator.
+        if found.peak_words > least_capacity(problem, order, streaming=streaming):
+            squeezed = least_words(problem, order, found.peak_words - 1, streaming=streaming != "never")
+            assert squeezed > exact
+
+
+@pytest.mark.parametrize("streaming", ["never", "auto"])
+@pytest.mark.parametrize("seed", range(12))
+def test_equals_trying_everything(seed, streaming):
+    check_against_oracle(seed, streaming, operators=5)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("streaming", ["never", "auto"])
+@pytest.mark.parametrize("seed", range(100, 200))
+def test_equals_trying_everything_for_long(seed, streaming):
+    check_against_oracle(seed, streaming, operators=6)
+
+
+@pytest.mark.parametrize(
+    ("name", "kib", "optimum_kib"),
+    [
+        ("rw40", 898, 836),
+        ("rw40", 540, 2733),
+        ("rw80", 1463, 1621),
+        ("rw120", 2496, 2312),
+    ],
+)
+def test_known_optima_of_the_default_order(name, kib, optimum_kib):
+    problem = Problem(graph=load_model(name))
+    found = solve_residency(
+        problem, default_order(problem), kib * KIB, streaming="never", minimise=("bytes",)
+    )
+    assert found.status == "optimal"
+    assert found.avoidable_words == optimum_kib * KIB
+    assert found.peak_words <= kib * KIB
+
+
+def test_what_fits_needs_no_solver():
+    problem = problem_of(3)
+    found = solve_residency(
+        problem, default_order(problem), sum(problem.size), solvers=(), minimise=("bytes",)
+    )
+    assert (found.avoidable_words, found.solver, found.streams) == (0, "by inspection", ())
+
+
+def test_transfers_are_the_last_criterion():
+    for seed in range(20, 26):
+        problem = problem_of(seed)
+        order = default_order(problem)
+        capacity = capacities(problem, order, "auto")[0]
+        peak = solve_residency(problem, order, capacity, minimise=("bytes", "peak"))
+        both = solve_residency(problem, order, capacity)
+        assert (both.avoidable_words, both.peak_words) == (peak.avoidable_words, peak.peak_words)
+        assert both.transfers <= peak.transfers
+
+
+def test_buffers_of_a_pipelined_group_count():
+    problem = Problem(graph=pipelined_graph())
+    order = default_order(problem)
+    least = least_capacity(problem, order, streaming="never")
+    assert least == problem.working_set[1] == 3 * 32 + 6
+    with pytest.raises(
+        InputError, match=r"scratchpad must be at least 3264 bytes, which operator 'conv1\+conv2'"
+    ):
+        solve_residency(problem, order, least - 1, streaming="never")
+    assert solve_residency(problem, order, least, streaming="never").peak_words <= least
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"order": (1, 0, 2)}, "order must be after the operators"),
+        ({"order": (0, 1)}, "order must be every operator from 0 to 2 once"),
+        ({"streaming": "often"}, "streaming must be never, auto or always"),
+        ({"minimise": ("peak",)}, "minimise must be bytes, then peak"),
+        ({"node_limit": 0}, "node limit must be at least 1"),
+        ({"time_limit_s": 0.0}, "time limit in seconds must be above 0"),
+        ({"capacity": -5}, "scratchpad must be at least"),
+    ],
+)
+def test_wrong_input(change, message):
+    arguments = {"order": (0, 1, 2), "capacity": 1000} | change
+    with pytest.raises(InputError, match=message):
+        solve_residency(Problem(graph=pipelined_graph()), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("stays", "streams"),
+    [
+        ((Stay(tensor=0, first_step=0, last_step=0),), ()),
+        ((Stay(tensor=0, first_step=0, last_step=1),), ()),
+        (
+            (Stay(tensor=0, first_step=0, last_step=2),),
+            (StreamUse(tensor=0, step=2, direction=Direction.READ),),
+        ),
+    ],
+)
+def test_stays_that_leave_a_use_out_are_refused(stays, streams):
+    problem = Problem(graph=pipelined_graph())
+    with pytest.raises(InputError, match="touched once in each step of use"):
+        measure(problem, (0, 1, 2), stays, streams)
+
+
+def test_forbidden_stays_are_not_chosen_together():
+    problem = problem_of(1, 8)
+    order = default_order(problem)
+    capacity = sum(problem.size)
+    free = solve_residency(problem, order, capacity, streaming="never")
+    longest = sorted(free.stays, key=lambda stay: stay.first_step - stay.last_step)[:2]
+    found = solve_residency(problem, order, capacity, streaming="never", forbid=[longest])
+    covered = [
+        any(
+            stay.tensor == one.tensor
+            and stay.first_step <= one.first_step
+            and one.last_step <= stay.last_step
+            for stay in found.stays
+        )
+        for one in longest
+    ]
+    assert not all(covered)
+    least = min(problem.size[stay.tensor] for stay in longest)
+    assert free.avoidable_words < found.avoidable_words <= 2 * least
+
+
+def test_keeping_nothing_is_the_dearest():
+    for seed in range(6):
+        problem = problem_of(seed)
+        order = default_order(problem)
+        capacity = least_capacity(problem, order)
+        nothing = keep_nothing(problem, order, capacity)
+        assert all(stay.first_step == stay.last_step for stay in nothing.stays)
+        assert nothing.peak_words <= capacity
+        assert nothing.avoidable_words >= solve_residency(problem, order, capacity).avoidable_words
+
+
+def test_missing_highs_is_replaced_by_cbc_and_said(monkeypatch):
+    monkeypatch.setattr(pulp.HiGHS, "available", lambda self: False)
+    problem = Problem(graph=load_model("rw40"))
+    found = solve_residency(
+        problem, default_order(problem), 898 * KIB, streaming="never", minimise=("bytes",)
+    )
+    assert (found.avoidable_words, found.status) == (836 * KIB, "optimal")
+    assert found.solver.startswith("CBC")
+    assert "highs failed (not installed)" in found.note
+
+
+def test_crashing_highs_is_replaced_by_cbc_and_said(monkeypatch):
+    def crash(self, lp):
+        raise RuntimeError("lost its\nway")
+
+    monkeypatch.setattr(pulp.HiGHS, "callSolver", crash)
+    problem = Problem(graph=load_model("rw40"))
+    found = solve_residency(
+        problem, default_order(problem), 898 * KIB, streaming="never", minimise=("bytes",)
+    )
+    assert (found.avoidable_words, found.solver[:3]) == (836 * KIB, "CBC")
+    assert "highs failed (lost its way)" in found.note
+
+
+def test_no_solver_at_all(monkeypatch):
+    monkeypatch.setattr(pulp.HiGHS, "available", lambda self: False)
+    monkeypatch.setattr(pulp.COIN_CMD, "available", lambda self: False)
+    problem = Problem(graph=load_model("rw40"))
+    with pytest.raises(SolverError, match=r"highs failed \(not installed\); cbc failed \(not installed\)"):
+        solve_residency(problem, default_order(problem), 898 * KIB)
+
+
+def test_a_node_limit_is_said_and_the_bound_holds():
+    problem = Problem(graph=load_model("rw80"))
+    found = solve_residency(
+        problem, default_order(problem), 639 * KIB, streaming="auto", node_limit=1, minimise=("bytes",)
+    )
+    assert found.bound_words <= 5017 * KIB <= found.avoidable_words
+    if found.status != "optimal":
+        assert "limit of 1 nodes" in found.note
+
+
+def knapsack():
+    problem = pulp.LpProblem("knapsack", pulp.LpMinimize)
+    taken = [problem.add_variable(f"take{index}", cat="Binary") for index in range(8)]
+    problem += pulp.lpSum((3 * index % 7 + 2) * variable for index, variable in enumerate(taken))
+    problem += pulp.lpSum((5 * index % 11 + 1) * variable for index, variable in enumerate(taken)) >= 21
+    return problem
+
+
+@pytest.mark.parametrize("solver", ["highs", "cbc"])
+def test_both_solvers_prove_optima_and_infeasibility(solver):
+    problem = knapsack()
+    found = milp.solve(problem, solvers=(solver,))
+    best = min(
+        sum(3 * index % 7 + 2 for index in range(8) if chosen >> index & 1)
+        for chosen in range(256)
+        if sum(5 * index % 11 + 1 for index in range(8) if chosen >> index & 1) >= 21
+    )
+    assert (found.status, found.objective, found.bound) == ("optimal", best, best)
+    assert milp.solve(problem, solvers=(solver,), start=found.values).objective == best
+    problem += pulp.lpSum(problem.variables()) <= 1
+    assert milp.solve(problem, solvers=(solver,)).status == "infeasible"
+
+
+def test_an_answer_against_the_model_counts_as_a_failure(monkeypatch):
+    right = milp.solve(knapsack())
+    wrong = milp.MilpResult(
+        status="optimal", values=dict.fromkeys(right.values, 0), objective=0, bound=0, solver="liar"
+    )
+    monkeypatch.setattr(milp, "_SOLVERS", {**milp._SOLVERS, "highs": lambda *_: wrong})
+    found = milp.solve(knapsack())
+    assert found.objective == right.objective
+    assert "highs failed (its answer breaks the row" in found.note
+    with pytest.raises(InputError, match="solver must be one of highs, cbc"):
+        milp.solve(knapsack(), solvers=("gurobi",))
+
+
+def test_equal_for_every_hash_seed():
+    script = (
+        "from hw.scheduler.graph.importers import load_model\n"
+        "from hw.scheduler.plan.problem import Problem\n"
+        "from hw.scheduler.planner.residency.residency import solve_residency\n"
+        "problem = Problem(graph=load_model('rw40'))\n"
+        "print(solve_residency(problem, range(problem.operator_count), 540 * 32))\n"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "77")
+    }
+    assert len(printed) == 1

@@ -1,0 +1,80 @@
+"""Predicted cycles where they can be counted by hand; against the RTL they are held in the regression."""
+
+import dataclasses
+
+import pytest
+
+from hw.board import board_names, load_board
+from hw.errors import InputError
+from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
+from hw.scheduler.program.timing.gate_cycles import LAUNCH_CYCLES, step_cycles
+from hw.scheduler.program.timing.timeline import TimingModel, predict
+from tests.support.example_program import example_program
+
+
+def core(first, *, inputs=1, compute_cycles=0):
+    return CoreWord(operator=1, first_operand=first, inputs=inputs, outputs=1, compute_cycles=compute_cycles)
+
+
+def streaming(words, *, compute_cycles):
+    """One step that reads a stream and keeps what it makes."""
+    return Program(
+        word_bytes=32,
+        steps=(StepWord(cores=(core(0, compute_cycles=compute_cycles),)),),
+        operands=(
+            OperandWord(address=0, words=words, via=Via.MEMORY, ring=16),
+            OperandWord(address=16, words=words),
+        ),
+        reads=(TransferWord(dram_address=0, address=0, words=words, start_step=0, ring=16),),
+    )
+
+
+@pytest.mark.parametrize(("words_in", "words_out", "compute"), [(40, 10, 0), (9, 33, 70), (500, 500, 0)])
+def test_steps_that_wait_for_nothing(words_in, words_out, compute):
+    operands = (OperandWord(address=0, words=words_in), OperandWord(address=600, words=words_out))
+    step = StepWord(cores=(core(0, compute_cycles=compute),))
+    program = Program(word_bytes=32, steps=(step, step), operands=operands)
+    prediction = predict(program)
+    least = step_cycles(words_in, words_out, compute)
+    assert abs(prediction.cycles_total - (2 * least + LAUNCH_CYCLES)) <= 4
+    assert prediction.exposed_cycles == 0
+    assert prediction.starts[1] - prediction.starts[0] == pytest.approx(least, abs=1)
+    assert all(start < end for start, end in zip(prediction.starts, prediction.ends, strict=True))
+
+
+def test_a_stream_is_exposed_until_arithmetic_hides_it():
+    words = 600
+    bare = predict(streaming(words, compute_cycles=0))
+    hidden = predict(streaming(words, compute_cycles=4 * words))
+    assert bare.exposed_cycles > 50  # the memory's latency at least
+    assert bare.cycles_total > words + 50
+    assert hidden.exposed_cycles == 0
+    assert hidden.cycles_total < 4 * words + 30
+
+
+def test_a_slower_memory_takes_longer():
+    program = example_program(32)
+    model = TimingModel()
+    base = predict(program, model)
+    for field in ("read_request_cycles", "read_response_cycles", "write_response_cycles"):
+        slower = dataclasses.replace(model, **{field: getattr(model, field) + 200})
+        assert predict(program, slower).cycles_total > base.cycles_total + 150
+    narrow = predict(program, dataclasses.replace(model, word_cycles=4.0))
+    assert narrow.cycles_total > base.cycles_total + 300
+    assert predict(program, model) == base
+
+
+@pytest.mark.parametrize("name", board_names())
+def test_every_board_has_a_model(name):
+    model = TimingModel.of(load_board(name))
+    assert model.word_cycles > 0
+    assert predict(example_program(16), model).cycles_total > 5 * 96
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("word_cycles", 0.0), ("run_words", 0), ("turnaround_cycles", -1.0), ("refresh_interval_cycles", 100.0)],
+)
+def test_a_model_must_be_possible(field, value):
+    with pytest.raises(InputError, match=f"^{field} must be"):
+        dataclasses.replace(TimingModel(), **{field: value})

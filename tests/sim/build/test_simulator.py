@@ -1,0 +1,170 @@
+"""Simulators of a small design: built, kept, run, and what is said when something goes wrong."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hw.errors import InputError, ToolError
+from sim.build.cache import BuildCache
+from sim.build.simulator import SimulationError, build, run
+
+ROOT = Path(__file__).parents[3]
+COUNTER = """
+module counter(
+  output bit clk, input bit [31:0] limit, output bit [31:0] value, output bit done, input bit quit
+);
+  bit clock = 0;
+  always #5 clock = ~clock;
+  assign clk = clock;
+  always @(posedge clock) begin
+    value <= value + 1;
+    done <= limit != 0 && value >= limit;
+    if (quit) $finish;
+  end
+endmodule
+"""
+PORTS = ("clk", "limit", "value", "done", "quit")
+
+
+def built(cache=None, **options):
+    options = {"top": "counter", "visible": PORTS, **options}
+    return build({"counter.sv": COUNTER}, cache=cache, **options)
+
+
+@pytest.fixture
+def own_cache(tmp_path):
+    """A cache without builds, but with the objects that all builds share."""
+    shared = BuildCache().directory / "objects"
+    shared.mkdir(parents=True, exist_ok=True)
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    (folder / "objects").symlink_to(shared)
+    return BuildCache(folder)
+
+
+def test_it_is_built_once_and_runs(tmp_path, own_cache):
+    first = built(own_cache)
+    again = built(own_cache)
+    assert (first.cached, again.cached) == (False, True)
+    assert again.path == first.path
+    assert again.seconds < 2
+    assert set(first.versions) == {"verilator", "cxx", "cocotb"}
+    assert sorted(path.name for path in first.path.iterdir()) == [
+        "build.log",
+        "counter",
+        "counter.sv",
+        "visible.vlt",
+    ]
+    assert run(again, module="tests.bench.counter", directory=tmp_path) > 0
+    assert "counts" in (tmp_path / "sim.log").read_text()
+
+
+def test_a_failed_test_is_an_error_with_its_own_words(tmp_path):
+    with pytest.raises(SimulationError, match=r"^the counter is not seven.*log is .*sim\.log$"):
+        run(built(), module="tests.bench.counter", directory=tmp_path, environ={"COUNTER_TEST": "fails"})
+
+
+def test_a_simulation_that_ends_by_itself_is_an_error(tmp_path):
+    with pytest.raises(SimulationError):
+        run(built(), module="tests.bench.counter", directory=tmp_path, environ={"COUNTER_TEST": "ends"})
+
+
+def test_a_module_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(SimulationError, match="no_such_module"):
+        run(built(), module="no_such_module", directory=tmp_path)
+
+
+def test_what_the_caller_raises_ends_the_simulator(tmp_path):
+    class StopError(Exception):
+        pass
+
+    began = time.monotonic()
+
+    def tick():
+        if time.monotonic() - began > 1:
+            raise StopError
+
+    environ = {"COUNTER_TEST": "sleeps", "LOOMWORK_TEST_MARK": str(tmp_path)}
+    with pytest.raises(StopError):
+        run(built(), module="tests.bench.counter", directory=tmp_path, environ=environ, tick=tick)
+    mark = f"LOOMWORK_TEST_MARK={tmp_path}".encode()
+    for process in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            assert mark not in process.read_bytes()
+        except OSError:
+            continue  # gone, or somebody else's
+
+
+def test_verilog_that_does_not_compile_is_one_line_and_a_log(own_cache):
+    with pytest.raises(
+        ToolError, match=r"^the simulator does not build: %Error: .*bad\.sv:1:.*\(the log is (.*)\)$"
+    ) as caught:
+        build({"bad.sv": "module bad(input clk; endmodule\n"}, top="bad", visible=(), cache=own_cache)
+    assert Path(str(caught.value).split("log is ")[1][:-1]).exists()
+    assert not [path for path in own_cache.directory.iterdir() if path.is_dir() and path.name != "objects"]
+
+
+def test_a_model_that_does_not_compile_names_its_error(own_cache):
+    sources = {"counter.sv": COUNTER, "model.cpp": "int broken() { return nothing; }\n"}
+    with pytest.raises(ToolError, match=r"model\.cpp:1:\d+: error:"):
+        build(sources, top="counter", visible=PORTS, cache=own_cache)
+
+
+def test_a_build_killed_half_way_is_made_again(tmp_path, own_cache):
+    program = (
+        "from pathlib import Path\n"
+        "from sim.build.cache import BuildCache\nfrom sim.build.simulator import build\n"
+        f"build({{'counter.sv': {COUNTER!r}}}, top='counter', visible={PORTS!r}, "
+        f"cache=BuildCache(Path({str(own_cache.directory)!r})))\n"
+    )
+    victim = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, start_new_session=True)
+    limit = time.monotonic() + 30
+    while not list(own_cache.directory.glob("*.building-*/objects/Vtop.mk")):
+        assert time.monotonic() < limit
+        assert victim.poll() is None
+        time.sleep(0.005)
+    os.kill(victim.pid, signal.SIGKILL)
+    victim.wait()
+    assert not list(own_cache.directory.glob("*/counter"))
+    recovered = built(own_cache)
+    assert not recovered.cached
+    assert not list(own_cache.directory.glob("*.building-*"))
+    run(recovered, module="tests.bench.counter", directory=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["a.txt", "folder/a.v", "../a.v", "a"])
+def test_source_names_are_plain_and_of_a_known_kind(name):
+    with pytest.raises(InputError, match=r"^source name must be a plain name that ends in \.v"):
+        build({name: ""}, top="counter", visible=())
+
+
+def test_a_cache_with_a_space_in_its_path_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"^simulator cache must be a path without spaces"):
+        built(BuildCache(tmp_path / "my cache"))
+
+
+def test_waves_need_a_simulator_built_for_them(tmp_path):
+    with pytest.raises(InputError, match=r"^waves must be given only for a simulator built with tracing"):
+        run(built(), module="tests.bench.counter", directory=tmp_path, waves=tmp_path / "w.vcd")
+
+
+def test_every_input_of_a_build_is_in_its_key(own_cache, monkeypatch):
+    seen = []
+    monkeypatch.setattr(BuildCache, "get", lambda self, key, make, *, waiting: (seen.append(key), False))
+    for sources, options in (
+        ({"counter.sv": COUNTER}, {}),
+        ({"counter.sv": COUNTER + " "}, {}),
+        ({"counter.v": COUNTER}, {}),
+        ({"counter.sv": COUNTER, "model.h": ""}, {}),
+        ({"counter.sv": COUNTER}, {"trace": True}),
+        ({"counter.sv": COUNTER}, {"flags": ("-DX",)}),
+        ({"counter.sv": COUNTER}, {"visible": PORTS[:-1]}),
+        ({"counter.sv": COUNTER}, {"top": "other"}),
+    ):
+        build(sources, cache=own_cache, **{"top": "counter", "visible": PORTS, **options})
+    assert len(set(seen)) == len(seen) == 8

@@ -1,0 +1,162 @@
+"""Resources counted by Yosys: what a part takes, parts counted once and added up, and the command's table."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from hw.board import load_board
+from hw.board.resources import Resources
+from hw.errors import ToolError
+from hw.registry import find_engine
+from sim.build import synthesis
+from sim.build.cache import BuildCache
+from sim.build.design import KernelVerilog
+from sim.build.synthesis import Part, Synthesis, synthesize
+from sim.cli import resources as resource_table
+from sim.cli.main import app
+from sim.cli.resources import resource_rows
+
+#: A multiplier with registers, placed three times, once inside a second cell; a memory and a counter on top.
+VERILOG = """
+module mul_cell(input clk, input signed [17:0] a, input signed [17:0] b, output reg signed [35:0] o);
+  wire signed [35:0] p;
+  \\mul_cell.inner  inner(.a(a), .b(b), .p(p));
+  always @(posedge clk) o <= p;
+endmodule
+module \\mul_cell.inner (input signed [17:0] a, input signed [17:0] b, output signed [35:0] p);
+  assign p = a * b;
+endmodule
+module pair_cell(input clk, input signed [17:0] a, input signed [17:0] b, output signed [35:0] o,
+                 output signed [35:0] x);
+  mul_cell one(.clk(clk), .a(a), .b(b), .o(o));
+  mul_cell two(.clk(clk), .a(b), .b(b), .o(x));
+endmodule
+module kernel(input clk, input en, input signed [17:0] a, input signed [17:0] b, output [35:0] o,
+              output [35:0] x, output [35:0] y, output reg [7:0] n, output reg [71:0] d);
+  reg [71:0] memory [0:511];
+  always @(posedge clk) begin
+    if (en) memory[{1'b0, n}] <= {a, b, a, b};
+    d <= memory[{1'b0, n}];
+    n <= en ? n + 1 : n ^ a[7:0];
+  end
+  pair_cell both(.clk(clk), .a(a), .b(b), .o(o), .x(x));
+  mul_cell lone(.clk(clk), .a(a), .b(a), .o(y));
+endmodule
+"""
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return BuildCache(tmp_path / "cache")
+
+
+def test_parts_are_synthesized_once_and_added_up(cache, monkeypatch):
+    found = synthesize(VERILOG, "kernel", cache=cache)
+    parts = {part.name: part for part in found.parts}
+    assert {name: part.count for name, part in parts.items()} == {"kernel": 1, "pair_cell": 1, "mul_cell": 3}
+    assert (parts["mul_cell"].each.dsp, parts["pair_cell"].each.dsp, parts["kernel"].each.dsp) == (1, 0, 0)
+    assert parts["kernel"].each.bram36 == 1
+    assert parts["kernel"].each.ff >= 8
+    assert parts["kernel"].each.lut >= 1
+    assert found.total.dsp == 3
+    assert found.total.ff == parts["kernel"].each.ff + 3 * parts["mul_cell"].each.ff
+
+    # Another top of the same cells takes them from the cache.
+    other = VERILOG.replace("n + 1", "n + 3")
+    ran = []
+    original = synthesis.supervise
+    monkeypatch.setattr(synthesis, "supervise", lambda *a, **k: ran.append(a[0]) or original(*a, **k))
+    again = synthesize(other, "kernel", cache=cache)
+    assert len(ran) == 1
+    assert again.total.dsp == 3
+
+
+def test_memories_in_luts_are_counted_as_such(cache):
+    text = """
+module kernel(input clk, input en, input [4:0] at, input [4:0] from, input [13:0] i, output [13:0] o);
+  (* ram_style = "distributed" *) reg [13:0] memory [0:31];
+  always @(posedge clk) if (en) memory[at] <= i;
+  assign o = memory[from];
+endmodule
+"""
+    (part,) = synthesize(text, "kernel", cache=cache).parts
+    assert part.memory_lut == 8  # one RAM32M16: 32 words of 14 bits
+    assert part.each.lut >= 8
+    assert part.each.bram36 == 0
+
+
+def test_text_that_yosys_refuses_leaves_nothing(cache):
+    with pytest.raises(ToolError, match=r"Yosys cannot synthesize kernel: .*missing_cell"):
+        synthesize("module kernel(input a);\n missing_cell x(.a(a));\nendmodule\n", "kernel", cache=cache)
+    assert not [entry for entry in cache.directory.iterdir() if entry.is_dir()]
+
+
+def test_cells_that_nobody_counts_are_refused():
+    with pytest.raises(ToolError, match="maps kernel to OBUF, which is not one of the cells"):
+        synthesis._part("kernel", 1, {"OBUF": 1}, {"kernel": ""})
+
+
+def test_without_yosys_there_is_one_line(monkeypatch):
+    monkeypatch.setattr(synthesis.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ToolError, match="Yosys is missing: install pyosys"):
+        synthesize("", "kernel")
+
+
+def part(name, count, lut, memory_lut=0):
+    return Part(
+        name=name,
+        count=count,
+        each=Resources(lut=lut, ff=2 * lut, dsp=3, bram36=4, uram=0),
+        memory_lut=memory_lut,
+    )
+
+
+def test_lines_of_a_configuration():
+    found = Synthesis((part("kernel", 1, 1000, 100), part("rows", 16, 50, 8)))
+    estimate = Resources(lut=2000, ff=4000, dsp=60, bram36=70, uram=0)
+    user = Resources(lut=18_000, ff=36_000, dsp=510, bram36=680, uram=0)
+    assert resource_rows("small", found, estimate, user) == [
+        ("small", "kernel", "1", "1,000", "100", "2,000", "3", "4", "0"),
+        ("", "rows", "16", "50", "8", "100", "3", "4", "0"),
+        ("", "in all", "", "1,800", "228", "3,600", "51", "68", "0"),
+        ("", "of the user's region", "", "10.0 %", "", "10.0 %", "10.0 %", "10.0 %", "–"),
+        ("", "estimated", "", "2,000", "", "4,000", "60", "70", "0"),
+    ]
+
+
+def test_the_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("small.yaml").write_text("rows: 2\n")
+    monkeypatch.setattr(resource_table, "kernel_verilog", lambda *_: KernelVerilog(top_name="k", verilog="v"))
+    monkeypatch.setattr(
+        resource_table, "synthesize", lambda verilog, top: Synthesis((part(verilog + top, 1, 77_000),))
+    )
+    result = CliRunner().invoke(app, ["resources", "small.yaml", "--output", "counts.json"])
+    assert result.exit_code == 0, result.stderr
+    assert "77,000" in result.stdout
+    (document,) = json.loads(Path("counts.json").read_text())
+    assert (document["name"], document["config"]["rows"], document["counted"]["lut"]) == ("small", 2, 77_000)
+    board = load_board("u55c")
+    engine = find_engine("attention")
+    config = engine.config_type(**document["config"])
+    assert document["estimated"]["dsp"] == engine.resources(config, board).dsp
+    assert document["user"]["lut"] == board.user.lut
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["none.yaml"], "none.yaml"),
+        (["--engine", "none"], "none"),
+        (["--output", "none/counts.json"], "--output must be in a directory that exists"),
+    ],
+)
+def test_wrong_options_are_one_line(words, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["resources", *words])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("loomwork: ")
+    assert result.stderr.count("\n") == 1
+    assert message in result.stderr

@@ -1,0 +1,251 @@
+"""The demo: what it puts through the engine, what it leaves behind, and that a wrong bit fails it."""
+
+import dataclasses
+import io
+import json
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import sim.demo.demo
+from hw.board import load_board
+from hw.errors import InputError
+from hw.scheduler.check.check import check
+from hw.scheduler.plan.documents import read_plan
+from hw.scheduler.program.lower import configure
+from sim.demo.demo import demo
+from sim.engines.attention import minilm
+from sim.engines.attention.demo import attention_demo
+from sim.report.report import load
+from sim.run.accounting import ChannelStatistics
+from sim.run.run import find_adapter
+from tests.support.reports import arguments, synthetic
+
+LAUNCHES = [f"layer {layer}" for layer in range(6)]
+
+
+@pytest.fixture(scope="module")
+def weights() -> None:
+    for module in (minilm.PACKAGE, "safetensors", "tokenizers"):
+        pytest.importorskip(module)
+
+
+def stand_in(monkeypatch):
+    """Put the golden model in the place of generator and simulator; ``wrong`` launches differ in a bit."""
+    made = SimpleNamespace(launches=[], packages=[], wrong=())
+
+    def run(engine, config, board, tensors, *, seed, memory_mode, directory):
+        made.launches.append((engine, config, board.name, memory_mode, tensors))
+        chosen = find_adapter(engine)
+        job = chosen.job(tensors, config)
+        integers = chosen.golden(job, config)
+        exact = len(made.launches) - 1 not in made.wrong
+        report = synthetic(bit_exact=exact, errors=chosen.errors(job, config, integers))
+        results = chosen.results(job, config, integers)
+        mismatches = () if exact else ("o differs in 1 of 2 elements",)
+        return SimpleNamespace(outputs=results, report=report, mismatches=mismatches)
+
+    def write_package(design, directory):
+        made.packages.append((design, directory))
+
+    monkeypatch.setattr(sim.demo.demo, "run", run)
+    monkeypatch.setattr(
+        sim.demo.demo, "generate", lambda engine, config, board: (engine.name, config, board.name)
+    )
+    monkeypatch.setattr(sim.demo.demo, "write_package", write_package)
+    return made
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    return stand_in(monkeypatch)
+
+
+def show(directory, **options):
+    text = io.StringIO()
+    options = {"engines": ["attention"], **options}
+    passed = demo("u55c", directory, console=Console(file=text, width=80), **options)
+    return passed, text.getvalue()
+
+
+@pytest.fixture(scope="module")
+def shown(weights, tmp_path_factory):
+    """Run the whole demo once."""
+    directory = tmp_path_factory.mktemp("demo")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        made = stand_in(monkeypatch)
+        passed, text = show(directory)
+    return SimpleNamespace(passed=passed, text=text, directory=directory, bench=made)
+
+
+def test_every_head_of_every_layer_goes_through(shown):
+    assert shown.passed
+    launches = shown.bench.launches
+    assert len(launches) == len(LAUNCHES)
+    text = minilm.paragraph().text
+    for layer, (*_, tensors) in enumerate(launches):
+        captured = minilm.capture(text, layer)
+        for name in "qkv":
+            assert tensors[name].shape == (12, 256, 32)
+            # Behind layer 0 each reads what the attention before it gave, not what exact attention would.
+            error = np.abs(tensors[name] - captured[name]).max() / np.abs(captured[name]).max()
+            assert error < 0.1 if layer else error < 1e-6
+            assert (error > 1e-4) == (layer > 0)
+    assert {launch[:1] + launch[2:4] for launch in launches} == {("attention", "u55c", "model")}
+    config = launches[0][1]
+    assert (config.lanes, config.folds) == (32, 1)
+    verilog = shown.directory / "attention" / "verilog"
+    assert shown.bench.packages == [(("attention", config, "u55c"), verilog)]
+
+
+def test_it_says_where_everything_is(shown):
+    index = shown.directory / "index.html"
+    assert str(index) in shown.text
+    page = shown.directory / "attention" / "report.html"
+    assert str(page) in shown.text
+    assert str(shown.directory / "attention" / "verilog") in shown.text
+    own, first = page.read_text(), index.read_text()
+    links = re.findall(r'href="([^"]*)"', first)
+    # The package itself is a stand-in's.
+    assert [link for link in links if not (shown.directory / link).exists()] == ["attention/verilog"]
+    assert "attention/report.html" in links
+    for name in LAUNCHES:
+        file = shown.directory / "attention" / f"{name.replace(' ', '-')}.report.json"
+        assert name in shown.text
+        assert str(file) in shown.text
+        assert load(file).label == name
+        assert name in own
+        assert name in first
+        assert f"attention/{file.name}" in links
+
+
+def test_rounding_hardly_moves_the_sentence(shown):
+    line = next(line for line in shown.text.splitlines() if "cosine" in line)
+    cosine = float(line.split("cosine ")[1].split()[0])
+    assert 0.999 < cosine < 1
+
+
+def test_a_wrong_bit_fails_it_but_loses_nothing(weights, bench, tmp_path):
+    bench.wrong = (1,)
+    passed, text = show(tmp_path)
+    assert not passed
+    assert "NO" in text
+    assert "layer 1: o differs in 1 of 2 elements" in text
+    assert len(list((tmp_path / "attention").glob("*.report.json"))) == 6
+    assert "5 of 6" in (tmp_path / "attention" / "report.html").read_text()
+    index = (tmp_path / "index.html").read_text()
+    assert "5 of 6" in index
+    assert 'class="tile bad"' in index
+    assert '<td class="no">NO</td>' in index
+
+
+def test_finished_reports_are_kept_when_a_later_launch_fails(weights, bench, tmp_path, monkeypatch):
+    run = sim.demo.demo.run
+
+    def fail_on_the_third(*arguments, **options):
+        if len(bench.launches) == 2:
+            raise RuntimeError("out of memory")
+        return run(*arguments, **options)
+
+    monkeypatch.setattr(sim.demo.demo, "run", fail_on_the_third)
+    with pytest.raises(RuntimeError, match="out of memory"):
+        show(tmp_path)
+    assert len(list((tmp_path / "attention").glob("*.report.json"))) == 2
+
+
+def test_engines_without_a_demo_are_passed_over(bench, tmp_path, monkeypatch):
+    monkeypatch.setattr("sim.demo.demo.find_adapter", lambda name: SimpleNamespace(demo=lambda board: None))
+    with pytest.raises(InputError, match="such that one of them has a demo"):
+        show(tmp_path)
+
+
+def test_refuses_an_unknown_engine_and_board(bench, tmp_path):
+    with pytest.raises(InputError, match=r"^engine must be one of"):
+        show(tmp_path, engines=["loom"])
+    with pytest.raises(InputError, match=r"^board must be one of"):
+        demo("u54", tmp_path)
+
+
+@pytest.mark.parametrize("board", ["u55c", "u280", "u50", "zcu104", "ultra96v2"])
+def test_the_shape_follows_the_board(weights, board):
+    default = sim.demo.demo.find_engine("attention").default_config(load_board(board))
+    config = attention_demo(default).config
+    assert (config.lanes, config.folds) == (32, 1)
+    assert config.rows == default.rows
+
+
+# The scheduler's: a plan is made, and what it promises stands beside what was counted.
+
+
+def counted(plan, *, lost_bytes=0):
+    """The counters of a run that keeps to a plan, but for some bytes."""
+    totals = plan.totals
+    return {
+        "cycles_total": totals.predicted_cycles,
+        "cycles_busy": totals.predicted_cycles - totals.exposed_cycles,
+        "cycles_stall_write": 0,
+        "cycles_stall_read": totals.exposed_cycles,
+        "cycles_stall_ring": 0,
+        "cycles_stall_bank": 0,
+        "cycles_stall_drain": 0,
+        "cycles_idle": 0,
+        "gmem0_read_bytes": totals.offchip_read_bytes - lost_bytes,
+        "gmem0_write_bytes": totals.offchip_write_bytes,
+        "steps_total": len(plan.steps),
+    }
+
+
+def test_the_scheduler_shows_plan_and_run_side_by_side(bench, tmp_path, monkeypatch):
+    made = []
+
+    def run(engine, config, board, tensors, *, seed, memory_mode, directory):
+        adapter = find_adapter(engine)
+        job = adapter.job(tensors, config)
+        integers = adapter.golden(job, config)
+        made.append((engine, config, tensors))
+        plan = read_plan(directory.parent / "plan.json")
+        counters = counted(plan, lost_bytes=32)
+        channel = ChannelStatistics(
+            memory="hbm",
+            channel=0,
+            bus_read_bytes=counters["gmem0_read_bytes"],
+            bus_write_bytes=counters["gmem0_write_bytes"],
+        )
+        seen = dataclasses.replace(
+            arguments()["simulator"], cycles_start_to_done=counters["cycles_total"] + 2
+        )
+        report = synthetic(
+            engine=engine,
+            counters=counters,
+            placement={"gmem0": 0},
+            metrics=adapter.metrics(job, config, board),
+            memory=[channel],
+            simulator=seen,
+            errors={},
+        )
+        return SimpleNamespace(outputs=adapter.results(job, config, integers), report=report, mismatches=())
+
+    monkeypatch.setattr(sim.demo.demo, "run", run)
+    passed, text = show(tmp_path, engines=["scheduler"])
+    assert passed
+    ((engine, config, tensors),) = made
+    assert (engine, tensors) == ("scheduler", {})
+    plan = read_plan(tmp_path / "scheduler" / "plan.json")
+    assert check(json.loads((tmp_path / "scheduler" / "plan.json").read_text())) == []
+    assert config == configure(plan, load_board("u55c"))
+    assert plan.totals.avoidable_bytes > 0
+    index = (tmp_path / "index.html").read_text()
+    read = plan.totals.offchip_read_bytes
+    assert f"Bytes read: {read:,} promised, {read - 32:,} counted in the RTL" in text
+    for line in (
+        f"Bytes read: {read:,} promised, {read - 32:,} counted in the RTL",
+        f"{plan.totals.predicted_cycles:,} predicted",
+        f"{plan.totals.exposed_cycles:,} predicted",
+    ):
+        assert line in index
+    assert "scheduler/plan.html" in re.findall(r'href="([^"]*)"', index)
+    assert "Addresses over time" in (tmp_path / "scheduler" / "plan.html").read_text()
+    assert "ultiplier" not in index

@@ -1,0 +1,300 @@
+"""The attention adapter: what it refuses, how it quantizes, divides into jobs and lays tensors out."""
+
+import math
+
+import numpy as np
+import pytest
+
+from hw.attention.engine import AttentionEngine
+from hw.attention.walk.descriptor import CAUSAL, DESCRIPTOR_BYTES, FIELDS, REUSE_KV, SPARSE, WINDOWED
+from sim.engines.attention.adapter import ADAPTER
+from sim.engines.attention.cases import SMALL, random_tensors
+from sim.golden.attention.exact import attention_float64
+from sim.golden.attention.formats import bfloat16_values
+from sim.golden.attention.mask import Mask
+from tests.support.attention_tensors import BOARD, CONFIG, OPTIONS, changed, floats
+
+
+def test_floats_are_quantized_per_tensor():
+    tensors = floats()
+    inputs = ADAPTER.job(tensors, CONFIG).inputs
+    assert inputs.q_scale == pytest.approx(np.abs(tensors["q"]).max() / 127)
+    assert (
+        np.abs(inputs.q * inputs.q_scale[:, None, None] - tensors["q"]).max()
+        <= inputs.q_scale[0] / 2 * 1.0001
+    )
+    assert inputs.real is not None
+
+
+def test_zeros_quantize_to_zeros():
+    for output in ("int8", "int16", "bfloat16"):
+        config = changed(CONFIG, output=output)
+        job = ADAPTER.job(floats() | {"v": np.zeros((1, 7, 32))}, config)
+        assert not job.inputs.v.any()
+        assert not ADAPTER.golden(job, config)["o"].any()
+        assert set(ADAPTER.errors(job, config, ADAPTER.golden(job, config)).values()) == {0.0}
+
+
+def test_int8_goes_through_untouched():
+    rng = np.random.default_rng(1)
+    q, k, v = (rng.integers(-128, 128, (2, 5, 32)).astype(np.int8) for _ in range(3))
+    scales = {f"{name}_scale": np.float64(0.02) for name in "qkv"}
+    inputs = ADAPTER.job({"q": q, "k": k, "v": v} | scales, CONFIG).inputs
+    assert (inputs.q == q).all()
+    assert (inputs.v == v).all()
+    assert inputs.real is None
+
+
+def test_default_formats_use_the_range_without_saturating():
+    for output, low, high in (("int16", 2**13, 2**15 - 1), ("int8", 126, 128)):
+        config = changed(CONFIG, output=output)
+        job = ADAPTER.job(floats(), config)
+        assert low <= np.abs(ADAPTER.golden(job, config)["o"].astype(int)).max() < high
+
+
+@pytest.mark.parametrize(
+    ("changes", "jobs"),
+    [
+        ({}, 1),
+        ({"q_scale": np.array([0.01, 0.01, 0.01, 0.01])}, 1),
+        ({"softmax_scale": np.array([0.1, 0.1, 0.2, 0.2])}, 2),
+        ({"softmax_scale": np.array([0.1, 0.2, 0.2, 0.2])}, 3),
+        ({"v_scale": np.array([0.1, 0.2])}, 2),
+        ({"output_fraction": np.array([3, 4, 5, 6])}, 4),
+        ({"query_lengths": np.array([2, 2, 5]), "key_lengths": np.array([1, 7, 12])}, 3),
+        ({"bitmap": np.arange(12).reshape(4, 3, 1) % 2 > 0}, 4),
+    ],
+    ids=str,
+)
+def test_heads_of_equal_settings_go_together(changes, jobs):
+    """Every head of every token is in exactly one job, and what a job says of its heads holds for each."""
+    tensors = floats(heads=4, kv_heads=2, queries=9, keys=20)
+    if "bitmap" in changes:
+        changes = {"bitmap": np.repeat(changes["bitmap"], 2, axis=2)}
+    job = ADAPTER.job(tensors | changes | {"pack": np.asarray(1)}, CONFIG)
+    assert len(job.pieces) == jobs
+    covered = np.zeros((4, 9), int)
+    before = None
+    for piece in job.pieces:
+        covered[piece.place] += 1
+        same = before is not None and before.sequence == piece.sequence
+        assert piece.reuse_kv == (same and before.kv_heads.stop - 1 == piece.kv_heads.start)
+        for head in range(*piece.heads.indices(4)):
+            kv_head = head // 2
+            assert piece.kv_heads.start <= kv_head < piece.kv_heads.stop
+            factor = job.inputs.softmax_scale[head] * job.inputs.q_scale[head] * job.inputs.k_scale[kv_head]
+            assert piece.factor == pytest.approx(factor)
+            assert piece.value_step == job.inputs.v_scale[kv_head]
+        before = piece
+    assert (covered == 1).all()
+
+
+def test_rows_are_packed_where_that_saves_passes():
+    def packed(heads, kv_heads, queries, **modes):
+        job = ADAPTER.job(floats(heads=heads, kv_heads=kv_heads, queries=queries, keys=64) | modes, CONFIG)
+        return job.pieces[0].pack
+
+    assert packed(4, 1, 1) == 4
+    assert packed(8, 1, 1) == 4
+    assert packed(2, 2, 1) == 1
+    assert packed(4, 1, 4) == 1
+    assert packed(4, 1, 64, causal=np.asarray(1)) == 4
+    assert packed(4, 1, 1, pack=np.asarray(2)) == 2
+    coarse = {"bitmap": np.ones((8, 4), bool), "bitmap_queries": np.asarray(8)}
+    assert packed(4, 1, 64, **coarse) == 4
+
+
+SHAPES = [(1, 1), (1, 4), (2, 2), (4, 1)]
+
+
+@pytest.mark.parametrize(("streams", "ports"), SHAPES)
+def test_every_key_lies_where_the_engine_looks(streams, ports):
+    config = changed(CONFIG, streams=streams, ports_per_stream=ports)
+    lengths = {"query_lengths": np.array([2, 3]), "key_lengths": np.array([70, 41])}
+    job = ADAPTER.job(floats(heads=2, kv_heads=2, keys=111, size=32, value_size=16) | lengths, config)
+    launch = ADAPTER.launch(job, config, BOARD)
+    data = {buffer.argument: buffer.data for buffer in launch.buffers}
+    sides = {"k": ("k_offset", job.inputs.k), "v": ("v_offset", job.inputs.v)}
+    starts = [0, 70]
+    for n, keys in enumerate((70, 41)):
+        for side, (field, tensor) in sides.items():
+            size = tensor.shape[2]
+            offset = 0
+            if n:
+                at = FIELDS[field][0]
+                offset = int.from_bytes(data["jobs"][at : at + 8].tobytes(), "little")
+            rows = math.ceil(keys / (16 * streams)) * 16 // ports
+            for head in range(2):
+                for key in range(keys):
+                    tile = key // 16
+                    row = tile // streams * 16 + key % 16
+                    port = data[f"{side}{tile % streams * ports + row % ports}"]
+                    at = offset + (head * rows + row // ports) * size
+                    assert (port[at : at + size].view(np.int8) == tensor[head, starts[n] + key]).all()
+
+
+def test_descriptors_say_what_the_jobs_are():
+    tensors = floats(heads=4, kv_heads=2, queries=9, keys=20) | {
+        "softmax_scale": np.array([0.1, 0.1, 0.1, 0.2]),
+        "causal": np.asarray(True),
+        "window": np.asarray(5),
+        "logit_cap": np.asarray(20.0),
+        "alibi_slopes": np.array([0.5, 0.25, 0.125, 0.0625]),
+        "bitmap": np.ones((3, 2), bool),
+        "pack": np.asarray(1),
+    }
+    config = changed(OPTIONS, ports_per_stream=1)
+    job = ADAPTER.job(tensors, config)
+    launch = ADAPTER.launch(job, config, BOARD)
+    buffers = {buffer.argument: buffer for buffer in launch.buffers}
+    assert launch.scalars["job_count"] == 2 == len(job.pieces) - 1
+    assert launch.scalars["flags"] == CAUSAL + WINDOWED + SPARSE
+    assert (launch.scalars["window"], launch.scalars["heads"]) == (5, 2)
+    jobs = buffers["jobs"]
+    assert jobs.size_bytes == 2 * DESCRIPTOR_BYTES
+    raw = [
+        {
+            name: int.from_bytes(jobs.data[n * 256 + at : n * 256 + at + size].tobytes(), "little")
+            for name, (at, size) in FIELDS.items()
+        }
+        for n in range(2)
+    ]
+    assert [fields["flags"] for fields in raw] == [7, 7 + REUSE_KV]
+    assert [fields["heads"] for fields in raw] == [1, 1]
+    assert [fields["q"] for fields in raw] == [2 * 9 * 32, 3 * 9 * 32]
+    assert [fields["o"] for fields in raw] == [2 * 9 * 64, 3 * 9 * 64]
+    assert [fields["slopes"] for fields in raw] == [8, 12]
+    assert [fields["bitmap"] for fields in raw] == [96, 192]
+    assert [fields["k_offset"] for fields in raw] == [32 * 32] * 2
+    assert raw[0]["score_multiplier"] != 2 * raw[1]["score_multiplier"]
+    assert raw[0]["cap_multiplier"] == launch.scalars["cap_multiplier"] == job.pieces[0].golden.cap
+    names = {(offset // 256, argument) for offset, argument in jobs.links}
+    assert names == {(n, name) for n in range(2) for name in ("q", "o", "bitmap", "slopes")}
+    assert {offset % 256 for offset, _ in jobs.links} == {FIELDS[name][0] for _, name in jobs.links}
+    assert buffers["slopes"].data.view("<i4").tolist() == list(
+        job.pieces[0].golden.slopes + job.pieces[1].golden.slopes + job.pieces[2].golden.slopes
+    )
+    assert launch.nulls == ()
+
+
+def test_a_launch_gives_every_argument_once():
+    for config, tensors in ((CONFIG, floats()), (changed(OPTIONS, streams=2), floats())):
+        job = ADAPTER.job(tensors, config)
+        launch = ADAPTER.launch(job, config, BOARD)
+        call = [argument.name for argument in AttentionEngine().arguments(config, BOARD).call]
+        given = [*launch.scalars, *launch.nulls, *(buffer.argument for buffer in launch.buffers)]
+        assert sorted(given) == sorted(call)
+        assert launch.nulls == ("bitmap", "slopes", "jobs")
+
+
+@pytest.mark.parametrize("output", ["int8", "int16", "bfloat16"])
+def test_output_bytes_become_o(output):
+    config = changed(CONFIG, output=output)
+    tensors = floats(queries=9, keys=20, value_size=16)
+    tensors |= {"query_lengths": np.array([4, 5]), "key_lengths": np.array([9, 11])}
+    job = ADAPTER.job(tensors, config)
+    golden = ADAPTER.golden(job, config)["o"]
+    pieces = [golden[:, :4], golden[:, 4:]]
+    raw = b""
+    for piece in pieces:
+        raw += bytes(-len(raw) % 64) + np.ascontiguousarray(piece).tobytes()
+    buffer = np.frombuffer(raw, np.uint8)
+    assert (ADAPTER.outputs(job, config, {"o": buffer})["o"] == golden).all()
+    results = ADAPTER.results(job, config, {"o": golden})
+    values = bfloat16_values(golden) if output == "bfloat16" else golden
+    assert np.allclose(results["o"], values * results["o_scale"])
+    errors = ADAPTER.errors(job, config, {"o": golden})
+    assert errors["relative_rms_error_int8_inputs"] < {"int8": 1e-2, "int16": 2e-4, "bfloat16": 3e-3}[output]
+    assert errors["relative_rms_error_given_inputs"] < 5e-2
+
+
+def test_scales_of_heads_come_back_with_the_results():
+    job = ADAPTER.job(floats(heads=2, kv_heads=2) | {"v_scale": np.array([0.02, 0.05])}, CONFIG)
+    golden = ADAPTER.golden(job, CONFIG)
+    results = ADAPTER.results(job, CONFIG, golden)
+    assert results["o_scale"].shape == (2,)
+    assert np.allclose(results["o"], golden["o"] * results["o_scale"][:, None, None])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_golden_results_are_near_attention_by_its_definition(seed):
+    """The masks and scales of the user's tensors, applied one query at a time."""
+    rng = np.random.default_rng(seed)
+    tensors = random_tensors(rng, SMALL)
+    tensors.pop("output_fraction", None)
+    job = ADAPTER.job(tensors, SMALL)
+    o = ADAPTER.results(job, SMALL, ADAPTER.golden(job, SMALL))["o"]
+    inputs = job.inputs
+    exact = np.zeros(o.shape)
+    for n, tokens in enumerate(inputs.sequences):
+        bitmap = inputs.bitmaps[n]
+        for head in range(inputs.heads):
+            kv_head = head // inputs.group
+            mask = Mask(
+                causal=bool(tensors.get("causal", False)),
+                window=int(tensors.get("window", 0)),
+                bitmap=None if bitmap is None else bitmap[head % len(bitmap)],
+                tile_queries=int(tensors.get("bitmap_queries", 1)),
+                tile_keys=int(tensors.get("bitmap_keys", 1)),
+            )
+            exact[head, tokens.queries] = attention_float64(
+                (inputs.q[head, tokens.queries] * inputs.q_scale[head])[None],
+                (inputs.k[kv_head, tokens.keys] * inputs.k_scale[kv_head])[None],
+                (inputs.v[kv_head, tokens.keys] * inputs.v_scale[kv_head])[None],
+                softmax_scale=float(inputs.softmax_scale[head]),
+                mask=mask,
+            )[0]
+    assert np.abs(o - exact).max() <= 2e-3 * max(np.abs(exact).max(), 1e-9)
+
+
+def test_metrics_follow_the_formulas():
+    config = changed(CONFIG, cached_keys=0)
+    job = ADAPTER.job(floats(heads=2, kv_heads=1, queries=5, keys=7) | {"pack": np.asarray(1)}, config)
+    metrics = ADAPTER.metrics(job, config, BOARD)
+    assert metrics.useful_macs == 2 * 5 * 7 * 2 * 32
+    assert metrics.mac_slots_per_cycle == 4 * 2 * 32
+    assert metrics.compulsory_bytes == 2 * 5 * 32 * 3 + 2 * 7 * 32
+    assert metrics.predicted_read_bytes == 2 * 5 * 32 + 2 * 2 * 7 * 2 * 32
+    assert metrics.predicted_write_bytes == 2 * 5 * 32 * 2
+    assert metrics.bound_cycles >= metrics.useful_macs / metrics.mac_slots_per_cycle
+    cached = ADAPTER.metrics(job, CONFIG, BOARD)
+    assert cached.predicted_read_bytes + cached.predicted_write_bytes == cached.compulsory_bytes
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_useful_and_compulsory_count_what_is_seen(seed):
+    """Each pair and each key by looking at it."""
+    rng = np.random.default_rng(100 + seed)
+    tensors = random_tensors(rng, SMALL)
+    job = ADAPTER.job(tensors, SMALL)
+    metrics = ADAPTER.metrics(job, SMALL, BOARD)
+    inputs = job.inputs
+    pairs, seen = 0, set()
+    for n, tokens in enumerate(inputs.sequences):
+        diagonal = tokens.key_count - tokens.query_count
+        bitmap = inputs.bitmaps[n]
+        for head in range(inputs.heads):
+            for query in range(tokens.query_count):
+                for key in range(tokens.key_count):
+                    if inputs.causal and key > query + diagonal:
+                        continue
+                    if inputs.window and key <= query + diagonal - inputs.window:
+                        continue
+                    if bitmap is not None:
+                        block = query // inputs.bitmap_queries, key // inputs.bitmap_keys
+                        if not bitmap[head % len(bitmap)][block]:
+                            continue
+                    pairs += 1
+                    seen.add((n, head // inputs.group, key))
+    sizes = inputs.q.shape[2] + inputs.v.shape[2]
+    results = inputs.heads * inputs.q.shape[1] * inputs.v.shape[2] * 2
+    assert metrics.useful_macs == pairs * sizes
+    assert metrics.compulsory_bytes == inputs.q.size + results + len(seen) * sizes
+
+
+def test_cases_have_names_of_their_own():
+    cases = list(ADAPTER.cases())
+    assert len({case.name for case in cases}) == len(cases)
+    random = [case for case in cases if case.name.startswith("random")]
+    assert len(random) == 200
+    assert len([case for case in random if not case.soak]) == 20

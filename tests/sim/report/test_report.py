@@ -1,0 +1,354 @@
+"""The report: its figures agree with each other, its file with its schema, and nothing foreign is loaded."""
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from hw.errors import InputError
+from sim.report import report as report_module
+from sim.report.report import load, save
+from sim.report.schema import PAGE, SCHEMA, glossary, page_text, schema_text
+from sim.run.accounting import git_revision
+from tests.support.reports import arguments, synthetic
+
+#: Every number's name ends in its unit, or is one of these counts and labels that have none.
+UNITS = ("bytes", "cycle", "cycles", "macs", "ratio", "mhz", "microseconds", "second", "seconds", "byte")
+UNITLESS = ("channel", "seed")
+
+#: What the checker below knows of JSON schema.
+KEYWORDS = {
+    "title",
+    "type",
+    "description",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "anyOf",
+    "enum",
+    "const",
+    "pattern",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "minLength",
+}
+
+
+def violations(value, rule, definitions, place="report"):
+    """Check a JSON value against the part of JSON schema that the report's schema uses."""
+    if "$ref" in rule:
+        rule = definitions[rule["$ref"].rpartition("/")[2]] | {k: v for k, v in rule.items() if k != "$ref"}
+    assert not rule.keys() - KEYWORDS, f"the test's checker does not know {rule.keys() - KEYWORDS}"
+    if "anyOf" in rule:
+        if all(list(violations(value, option, definitions, place)) for option in rule["anyOf"]):
+            yield f"{place} fits no option"
+        return
+    kinds = {
+        "object": dict,
+        "array": list,
+        "string": str,
+        "boolean": bool,
+        "integer": int,
+        "number": (int, float),
+        "null": type(None),
+    }
+    if "type" in rule and (
+        not isinstance(value, kinds[rule["type"]])
+        or (isinstance(value, bool) and rule["type"] in ("integer", "number"))
+    ):
+        yield f"{place} is no {rule['type']}"
+        return
+    if "const" in rule and value != rule["const"]:
+        yield f"{place} is not {rule['const']}"
+    if "enum" in rule and value not in rule["enum"]:
+        yield f"{place} is none of {rule['enum']}"
+    if "pattern" in rule and not re.search(rule["pattern"], value):
+        yield f"{place} does not match"
+    if "minLength" in rule and len(value) < rule["minLength"]:
+        yield f"{place} is too short"
+    if value < rule["minimum"] if "minimum" in rule else False:
+        yield f"{place} is too small"
+    if value <= rule["exclusiveMinimum"] if "exclusiveMinimum" in rule else False:
+        yield f"{place} is too small"
+    if value > rule["maximum"] if "maximum" in rule else False:
+        yield f"{place} is too large"
+    if isinstance(value, dict):
+        properties = rule.get("properties", {})
+        yield from (f"{place}.{name} is missing" for name in rule.get("required", ()) if name not in value)
+        for name, entry in value.items():
+            if name in properties:
+                yield from violations(entry, properties[name], definitions, f"{place}.{name}")
+            elif rule.get("additionalProperties", True) is False:
+                yield f"{place}.{name} is unknown"
+            elif isinstance(rule.get("additionalProperties"), dict):
+                yield from violations(entry, rule["additionalProperties"], definitions, f"{place}.{name}")
+    if isinstance(value, list):
+        for number, entry in enumerate(value):
+            yield from violations(entry, rule["items"], definitions, f"{place}[{number}]")
+
+
+def saved(tmp_path, **changes):
+    path = tmp_path / "report.json"
+    save(synthetic(**changes), path)
+    return json.loads(path.read_text())
+
+
+def leaves(value, prefix=""):
+    if isinstance(value, dict):
+        for name, entry in value.items():
+            yield from leaves(entry, f"{prefix}.{name}" if prefix else name)
+    elif isinstance(value, list):
+        for entry in value:
+            yield from leaves(entry, f"{prefix}[]")
+    else:
+        yield prefix, value
+
+
+# Figures ----------------------------------------------------------------------------------------------------
+
+
+def test_figures_follow_from_the_counters():
+    report = synthetic()
+    passes = 12 * 8
+    total = passes * 256 + 310 + 190
+    assert report.cycles.cycles_total == total
+    assert report.cycles.cycles_stall == {"keys": 207, "output": 103}
+    assert report.cycles.kernel_microseconds == pytest.approx(total / 300)
+    assert report.work.mac_utilization_ratio == pytest.approx(2 * 12 * 256 * 256 * 32 / (total * 2048))
+    assert report.work.macs_per_second == pytest.approx(2 * 12 * 256 * 256 * 32 / (total / 300e6))
+    assert report.traffic.compulsory_bytes == 12 * 256 * 32 * 5
+    assert report.traffic.useful_bytes == 12 * 256 * 32 * 3 + 2 * passes * 256 * 32
+    assert report.traffic.bus_bytes == report.traffic.useful_bytes + 3 * 64
+    assert [channel.channel for channel in report.traffic.channels] == [0, 1, 2]
+    assert report.traffic.channels[0].useful_write_bytes == 2 * 12 * 256 * 32
+    assert report.traffic.channels[2].events == {"row_hits": 180, "row_misses": 4, "refreshes": 11}
+    assert report.roofline.compute_bound_cycles == 2 * 12 * 256 * 256 * 32 // 2048
+    assert report.roofline.memory_bound_cycles == 12 * 256 * 32 * 5 // 96
+    assert report.roofline.bound_by == "compute"
+    assert report.roofline.cycles_over_bound_ratio == pytest.approx(total / (passes * 256))
+    assert report.prediction.predicted_cycles_error_ratio == pytest.approx(
+        (passes * 256 + 200 - total) / total
+    )
+    assert report.prediction.predicted_read_error_bytes == 0
+    assert report.simulation.simulated_cycles_per_second == pytest.approx((total + 400) / 0.4)
+    assert report.details == {"heads": 12, "queries": 256, "keys": 256, "tiles": passes * 4}
+
+
+def test_memory_binds_when_it_is_the_slower():
+    metrics = dataclasses.replace(arguments()["metrics"], memory_bytes_per_cycle=1.5)
+    roofline = synthetic(metrics=metrics).roofline
+    assert roofline.bound_by == "memory"
+    assert roofline.bound_cycles == 12 * 256 * 32 * 5 * 2 // 3
+
+
+def test_an_engine_without_multipliers_has_a_report():
+    metrics = dataclasses.replace(arguments()["metrics"], useful_macs=0, mac_slots_per_cycle=0)
+    report = synthetic(metrics=metrics)
+    assert report.work.mac_utilization_ratio == 0
+    assert report.roofline.bound_by == "memory"
+
+
+def test_revision_is_that_of_this_checkout():
+    revision = git_revision()
+    if (Path(report_module.__file__).parents[2] / ".git").exists():
+        assert revision is not None
+        assert re.fullmatch(r"[0-9a-f]{12}(-dirty)?", revision)
+    else:
+        assert revision is None
+
+
+# Contradictions ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("counters", "complaint"),
+    [
+        ({"cycles_idle": 191}, "cycles_total must be busy \\+ stalls \\+ idle"),
+        ({"cycles_stall_new_cause": 1}, "cycles_total must be busy \\+ stalls \\+ idle"),
+        ({"gmem1_read_bytes": 10**9}, "useful_read_bytes of hbm must be at most"),
+        ({"cycles_total": 0}, "cycles_total"),
+        ({"cycles_busy": -1}, "cycles_busy"),
+    ],
+)
+def test_refuses_counters_that_do_not_add_up(counters, complaint):
+    given = arguments()
+    with pytest.raises(InputError, match=complaint):
+        synthetic(counters=given["counters"] | counters)
+
+
+def test_refuses_missing_counters():
+    counters = arguments()["counters"]
+    del counters["cycles_busy"]
+    with pytest.raises(InputError, match="such that cycles_busy is among them"):
+        synthetic(counters=counters)
+
+
+def test_refuses_a_port_without_counters():
+    with pytest.raises(InputError, match="such that gmem3's bytes are among them"):
+        synthetic(placement=arguments()["placement"] | {"gmem3": 3})
+
+
+@pytest.mark.parametrize("difference_cycles", [-1, 65])
+def test_refuses_a_counter_the_testbench_does_not_confirm(difference_cycles):
+    given = arguments()
+    seen = given["counters"]["cycles_total"] + difference_cycles
+    facts = dataclasses.replace(given["simulator"], cycles_start_to_done=seen)
+    with pytest.raises(InputError, match="cycles_start_to_done must be from"):
+        synthetic(simulator=facts)
+
+
+def test_refuses_more_useful_work_than_slots():
+    metrics = dataclasses.replace(arguments()["metrics"], mac_slots_per_cycle=1024)
+    with pytest.raises(InputError, match="mac_utilization_ratio"):
+        synthetic(metrics=metrics)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"clock_mhz": 0.0},
+        {"memory_mode": "quick"},
+        {"config_hash": "none"},
+        {"errors": {"relative_rms_error": float("nan")}},
+        {"engine": ""},
+        {"metrics": dataclasses.replace(arguments()["metrics"], compulsory_bytes=0)},
+        {"simulator": dataclasses.replace(arguments()["simulator"], run_seconds=0.0)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_refuses_senseless_arguments(changes):
+    with pytest.raises(InputError):
+        synthetic(**changes)
+
+
+def test_is_frozen():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        synthetic().bit_exact = False
+
+
+# Names and schema -------------------------------------------------------------------------------------------
+
+
+def test_committed_schema_and_page_are_those_of_the_format():
+    assert SCHEMA.read_text() == schema_text()
+    assert PAGE.read_text() == page_text()
+
+
+def test_a_report_fits_the_schema(tmp_path):
+    rules = json.loads(SCHEMA.read_text())
+    body = {key: value for key, value in rules.items() if key not in ("$schema", "$defs")}
+    assert not list(violations(saved(tmp_path), body, rules["$defs"]))
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("cycles", "cycles_busy"), "many"),
+        (("cycles", "cycles_busy"), -1),
+        (("cycles", "cycles_total"), None),
+        (("bit_exact",), 1),
+        (("roofline", "bound_by"), "luck"),
+        (("config_hash",), "0123"),
+        (("surprise",), 1),
+        (("traffic", "channels"), [{}]),
+    ],
+)
+def test_schema_and_loader_refuse_the_same(tmp_path, place, value):
+    body = saved(tmp_path)
+    part = body
+    for step in place[:-1]:
+        part = part[step]
+    part[place[-1]] = value
+    rules = json.loads(SCHEMA.read_text())
+    rule = {key: entry for key, entry in rules.items() if key not in ("$schema", "$defs")}
+    assert list(violations(body, rule, rules["$defs"]))
+    path = tmp_path / "changed.json"
+    path.write_text(json.dumps(body))
+    with pytest.raises(InputError, match=rf"report of format loomwork-report-1 \(.*{place[-1]}"):
+        load(path)
+
+
+def test_every_number_has_its_unit_in_its_name(tmp_path):
+    for name, value in leaves(saved(tmp_path)):
+        parts = name.replace("[]", "").split(".")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            continue
+        if parts[0] in ("config", "details", "errors") or "events" in parts:
+            continue  # named by the engine and the memory model
+        named = parts[-2] if parts[-2:-1] == ["cycles_stall"] else parts[-1]
+        words = named.split("_")
+        assert words[-1] in UNITS or words[0] in UNITS or named in UNITLESS, name
+
+
+def test_glossary_explains_every_field(tmp_path):
+    words = glossary()
+    assert all(len(text) > 8 and text.endswith(".") for text in words.values())
+    for name, _ in leaves(saved(tmp_path)):
+        parents = [name, name.rpartition(".")[0]]
+        assert any(parent in words for parent in parents), name
+
+
+# Files ------------------------------------------------------------------------------------------------------
+
+
+def test_comes_back_as_it_was(tmp_path):
+    report = synthetic(label="twelve heads")
+    path = tmp_path / "new" / "report.json"
+    save(report, path)
+    assert load(path) == report
+    assert [file.name for file in path.parent.iterdir()] == ["report.json"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "[]", "null", '{"format": "loomwork-report-0"}', "\x00\xff", '{"cycles": 12}'],
+    ids=["empty", "cut", "list", "null", "version", "binary", "foreign"],
+)
+def test_refuses_a_file_that_is_no_report(tmp_path, text):
+    path = tmp_path / "report.json"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(
+        InputError, match=r"^report file must be a report of format loomwork-report-1"
+    ) as caught:
+        load(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_refuses_a_report_whose_figures_were_edited(tmp_path):
+    for place, value in (("useful_macs", 1000), ("mac_utilization_ratio", 0.99)):
+        body = saved(tmp_path)
+        body["work"][place] = value
+        path = tmp_path / "edited.json"
+        path.write_text(json.dumps(body))
+        with pytest.raises(InputError, match="mac_utilization_ratio must be what the counters give"):
+            load(path)
+
+
+def test_refuses_a_missing_file(tmp_path):
+    with pytest.raises(InputError, match=r"report file must be readable \(No such file"):
+        load(tmp_path / "none.json")
+
+
+def test_refuses_an_unwritable_place(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(InputError, match="output file must be writable"):
+        save(synthetic(), blocked / "report.json")
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "report.json"
+    save(synthetic(label="old"), path)
+
+    def fail(source, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("sim.host.files.os.replace", fail)
+    with pytest.raises(InputError, match="No space left"):
+        save(synthetic(label="new"), path)
+    assert load(path).label == "old"
+    assert [file.name for file in tmp_path.iterdir()] == ["report.json"]

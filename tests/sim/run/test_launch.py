@@ -1,0 +1,144 @@
+"""Kernel calls: a kernel that keeps the rules, and what is said of one that does not."""
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hw.board import Memory
+from hw.board.memory_timing import HostTiming
+from sim.build.cache import BuildCache
+from sim.build.simulator import SimulationError
+from sim.run import launch as launch_module
+from sim.run.adapter import Buffer, Launch
+from sim.run.launch import simulate
+from tests.support.boards import small_board
+from tests.support.mask_kernel import mask_kernel, mask_table
+
+ROOT = Path(__file__).parents[3]
+MASK = 0x01020304
+HOST = Memory(
+    name="host",
+    kind="host",
+    channels=1,
+    port_data_width=64,
+    channel_bytes=1 << 24,
+    peak_bytes_per_second=4e9,
+    realistic_bytes_per_second=3e9,
+    burst_beats=16,
+    protocol="axi4",
+    timing=HostTiming(),
+)
+BOARD = dataclasses.replace(small_board(), memories=(*small_board().memories, HOST))
+# From the host's memory to the board's.
+TABLE = mask_table("host0")
+PLACEMENT = {"host0": 0, "gmem1": 2}
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    return mask_kernel(TABLE, 64)
+
+
+def data(size):
+    return np.random.default_rng(size).integers(0, 256, size, np.uint8)
+
+
+def call(size, *, room=None, hang=0):
+    return Launch(
+        scalars={"bytes": size, "mask": MASK, "hang": hang},
+        buffers=(
+            Buffer(argument="source", data=data(size), size_bytes=size),
+            Buffer(argument="sink", data=None, size_bytes=room or size, output=True),
+        ),
+    )
+
+
+def simulate_call(kernel, given, directory, **options):
+    options = {"expected_cycles": 2000, **options}
+    return simulate(kernel, TABLE, PLACEMENT, BOARD, given, directory=directory, **options)
+
+
+@pytest.mark.parametrize("mode", ["model", "fast", "jitter"])
+@pytest.mark.parametrize("size", [1, 4096, 5003])
+def test_bytes_arrive_and_are_counted(kernel, tmp_path, mode, size):
+    done = simulate_call(kernel, call(size), tmp_path / "run", memory_mode=mode, seed=size)
+    mask = np.resize(np.frombuffer(MASK.to_bytes(4, "little"), np.uint8), size)
+    np.testing.assert_array_equal(done.buffers["sink"], data(size) ^ mask)
+    counters = done.answer.counters
+    assert (counters["host0_read_bytes"], counters["gmem1_write_bytes"]) == (size, size)
+    assert counters["cycles_total"] == counters["cycles_busy"] + counters["cycles_stall_memory"]
+    # The testbench counts the way from the register to the body and back too.
+    assert 0 < done.answer.cycles_start_to_done - counters["cycles_total"] < 10
+    assert done.answer.memories["host"]["ports"][0]["read_bytes"] == -(-size // 8) * 8
+    assert done.answer.memories["main"]["ports"][0]["write_bytes"] == -(-size // 8) * 8
+    left = {path.name for path in (tmp_path / "run").iterdir()}
+    assert left == {"answer.json", "memory.cfg", "plan.json", "progress", "results.xml", "sim.log"}
+
+
+def test_a_relative_directory_is_the_callers(kernel, tmp_path, monkeypatch):
+    monkeypatch.setenv("LOOMWORK_CACHE", str(BuildCache().directory))
+    monkeypatch.chdir(tmp_path)
+    done = simulate_call(kernel, call(64), Path("run"))
+    assert len(done.buffers["sink"]) == 64
+    assert (tmp_path / "run" / "results.xml").is_file()
+
+
+def test_waves_are_written_on_request(kernel, tmp_path):
+    done = simulate_call(kernel, call(100), tmp_path / "run", waves=tmp_path / "waves.any")
+    assert done.waves == tmp_path / f"waves.{done.built.trace}"
+    assert done.waves.stat().st_size > 10_000
+    if done.built.trace == "vcd":
+        assert "m_axi_gmem1_AWVALID" in done.waves.read_text()
+
+
+def test_a_kernel_that_hangs_is_given_up(kernel, tmp_path, monkeypatch):
+    monkeypatch.setattr(launch_module, "_LIMIT_EXTRA_CYCLES", 500)
+    with pytest.raises(SimulationError, match=r"^the kernel did not finish in 2100 cycles \(no AXI rule was"):
+        simulate_call(kernel, call(64, hang=1), tmp_path / "run", expected_cycles=100)
+    assert (tmp_path / "run" / "sim.log").exists()
+
+
+def test_a_kernel_that_writes_past_its_buffer_is_found_out(kernel, tmp_path):
+    with pytest.raises(
+        SimulationError, match=r"^the kernel wrote after its buffer sink, first 0 bytes past it"
+    ):
+        simulate_call(kernel, call(200, room=199), tmp_path / "run")
+
+
+def test_a_broken_axi_rule_fails_the_run(kernel, tmp_path):
+    broken = kernel.verilog.replace("assign m_axi_host0_ARBURST = 2'h1", "assign m_axi_host0_ARBURST = 2'h2")
+    assert broken != kernel.verilog
+    with pytest.raises(SimulationError, match=r"host: port 0, edge \d+: ar"):
+        simulate_call(dataclasses.replace(kernel, verilog=broken), call(64), tmp_path / "run")
+
+
+def test_an_interrupt_ends_the_simulator_and_leaves_nothing(kernel, tmp_path):
+    simulate_call(kernel, call(64), tmp_path / "run")
+    program = (
+        "from pathlib import Path\nfrom tests.sim.run.test_launch import *\n"
+        f"simulate_call(mask_kernel(TABLE, 64), call(64, hang=1), Path({str(tmp_path / 'run')!r}),"
+        " expected_cycles=10**9)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    progress, limit = tmp_path / "run" / "progress", time.monotonic() + 60
+    while not (progress.exists() and len(progress.read_text().split()) > 2):
+        assert process.poll() is None
+        assert time.monotonic() < limit
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGINT)
+    assert "KeyboardInterrupt" in process.communicate(timeout=30)[1]
+    assert not (tmp_path / "run").exists()
+    for running in Path("/proc").glob("[0-9]*/cwd"):
+        try:
+            assert not os.readlink(running).startswith(str(tmp_path))
+        except OSError:
+            continue  # gone, or somebody else's
