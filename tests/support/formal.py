@@ -238,42 +238,20 @@ def _describe(entry: dict[str, Any]) -> str:
     return f"{entry['kind']} {entry['message']!r} ({entry['source']})"
 
 
-def _failure(properties: list[dict[str, Any]], trace: list[dict[str, Any]], verdict: str) -> str:
+def _failure(properties: list[dict[str, Any]], trace: dict[str, list[int]], verdict: str) -> str:
     """Say which checks fail in the last cycle of a trace, and show the trace."""
-    values = {signal["name"]: _values(signal) for signal in trace}
     broken = [
         _describe(entry)
         for entry in properties
-        if entry["kind"] == "assert" and values.get(f"{entry['label']}_hit", [0])[-1] == 1
+        if entry["kind"] == "assert" and trace.get(f"{entry['label']}_hit", [0])[-1] == 1
     ]
     rows = {
         name: row
-        for name, row in values.items()
+        for name, row in trace.items()
         if not name.startswith(("assert_", "assume_", "cover_"))
         and name.split(".")[-1] not in ("clk", "violation")
     }
     return f"{'; '.join(broken) or 'a check'} {verdict}:\n{table(rows)}"
-
-
-def _values(signal: dict[str, Any]) -> list[int]:
-    """Read one row of a WaveJSON trace; its first column, the state before the first cycle, is dropped.
-
-    ``=`` takes the next of ``data``, a dot repeats, and ``4``, the first column of what is no register, has
-    no value but a place in ``data``.
-    """
-    data = iter(signal.get("data", []))
-    row: list[int] = []
-    for column in signal["wave"]:
-        if column == ".":
-            row.append(row[-1])
-        elif column == "=":
-            row.append(int(next(data).replace("x", "0"), 2))
-        elif column == "4":
-            next(data, None)
-            row.append(0)
-        else:
-            row.append(int(column))
-    return row[1:]
 
 
 def table(rows: dict[str, list[int]]) -> str:
