@@ -34,16 +34,9 @@ def _shipped() -> Plan:
 
 def make_default_plan() -> Plan:
     """Plan it anew."""
-    from hw.scheduler.graph.fuse import fuse_elementwise
-    from hw.scheduler.graph.importers import load_model
-    from hw.scheduler.plan.options import PlanOptions
-    from hw.scheduler.plan.problem import Problem
-    from hw.scheduler.planner.budget import parse_scratchpad
-    from hw.scheduler.planner.planner import make_plan
+    from hw.scheduler.plan_model import plan_model
 
-    graph = fuse_elementwise(load_model(_NETWORK))
-    size = parse_scratchpad(_SCRATCHPAD, Problem(graph=graph, word_bytes=_WORD_BYTES))
-    return make_plan(graph, PlanOptions(scratchpad_bytes=size, word_bytes=_WORD_BYTES))
+    return plan_model(_NETWORK, _SCRATCHPAD, word_bytes=_WORD_BYTES)
 
 
 if __name__ == "__main__":

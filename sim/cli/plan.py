@@ -71,27 +71,25 @@ def plan(
     dim: DimensionOption = None,
 ) -> None:
     """Plan a network into a scratchpad: order, residency, addresses, transfers, and a certificate."""
-    from sim.plans.commands import PlanRequest, run_plan
+    from sim.plans.commands import run_plan
 
     run_plan(
-        PlanRequest(
-            model=model,
-            scratchpad=scratchpad,
-            board=board,
-            objective=objective,
-            order=order,
-            streaming=streaming,
-            tiling=tiling,
-            pipelining=pipelining,
-            macs_per_cycle=macs_per_cycle,
-            seed=seed,
-            effort=effort,
-            time_limit_s=time_limit,
-            dimensions=tuple(dim or ()),
-        ),
+        model,
+        scratchpad,
         output,
-        html,
-        curve_points,
+        html=html,
+        curve_points=curve_points,
+        board_name=board,
+        dimensions=dim or (),
+        objective=tuple(part.strip() for part in objective.split(",")),
+        order=order,
+        streaming=streaming,
+        tiling=tiling,
+        pipelining=pipelining,
+        macs_per_cycle=macs_per_cycle,
+        seed=seed,
+        effort=effort,
+        time_limit_s=time_limit,
     )
 
 

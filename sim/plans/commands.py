@@ -5,42 +5,22 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hw.errors import InputError
-from hw.scheduler.plan.options import OrderChoice, PlanOptions, When
+from hw.scheduler.plan.options import When
 from sim.host.files import write_text
 from sim.host.paths import check_readable, check_writable
 from sim.host.progress import Activity
 
 if TYPE_CHECKING:
-    from hw.scheduler.graph.graph import Graph
     from hw.scheduler.plan.plan import Plan
     from hw.scheduler.plan.problem import Problem
     from hw.scheduler.planner.budget import Budgets
     from sim.plans.facts import CurvePoint
-
-
-@dataclass(frozen=True, kw_only=True)
-class PlanRequest:
-    """The options of ``loomwork plan``, as given."""
-
-    model: str
-    scratchpad: str
-    board: str | None
-    objective: str
-    order: OrderChoice
-    streaming: When
-    tiling: When
-    pipelining: When
-    macs_per_cycle: int
-    seed: int
-    effort: int
-    time_limit_s: float
-    dimensions: tuple[str, ...]
 
 
 def parse_dimensions(texts: Sequence[str]) -> dict[str, int]:
@@ -60,18 +40,21 @@ def parse_dimensions(texts: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def load(model: str, dimensions: Sequence[str]) -> Graph:
-    """Load a model and merge its elementwise operators into their neighbours."""
-    from hw.scheduler.graph.fuse import fuse_elementwise
-    from hw.scheduler.graph.importers import load_model
-
-    return fuse_elementwise(load_model(model, dimensions=parse_dimensions(dimensions)))
-
-
-def run_plan(request: PlanRequest, output: Path, html: Path | None, curve_points: int) -> None:
+def run_plan(
+    model: str,
+    scratchpad: str,
+    output: Path,
+    *,
+    html: Path | None,
+    curve_points: int,
+    board_name: str | None,
+    dimensions: Sequence[str],
+    **options: Any,
+) -> None:
     """Plan, write the plan and the page, and print the figures.
 
-    The page's curve has ``curve_points`` scratchpads beside the plan's own.
+    The page's curve has ``curve_points`` scratchpads beside the plan's own; ``options`` are further fields of
+    `hw.scheduler.plan.options.PlanOptions`.
 
     Raises
     ------
@@ -84,43 +67,25 @@ def run_plan(request: PlanRequest, output: Path, html: Path | None, curve_points
         if html.resolve() == output.resolve():
             raise InputError("--html", str(html), "another file than --output")
     from hw.board import load_board
-    from hw.scheduler.plan.diagnose import refuse_too_large
     from hw.scheduler.plan.documents import plan_to_json
-    from hw.scheduler.plan.problem import Problem
-    from hw.scheduler.planner.budget import Budgets, parse_scratchpad
-    from hw.scheduler.planner.planner import make_plan
+    from hw.scheduler.plan_model import load_fused, plan_model
 
-    board = load_board(request.board) if request.board else None
-    word_bytes = board.memory.port_data_width // 8 if board else 32
+    board = load_board(board_name) if board_name else None
     started = time.perf_counter()
-    graph = load(request.model, request.dimensions)
-    if board:
-        refuse_too_large(graph, board.memory.total_bytes, f"the memory of {board.name}")
-    problem = Problem(graph=graph, word_bytes=word_bytes)
-    options = PlanOptions(
-        scratchpad_bytes=parse_scratchpad(request.scratchpad, problem, seed=request.seed),
-        word_bytes=word_bytes,
-        order=request.order,
-        streaming=request.streaming,
-        tiling=request.tiling,
-        pipelining=request.pipelining,
-        objective=tuple(part.strip() for part in request.objective.split(",")),
-        macs_per_cycle=request.macs_per_cycle,
-        seed=request.seed,
-        effort=request.effort,
-        time_limit_s=request.time_limit_s,
-    )
+    graph = load_fused(model, parse_dimensions(dimensions))
     with Activity(f"Planning {graph.name}") as activity:
-        plan = make_plan(graph, options, board=board, progress=activity.update)
-        insist(plan)
+        plan = plan_model(graph, scratchpad, board=board, progress=activity.update, **options)
         write_text(output, plan_to_json(plan))
         written = [output]
         seconds = time.perf_counter() - started
         if html is not None:
+            from hw.scheduler.plan.problem import Problem
+            from hw.scheduler.planner.budget import Budgets
             from sim.plans.page import render_plan
 
             activity.update("the curve of traffic over scratchpad")
-            found = Budgets.of(problem, seed=request.seed)
+            problem = Problem(graph=graph, word_bytes=plan.word_bytes)
+            found = Budgets.of(problem, seed=options["seed"])
             budgets = {"M_R": found.m_r_bytes, "M_H": found.m_h_bytes, "M_P": found.m_p_bytes}
             render_plan(
                 plan, html, curve=_curve(problem, options, found, curve_points, activity), budgets=budgets
@@ -131,35 +96,25 @@ def run_plan(request: PlanRequest, output: Path, html: Path | None, curve_points
         print(path)
 
 
-def insist(plan: Plan) -> None:
-    """Replay a plan just made: what the checker refuses is never written."""
-    from hw.scheduler.check.check import check
-    from hw.scheduler.plan.documents import plan_to_json
-
-    problems = check(json.loads(plan_to_json(plan)))
-    if problems:
-        raise AssertionError(f"the planner made a wrong plan: {problems[0]}")
-
-
 def _curve(
-    problem: Problem, options: PlanOptions, budgets: Budgets, count: int, activity: Activity
+    problem: Problem, options: Mapping[str, Any], budgets: Budgets, count: int, activity: Activity
 ) -> tuple[CurvePoint, ...]:
     """Plan for ``count`` scratchpads, evenly from an eighth of M_R up to M_P, with the baselines beside."""
+    from hw.scheduler.plan_model import plan_model
     from hw.scheduler.planner.baselines import baselines
     from hw.scheduler.planner.order.exact.min_peak import minimum_peak
-    from hw.scheduler.planner.planner import make_plan
     from sim.plans.facts import CurvePoint
     from sim.plans.rows import baseline_bytes
 
     least, most = budgets.m_r_bytes // 8, budgets.m_p_bytes
     sizes = {most - (most - least) * index // max(1, count - 1) for index in range(count)}
-    least_peak = minimum_peak(problem, seed=options.seed).order
+    least_peak = minimum_peak(problem, seed=options["seed"]).order
     points: list[CurvePoint] = []
     for number, size in enumerate(sorted(sizes), 1):
         activity.update(f"scratchpad {number} of {len(sizes)}")
-        asked = replace(options, scratchpad_bytes=size, pipelining=When.NEVER)
+        asked = {**options, "pipelining": When.NEVER, "word_bytes": problem.word_bytes}
         try:
-            plan = make_plan(problem.graph, asked)
+            plan = plan_model(problem.graph, str(size), **asked)
         except InputError:
             continue  # too small for any plan: the curve begins later
         point = CurvePoint(
@@ -167,7 +122,9 @@ def _curve(
             avoidable_bytes=plan.totals.avoidable_bytes,
             bound_avoidable_bytes=plan.certificate.bound_avoidable_bytes,
             claim=plan.certificate.claim,
-            baselines=baseline_bytes(baselines(problem, asked.capacity, least_peak), problem.word_bytes),
+            baselines=baseline_bytes(
+                baselines(problem, size // problem.word_bytes, least_peak), problem.word_bytes
+            ),
         )
         if points and points[-1].avoidable_bytes < point.avoidable_bytes:
             # What fits a smaller scratchpad fits this one, too.

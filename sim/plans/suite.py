@@ -6,7 +6,6 @@ import hashlib
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import hw.scheduler
@@ -14,17 +13,16 @@ from hw.errors import InputError
 from hw.scheduler.graph.documents import graph_to_json
 from hw.scheduler.graph.graph import Graph
 from hw.scheduler.graph.networks import network_names
-from hw.scheduler.plan.options import PlanOptions, When
+from hw.scheduler.plan.options import When
 from hw.scheduler.plan.problem import Problem
+from hw.scheduler.plan_model import load_fused, plan_model
 from hw.scheduler.planner.baselines import baselines
 from hw.scheduler.planner.budget import parse_scratchpad
 from hw.scheduler.planner.order.exact.min_peak import minimum_peak
-from hw.scheduler.planner.planner import make_plan
 from sim.host.console import console
 from sim.host.files import write_text
 from sim.host.paths import check_directory
 from sim.host.progress import Activity
-from sim.plans.commands import insist, load
 from sim.plans.compare import COMPARE_FORMAT, Comparison, plan_tables
 from sim.plans.compare_page import DATA_NAME, write_comparison
 from sim.plans.rows import Planned, PlanRow, baseline_bytes
@@ -44,7 +42,7 @@ def run_compare(models: Sequence[str], budgets: str, directory: Path, seed: int,
     """
     check_directory("--output", directory)
     names = [text.strip() for text in budgets.split(",")]
-    graphs = [load(model, ()) for model in models or network_names()]
+    graphs = [load_fused(model) for model in models or network_names()]
     _refuse_twice("--budgets", names)
     _refuse_twice("models", [graph.name for graph in graphs])
     for name in names:
@@ -86,7 +84,7 @@ class _Places:
 
     def __init__(self, graph: Graph, seed: int, effort: int, code: str) -> None:
         self._graph, self._problem = graph, Problem(graph=graph)
-        self._options = PlanOptions(scratchpad_bytes=1, seed=seed, effort=effort)
+        self._seed, self._effort = seed, effort
         self._start = hashlib.sha256(f"{code}{seed},{effort}{graph_to_json(graph)}".encode())
 
     def key(self, budget: str) -> str:
@@ -97,37 +95,46 @@ class _Places:
 
     def row(self, budget: str, activity: Activity) -> PlanRow:
         """Plan and compare."""
-        problem, seed = self._problem, self._options.seed
-        size = parse_scratchpad(budget, problem, seed=seed)
-        options = replace(self._options, scratchpad_bytes=size)
-        plain = replace(options, streaming=When.NEVER, tiling=When.NEVER, pipelining=When.NEVER)
-        fits = options.capacity >= max(problem.working_set)
-        least_peak = minimum_peak(problem, seed=seed).order
+        problem = self._problem
+        size = parse_scratchpad(budget, problem, seed=self._seed)
+        capacity = size // problem.word_bytes
+        fits = capacity >= max(problem.working_set)
+        least_peak = minimum_peak(problem, seed=self._seed).order
         return PlanRow(
             graph=self._graph.name,
             budget=budget,
             scratchpad_bytes=size,
-            baselines=baseline_bytes(baselines(problem, options.capacity, least_peak), problem.word_bytes),
-            whole=self._planned(plain, budget, activity) if fits else None,
-            full=self._planned(options, budget, activity),
+            baselines=baseline_bytes(baselines(problem, capacity, least_peak), problem.word_bytes),
+            whole=self._planned(budget, size, activity, When.NEVER) if fits else None,
+            full=self._planned(budget, size, activity, When.AUTO),
             key=self.key(budget),
         )
 
-    def _planned(self, options: PlanOptions, budget: str, activity: Activity) -> Planned:
+    def _planned(self, budget: str, size: int, activity: Activity, when: When) -> Planned:
+        """Plan with streaming, bands and groups where they help, or never."""
+
         def progress(text: str) -> None:
             activity.update(f"{self._graph.name} at {budget}: {text}")
 
         began = time.perf_counter()
-        plan = make_plan(self._graph, options, progress=progress)
+        plan = plan_model(
+            self._graph,
+            str(size),
+            progress=progress,
+            streaming=when,
+            tiling=when,
+            pipelining=when,
+            seed=self._seed,
+            effort=self._effort,
+        )
         seconds = time.perf_counter() - began
-        insist(plan)
         totals, claim = plan.totals, plan.certificate.claim
         bound = plan.certificate.bound_avoidable_bytes
         parameters = sum(operator.weight_bytes for operator in self._graph.operators)
         compulsory = self._problem.compulsory * self._problem.word_bytes
         extra = totals.compulsory_bytes - compulsory + totals.parameter_bytes - parameters
         moved = totals.avoidable_bytes + extra
-        if options.tiling is not When.NEVER:
+        if when is not When.NEVER:
             # The certificate is of the network as it was cut: other bands might move less.
             bound = 0
             claim = "optimal" if moved == 0 else "bound 0 bytes, not proven"

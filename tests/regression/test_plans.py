@@ -1,20 +1,13 @@
 """Real networks planned, checked, lowered and executed in the generated RTL: bytes, data and cycles."""
 
-import json
-
 import numpy as np
 import pytest
 
 from hw.board import load_board
-from hw.scheduler.check.check import check
-from hw.scheduler.plan.documents import plan_to_json
-from hw.scheduler.plan.options import OrderChoice, PlanOptions, When
+from hw.scheduler.plan.options import OrderChoice, When
 from hw.scheduler.plan.plan import Direction, Mode
-from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.budget import parse_scratchpad
-from hw.scheduler.planner.planner import make_plan
+from hw.scheduler.plan_model import plan_model
 from hw.scheduler.program.lower import configure
-from sim.plans.commands import load
 from sim.run.run import run
 
 #: What the cycles of a plan may be off those of the RTL.
@@ -61,14 +54,6 @@ def features(plan):
     return {name for name, there in found.items() if there}
 
 
-def make(model, scratchpad, options, board):
-    graph = load(model, ())
-    word_bytes = board.memory.port_data_width // 8
-    size = parse_scratchpad(scratchpad, Problem(graph=graph, word_bytes=word_bytes))
-    asked = PlanOptions(scratchpad_bytes=size, word_bytes=word_bytes, **options)
-    return make_plan(graph, asked, board=board)
-
-
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=[pytest.mark.soak] if soak else []) for name, (*_, soak) in PLANS.items()],
@@ -76,9 +61,8 @@ def make(model, scratchpad, options, board):
 def test_the_rtl_keeps_what_the_plan_promises(name, tmp_path):
     model, scratchpad, options, wanted, _ = PLANS[name]
     board = load_board("u55c")
-    plan = make(model, scratchpad, options, board)
+    plan = plan_model(model, scratchpad, board=board, **options)
     assert wanted <= features(plan)
-    assert check(json.loads(plan_to_json(plan))) == []
     config = configure(plan, board)
     for memory in ("model", "jitter"):
         result = run(

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hw.board import Board
-from hw.scheduler.check.check import check
-from hw.scheduler.graph.fuse import fuse_elementwise
-from hw.scheduler.graph.importers import load_model
 from hw.scheduler.plan.documents import plan_to_json
-from hw.scheduler.plan.options import PlanOptions
 from hw.scheduler.plan.plan import Plan
-from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.budget import parse_scratchpad
-from hw.scheduler.planner.planner import make_plan
+from hw.scheduler.plan_model import plan_model
 from hw.scheduler.program.lower import configure
 from sim.host.files import write_text
 from sim.host.progress import Activity
@@ -35,21 +28,9 @@ _EXPOSED = ("write", "read", "ring", "drain")
 
 def scheduler_demo(board: Board) -> Demo:
     """Plan a layer of all-MiniLM-L6-v2 for the board; the launch must move what the plan promises."""
-    graph = fuse_elementwise(load_model(_NETWORK))
-    word_bytes = board.memory.port_data_width // 8
-    size = parse_scratchpad(_SCRATCHPAD, Problem(graph=graph, word_bytes=word_bytes))
     with Activity(f"Planning {_NETWORK}") as activity:
-        plan = make_plan(
-            graph,
-            PlanOptions(scratchpad_bytes=size, word_bytes=word_bytes),
-            board=board,
-            progress=activity.update,
-        )
-    text = plan_to_json(plan)
-    problems = check(json.loads(text))
-    if problems:
-        raise AssertionError(f"the planner made a wrong plan: {problems[0]}")
-    shown = f"{_NETWORK} in {size / 1024:,.5g} KiB"
+        plan = plan_model(_NETWORK, _SCRATCHPAD, board=board, progress=activity.update)
+    shown = f"{_NETWORK} in {plan.scratchpad_bytes / 1024:,.5g} KiB"
     return Demo(
         title=f"{shown}, {len(plan.steps)} steps, {plan.totals.transfers_total} transfers, "
         f"checked; {plan.certificate.claim}",
@@ -62,13 +43,13 @@ def scheduler_demo(board: Board) -> Demo:
                 title="Plan: addresses over time, steps, certificate",
                 write=partial(render_plan, plan),
             ),
-            Document(name="plan.json", title="Plan as data", write=partial(_write, text)),
+            Document(name="plan.json", title="Plan as data", write=partial(_write, plan)),
         ),
     )
 
 
-def _write(text: str, path: Path) -> None:
-    write_text(path, text)
+def _write(plan: Plan, path: Path) -> None:
+    write_text(path, plan_to_json(plan))
 
 
 def _conclude(

@@ -12,7 +12,7 @@ from hw.scheduler.check.check import check
 from hw.scheduler.graph.documents import graph_to_json
 from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
 from hw.scheduler.plan.documents import read_plan
-from hw.scheduler.planner.planner import make_plan
+from hw.scheduler.plan_model import plan_model
 from sim.cli.main import app
 from sim.plans import suite as plan_suite
 from tests.hw.scheduler.graph.onnx_models import model as model_of
@@ -314,13 +314,13 @@ def test_networks_are_compared(model):
 def test_a_comparison_goes_on_where_it_was_interrupted(model, monkeypatch):
     planned = []
 
-    def plan(graph, options, **more):
-        planned.append(options.scratchpad_bytes)
+    def plan(graph, scratchpad, **more):
+        planned.append(scratchpad)
         if len(planned) == 4:
             raise KeyboardInterrupt
-        return make_plan(graph, options, **more)
+        return plan_model(graph, scratchpad, **more)
 
-    monkeypatch.setattr("sim.plans.suite.make_plan", plan)
+    monkeypatch.setattr("sim.plans.suite.plan_model", plan)
     asked = ("compare", "plan", model, "--output", "out", "--budgets")
     with pytest.raises(KeyboardInterrupt):
         plan_suite.run_compare([model], "M_P,M_R,0.5M_R", Path("out"), 0, 1)

@@ -1,0 +1,76 @@
+"""The whole way from a model to a plan that is known to be true."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hw.board import Board
+from hw.scheduler.check.check import check
+from hw.scheduler.graph.fuse import fuse_elementwise
+from hw.scheduler.graph.graph import Graph
+from hw.scheduler.graph.importers import load_model
+from hw.scheduler.plan.diagnose import refuse_too_large
+from hw.scheduler.plan.documents import plan_to_json
+from hw.scheduler.plan.options import PlanOptions
+from hw.scheduler.plan.plan import Plan
+from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.budget import parse_scratchpad
+from hw.scheduler.planner.planner import make_plan
+
+#: Bytes of a word where neither a board nor the caller says another.
+WORD_BYTES = 32
+
+
+def load_fused(model: str, dimensions: Mapping[str, int] | None = None) -> Graph:
+    """Load a shipped network by name or a model file by path, and merge its elementwise operators."""
+    return fuse_elementwise(load_model(model, dimensions=dimensions or {}))
+
+
+def plan_model(
+    model: str | Graph,
+    scratchpad: str,
+    *,
+    board: Board | None = None,
+    dimensions: Mapping[str, int] | None = None,
+    progress: Callable[[str], None] = lambda text: None,
+    **options: Any,
+) -> Plan:
+    """Load a model, plan it, and check the plan.
+
+    Parameters
+    ----------
+    model : str or Graph
+        Name of a shipped network, path of a model file, or a graph as `load_fused` gives it.
+    scratchpad : str
+        A size or a share of a budget: see `hw.scheduler.planner.budget.parse_scratchpad`.
+    board : Board or None
+        Whose words and memory the plan is for; words of `WORD_BYTES` and a memory as the U55C's when None.
+    dimensions : mapping of str to int or None
+        Values of the model's symbolic dimensions.
+    progress : callable
+        Told now and then, in a few words, what is being done.
+    **options
+        Further fields of `hw.scheduler.plan.options.PlanOptions`.
+
+    Raises
+    ------
+    InputError
+        For a wrong model, size or option; when no plan is possible, or it does not fit the board's memory.
+    AssertionError
+        When the checker refuses the plan: a mistake of the planner.
+    """
+    graph = model if isinstance(model, Graph) else load_fused(model, dimensions)
+    if board is not None:
+        refuse_too_large(graph, board.memory.total_bytes, f"the memory of {board.name}")
+    port_bytes = board.memory.port_data_width // 8 if board is not None else WORD_BYTES
+    word_bytes = options.pop("word_bytes", port_bytes)
+    problem = Problem(graph=graph, word_bytes=word_bytes)
+    size = parse_scratchpad(scratchpad, problem, seed=options.get("seed", 0))
+    asked = PlanOptions(scratchpad_bytes=size, word_bytes=word_bytes, **options)
+    plan = make_plan(graph, asked, board=board, progress=progress)
+    problems = check(json.loads(plan_to_json(plan)))
+    if problems:
+        raise AssertionError(f"the planner made a wrong plan: {problems[0]}")
+    return plan
