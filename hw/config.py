@@ -13,9 +13,9 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from hw.board import Board
+from hw.edge import read_document, validate
 from hw.engine import Engine
 from hw.errors import InputError
-from hw.yaml_edge import read_document, validate
 
 #: Resources as reports spell them.
 _IN_PRINT = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram36": "BRAM36", "uram": "URAM"}

@@ -40,12 +40,12 @@ def tracked_files():
 #: The most particular room counts, so that a folder inside of another has rules of its own.
 DOORS = {
     "hw.errors": [],
-    "hw.yaml_edge": ["hw.errors"],
-    "hw.board": ["hw.errors", "hw.yaml_edge"],
+    "hw.edge": ["hw.errors"],
+    "hw.board": ["hw.errors", "hw.edge"],
     "hw.lib": ["hw.errors", "hw.board"],
     "hw.engine": ["hw.errors", "hw.board", "hw.lib"],
     "hw.registry": ["hw.errors", "hw.engine"],
-    "hw.config": ["hw.errors", "hw.yaml_edge", "hw.board", "hw.engine"],
+    "hw.config": ["hw.errors", "hw.edge", "hw.board", "hw.engine"],
     "hw.design": ["hw.board", "hw.lib"],
     "hw.package": ["hw.errors", "hw.board", "hw.lib", "hw.design"],
     "hw.verilog": ["hw.errors", "hw.board", "hw.lib", "hw.engine", "hw.config", "hw.design", "hw.package"],
@@ -62,9 +62,9 @@ DOORS = {
         "hw.board", "hw.attention.config", "hw.attention.core", "hw.attention.walk", "hw.attention.movers",
     ],
     "hw.attention": ["hw.errors", "hw.board", "hw.lib", "hw.engine"],
-    "hw.scheduler.graph": ["hw.errors"],
-    "hw.scheduler.plan": ["hw.errors", "hw.scheduler.graph"],
-    "hw.scheduler.check": ["hw.errors"],
+    "hw.scheduler.graph": ["hw.errors", "hw.edge"],
+    "hw.scheduler.plan": ["hw.errors", "hw.edge", "hw.scheduler.graph"],
+    "hw.scheduler.check": ["hw.errors", "hw.edge"],
     "hw.scheduler.config": ["hw.errors", "hw.scheduler.program"],
     "hw.scheduler.program": [
         "hw.errors", "hw.board", "hw.lib", "hw.scheduler.config", "hw.scheduler.graph", "hw.scheduler.plan",

@@ -14,27 +14,23 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Generic, TypeVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, create_model
+from pydantic import BaseModel, TypeAdapter, create_model
 
 from hw.board.board import TIMING_OF_KIND, Board, Family, Kind, Memory, Protocol, Timing
 from hw.board.resources import Resources
 from hw.board.units import Beats, Bits, Bytes, BytesPerSecond, Megahertz
+from hw.edge import Document, Location, dotted, read_document, validate
 from hw.errors import InputError
-from hw.yaml_edge import Document, Location, dotted, read_document, validate
 
 T = TypeVar("T")
 
 
-class _Form(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore")  # unknown keys are found by `validate`
-
-
-class _Sourced(_Form, Generic[T]):
+class _Sourced(BaseModel, Generic[T]):
     value: T
     source: str
 
 
-class _ResourcesForm(_Form):
+class _ResourcesForm(BaseModel):
     lut: _Sourced[int]
     ff: _Sourced[int]
     dsp: _Sourced[int]
@@ -42,7 +38,7 @@ class _ResourcesForm(_Form):
     uram: _Sourced[int]
 
 
-class _MemoryForm(_Form):
+class _MemoryForm(BaseModel):
     kind: Kind
     protocol: Protocol
     channels: _Sourced[int]
@@ -54,7 +50,7 @@ class _MemoryForm(_Form):
     timing: dict[str, dict[str, Any]]
 
 
-class _BoardForm(_Form):
+class _BoardForm(BaseModel):
     title: str
     family: Family
     part: _Sourced[str]
@@ -181,7 +177,7 @@ def _timing_adapter(kind: Kind) -> TypeAdapter[Any]:
     timing_type = TIMING_OF_KIND[kind]
     hints = get_type_hints(timing_type)
     forms: dict[str, Any] = {field.name: (hints[field.name], None) for field in fields(timing_type)}
-    return TypeAdapter(create_model(timing_type.__name__, __base__=_Form, **forms))
+    return TypeAdapter(create_model(timing_type.__name__, **forms))
 
 
 def _timing(document: Document, kind: Kind) -> Timing:

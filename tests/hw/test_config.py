@@ -3,6 +3,7 @@
 import dataclasses
 import re
 
+import jsonschema
 import pytest
 
 from hw.board.resources import Resources
@@ -174,3 +175,7 @@ def test_the_schema_tells_editors_keys_types_and_meanings():
     assert rows["type"] == "integer"
     assert rows["description"] == "Rows: 1 to 64, or fewer."
     assert list(schema["properties"]) == KEYS.split(", ")
+    reader = jsonschema.Draft202012Validator(schema)
+    assert reader.is_valid({"rows": 4, "sizes": [1]})
+    for wrong in ({"rowz": 4}, {"rows": "4"}, {"sizes": 3}):
+        assert not reader.is_valid(wrong)

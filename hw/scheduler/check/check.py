@@ -8,12 +8,11 @@ A part is judged only when the parts before it are sound.
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
 
-from hw.errors import InputError
+from hw.edge import read_json
 from hw.scheduler.check.form import conform
 from hw.scheduler.check.replay import replay_problems
 from hw.scheduler.check.space import space_problems, used_bytes
@@ -58,22 +57,19 @@ def check_file(path: Path) -> list[str]:
     InputError
         When the file cannot be read as JSON.
     """
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError("plan", str(path), f"a readable file ({error.strerror})") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError("plan", str(path), f"JSON ({error})") from error
-    return check(document)
+    return check(read_json(path).data)
 
 
 def recomputed_totals(document: dict[str, Any]) -> dict[str, int]:
     """Give the totals that follow from a plan without problems, in bytes and transfers.
 
-    ``peak_bytes`` is the most that is in use in one step: stays, windows and buffers.
+    ``peak_bytes`` is the most that is in use in one step: residency intervals, windows and buffers.
     """
     document, _ = conform(document)
-    view = view_of(document)
+    return _totals(document, view_of(document))
+
+
+def _totals(document: dict[str, Any], view: View) -> dict[str, int]:
     moved = {"read": 0, "write": 0}
     for transfer in document["transfers"]:
         moved[transfer["direction"]] += transfer["size_bytes"]
@@ -95,7 +91,7 @@ def _total_problems(document: dict[str, Any], view: View) -> list[str]:
     totals = document["totals"]
     problems = [
         f"totals.{name} is {totals[name]}, the plan makes {value}"
-        for name, value in recomputed_totals(document).items()
+        for name, value in _totals(document, view).items()
         if totals[name] != value
     ]
     least = sum(step["compute_cycles"] for step in document["steps"])

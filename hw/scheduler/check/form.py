@@ -1,134 +1,148 @@
-"""The form of a plan.json, checked without the planner's own classes: keys, types and legal words."""
+"""The form of a plan.json, written down without the planner's own classes: keys, types and legal values."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+
+from hw.edge import Document, accepted, refusals
 
 PLAN_FORMAT = "loomwork-plan/1"
 SOURCE_KINDS = ("input", "weight", "cache")
 
-
-@dataclass(frozen=True)
-class _ListOf:
-    entry: Any
-
-
-@dataclass(frozen=True)
-class _MapTo:
-    entry: Any
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+Direction = Literal["read", "write"]
 
 
-@dataclass(frozen=True)
-class _Optional:
-    """A key that may be absent, and the value it then has."""
-
-    form: Any
-    default: Any
-
-
-@dataclass(frozen=True)
-class _OneOf:
-    values: tuple[Any, ...]
+class _Tensor(BaseModel):
+    name: str
+    size_bytes: Positive
+    shape: list[Positive] = []
+    element_bits: Positive = 8
+    kind: Literal["input", "weight", "cache", "activation", "output"] = "activation"
+    origin: str = ""
 
 
-class _Operator:
-    """Stands for `_OPERATOR` inside of itself: members are operators."""
+class _Access(BaseModel):
+    axis: Count = 0
+    output_axis: Count = 0
+    kernel: Positive = 1
+    stride: Positive = 1
+    pad: int = 0
+    up: Positive = 1
 
 
-_TENSOR = {
-    "name": str,
-    "size_bytes": int,
-    "shape": _Optional(_ListOf(int), []),
-    "element_bits": _Optional(int, 8),
-    "kind": _Optional(_OneOf((*SOURCE_KINDS, "activation", "output")), "activation"),
-    "origin": _Optional(str, ""),
-}
-_ACCESS = {
-    key: _Optional(int, default)
-    for key, default in (("axis", 0), ("output_axis", 0), ("kernel", 1), ("stride", 1), ("pad", 0), ("up", 1))
-}
-_OPERATOR = {
-    "name": str,
-    "kind": str,
-    "inputs": _ListOf(str),
-    "outputs": _ListOf(str),
-    "macs": _Optional(int, 0),
-    "weight_bytes": _Optional(int, 0),
-    "accesses": _Optional(_MapTo(_ACCESS), {}),
-    "fused": _Optional(_ListOf(str), []),
-    "members": _Optional(_ListOf(_Operator()), []),
-    "inner": _Optional(_ListOf(_TENSOR), []),
-    "fifo_bytes": _Optional(int, 0),
-}
-_SCALAR = _OneOf((str, int, float, bool, None))
-_INDEX = _OneOf((int, None))
-_DIRECTION = _OneOf(("read", "write"))
-_PLAN = {
-    "format": _OneOf((PLAN_FORMAT,)),
-    "graph": {
-        "name": str,
-        "tensors": _ListOf(_TENSOR),
-        "operators": _ListOf(_OPERATOR),
-        "made_by": _Optional(str, ""),
-    },
-    "scratchpad_bytes": int,
-    "word_bytes": int,
-    "steps": _ListOf({"operator": str, "mode": _OneOf(("sequential", "pipelined")), "compute_cycles": int}),
-    "episodes": _ListOf(
-        {"tensor": str, "address": int, "size_bytes": int, "first_step": int, "last_step": int}
-    ),
-    "streams": _ListOf(
-        {"tensor": str, "direction": _DIRECTION, "step": int, "address": int, "window_bytes": int}
-    ),
-    "fifos": _ListOf({"step": int, "address": int, "size_bytes": int}),
-    "transfers": _ListOf(
-        {
-            "tensor": str,
-            "direction": _DIRECTION,
-            "episode": _INDEX,
-            "stream": _INDEX,
-            "size_bytes": int,
-            "dram_address": int,
-            "scratchpad_address": int,
-            "start_step": int,
-            "deadline_step": int,
-        }
-    ),
-    "homes": _MapTo(int),
-    "memory_bytes": int,
-    "totals": dict.fromkeys(
-        (
-            "offchip_read_bytes",
-            "offchip_write_bytes",
-            "compulsory_bytes",
-            "avoidable_bytes",
-            "parameter_bytes",
-            "peak_bytes",
-            "transfers_total",
-            "predicted_cycles",
-            "exposed_cycles",
-        ),
-        int,
-    ),
-    "certificate": {
-        "claim": str,
-        "bound_avoidable_bytes": int,
-        "order_bound_avoidable_bytes": int,
-        "stages": _ListOf(
-            {
-                "stage": str,
-                "solver": str,
-                "status": _OneOf(("optimal", "feasible", "heuristic")),
-                "objective": int,
-                "bound": int,
-                "unit": _Optional(str, "bytes"),
-                "note": _Optional(str, ""),
-            }
-        ),
-    },
-    "options": _Optional(_MapTo(_SCALAR), {}),
-}
+class _Operator(BaseModel):
+    name: str
+    kind: str
+    inputs: list[str]
+    outputs: Annotated[list[str], Field(min_length=1)]
+    macs: Count = 0
+    weight_bytes: Count = 0
+    accesses: dict[str, _Access] = {}
+    fused: list[str] = []
+    members: list[_Operator] = []
+    inner: list[_Tensor] = []
+    fifo_bytes: Count = 0
+
+
+class _Graph(BaseModel):
+    name: str
+    tensors: list[_Tensor]
+    operators: list[_Operator]
+    made_by: str = ""
+
+
+class _Step(BaseModel):
+    operator: str
+    mode: Literal["sequential", "pipelined"]
+    compute_cycles: int
+
+
+class _Episode(BaseModel):
+    tensor: str
+    address: int
+    size_bytes: int
+    first_step: int
+    last_step: int
+
+
+class _Stream(BaseModel):
+    tensor: str
+    direction: Direction
+    step: int
+    address: int
+    window_bytes: int
+
+
+class _Fifo(BaseModel):
+    step: int
+    address: int
+    size_bytes: int
+
+
+class _Transfer(BaseModel):
+    tensor: str
+    direction: Direction
+    episode: int | None
+    stream: int | None
+    size_bytes: int
+    dram_address: int
+    scratchpad_address: int
+    start_step: int
+    deadline_step: int
+
+
+class _Totals(BaseModel):
+    offchip_read_bytes: int
+    offchip_write_bytes: int
+    compulsory_bytes: int
+    avoidable_bytes: int
+    parameter_bytes: int
+    peak_bytes: int
+    transfers_total: int
+    predicted_cycles: int
+    exposed_cycles: int
+
+
+class _Stage(BaseModel):
+    stage: str
+    solver: str
+    status: Literal["optimal", "feasible", "heuristic"]
+    objective: int
+    bound: int
+    unit: str = "bytes"
+    note: str = ""
+
+
+class _Certificate(BaseModel):
+    claim: str
+    bound_avoidable_bytes: int
+    order_bound_avoidable_bytes: int
+    stages: list[_Stage]
+
+
+class _Plan(BaseModel):
+    format: Literal["loomwork-plan/1"]
+    graph: _Graph
+    scratchpad_bytes: Positive
+    word_bytes: Positive
+    steps: list[_Step]
+    episodes: list[_Episode]
+    streams: list[_Stream]
+    fifos: list[_Fifo]
+    transfers: list[_Transfer]
+    homes: dict[str, int]
+    memory_bytes: int
+    totals: _Totals
+    certificate: _Certificate
+    options: dict[str, str | int | float | bool | None] = {}
+
+
+_PLAN = TypeAdapter(_Plan)
 
 
 def conform(document: Any) -> tuple[dict[str, Any], list[str]]:
@@ -142,72 +156,12 @@ def conform(document: Any) -> tuple[dict[str, Any], list[str]]:
     Returns
     -------
     dict
-        The document with what may be left out filled in; of use only when there are no problems.
+        The document with what may be left out filled in; empty when there are problems.
     list of str
         Each place that has not the form.
     """
-    problems: list[str] = []
-    value = _conform(document, _PLAN, "plan", problems)
-    return (value if isinstance(value, dict) else {}), problems
-
-
-def _conform(value: Any, form: Any, place: str, problems: list[str]) -> Any:
-    if isinstance(form, _Operator):
-        form = _OPERATOR
-    if isinstance(form, dict):
-        return _conform_object(value, form, place, problems)
-    if isinstance(form, _ListOf):
-        if not isinstance(value, list | tuple):
-            problems.append(f"{place} is {_shown(value)}, not a list")
-            return []
-        return [
-            _conform(entry, form.entry, f"{place}[{index}]", problems) for index, entry in enumerate(value)
-        ]
-    if isinstance(form, _MapTo):
-        if not isinstance(value, dict):
-            problems.append(f"{place} is {_shown(value)}, not an object")
-            return {}
-        return {
-            str(key): _conform(entry, form.entry, f"{place}.{key}", problems) for key, entry in value.items()
-        }
-    legal = form.values if isinstance(form, _OneOf) else (form,)
-    if not any(_is(value, one) for one in legal):
-        names = " or ".join(_named(one) for one in legal)
-        problems.append(f"{place} is {_shown(value)}, not {names}")
-    return value
-
-
-def _conform_object(value: Any, form: dict[str, Any], place: str, problems: list[str]) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        problems.append(f"{place} is {_shown(value)}, not an object")
-        return {}
-    problems.extend(f"{place} has the unknown key {key!r}" for key in value if key not in form)
-    result = {}
-    for key, entry in form.items():
-        if key in value:
-            inner = entry.form if isinstance(entry, _Optional) else entry
-            result[key] = _conform(value[key], inner, f"{place}.{key}", problems)
-        elif isinstance(entry, _Optional):
-            result[key] = entry.default
-        else:
-            problems.append(f"{place} has no {key!r}")
-    return result
-
-
-def _is(value: Any, legal: Any) -> bool:
-    if isinstance(legal, type):
-        return type(value) is legal
-    return type(value) is type(legal) and bool(value == legal)
-
-
-def _named(legal: Any) -> str:
-    names = {int: "a whole number", str: "text", float: "a number", bool: "true or false", None: "null"}
-    for known, name in names.items():
-        if legal is known:
-            return name
-    return repr(legal)
-
-
-def _shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
+    read = Document(path=Path("plan"), data=document)
+    try:
+        return accepted(read, _PLAN).model_dump(), []
+    except ValidationError as errors:
+        return {}, [str(error) for error in refusals(read, _PLAN, errors)]

@@ -8,10 +8,10 @@ a write, must not hold at once; then the order of all that matters is fixed, and
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from hw.scheduler.check.space import Block, overlapping
 from hw.scheduler.check.view import View
 
 #: Content of bytes nobody may read: not yet complete, or a window.
@@ -19,93 +19,66 @@ _NOTHING = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Access:
-    """Bytes ``low`` to ``high`` (excluded) hold from moment ``begin`` to moment ``end``.
+class Access(Block):
+    """A use of bytes; its times are moments.
 
     ``tensor`` is what is read or written from its first byte on; empty for a window.
     """
 
-    begin: int
-    end: int
-    low: int
-    high: int
     tensor: str
     writes: bool
-    label: str
 
 
 def replay_problems(document: dict[str, Any], view: View) -> list[str]:
     """Replay a plan and find each wrong byte; the document has the form of a plan and a sound graph."""
-    scratchpad, memory = _accesses(document, view)
-    # What lies off chip first was written before the first moment.
-    for tensor, address in document["homes"].items():
-        if view.is_source(tensor):
-            high = address + view.size[tensor]
-            memory.append(
-                Access(begin=-2, end=-1, low=address, high=high, tensor=tensor, writes=True, label=tensor)
-            )
     end = 3 * view.step_count + 1
+    scratchpad, memory = _operands(document, view), []
     for tensor, kind in view.kind.items():
+        low = document["homes"].get(tensor, 0)
+        place = {"low": low, "high": low + view.size[tensor], "tensor": tensor}
         if kind == "output":
-            low = document["homes"].get(tensor, 0)
-            high = low + view.size[tensor]
-            memory.append(
-                Access(
-                    begin=end,
-                    end=end + 1,
-                    low=low,
-                    high=high,
-                    tensor=tensor,
-                    writes=False,
-                    label=f"what is left of output {tensor!r}",
+            label = f"what is left of output {tensor!r}"
+            memory.append(Access(begin=end, end=end + 1, writes=False, label=label, **place))
+        elif view.is_source(tensor) and tensor in document["homes"]:
+            # What lies off chip first was written before the first moment.
+            memory.append(Access(begin=-2, end=-1, writes=True, label=tensor, **place))
+    for number, transfer in enumerate(document["transfers"]):
+        tensor, reads, size = transfer["tensor"], transfer["direction"] == "read", transfer["size_bytes"]
+        start, deadline = 3 * transfer["start_step"], 3 * transfer["deadline_step"]
+        label = f"transfer {number} ({transfer['direction']} of {tensor!r})"
+        whole = transfer["stream"] is None
+        if whole:
+            begin, end = (start, deadline + 1) if reads else (start + 2, deadline)
+        else:
+            begin, end = start, start + (2 if reads else 3)
+        for side, address, writes in (
+            (memory, transfer["dram_address"], not reads),
+            (scratchpad, transfer["scratchpad_address"], reads),
+        ):
+            if side is memory or whole:
+                high = address + size
+                side.append(
+                    Access(
+                        begin=begin,
+                        end=end,
+                        low=address,
+                        high=high,
+                        tensor=tensor,
+                        writes=writes,
+                        label=label,
+                    )
                 )
+    for kind, key in (("stream", "window_bytes"), ("fifo", "size_bytes")):
+        for number, entry in enumerate(document[f"{kind}s"]):
+            begin, low = 3 * entry["step"], entry["address"]
+            place = {"low": low, "high": low + entry[key], "tensor": _NOTHING}
+            scratchpad.append(
+                Access(begin=begin, end=begin + 3, writes=True, label=f"{kind} {number}", **place)
             )
     return [
         *(f"scratchpad: {problem}" for problem in _replay(scratchpad)),
         *(f"memory: {problem}" for problem in _replay(memory)),
     ]
-
-
-def _accesses(document: dict[str, Any], view: View) -> tuple[list[Access], list[Access]]:
-    """Give all accesses to the scratchpad and to memory."""
-    scratchpad, memory = [], []
-    for number, transfer in enumerate(document["transfers"]):
-        tensor, reads = transfer["tensor"], transfer["direction"] == "read"
-        start, deadline = transfer["start_step"], transfer["deadline_step"]
-        label = f"transfer {number} ({transfer['direction']} of {tensor!r})"
-        if transfer["stream"] is not None:
-            begin, end = 3 * start, 3 * start + (2 if reads else 3)
-        elif reads:
-            begin, end = 3 * start, 3 * deadline + 1
-        else:
-            begin, end = 3 * start + 2, 3 * deadline
-        home = transfer["dram_address"]
-        high = home + transfer["size_bytes"]
-        memory.append(
-            Access(begin=begin, end=end, low=home, high=high, tensor=tensor, writes=not reads, label=label)
-        )
-        if transfer["stream"] is None:
-            low = transfer["scratchpad_address"]
-            high = low + transfer["size_bytes"]
-            scratchpad.append(
-                Access(begin=begin, end=end, low=low, high=high, tensor=tensor, writes=reads, label=label)
-            )
-    for kind, size in (("stream", "window_bytes"), ("fifo", "size_bytes")):
-        for number, entry in enumerate(document[f"{kind}s"]):
-            begin, low = 3 * entry["step"], entry["address"]
-            scratchpad.append(
-                Access(
-                    begin=begin,
-                    end=begin + 3,
-                    low=low,
-                    high=low + entry[size],
-                    tensor=_NOTHING,
-                    writes=True,
-                    label=f"{kind} {number}",
-                )
-            )
-    scratchpad += _operands(document, view)
-    return scratchpad, memory
 
 
 def _operands(document: dict[str, Any], view: View) -> list[Access]:
@@ -133,7 +106,11 @@ def _operands(document: dict[str, Any], view: View) -> list[Access]:
 
 def _replay(accesses: list[Access]) -> list[str]:
     """Find accesses that collide; when there are none, the ones that read something else than they should."""
-    races = _races(accesses)
+    races = [
+        f"{one.label} and {other.label} use bytes {max(one.low, other.low)} at once"
+        for one, other in overlapping(accesses)
+        if one.writes or other.writes
+    ]
     if races:
         return races
     problems = []
@@ -151,20 +128,6 @@ def _replay(accesses: list[Access]) -> list[str]:
         else:
             tensor = access.tensor if what == 0 else _NOTHING
             content.put(access.low, access.high, tensor)
-    return problems
-
-
-def _races(accesses: Iterable[Access]) -> list[str]:
-    problems = []
-    active: list[Access] = []
-    for access in sorted(accesses, key=lambda access: (access.begin, access.low)):
-        active = [other for other in active if other.end > access.begin]
-        problems += [
-            f"{other.label} and {access.label} use bytes {max(other.low, access.low)} at once"
-            for other in active
-            if (other.writes or access.writes) and other.low < access.high and access.low < other.high
-        ]
-        active.append(access)
     return problems
 
 

@@ -1,25 +1,40 @@
-"""Rules of the scratchpad: every operand in one place when it is used, and no two things in one place."""
+"""Rules of the scratchpad: every operand in one place when it is used, and no two things in one place.
+
+An ``episode`` of plan.json is a residency interval: the steps in which a whole tensor lies at one address.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from hw.scheduler.check.view import View
 
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """A rectangle of steps (both included) and bytes (end excluded)."""
+    """Bytes ``low`` to ``high`` from time ``begin`` to ``end``, the ends excluded."""
 
-    first: int
-    last: int
+    begin: int
+    end: int
     low: int
     high: int
     label: str
+
+
+AnyBlock = TypeVar("AnyBlock", bound=Block)
+
+
+def overlapping(found: Iterable[AnyBlock]) -> Iterator[tuple[AnyBlock, AnyBlock]]:
+    """Give each two blocks that share a time and a byte, the one that begins earlier first."""
+    active: list[AnyBlock] = []
+    for block in sorted(found, key=lambda block: (block.begin, block.low)):
+        active = [other for other in active if other.end > block.begin]
+        yield from ((other, block) for other in active if other.low < block.high and block.low < other.high)
+        active.append(block)
 
 
 def space_problems(document: dict[str, Any], view: View) -> list[str]:
@@ -27,56 +42,36 @@ def space_problems(document: dict[str, Any], view: View) -> list[str]:
     problems = [*_episode_form(document, view), *_stream_form(document, view), *_fifo_form(document, view)]
     if problems:
         return problems
-    return [*_operand_problems(document, view), *overlaps(list(blocks(document)))]
+    return [
+        *_operand_problems(document, view),
+        *(
+            f"{one.label} and {other.label} overlap in steps {other.begin} to {min(one.end, other.end) - 1}, "
+            f"bytes {max(one.low, other.low)} to {min(one.high, other.high)}"
+            for one, other in overlapping(blocks(document))
+        ),
+    ]
 
 
 def blocks(document: dict[str, Any]) -> Iterator[Block]:
-    """Give everything that takes room in the scratchpad."""
+    """Give everything that takes room in the scratchpad; times are steps."""
     for number, episode in enumerate(document["episodes"]):
-        low = episode["address"]
-        yield Block(
-            first=episode["first_step"],
-            last=episode["last_step"],
-            low=low,
-            high=low + episode["size_bytes"],
-            label=f"episode {number} ({episode['tensor']!r})",
-        )
+        low, begin, end = episode["address"], episode["first_step"], episode["last_step"] + 1
+        label = f"episode {number} ({episode['tensor']!r})"
+        yield Block(begin=begin, end=end, low=low, high=low + episode["size_bytes"], label=label)
     for kind, size in (("stream", "window_bytes"), ("fifo", "size_bytes")):
         for number, entry in enumerate(document[f"{kind}s"]):
             low, step = entry["address"], entry["step"]
             label = f"{kind} {number}" + (f" ({entry['tensor']!r})" if "tensor" in entry else "")
-            yield Block(first=step, last=step, low=low, high=low + entry[size], label=label)
+            yield Block(begin=step, end=step + 1, low=low, high=low + entry[size], label=label)
 
 
 def used_bytes(document: dict[str, Any], steps: int) -> list[int]:
     """Give the bytes in use in each step."""
     change = [0] * (steps + 1)
     for block in blocks(document):
-        change[block.first] += block.high - block.low
-        change[block.last + 1] -= block.high - block.low
-    used, total = [], 0
-    for step in range(steps):
-        total += change[step]
-        used.append(total)
-    return used
-
-
-def overlaps(found: list[Block]) -> list[str]:
-    """Name each two rectangles that share a step and a byte."""
-    problems = []
-    active: list[Block] = []
-    for block in sorted(found, key=lambda block: (block.first, block.low)):
-        active = [other for other in active if other.last >= block.first]
-        for other in active:
-            low, high = max(other.low, block.low), min(other.high, block.high)
-            if low < high:
-                last = min(other.last, block.last)
-                problems.append(
-                    f"{other.label} and {block.label} overlap in steps {block.first} to {last}, "
-                    f"bytes {low} to {high}"
-                )
-        active.append(block)
-    return problems
+        change[block.begin] += block.high - block.low
+        change[block.end] -= block.high - block.low
+    return list(itertools.accumulate(change[:-1]))
 
 
 def _placed(label: str, address: int, size: int, view: View) -> list[str]:
@@ -125,14 +120,11 @@ def _stream_form(document: dict[str, Any], view: View) -> list[str]:
         if not least <= stream["window_bytes"] <= most:
             problems.append(f"{label}: window of {stream['window_bytes']} bytes, not {least} to {most}")
         problems += _placed(label, stream["address"], stream["window_bytes"], view)
-    by_step = defaultdict(list)
-    for stream in document["streams"]:
-        by_step[stream["step"]].append(stream["tensor"])
-    for step, tensors in by_step.items():
-        for tensor in tensors:
-            known = 0 <= step < view.step_count and tensor in view.size
-            if len(tensors) > 1 and known and view.streams_alone(step, tensor):
-                problems.append(f"step {step} streams {tensor!r}, which it needs whole first, among others")
+    together = Counter(stream["step"] for stream in document["streams"])
+    for stream in document["streams"] if not problems else ():
+        tensor, step = stream["tensor"], stream["step"]
+        if together[step] > 1 and view.streams_alone(step, tensor):
+            problems.append(f"step {step} streams {tensor!r}, which it needs whole first, among others")
     return problems
 
 
@@ -154,15 +146,15 @@ def _fifo_form(document: dict[str, Any], view: View) -> list[str]:
 
 
 def _operand_problems(document: dict[str, Any], view: View) -> list[str]:
-    """Find operands that are nowhere or in two places, and stays that begin or end without reason."""
+    """Find operands that are nowhere or in two places, and residency intervals without reason."""
     problems = []
-    stays: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    resident: dict[str, list[tuple[int, int]]] = defaultdict(list)
     passing: Counter[tuple[str, int]] = Counter()
     for stream in document["streams"]:
         passing[stream["tensor"], stream["step"]] += 1
     for number, episode in enumerate(document["episodes"]):
         tensor, first, last = episode["tensor"], episode["first_step"], episode["last_step"]
-        stays[tensor].append((first, last))
+        resident[tensor].append((first, last))
         touched = [step for step in (view.made_at[tensor], *view.used_at[tensor]) if first <= step <= last]
         if not touched:
             problems.append(f"episode {number} ({tensor!r}) is touched by no operator")
@@ -172,13 +164,12 @@ def _operand_problems(document: dict[str, Any], view: View) -> list[str]:
     for tensor in view.size:
         made = view.made_at[tensor]
         for step in (*((made,) if made >= 0 else ()), *view.used_at[tensor]):
-            places = sum(first <= step <= last for first, last in stays[tensor]) + passing[tensor, step]
+            places = sum(first <= step <= last for first, last in resident[tensor]) + passing[tensor, step]
             if places != 1:
                 verb = "written" if step == made else "used"
                 where = "is nowhere in the scratchpad" if not places else f"is there {places} times"
                 problems.append(f"tensor {tensor!r} {where} in step {step}, where it is {verb}")
-        ordered = sorted(stays[tensor])
-        for (_, last), (first, _) in itertools.pairwise(ordered):
+        for (_, last), (first, _) in itertools.pairwise(sorted(resident[tensor])):
             if first <= last:
                 problems.append(f"tensor {tensor!r} has two episodes in step {first}")
     return problems

@@ -1,4 +1,7 @@
-"""Rules of the transfers: each moves the right bytes, is in time, and the queues cannot stand still."""
+"""Rules of the transfers: each moves the right bytes, is in time, and the queues cannot stand still.
+
+The ``homes`` of plan.json are the DRAM addresses of the tensors that are ever off chip.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import itertools
 from collections import Counter
 from typing import Any
 
+from hw.scheduler.check.space import Block, overlapping
 from hw.scheduler.check.view import View
 
 
@@ -46,11 +50,15 @@ def _home_problems(document: dict[str, Any], view: View) -> list[str]:
     problems += [f"tensor {tensor!r} is moved but has no home" for tensor in sorted(moved - set(homes))]
     if problems:
         return problems
-    placed = sorted((address, address + view.size[tensor], tensor) for tensor, address in homes.items())
-    for (_, end, before), (start, _, after) in itertools.pairwise(placed):
-        if start < end:
-            problems.append(f"homes of {before!r} and {after!r} overlap in bytes {start} to {end}")
-    end = max((high for _, high, _ in placed), default=0)
+    placed = [
+        Block(begin=0, end=1, low=low, high=low + view.size[tensor], label=repr(tensor))
+        for tensor, low in homes.items()
+    ]
+    for one, other in overlapping(placed):
+        problems.append(
+            f"homes of {one.label} and {other.label} overlap from {other.low} to {min(one.high, other.high)}"
+        )
+    end = max((block.high for block in placed), default=0)
     if document["memory_bytes"] != end:
         problems.append(f"memory_bytes is {document['memory_bytes']}, the homes end at {end}")
     return problems

@@ -30,7 +30,7 @@ class View:
         By step.
     made_at : dict of str to int
         Step that writes each tensor; -1 for what lies off chip from the start.
-    used_at : dict of str to tuple of int
+    used_at : dict of str to list of int
         Steps that read each tensor, rising.
     """
 
@@ -43,7 +43,7 @@ class View:
     stored: dict[str, int]
     operators: list[dict[str, Any]]
     made_at: dict[str, int]
-    used_at: dict[str, tuple[int, ...]]
+    used_at: dict[str, list[int]]
 
     def whole_words(self, size_bytes: int) -> int:
         """Round bytes up to whole words."""
@@ -83,11 +83,11 @@ def graph_problems(document: dict[str, Any]) -> list[str]:
     tensors, operators = document["graph"]["tensors"], document["graph"]["operators"]
     problems = []
     word = document["word_bytes"]
-    if word < 1 or word & (word - 1):
+    if word & (word - 1):
         problems.append(f"word_bytes is {word}, not a power of two")
-    if document["scratchpad_bytes"] < 1:
-        problems.append(f"scratchpad_bytes is {document['scratchpad_bytes']}, not at least 1")
-    problems += [f"graph has {count} {what} named {name!r}" for what, name, count in _twice(document)]
+    for what, entries in (("tensors", tensors), ("operators", operators)):
+        names = Counter(entry["name"] for entry in entries)
+        problems += [f"graph has {count} {what} named {name!r}" for name, count in names.items() if count > 1]
     for tensor in tensors:
         problems += _tensor_problems(tensor)
     kinds = {tensor["name"]: tensor["kind"] for tensor in tensors}
@@ -127,54 +127,28 @@ def view_of(document: dict[str, Any]) -> View:
         stored={tensor["name"]: tensor["size_bytes"] for tensor in tensors},
         operators=operators,
         made_at=made_at,
-        used_at={name: tuple(steps) for name, steps in used_at.items()},
+        used_at=used_at,
     )
-
-
-def _twice(document: dict[str, Any]) -> list[tuple[str, str, int]]:
-    found = []
-    for what in ("tensors", "operators"):
-        names = Counter(entry["name"] for entry in document["graph"][what])
-        found += [(what, name, count) for name, count in names.items() if count > 1]
-    return found
 
 
 def _tensor_problems(tensor: dict[str, Any]) -> list[str]:
     name, size, shape = tensor["name"], tensor["size_bytes"], tensor["shape"]
-    if size < 1:
-        return [f"tensor {name!r} has {size} bytes"]
-    if any(extent < 1 for extent in shape) or tensor["element_bits"] < 1:
-        return [f"tensor {name!r} has shape {shape} of {tensor['element_bits']} bit elements"]
     stored = -(-math.prod(shape) * tensor["element_bits"] // 8)
-    if shape and size != stored:
-        return [f"tensor {name!r} has {size} bytes; its shape makes {stored}"]
-    return []
+    return [f"tensor {name!r} has {size} bytes; its shape makes {stored}"] if shape and size != stored else []
 
 
 def _operator_problems(operator: dict[str, Any], kinds: dict[str, str]) -> list[str]:
     where = f"operator {operator['name']!r}"
-    operands = (*operator["inputs"], *operator["outputs"])
-    problems = [f"{where} names the unknown tensor {name!r}" for name in operands if name not in kinds]
-    problems += [f"{where} names {name!r} twice" for name, count in Counter(operands).items() if count > 1]
-    problems += [
-        f"{where} has an access to {name!r}, not an input of it"
-        for name in operator["accesses"]
-        if name not in operator["inputs"]
+    operands = Counter((*operator["inputs"], *operator["outputs"]))
+    return [
+        *(f"{where} names the unknown tensor {name!r}" for name in operands if name not in kinds),
+        *(f"{where} names {name!r} twice" for name, count in operands.items() if count > 1),
+        *(
+            f"{where} has an access to {name!r}, not an input of it"
+            for name in operator["accesses"]
+            if name not in operator["inputs"]
+        ),
     ]
-    for key, least in (("axis", 0), ("output_axis", 0), ("kernel", 1), ("stride", 1), ("up", 1)):
-        problems += [
-            f"{where} has an access to {name!r} with {key} {access[key]}"
-            for name, access in operator["accesses"].items()
-            if access[key] < least
-        ]
-    problems += [
-        f"{where} has {operator[key]} {key}"
-        for key in ("macs", "weight_bytes", "fifo_bytes")
-        if operator[key] < 0
-    ]
-    if not operator["outputs"]:
-        problems.append(f"{where} writes nothing")
-    return problems
 
 
 def _group_problems(operator: dict[str, Any], kinds: dict[str, str]) -> list[str]:
@@ -200,8 +174,8 @@ def _group_problems(operator: dict[str, Any], kinds: dict[str, str]) -> list[str
             problems.append(f"{where} makes {name!r}, which no later member reads")
         if name in kinds:
             problems.append(f"{where} keeps {name!r} inside, but the graph has a tensor of that name")
-    described = [tensor["name"] for tensor in operator["inner"]]
-    if sorted(described) != sorted(inside):
+    described = sorted(tensor["name"] for tensor in operator["inner"])
+    if described != sorted(inside):
         problems.append(f"{where} describes {described} as inner, its members hand on {sorted(inside)}")
     for tensor in operator["inner"]:
         problems += _tensor_problems(tensor)
@@ -215,9 +189,7 @@ def _step_problems(document: dict[str, Any]) -> list[str]:
     by_name = {operator["name"]: operator for operator in document["graph"]["operators"]}
     per_cycle = document["options"].get("macs_per_cycle")
     problems = []
-    done: set[str] = {
-        tensor["name"] for tensor in document["graph"]["tensors"] if tensor["kind"] in SOURCE_KINDS
-    }
+    done = {tensor["name"] for tensor in document["graph"]["tensors"] if tensor["kind"] in SOURCE_KINDS}
     for number, step in enumerate(document["steps"]):
         operator = by_name.get(step["operator"])
         if operator is None:

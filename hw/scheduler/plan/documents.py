@@ -6,13 +6,16 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from hw.scheduler.graph.documents import read_json, to_plain, to_text, validated
+from hw.edge import read_json, validate
+from hw.scheduler.graph.documents import to_text
 from hw.scheduler.plan.plan import PLAN_FORMAT, Plan
+
+_PLAN = TypeAdapter(Plan)
 
 
 def plan_to_json(plan: Plan) -> str:
     """Give the text of plan.json; equal plans give equal bytes."""
-    return to_text(to_plain(TypeAdapter(Plan), plan))
+    return to_text(_PLAN.dump_python(plan, mode="json"))
 
 
 def read_plan(path: Path) -> Plan:
@@ -23,5 +26,4 @@ def read_plan(path: Path) -> Plan:
     InputError
         When the file is not JSON or not a plan.
     """
-    plan: Plan = validated(TypeAdapter(Plan), read_json(path, PLAN_FORMAT), path)
-    return plan
+    return validate(read_json(path, expected=PLAN_FORMAT), _PLAN)

@@ -225,7 +225,7 @@ def test_a_graph_with_a_cycle():
         (("tensors", 1, "shape"), [-32, 64], "shape of tensor 'a' must be positive in every dimension"),
         (("operators", 1, "macs"), -1, "macs of operator 'g' must be at least 0, not -1"),
         (("operators", 1, "inputs"), ["a", "n"], "tensor of operator 'g' must be one the graph declares"),
-        (("operators", 1, "colour"), 1, "key must be one of the documented form, not 'operators.1.colour'"),
+        (("operators", 1, "colour"), 1, "fifo_bytes, not 'operators.1.colour'"),
         (("operators",), "none", "operators must be a list, not 'none'"),
         (("format",), "loomwork-graph/0", "must be 'loomwork-graph/1', not 'loomwork-graph/0'"),
     ],

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from hw.edge import read_json
 from hw.errors import InputError
 from hw.scheduler.graph.documents import read_graph
 from hw.scheduler.graph.graph import Graph
@@ -49,14 +49,7 @@ def load_model(model: str, *, dimensions: Mapping[str, int] | None = None) -> Gr
         from hw.scheduler.graph.importers.torch_export import load_program
 
         return load_program(path)
-    return _load_json(path)
-
-
-def _load_json(path: Path) -> Graph:
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError):
-        return read_graph(path)  # which says what is wrong
-    if isinstance(document, dict) and "format" not in document and "operators" in document:
-        return import_kib(document, where=str(path))
+    document = read_json(path)
+    if isinstance(document.data, dict) and "format" not in document.data and "operators" in document.data:
+        return import_kib(document)
     return read_graph(path)

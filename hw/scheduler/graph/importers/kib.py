@@ -8,19 +8,15 @@ operator reads is an output.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter
 
-from hw.errors import InputError
-from hw.scheduler.graph.documents import refusal
+from hw.edge import Document, validate
 from hw.scheduler.graph.graph import Graph, Operator, Tensor, TensorKind
 
 
 class _Operator(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
     id: int
     kib: int = Field(gt=0)
     source: bool = False
@@ -28,21 +24,20 @@ class _Operator(BaseModel):
     inputs: list[int]
 
 
-class _Document(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore")
-
+class _Form(BaseModel):
     name: str
     operators: list[_Operator]
 
 
-def import_kib(document: Mapping[str, Any], *, where: str, made_by: str = "") -> Graph:
-    """Turn a document of this form into a graph.
+_FORM = TypeAdapter(_Form)
+
+
+def import_kib(document: Document, *, made_by: str = "") -> Graph:
+    """Turn a document of this form into a graph; what else stands at its top is left alone.
 
     Parameters
     ----------
-    document : mapping
-    where : str
-        The file, for errors.
+    document : Document
     made_by : str
         As of `Graph`.
 
@@ -51,22 +46,17 @@ def import_kib(document: Mapping[str, Any], *, where: str, made_by: str = "") ->
     InputError
         For a missing or unknown field, a size that is not above 0, an input that no operator makes.
     """
-    try:
-        form = _Document.model_validate(document)
-    except ValidationError as error:
-        raise refusal(error, where) from error
-    known: set[int] = set()
-    for operator in form.operators:
-        if operator.id in known:
-            raise InputError("id of an operator", operator.id, "used once", where=where)
-        known.add(operator.id)
-    for operator in form.operators:
-        for source in operator.inputs:
-            if source not in known:
-                raise InputError(f"input of operator {operator.id}", source, "an operator's id", where=where)
+    known = {key: value for key, value in document.data.items() if key in _Form.model_fields}
+    form = validate(replace(document, data=known), _FORM)
+    makers = {operator.id: operator for operator in form.operators}
     read = {source for operator in form.operators for source in operator.inputs}
     tensors, operators = [], []
-    for operator in form.operators:
+    for number, operator in enumerate(form.operators):
+        if makers[operator.id] is not operator:
+            raise document.error(("operators", number, "id"), "used once")
+        for index, source in enumerate(operator.inputs):
+            if source not in makers:
+                raise document.error(("operators", number, "inputs", index), "the id of an operator")
         kind = TensorKind.ACTIVATION if operator.id in read else TensorKind.OUTPUT
         if operator.source:
             kind = TensorKind.CACHE if "cache" in operator.op.lower() else TensorKind.INPUT
@@ -74,8 +64,9 @@ def import_kib(document: Mapping[str, Any], *, where: str, made_by: str = "") ->
         tensors.append(Tensor(name=name, size_bytes=operator.kib * 1024, kind=kind))
         if not operator.source:
             inputs = tuple(f"t{source}" for source in dict.fromkeys(operator.inputs))
-            made = Operator(
-                name=f"{operator.op}.{operator.id}", kind=operator.op, inputs=inputs, outputs=(name,)
+            operators.append(
+                Operator(
+                    name=f"{operator.op}.{operator.id}", kind=operator.op, inputs=inputs, outputs=(name,)
+                )
             )
-            operators.append(made)
     return Graph(name=form.name, tensors=tuple(tensors), operators=tuple(operators), made_by=made_by)

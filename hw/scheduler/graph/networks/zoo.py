@@ -5,7 +5,6 @@ Without a name it makes all it can: those of timm need ``loomwork[torch]``.
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -14,6 +13,7 @@ from typing import Any
 
 import onnx
 
+from hw.edge import read_json
 from hw.errors import InputError, ToolError
 from hw.scheduler.graph.documents import graph_to_json
 from hw.scheduler.graph.graph import Graph
@@ -36,8 +36,7 @@ def _from_wheel(file: str, name: str) -> Graph:
 
 def _from_sizes(name: str) -> Graph:
     """Give a graph that is known by its sizes in KiB."""
-    document = json.loads((_SOURCES / f"{name}.json").read_text(encoding="utf-8"))
-    return import_kib(document, where=f"{name}.json", made_by=_made_by(name))
+    return import_kib(read_json(_SOURCES / f"{name}.json"), made_by=_made_by(name))
 
 
 def _written(write: Callable[[], bytes], name: str) -> Graph:

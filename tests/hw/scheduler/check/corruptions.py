@@ -174,12 +174,12 @@ def negative_size(plan, rng):
 
 #: By name: what corrupts, and the reason it must be refused for.
 CORRUPTIONS = {
-    "format of another version": (change(("format",), lambda _: "loomwork-plan/9"), r"plan\.format is"),
-    "part missing": (forget, r"plan has no '"),
-    "unknown key": (lambda plan, rng: plan.update(colour="red"), "unknown key 'colour'"),
-    "step that is no number": (change(("episodes", "first_step"), lambda _: "0"), "not a whole number"),
-    "step that is a fraction": (change(("episodes", "last_step"), float), "not a whole number"),
-    "tensor of negative size": (negative_size, "has -64 bytes"),
+    "format of another version": (change(("format",), lambda _: "loomwork-plan/9"), "plan: format must be"),
+    "part missing": (forget, "must be given"),
+    "unknown key": (lambda plan, rng: plan.update(colour="red"), "key must be one of .* not 'colour'"),
+    "step that is no number": (change(("episodes", "first_step"), lambda _: "0"), "must be a whole number"),
+    "step that is a fraction": (change(("episodes", "last_step"), float), "must be a whole number"),
+    "tensor of negative size": (negative_size, "size_bytes must be greater than or equal to 1, not -64"),
     "tensor larger than its place": (tensor_grows, r"has \d+ bytes, the tensor"),
     "shape that is not its size": (shape_grows, "its shape makes"),
     "two producers": (two_producers, "is written by 2 operators"),

@@ -2,9 +2,11 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
+from hw.edge import Document
 from hw.errors import InputError
 from hw.scheduler.graph.graph import TensorKind
 from hw.scheduler.graph.importers import load_model
@@ -31,7 +33,7 @@ def document():
 
 
 def test_sources_are_tensors_and_everything_else_operators():
-    graph = import_kib(document(), where="g.json", made_by="me")
+    graph = imported(document(), made_by="me")
     assert (graph.name, graph.made_by) == ("small", "me")
     assert {tensor.name: (tensor.size_bytes, tensor.kind) for tensor in graph.tensors} == {
         "t0": (3072, TensorKind.INPUT),
@@ -50,7 +52,11 @@ def test_sources_are_tensors_and_everything_else_operators():
 def test_both_json_forms_are_told_apart(tmp_path):
     path = tmp_path / "small.json"
     path.write_text(json.dumps(document()))
-    assert load_model(str(path)) == import_kib(document(), where="")
+    assert load_model(str(path)) == imported(document())
+
+
+def imported(content, **more):
+    return import_kib(Document(path=Path("g.json"), data=content), **more)
 
 
 def changed(place, value):
@@ -74,9 +80,9 @@ def changed(place, value):
         ((2, "kib"), 1.5, "operators.2.kib must be a whole number, not 1.5"),
         ((2, "kib"), None, "operators.2.kib must be given, not 'missing'"),
         ((2, "inputs"), None, "operators.2.inputs must be given, not 'missing'"),
-        ((2, "inputs"), [9], "input of operator 2 must be an operator's id, not 9"),
-        ((2, "size"), 4, "key must be one of the documented form, not 'operators.2.size'"),
-        ((2, "id"), 4, "id of an operator must be used once, not 4"),
+        ((2, "inputs"), [9], "operators.2.inputs.0 must be the id of an operator, not 9"),
+        ((2, "size"), 4, "key must be one of id, kib, source, op, inputs, not 'operators.2.size'"),
+        ((2, "id"), 4, "operators.2.id must be used once, not 4"),
         ((2, "kib"), 1 << 22, "size_bytes of tensor 't2' must be from 1 to 4294967295, not 4294967296"),
         ((2, "inputs"), [0, 3], "graph must be without a cycle, not 'conv.2 -> add.3 -> conv.2'"),
         ((2, "inputs"), [0, 2], "tensors of operator 'conv.2' must be named once each, not 't2'"),
@@ -93,10 +99,10 @@ def test_a_source_that_nobody_reads():
     made = document()
     made["operators"].append(operator(5, 1, "in", source=True))
     with pytest.raises(InputError, match="tensor 't5' must be read by at least one"):
-        import_kib(made, where="")
+        imported(made)
 
 
 @pytest.mark.parametrize("operators", [None, {}, [], [1], [operator(0, 1, "in", source=True)]])
 def test_documents_without_operators(operators):
     with pytest.raises(InputError):
-        import_kib({"name": "empty", "operators": operators}, where="g.json")
+        imported({"name": "empty", "operators": operators})

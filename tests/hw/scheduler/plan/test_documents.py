@@ -67,8 +67,8 @@ def test_what_has_a_default_may_be_left_out(tmp_path):
     ("change", "message"),
     [
         (lambda d: d.update(format="x"), "must be 'loomwork-graph/1', not 'x'"),
-        (lambda d: d.update(colour=1), "key must be one of the documented form, not 'colour'"),
-        (lambda d: d["operators"][0]["accesses"]["x"].update(holes=2), "'operators.0.accesses.x.holes'"),
+        (lambda d: d.update(colour=1), "key must be one of name, tensors, operators, made_by, not 'colour'"),
+        (lambda d: d["operators"][0]["accesses"]["x"].update(holes=2), "not 'operators.0.accesses.x.holes'"),
         (lambda d: d["tensors"][1].update(size_bytes=-64), "size_bytes of tensor 'y' must be from 1 to"),
         (lambda d: d["tensors"][1].update(size_bytes="many"), "tensors.1.size_bytes must be"),
         (lambda d: d["tensors"][1].update(kind="soup"), "tensors.1.kind must be"),

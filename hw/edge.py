@@ -1,8 +1,8 @@
-"""The edge where YAML becomes checked values: strict types, known keys, and errors that name file and line.
+"""The edge where YAML and JSON become checked values: strict types, known keys, errors that name the place.
 
-A file is read into a `Document`, which remembers the line of every key, and validated by a pydantic adapter;
-the first thing wrong, in the order of the file, becomes one `InputError`.  Nothing behind the edge knows of
-YAML.
+A file is read into a `Document`, which for YAML remembers the line of every key, and validated by a pydantic
+adapter; the first thing wrong, in the order of the file, becomes one `InputError`.  Boards, configurations,
+graphs and plans all pass here, and nothing behind the edge knows of files.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ Schema = dict[str, Any]
 
 #: How pydantic begins the messages that complete "must be ...".
 _SHOULD = "Input should be "
+#: How it calls keys that must be there, and keys that nobody knows.
+_MISSING = ("missing", "missing_argument")
+_UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
 #: What its types are called here.
 _LEGAL = {
     "int_type": "a whole number",
@@ -39,31 +42,35 @@ _LEGAL = {
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """A YAML file as plain values, with the line each came from.
+    """A YAML or JSON file as plain values.
 
     Members
     -------
     path
         The file.
     data
-        The mapping at its top.
+        What it holds.
     lines
-        Line, from 1, of the key or list item at each location.
+        Line, from 1, of the key or list item at each location; None for JSON, whose lines are not known.
     prefix
         Where ``data`` stands in the file, when it is a part of it.
     """
 
     path: Path
     data: Any
-    lines: Mapping[Location, int]
+    lines: Mapping[Location, int] | None = None
     prefix: Location = ()
 
-    def where(self, location: Location) -> str:
-        """Give ``file:line`` of a location, or of the nearest one above it that is in the file."""
+    def line(self, location: Location) -> int:
+        """Give the line of a location, or of the nearest one above it that is in the file; else 1."""
         location = (*self.prefix, *location)
-        while location and location not in self.lines:
+        while location and location not in (self.lines or {}):
             location = location[:-1]
-        return f"{self.path}:{self.lines.get(location, 1)}"
+        return (self.lines or {}).get(location, 1)
+
+    def where(self, location: Location) -> str:
+        """Give ``file:line`` of a location, or only the file where lines are not known."""
+        return str(self.path) if self.lines is None else f"{self.path}:{self.line(location)}"
 
     def at(self, location: Location) -> Any:
         """Give the value at a location as it is written in the file; "missing" when it is not there."""
@@ -82,6 +89,8 @@ class Document:
     def error(self, location: Location, legal: str, *, value: Any = None) -> InputError:
         """Make the error for what is written at a location, or for ``value``."""
         value = self.at(location) if value is None else value
+        if isinstance(value, dict | list) and len(repr(value)) > 60:
+            value = type(value).__name__
         return InputError(dotted((*self.prefix, *location)), value, legal, where=self.where(location))
 
 
@@ -94,12 +103,7 @@ def read_document(path: Path) -> Document:
         When the file is missing, unreadable, not YAML, has a key twice, or uses an alias: a file that spells
         everything out cannot be expanded into one that fills the memory, and an error has one line to name.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError("file", str(path), f"a readable file ({error.strerror})") from error
-    except UnicodeDecodeError as error:
-        raise InputError("file", str(path), "text in UTF-8") from error
+    text = _text(path)
     lines: dict[Location, int] = {}
     loader = None
     try:
@@ -127,6 +131,34 @@ def read_document(path: Path) -> Document:
     if not isinstance(data, dict):
         raise InputError("file content", data, "a mapping of keys to values", where=f"{path}:1")
     return Document(path=path, data=data, lines=lines)
+
+
+def read_json(path: Path, *, expected: str | None = None) -> Document:
+    """Read a JSON file, whose ``format`` is ``expected`` when that is given; the key is left out then.
+
+    Raises
+    ------
+    InputError
+        When the file is missing, unreadable, not JSON, or has another format.
+    """
+    try:
+        data = json.loads(_text(path))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise InputError("file", str(path), f"JSON ({error})") from error
+    if expected is not None:
+        found = data.pop("format", None) if isinstance(data, dict) else None
+        if found != expected:
+            raise InputError(f"format of {path}", found, repr(expected))
+    return Document(path=path, data=data)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError("file", str(path), f"a readable file ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise InputError("file", str(path), "text in UTF-8") from error
 
 
 def _lines(path: Path, node: yaml.Node, location: Location) -> Iterator[tuple[Location, int]]:
@@ -164,55 +196,48 @@ def validate(document: Document, adapter: TypeAdapter[T]) -> T:
         For the first thing wrong in the order of the file: an unknown or missing key, a wrong type, a value
         out of range.  Types are strict: ``"32"``, ``32.0`` and ``true`` are not whole numbers.
     """
-    found = list(_unknown_keys(document, adapter.json_schema(), document.data, ()))
     try:
-        # By way of JSON, whose strict rules are those wanted here: a list may become a tuple, text an
-        # enumeration, a mapping a dataclass, but no scalar becomes another.
-        value = adapter.validate_json(json.dumps(document.data), strict=True)
+        return accepted(document, adapter)
     except ValidationError as errors:
-        found += [_translated(document, adapter, dict(error)) for error in errors.errors(include_url=False)]
-        raise min(found, key=_order) from errors
-    if found:
-        raise min(found, key=_order)
-    return value
+        raise refusals(document, adapter, errors)[0] from errors
 
 
-def _order(error: InputError) -> tuple[bool, int]:
-    """Order by line, but what is missing last: it has no line, and is often another key misspelt."""
-    return error.value == "missing", int(str(error.where).rpartition(":")[2])
+def accepted(document: Document, adapter: TypeAdapter[T]) -> T:
+    """Do the same, with pydantic's own exception for all that is wrong."""
+    # By way of JSON, whose strict rules are those wanted here: a list may become a tuple, text an
+    # enumeration, a mapping a dataclass, but no scalar becomes another.
+    return adapter.validate_json(json.dumps(document.data), strict=True, extra="forbid")
 
 
-def _unknown_keys(document: Document, schema: Schema, data: Any, location: Location) -> Iterator[InputError]:
-    """Find the keys the schema does not have; pydantic lets them pass in a plain dataclass."""
-    here = _at(schema, location)
-    if isinstance(data, dict):
-        known = here.get("properties", {})
-        for key, value in data.items():
-            if known and key not in known:
-                name = dotted((*document.prefix, *location, key))
-                legal = "one of " + ", ".join(known)
-                yield InputError("key", name, legal, where=document.where((*location, key)))
-            else:
-                yield from _unknown_keys(document, schema, value, (*location, key))
-    elif isinstance(data, list):
-        for index, value in enumerate(data):
-            yield from _unknown_keys(document, schema, value, (*location, index))
+def refusals(document: Document, adapter: TypeAdapter[Any], errors: ValidationError) -> list[InputError]:
+    """Translate all that pydantic found wrong with a document, in the order of the file.
+
+    What is missing comes last: it has no line, and is often another key misspelt.
+    """
+    schema = adapter.json_schema()
+    found = errors.errors(include_url=False)
+    found.sort(key=lambda error: (error["type"] in _MISSING, document.line(error["loc"])))
+    return [_translated(document, schema, dict(error)) for error in found]
 
 
-def _translated(document: Document, adapter: TypeAdapter[Any], error: dict[str, Any]) -> InputError:
+def _translated(document: Document, schema: Schema, error: dict[str, Any]) -> InputError:
     location: Location = tuple(error["loc"])
     kind = error["type"]
     cause = error.get("ctx", {}).get("error")
     if isinstance(cause, InputError):
         location = (*location, *cause.field.split("."))
         return document.error(location, cause.legal, value=cause.value)
-    if kind in ("missing", "missing_argument"):
+    if kind in _MISSING:
         return document.error(location, "given", value="missing")
+    if kind in _UNKNOWN:
+        name = dotted((*document.prefix, *location))
+        legal = "one of " + ", ".join(_keys(schema, location[:-1]))
+        return InputError("key", name, legal, where=document.where(location))
     legal = _LEGAL.get(kind) or error["msg"].removeprefix(_SHOULD)
     if kind in ("dataclass_type", "model_type", "dict_type"):
-        known = ", ".join(_at(adapter.json_schema(), location).get("properties", {}))
+        known = ", ".join(_keys(schema, location))
         legal = f"a mapping with the keys {known}" if known else "a mapping of keys to values"
-    return document.error(location, legal)
+    return document.error(location, legal, value=error["input"])
 
 
 def dotted(location: Location) -> str:
@@ -220,13 +245,14 @@ def dotted(location: Location) -> str:
     return ".".join(str(step) for step in location)
 
 
-def _at(schema: Schema, location: Location) -> Schema:
-    """Give the part of a JSON Schema that rules a location."""
+def _keys(schema: Schema, location: Location) -> Schema:
+    """Give the keys that a JSON Schema knows at a location."""
     here = _resolved(schema, schema)
     for step in location:
         below = here.get("properties", {}).get(step, here.get("additionalProperties", here.get("items", {})))
         here = _resolved(schema, below)
-    return here
+    keys: Schema = here.get("properties", {})
+    return keys
 
 
 def _resolved(schema: Schema, part: Any) -> Schema:
