@@ -10,7 +10,7 @@ from amaranth.lib.wiring import Out
 
 from hw.lib import axi
 from tests.formal.channel import RULES, Role, channel, difference, inputs, patience, transfers
-from tests.support.formal import reach
+from tests.support.proofs.formal import reach
 
 
 class AxiLiteProperties(wiring.Component):

@@ -26,7 +26,7 @@ from tests.formal.channel import (
     quiet_after_reset,
     transfers,
 )
-from tests.support.formal import reach
+from tests.support.proofs.formal import reach
 
 
 def burst_rules(

@@ -9,7 +9,7 @@ from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
-from tests.support.formal import check, suppose
+from tests.support.proofs.formal import check, suppose
 
 #: ``check``: this side is under test.  ``suppose``: this side is the environment, its rules are relied on.
 Role = Literal["check", "suppose"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, Value
 
-from tests.support.formal import check, free, reach, suppose
+from tests.support.proofs.formal import check, free, reach, suppose
 
 Claim = Callable[[Module, Any, str], None]
 

@@ -10,8 +10,8 @@ from amaranth.lib import data
 
 from hw.lib.arbiter import Arbiter
 from tests.formal.stream_properties import first_in_first_out, free_input, free_output
-from tests.support.formal import PropertyFailure, check, constant, cover, free, prove, reach, suppose
-from tests.support.mutants import mutant
+from tests.support.proofs.formal import PropertyFailure, check, constant, cover, free, prove, reach, suppose
+from tests.support.proofs.mutants import mutant
 
 PACKET = data.StructLayout({"value": 1, "last": 1})
 

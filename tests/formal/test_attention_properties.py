@@ -13,8 +13,8 @@ from hw.attention.walk.geometry import stream_tile_shape
 from hw.attention.walk.layouts import KeyPass
 from hw.attention.walk.segments import tile_range, within
 from tests.formal.stream_properties import free_input
-from tests.support.formal import PropertyFailure, check, cover, free, prove, reach, suppose
-from tests.support.mutants import mutant
+from tests.support.proofs.formal import PropertyFailure, check, cover, free, prove, reach, suppose
+from tests.support.proofs.mutants import mutant
 
 
 def small(**changes):

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 from hw.lib import axi
 from tests.formal.axi_lite_properties import AxiLiteProperties
 from tests.formal.channel import attach
-from tests.support.formal import PropertyFailure, bounded, check, cover, free, prove
+from tests.support.proofs.formal import PropertyFailure, bounded, check, cover, free, prove
 
 SIGNATURE = axi.LiteSignature(addr_width=4)
 PATIENCE = 3

@@ -8,7 +8,7 @@ from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from hw.lib import axi
 from tests.formal.axi_properties import AxiReadProperties, AxiWriteProperties
 from tests.formal.channel import attach
-from tests.support.formal import PropertyFailure, bounded, cover, free
+from tests.support.proofs.formal import PropertyFailure, bounded, cover, free
 
 SIGNATURE = axi.Signature(data_width=32, addr_width=13)
 BURST_BEATS = 4

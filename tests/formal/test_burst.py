@@ -10,7 +10,7 @@ from hw.lib import axi
 from hw.lib.burst import LENGTH_BITS, BurstSplitter
 from tests.formal.axi_properties import burst_rules
 from tests.formal.channel import channel
-from tests.support.formal import PropertyFailure, bounded, check, cover, free, prove, reach, suppose
+from tests.support.proofs.formal import PropertyFailure, bounded, check, cover, free, prove, reach, suppose
 
 ADDRESS_BITS = 14
 

@@ -7,8 +7,8 @@ from amaranth.hdl import Elaboratable, Module, Signal
 
 from hw.lib import counters
 from hw.lib.counters import Counters
-from tests.support.formal import PropertyFailure, check, cover, free, prove, reach
-from tests.support.mutants import mutant
+from tests.support.proofs.formal import PropertyFailure, check, cover, free, prove, reach
+from tests.support.proofs.mutants import mutant
 
 
 class CountersSpec(Elaboratable):

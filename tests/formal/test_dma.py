@@ -14,8 +14,8 @@ from hw.lib.dma_read import ReadDMA
 from hw.lib.dma_write import WriteDMA
 from tests.formal.axi_properties import AxiReadProperties, AxiWriteProperties
 from tests.formal.channel import attach, channel
-from tests.support.formal import PropertyFailure, bounded, check, cover, free, reach, suppose
-from tests.support.mutants import mutant
+from tests.support.proofs.formal import PropertyFailure, bounded, check, cover, free, reach, suppose
+from tests.support.proofs.mutants import mutant
 
 SIZES = {"data_width": 32, "addr_width": 13, "burst_beats": 2, "fifo_beats": 3}
 

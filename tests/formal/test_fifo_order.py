@@ -8,8 +8,8 @@ from amaranth.hdl import Elaboratable, Module
 from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
 from tests.formal.stream_properties import first_in_first_out, free_input, free_output
-from tests.support.formal import PropertyFailure, check, cover, prove
-from tests.support.mutants import mutant
+from tests.support.proofs.formal import PropertyFailure, check, cover, prove
+from tests.support.proofs.mutants import mutant
 
 
 class QueueSpec(Elaboratable):

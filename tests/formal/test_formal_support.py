@@ -6,7 +6,7 @@ import pytest
 from amaranth.back import verilog
 from amaranth.hdl import Elaboratable, Module, Mux, Signal
 
-from tests.support.formal import (
+from tests.support.proofs.formal import (
     PropertyFailure,
     Unproven,
     bounded,

@@ -10,8 +10,8 @@ from hw.lib.arguments import Argument, ArgumentTable, Kind
 from hw.lib.registers import RegisterFile
 from tests.formal.axi_lite_properties import AxiLiteProperties
 from tests.formal.channel import attach
-from tests.support.formal import PropertyFailure, bounded, check, cover, free, prove, reach
-from tests.support.mutants import mutant
+from tests.support.proofs.formal import PropertyFailure, bounded, check, cover, free, prove, reach
+from tests.support.proofs.mutants import mutant
 
 TABLE = ArgumentTable(
     (

@@ -13,8 +13,8 @@ from hw.scheduler.core.turns import Turns
 from hw.scheduler.core.walker import Walker
 from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord
 from tests.formal.stream_properties import free_input
-from tests.support.formal import PropertyFailure, check, constant, cover, free, prove, reach, suppose
-from tests.support.mutants import mutant
+from tests.support.proofs.formal import PropertyFailure, check, constant, cover, free, prove, reach, suppose
+from tests.support.proofs.mutants import mutant
 
 
 class TurnsSpec(Elaboratable):

@@ -7,8 +7,8 @@ from amaranth.hdl import Elaboratable, Module, Mux, Signal
 
 from hw.lib.width import WidthConverter
 from tests.formal.stream_properties import free_input, free_output
-from tests.support.formal import PropertyFailure, check, cover, prove, reach, suppose
-from tests.support.mutants import mutant
+from tests.support.proofs.formal import PropertyFailure, check, cover, prove, reach, suppose
+from tests.support.proofs.mutants import mutant
 
 
 def follow(payload, lanes, state):

@@ -21,8 +21,8 @@ from hw.lib.kernel import BodySignature, kernel_members
 from hw.registry import ENGINES, find_engine
 from hw.verilog import generate, kernel_name
 from tests.support.boards import small_board
+from tests.support.gateware.verilog import lint, module_names, module_ports, module_text, yosys
 from tests.support.vadd import VaddConfig, VaddEngine, vadd_table
-from tests.support.verilog import lint, module_names, module_ports, module_text, yosys
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP = "loomwork_vadd"

@@ -1,6 +1,6 @@
 """Playing inputs to a unit without handshakes, and what comes out a fixed time later."""
 
-from tests.support.streams import plain, simulate
+from tests.support.gateware.streams import plain, simulate
 
 
 def play(unit, inputs, output, latency, *, before=()):

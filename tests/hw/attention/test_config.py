@@ -11,7 +11,7 @@ from hw.verilog import generate
 from sim.engines.attention.adapter import ADAPTER
 from sim.run.adapter import EngineAdapter
 from tests.hw.attention.plain import small
-from tests.support.verilog import lint
+from tests.support.gateware.verilog import lint
 
 ENGINE = AttentionEngine()
 

@@ -10,7 +10,7 @@ from amaranth.lib import data
 
 from hw.errors import InputError
 from hw.lib.arbiter import Arbiter
-from tests.support.streams import STALLS, Side, exchange, seeds
+from tests.support.gateware.streams import STALLS, Side, exchange, seeds
 
 PACKET = data.StructLayout({"value": 8, "last": 1})
 

@@ -9,7 +9,7 @@ import pytest
 
 from hw.errors import InputError
 from hw.lib.burst import BurstSplitter
-from tests.support.streams import STALLS, Side, exchange, seeds
+from tests.support.gateware.streams import STALLS, Side, exchange, seeds
 
 
 def bursts(command, size, burst_beats):

@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.lib.convert import to_verilog, without_content
 from hw.lib.memory import NO_INIT, BankedMemory, uninitialised
-from tests.support.streams import simulate
+from tests.support.gateware.streams import simulate
 
 
 class Tables(wiring.Component):

@@ -9,7 +9,7 @@ import pytest
 
 from hw.errors import InputError
 from hw.lib.counters import Counters, counter_names
-from tests.support.streams import plain, seeds, simulate
+from tests.support.gateware.streams import plain, seeds, simulate
 
 CAUSES = ("memory", "output", "command")
 

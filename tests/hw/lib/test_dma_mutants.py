@@ -14,7 +14,7 @@ from hw.lib.burst import BurstSplitter, span
 from hw.lib.dma_read import ReadDMA
 from hw.lib.dma_write import WriteDMA
 from tests.hw.lib import test_dma_read, test_dma_write
-from tests.support.mutants import mutant
+from tests.support.proofs.mutants import mutant
 
 #: Part that has the bug, its source, the bug.
 SHARED = [

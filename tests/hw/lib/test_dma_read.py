@@ -11,8 +11,8 @@ import pytest
 
 from hw.errors import InputError
 from hw.lib.dma_read import ReadDMA
-from tests.support.axi_memory import AxiMemory
-from tests.support.streams import STALLS, get, put, rule_checker, seeds, simulate
+from tests.support.gateware.axi_memory import AxiMemory
+from tests.support.gateware.streams import STALLS, get, put, rule_checker, seeds, simulate
 
 
 @dataclass

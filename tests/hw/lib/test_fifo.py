@@ -12,7 +12,7 @@ from amaranth.lib import data
 
 from hw.errors import InputError
 from hw.lib.fifo import SHALLOW_DEPTH, Fifo
-from tests.support.streams import STALLS, Side, exchange, seeds, simulate
+from tests.support.gateware.streams import STALLS, Side, exchange, seeds, simulate
 
 KINDS = [
     pytest.param(1, None, id="1"),

@@ -12,7 +12,7 @@ from amaranth.hdl import Module, Shape, Signal, Value, signed, unsigned
 from hw.errors import InputError
 from hw.lib import fixed
 from sim.golden import fixed as golden
-from tests.support.streams import seeds, simulate
+from tests.support.gateware.streams import seeds, simulate
 
 DIVISIONS = ("round_half_up", "round_half_even", "floor_shift")
 SMALL = [unsigned(1), unsigned(5), signed(1), signed(2), signed(6)]

@@ -17,10 +17,10 @@ from hw.lib.arguments import Argument, ArgumentTable, Kind
 from hw.lib.kernel import RESET_STAGES, BodySignature, Kernel
 from hw.lib.place import InlinePlacer
 from hw.lib.registers import CONTROL, GLOBAL_INTERRUPT_ENABLE, INTERRUPT_ENABLE
-from tests.support.axi_lite import LiteManager
-from tests.support.axi_memory import AxiMemory
 from tests.support.boards import small_board
-from tests.support.streams import PERIOD_SECONDS, simulate
+from tests.support.gateware.axi_lite import LiteManager
+from tests.support.gateware.axi_memory import AxiMemory
+from tests.support.gateware.streams import PERIOD_SECONDS, simulate
 from tests.support.vadd import VaddBody, VaddConfig, vadd_table
 
 # The ports of kernels that Vitis HLS makes, but for the user signals.

@@ -11,7 +11,7 @@ import pytest
 from hw.errors import InputError
 from hw.lib.convert import to_verilog
 from hw.lib.memory import NO_INIT, BankedMemory
-from tests.support.streams import seeds, simulate
+from tests.support.gateware.streams import seeds, simulate
 
 SMALL = {"banks": 2, "depth": 6, "lanes": 3, "lane_width": 4, "ram_style": "block"}
 

@@ -9,7 +9,7 @@ from hw.attention.config import AttentionConfig
 from hw.attention.core.row.cell import AttentionRows
 from hw.attention.core.row.score import ScoreUnit
 from hw.lib.convert import to_verilog
-from tests.support.verilog import yosys
+from tests.support.gateware.verilog import yosys
 
 
 def multipliers(component, folder):

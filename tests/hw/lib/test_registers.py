@@ -15,8 +15,8 @@ from hw.lib.registers import (
     INTERRUPT_STATUS,
     RegisterFile,
 )
-from tests.support.axi_lite import LiteManager
-from tests.support.streams import STALLS, seeds, simulate
+from tests.support.gateware.axi_lite import LiteManager
+from tests.support.gateware.streams import STALLS, seeds, simulate
 
 TABLE = ArgumentTable(
     (

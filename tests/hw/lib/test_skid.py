@@ -7,7 +7,7 @@ import random
 import pytest
 
 from hw.lib.skid import Skid
-from tests.support.streams import STALLS, Side, exchange, seeds, simulate
+from tests.support.gateware.streams import STALLS, Side, exchange, seeds, simulate
 
 
 def run(items, *, shape=8, stall_i=0.0, stall_o=0.0, seed=0):

@@ -9,7 +9,7 @@ import pytest
 
 from hw.errors import InputError
 from hw.lib.width import WidthConverter
-from tests.support.streams import STALLS, Side, exchange, seeds
+from tests.support.gateware.streams import STALLS, Side, exchange, seeds
 
 RATIOS = [(4, 1), (6, 2), (2, 2), (1, 4), (2, 6), (1, 1)]
 LANE_WIDTH = 4

@@ -6,7 +6,7 @@ from hw.board import load_board
 from hw.errors import InputError
 from hw.scheduler.plan.options import When
 from hw.scheduler.plan_model import load_fused, plan_model
-from tests.support.graphs import pipelined_graph
+from tests.support.planner.graphs import pipelined_graph
 
 WHOLE = {"tiling": When.NEVER, "pipelining": When.NEVER}
 

@@ -6,7 +6,7 @@ import pytest
 from amaranth.back import verilog
 
 from sim.build.simulator import build, run
-from tests.support.copier import Copier
+from tests.support.gateware.copier import Copier
 
 
 def built_copier():

@@ -22,7 +22,7 @@ from sim.engines.attention.demo import attention_demo
 from sim.report.report import load
 from sim.run.accounting import ChannelStatistics
 from sim.run.run import find_adapter
-from tests.support.reports import arguments, synthetic
+from tests.support.pages.reports import arguments, synthetic
 
 LAUNCHES = [f"layer {layer}" for layer in range(6)]
 

@@ -12,7 +12,7 @@ from hw.scheduler.graph.graph import TensorKind
 from hw.scheduler.program.dataflow import Call, Dataflow, Item
 from sim.golden import scheduler as golden
 from sim.golden.scheduler import execute, operator_words, to_bytes, to_words
-from tests.support.scheduler import operator_words as word_by_word
+from tests.support.program.random_programs import operator_words as word_by_word
 
 
 def as_numbers(words):

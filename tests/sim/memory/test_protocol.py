@@ -12,7 +12,7 @@ from hw.errors import InputError
 from sim.memory.config import FastTiming, MemoryConfig, parameter_text
 from sim.memory.native import NativeMemory, PortDriver
 from sim.memory.view import MemoryView
-from tests.support.memory_master import bare_hbm, config, read_all, write_all
+from tests.support.memory.master import bare_hbm, config, read_all, write_all
 
 SIZE = 32 << 24
 

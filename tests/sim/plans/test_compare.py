@@ -14,7 +14,7 @@ from sim.host.console import console
 from sim.plans.compare import Comparison, plan_tables
 from sim.plans.compare_page import planning_times, savings, traffic, write_comparison
 from sim.plans.rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, Planned, PlanRow, baseline_bytes
-from tests.support.graphs import random_graph
+from tests.support.planner.graphs import random_graph
 
 
 def planned(moved=20, **more):

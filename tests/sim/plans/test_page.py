@@ -15,8 +15,8 @@ from sim.plans.charts import graph_by_step, traffic_curve
 from sim.plans.facts import CurvePoint, Path, PlanFacts, Why, sized
 from sim.plans.map import address_map
 from sim.plans.page import render_plan
-from tests.support.graphs import pipelined_graph, random_graph
-from tests.support.naive_plan import naive_plan
+from tests.support.planner.graphs import pipelined_graph, random_graph
+from tests.support.planner.naive_plan import naive_plan
 
 STREAMS = (("conv1+conv2", "a"), ("tail", "b"))
 CURVE = [

@@ -10,8 +10,8 @@ from hw.errors import InputError
 from sim.report import charts
 from sim.report.figures import labels
 from sim.report.page import render
-from tests.support.browser import drawn_page
-from tests.support.reports import arguments, synthetic
+from tests.support.pages.browser import drawn_page
+from tests.support.pages.reports import arguments, synthetic
 
 
 def several(count):

@@ -13,7 +13,7 @@ from sim.report import report as report_module
 from sim.report.report import load, save
 from sim.report.schema import PAGE, SCHEMA, glossary, page_text, schema_text
 from sim.run.accounting import git_revision
-from tests.support.reports import arguments, synthetic
+from tests.support.pages.reports import arguments, synthetic
 
 #: Every number's name ends in its unit, or is one of these counts and labels that have none.
 UNITS = ("bytes", "cycle", "cycles", "macs", "ratio", "mhz", "microseconds", "second", "seconds", "byte")

@@ -19,7 +19,7 @@ from sim.run import launch as launch_module
 from sim.run.adapter import Buffer, Launch
 from sim.run.launch import simulate
 from tests.support.boards import small_board
-from tests.support.mask_kernel import mask_kernel, mask_table
+from tests.support.memory.mask_kernel import mask_kernel, mask_table
 
 ROOT = Path(__file__).parents[3]
 MASK = 0x01020304

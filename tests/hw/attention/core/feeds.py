@@ -15,7 +15,7 @@ from sim.golden.attention.formats import Arithmetic, Output
 from sim.golden.attention.mask import Mask
 from sim.golden.attention.model import GoldenJob, Scaling, attention_job
 from tests.hw.attention.plain import PlainJob, PlainPass, last_part, parts, passes, tiles
-from tests.support.streams import Side, exchange
+from tests.support.gateware.streams import Side, exchange
 
 
 @dataclass

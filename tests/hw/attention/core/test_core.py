@@ -12,7 +12,7 @@ from hw.errors import InputError
 from hw.lib.place import InlinePlacer
 from tests.hw.attention.core.feeds import BarePlacer, CoreJob, run_core, shapes, taken_parts
 from tests.hw.attention.plain import PlainJob, random_job, small
-from tests.support.streams import seeds
+from tests.support.gateware.streams import seeds
 
 INPUTS = ("command", "row", "query", "tile", "key", "value")
 

@@ -7,7 +7,7 @@ import pytest
 
 from hw.attention.core.drain import Drain
 from tests.hw.attention.plain import small
-from tests.support.streams import STALLS, Side, exchange
+from tests.support.gateware.streams import STALLS, Side, exchange
 
 
 def beat_of(row, bank, beat):

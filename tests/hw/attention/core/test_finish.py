@@ -11,7 +11,7 @@ from hw.attention.core.result.normalize import Normalizer
 from hw.attention.core.row.cell import Timing
 from hw.attention.core.value_side import BANKS
 from tests.hw.attention.plain import small
-from tests.support.streams import plain, simulate
+from tests.support.gateware.streams import plain, simulate
 
 CONFIGS = [
     small(lanes=32, folds=2),

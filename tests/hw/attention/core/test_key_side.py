@@ -9,7 +9,7 @@ from hw.attention.core.key_side import KeySide
 from hw.attention.core.row.cell import Timing
 from hw.attention.core.row.maximum import LOGIT_TILES
 from tests.hw.attention.plain import small
-from tests.support.streams import plain, simulate
+from tests.support.gateware.streams import plain, simulate
 
 CONFIGS = {
     "plain": small(lanes=16, tile_keys=16, folds=1),

@@ -8,7 +8,7 @@ import pytest
 from hw.attention.core.query_side import QuerySide
 from hw.attention.core.row.cell import Timing
 from tests.hw.attention.plain import small
-from tests.support.streams import Side, exchange, plain
+from tests.support.gateware.streams import Side, exchange, plain
 
 
 @pytest.mark.parametrize("stall", [0.0, 0.3, 0.8])

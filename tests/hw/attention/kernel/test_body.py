@@ -11,8 +11,8 @@ from hw.errors import InputError
 from hw.lib.place import InlinePlacer
 from tests.hw.attention.movers.launch import JOBS, Launch
 from tests.hw.attention.plain import random_job, small
-from tests.support.axi_memory import AxiMemory
-from tests.support.streams import seeds, simulate
+from tests.support.gateware.axi_memory import AxiMemory
+from tests.support.gateware.streams import seeds, simulate
 
 
 def arguments(launch):

@@ -15,7 +15,7 @@ from hw.attention.walk.fetch import TileFetch
 from hw.attention.walk.tags import CacheTags
 from tests.hw.attention.movers.test_gearbox import elements
 from tests.hw.attention.plain import PlainCache, parts, small
-from tests.support.streams import STALLS, Side, exchange, seeds
+from tests.support.gateware.streams import STALLS, Side, exchange, seeds
 
 
 class Cached(wiring.Component):

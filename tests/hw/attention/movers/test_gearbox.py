@@ -9,7 +9,7 @@ from hw.attention.movers.gearbox import RowCutter
 from hw.attention.movers.packer import RowPacker
 from hw.errors import InputError
 from tests.hw.attention.plain import parts, small
-from tests.support.streams import STALLS, Side, exchange, seeds
+from tests.support.gateware.streams import STALLS, Side, exchange, seeds
 
 
 def packed_words(rows, size, width):

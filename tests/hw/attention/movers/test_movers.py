@@ -7,8 +7,8 @@ import pytest
 from hw.attention.movers.movers import AttentionMovers, port_count
 from tests.hw.attention.movers.launch import JOBS, Launch
 from tests.hw.attention.plain import random_job, small
-from tests.support.axi_memory import AxiMemory
-from tests.support.streams import get, hash_seed, put, rule_checker, seeds, simulate
+from tests.support.gateware.axi_memory import AxiMemory
+from tests.support.gateware.streams import get, hash_seed, put, rule_checker, seeds, simulate
 
 
 def check_streams(config, launch, got):

@@ -11,7 +11,7 @@ from hw.attention.walk.geometry import JobSetup
 from hw.attention.walk.job_queue import JOBS_AHEAD, JobQueue
 from hw.errors import InputError
 from tests.hw.attention.plain import last_part, port_rows, random_job, slots, small
-from tests.support.streams import Side, exchange, plain, seeds, simulate
+from tests.support.gateware.streams import Side, exchange, plain, seeds, simulate
 
 
 def addressed(rng, job):

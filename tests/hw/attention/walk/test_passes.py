@@ -12,7 +12,7 @@ from hw.attention.walk.passes import PassWalker
 from hw.attention.walk.row_table import RowWalker
 from tests.hw.attention.plain import last_part, passes, port_rows, random_job, slots, small, span
 from tests.hw.attention.walk.test_job_queue import addressed
-from tests.support.streams import STALLS, Side, exchange, seeds
+from tests.support.gateware.streams import STALLS, Side, exchange, seeds
 
 
 class Walk(wiring.Component):

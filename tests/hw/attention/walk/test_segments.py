@@ -11,7 +11,7 @@ from tests.hw.attention.movers.test_gearbox import packed_words
 from tests.hw.attention.plain import bitmap_rows, passes, random_job, small, tiles
 from tests.hw.attention.walk.test_job_queue import addressed
 from tests.hw.attention.walk.test_passes import expected_keys
-from tests.support.streams import STALLS, Side, exchange, seeds
+from tests.support.gateware.streams import STALLS, Side, exchange, seeds
 
 
 def stream_words(config, this, stream):

@@ -20,8 +20,8 @@ from hw.scheduler.plan.problem import Problem
 from tests.hw.scheduler.check.corrupted_transfers import TRANSFER_CORRUPTIONS
 from tests.hw.scheduler.check.corrupting import NotHere
 from tests.hw.scheduler.check.corruptions import CORRUPTIONS as PLACE_CORRUPTIONS
-from tests.support.graphs import pipelined_graph, random_graph
-from tests.support.naive_plan import naive_plan
+from tests.support.planner.graphs import pipelined_graph, random_graph
+from tests.support.planner.naive_plan import naive_plan
 
 CORRUPTIONS = PLACE_CORRUPTIONS | TRANSFER_CORRUPTIONS
 SEEDS = 20

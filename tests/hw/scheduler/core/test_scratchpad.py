@@ -11,7 +11,7 @@ from hw.scheduler.core import scratchpad as scratchpad_module
 from hw.scheduler.core.scratchpad import READ_LATENCY, Scratchpad
 from hw.scheduler.core.turns import Turns
 from tests.hw.scheduler.core.benches import config_for
-from tests.support.streams import STALLS, Side, exchange, get, hash_seed, put, seeds, simulate
+from tests.support.gateware.streams import STALLS, Side, exchange, get, hash_seed, put, seeds, simulate
 
 
 def run_ports(config, *, stall, seed, per_port=60):

@@ -15,11 +15,11 @@ from hw.scheduler.kernel.body import SchedulerBody
 from hw.scheduler.plan.plan import Mode
 from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
 from hw.scheduler.program.timing.gate_cycles import LAUNCH_CYCLES, read_cycles, step_cycles, write_cycles
-from tests.support.axi_memory import AxiMemory
-from tests.support.example_program import example_program
-from tests.support.mutants import mutant
-from tests.support.scheduler import RandomProgram, interpret
-from tests.support.streams import seeds, simulate
+from tests.support.gateware.axi_memory import AxiMemory
+from tests.support.gateware.streams import seeds, simulate
+from tests.support.program.example import example_program
+from tests.support.program.random_programs import RandomProgram, interpret
+from tests.support.proofs.mutants import mutant
 
 BASE = 0x1_0000_1000
 SOAK = pytest.mark.soak

@@ -7,8 +7,8 @@ import pytest
 from hw.scheduler.core.layouts import Path
 from hw.scheduler.program.timing.gate_cycles import operator_cycles
 from tests.hw.scheduler.core.benches import OneOperator, config_for
-from tests.support.scheduler import operator_words
-from tests.support.streams import get, put, simulate
+from tests.support.gateware.streams import get, put, simulate
+from tests.support.program.random_programs import operator_words
 
 WORDS = 128
 

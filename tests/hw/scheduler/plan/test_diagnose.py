@@ -9,8 +9,8 @@ from hw.scheduler.graph.graph import Graph, Operator, Tensor, TensorKind
 from hw.scheduler.plan.diagnose import diagnose, least_words, refuse, refuse_too_large
 from hw.scheduler.plan.options import PlanOptions, When
 from hw.scheduler.plan.problem import Problem
-from tests.support.networks import chain
-from tests.support.planned import random_graph
+from tests.support.planner.networks import chain
+from tests.support.planner.planned import random_graph
 
 
 def options(problem, words, streaming):

@@ -20,7 +20,7 @@ from hw.scheduler.planner.baselines import (
     keep_greedily,
     replace,
 )
-from tests.support.graphs import random_graph
+from tests.support.planner.graphs import random_graph
 
 KIB = 1024
 GRAPHS = Path(__file__).parents[3] / "data" / "graphs"

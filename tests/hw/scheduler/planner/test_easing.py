@@ -8,9 +8,9 @@ from hw.scheduler.planner.address.blocks import Block, HardSteps, Placement, liv
 from hw.scheduler.planner.residency.easing import ease
 from hw.scheduler.planner.residency.residency import least_capacity, measure, solve_residency
 from hw.scheduler.planner.transfers.transfers import rectangles
-from tests.support.graphs import random_graph
-from tests.support.packing_blocks import CAPACITY, minimalloc, random_blocks
-from tests.support.packing_oracle import lie_apart, packable
+from tests.support.planner.graphs import random_graph
+from tests.support.planner.packing_blocks import CAPACITY, minimalloc, random_blocks
+from tests.support.planner.packing_oracle import lie_apart, packable
 
 
 def blocks_of(problem, residency):

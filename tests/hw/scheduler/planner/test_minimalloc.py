@@ -3,7 +3,7 @@ import pytest
 from hw.errors import InputError
 from hw.scheduler.planner.address.blocks import Block
 from hw.scheduler.planner.minimalloc import main, read_blocks
-from tests.support.packing_blocks import CAPACITY, INSTANCES
+from tests.support.planner.packing_blocks import CAPACITY, INSTANCES
 
 
 def test_a_file_of_blocks_is_read(tmp_path):

@@ -14,8 +14,8 @@ from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.order.cosma import MAX_OPERATORS, solve_literal
 from hw.scheduler.planner.planner import make_plan
 from hw.scheduler.planner.residency.residency import least_capacity, solve_residency
-from tests.support.networks import unet
-from tests.support.orders import wide_problem
+from tests.support.planner.networks import unet
+from tests.support.planner.orders import wide_problem
 
 WHOLE = {"streaming": When.NEVER, "tiling": When.NEVER, "pipelining": When.NEVER}
 

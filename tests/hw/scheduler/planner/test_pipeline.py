@@ -19,8 +19,8 @@ from hw.scheduler.planner.groups.pipeline import improve, weigh
 from hw.scheduler.planner.order.estimate import estimate
 from hw.scheduler.planner.transfers.hiding import Pace
 from hw.scheduler.planner.transfers.transfers import least_step_cycles
-from tests.support.networks import KERNEL, Network, chain, unet
-from tests.support.planned import MACS_PER_CYCLE, plan_of, random_residency
+from tests.support.planner.networks import KERNEL, Network, chain, unet
+from tests.support.planner.planned import MACS_PER_CYCLE, plan_of, random_residency
 
 
 def residual():

@@ -13,8 +13,8 @@ from hw.scheduler.planner.placing import place_residency
 from hw.scheduler.planner.residency.residency import least_capacity, measure, solve_residency
 from hw.scheduler.planner.solvers.cpsat import Worker
 from hw.scheduler.planner.transfers.transfers import rectangles
-from tests.support.graphs import random_graph
-from tests.support.packing_oracle import lie_apart, packable
+from tests.support.planner.graphs import random_graph
+from tests.support.planner.packing_oracle import lie_apart, packable
 
 #: Random graphs, operators and words whose best residency has no addresses.
 UNPLACEABLE = ((193, 10, 23), (74, 24, 41))

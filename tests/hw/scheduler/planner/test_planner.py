@@ -12,9 +12,9 @@ from hw.scheduler.plan.documents import plan_to_json
 from hw.scheduler.plan.options import OrderChoice, PlanOptions, When
 from hw.scheduler.plan.plan import Mode
 from hw.scheduler.planner.planner import make_plan
-from tests.support.graphs import random_graph
-from tests.support.networks import unet
-from tests.support.orders import wide_problem
+from tests.support.planner.graphs import random_graph
+from tests.support.planner.networks import unet
+from tests.support.planner.orders import wide_problem
 from tests.support.processes import printed
 
 WHOLE = {"streaming": When.NEVER, "tiling": When.NEVER, "pipelining": When.NEVER}
@@ -125,8 +125,8 @@ import sys
 from hw.scheduler.plan.documents import plan_to_json
 from hw.scheduler.plan.options import PlanOptions
 from hw.scheduler.planner.planner import make_plan
-from tests.support.networks import unet
-from tests.support.orders import wide_problem
+from tests.support.planner.networks import unet
+from tests.support.planner.orders import wide_problem
 for graph, scratchpad in ((wide_problem(0, 16).graph, 500), (unet(side=32, base=8, levels=1), 12000)):
     sys.stdout.write(plan_to_json(make_plan(graph, PlanOptions(scratchpad_bytes=scratchpad))))
 """

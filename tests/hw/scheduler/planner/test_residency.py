@@ -12,8 +12,8 @@ from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.residency.residency import keep_nothing, least_capacity, measure, solve_residency
 from hw.scheduler.planner.residency.stays import Stay, StreamUse
 from hw.scheduler.planner.solvers import SolverError, milp
-from tests.support.graphs import pipelined_graph, random_graph
-from tests.support.residency_oracle import least_words
+from tests.support.planner.graphs import pipelined_graph, random_graph
+from tests.support.planner.residency_oracle import least_words
 
 KIB = 1024 // 32
 

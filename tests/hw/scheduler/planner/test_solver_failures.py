@@ -17,7 +17,7 @@ from hw.scheduler.planner.address import address
 from hw.scheduler.planner.order import ordering
 from hw.scheduler.planner.planner import make_plan
 from hw.scheduler.planner.solvers import SolverError
-from tests.support.orders import wide_problem
+from tests.support.planner.orders import wide_problem
 
 ROOT = Path(__file__).parents[4]
 WHOLE = {"streaming": When.NEVER, "tiling": When.NEVER, "pipelining": When.NEVER}

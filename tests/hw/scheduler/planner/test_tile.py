@@ -13,8 +13,8 @@ from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.bands.tile import repeated_words, tile
 from hw.scheduler.planner.order.estimate import estimate
 from hw.scheduler.planner.residency.stays import Stay, events_of, measure
-from tests.support.networks import chain, unet
-from tests.support.planned import random_graph
+from tests.support.planner.networks import chain, unet
+from tests.support.planner.planned import random_graph
 
 
 def two_by_two(rows, first, second):

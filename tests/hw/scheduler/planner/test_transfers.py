@@ -21,7 +21,13 @@ from hw.scheduler.planner.transfers.transfers import (
     rectangles,
     timing_of,
 )
-from tests.support.planned import MACS_PER_CYCLE, plan_of, random_graph, random_residency, residency_of
+from tests.support.planner.planned import (
+    MACS_PER_CYCLE,
+    plan_of,
+    random_graph,
+    random_residency,
+    residency_of,
+)
 
 
 def problems_of(plan):

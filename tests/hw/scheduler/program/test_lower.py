@@ -18,9 +18,9 @@ from hw.scheduler.plan.problem import Problem
 from hw.scheduler.program.lower import configure, lower
 from hw.scheduler.program.program import Program, Via
 from sim.golden.scheduler import execute, to_words
-from tests.support.graphs import pipelined_graph, random_graph
-from tests.support.naive_plan import naive_plan
-from tests.support.scheduler import interpret
+from tests.support.planner.graphs import pipelined_graph, random_graph
+from tests.support.planner.naive_plan import naive_plan
+from tests.support.program.random_programs import interpret
 
 WORD_BYTES = 32
 

@@ -9,7 +9,7 @@ from hw.errors import InputError
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.plan.plan import Mode
 from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
-from tests.support.example_program import example_program
+from tests.support.program.example import example_program
 
 PROGRAM = example_program(32)
 CONFIG = SchedulerConfig(program=PROGRAM, scratchpad_bytes=16384)

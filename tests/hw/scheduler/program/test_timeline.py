@@ -9,7 +9,7 @@ from hw.errors import InputError
 from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
 from hw.scheduler.program.timing.gate_cycles import LAUNCH_CYCLES, step_cycles
 from hw.scheduler.program.timing.timeline import TimingModel, predict
-from tests.support.example_program import example_program
+from tests.support.program.example import example_program
 
 
 def core(first, *, inputs=1, compute_cycles=0):

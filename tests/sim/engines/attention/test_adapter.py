@@ -12,7 +12,7 @@ from sim.engines.attention.cases import SMALL, random_tensors
 from sim.golden.attention.exact import attention_float64
 from sim.golden.attention.formats import bfloat16_values
 from sim.golden.attention.mask import Mask
-from tests.support.attention_tensors import BOARD, CONFIG, OPTIONS, changed, floats
+from tests.support.attention.tensors import BOARD, CONFIG, OPTIONS, changed, floats
 
 
 def test_floats_are_quantized_per_tensor():

@@ -21,7 +21,7 @@ from sim.engines.attention.compare.page import bandwidth, traffic, utilization, 
 from sim.engines.attention.compare.rows import OURS, SCHEDULES, AttentionRow, Measured
 from sim.engines.attention.compare.suite import CompareRequest, make_setting, parse_sizes, run_compare
 from sim.host.console import console
-from tests.support.browser import drawn_page
+from tests.support.pages.browser import drawn_page
 
 BOARD = load_board("u55c")
 CONFIG = AttentionConfig()

@@ -7,7 +7,7 @@ import pytest
 
 from hw.errors import InputError
 from sim.engines.attention.adapter import ADAPTER
-from tests.support.attention_tensors import CONFIG, OPTIONS, changed, floats, with_, without
+from tests.support.attention.tensors import CONFIG, OPTIONS, changed, floats, with_, without
 
 INT8 = np.zeros((2, 5, 32), np.int8)
 LENGTHS = np.array([2, 3])

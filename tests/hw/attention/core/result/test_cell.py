@@ -12,7 +12,7 @@ from hw.attention.core.result.output import OutputBuffer
 from hw.attention.core.result.reciprocal import Reciprocal
 from tests.hw.attention import reference
 from tests.hw.attention.play import play
-from tests.support.streams import plain, simulate
+from tests.support.gateware.streams import plain, simulate
 
 BITS = [8, 12, 16, 20]
 

@@ -18,7 +18,7 @@ from hw.attention.core.result.cell import ResultRows
 from hw.attention.core.row.cell import AttentionRows, Timing, row_cells
 from hw.attention.core.row.maximum import LOGIT_TILES
 from tests.hw.attention import reference
-from tests.support.streams import plain, simulate
+from tests.support.gateware.streams import plain, simulate
 
 BEAT_WIDTH = 64
 

@@ -6,7 +6,7 @@ import pytest
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.row.maximum import LOGIT_TILES, LogitBuffer
-from tests.support.streams import simulate
+from tests.support.gateware.streams import simulate
 
 
 @pytest.mark.parametrize("streams", [1, 2])

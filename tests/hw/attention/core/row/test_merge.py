@@ -11,7 +11,7 @@ from hw.attention.config import MAXIMUM_BITS, RESCALE_BITS, AttentionConfig
 from hw.attention.core.result.finals import Final, FinalRead, Finals
 from hw.attention.core.row.merge import Merge, MergeStep
 from tests.hw.attention.reference import rounded
-from tests.support.streams import plain, simulate
+from tests.support.gateware.streams import plain, simulate
 
 
 class Merged(wiring.Component):

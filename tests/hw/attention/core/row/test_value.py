@@ -6,7 +6,7 @@ import pytest
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.row.value import ValueUnit, factors
-from tests.support.streams import simulate
+from tests.support.gateware.streams import simulate
 
 
 def packed(lanes):

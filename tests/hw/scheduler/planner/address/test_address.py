@@ -8,8 +8,14 @@ from hw.scheduler.planner.address.address import find_conflict, place
 from hw.scheduler.planner.address.blocks import Block, first_fit, live_words
 from hw.scheduler.planner.address.pieces import Pieces
 from hw.scheduler.planner.solvers.cpsat import Worker
-from tests.support.packing_blocks import CAPACITY, full_blocks, minimalloc, perfect_blocks, random_blocks
-from tests.support.packing_oracle import lie_apart, packable
+from tests.support.planner.packing_blocks import (
+    CAPACITY,
+    full_blocks,
+    minimalloc,
+    perfect_blocks,
+    random_blocks,
+)
+from tests.support.planner.packing_oracle import lie_apart, packable
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,8 @@
 import pytest
 
 from hw.scheduler.planner.address.skyline import search_addresses
-from tests.support.packing_blocks import full_blocks, perfect_blocks, random_blocks
-from tests.support.packing_oracle import lie_apart, packable
+from tests.support.planner.packing_blocks import full_blocks, perfect_blocks, random_blocks
+from tests.support.planner.packing_oracle import lie_apart, packable
 
 #: Seeds of `full_blocks` of 8 steps and 12 words that no packing exists for.
 UNPACKABLE = (177, 337)

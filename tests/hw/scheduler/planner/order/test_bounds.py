@@ -13,9 +13,9 @@ from hw.scheduler.planner.order.intervals import Relations, interval, members
 from hw.scheduler.planner.order.lattice import Lattice
 from hw.scheduler.planner.order.moments import Moments, heaviest
 from hw.scheduler.planner.residency.residency import keep_nothing, least_capacity
-from tests.support.graphs import random_graph
-from tests.support.orders import every_order, wide_problem
-from tests.support.residency_oracle import least_words
+from tests.support.planner.graphs import random_graph
+from tests.support.planner.orders import every_order, wide_problem
+from tests.support.planner.residency_oracle import least_words
 
 
 def capacities(problem, streaming):

@@ -11,10 +11,10 @@ from hw.scheduler.planner.order.exact.min_peak import minimum_peak
 from hw.scheduler.planner.planner import make_plan
 from hw.scheduler.planner.residency.stays import measure
 from hw.scheduler.planner.solvers import SolverError, milp
-from tests.support.cosma_oracle import least_peak_words, least_placed_words
-from tests.support.graphs import pipelined_graph, random_graph
-from tests.support.orders import every_order, wide_problem
-from tests.support.packing_oracle import lie_apart
+from tests.support.planner.cosma_oracle import least_peak_words, least_placed_words
+from tests.support.planner.graphs import pipelined_graph, random_graph
+from tests.support.planner.orders import every_order, wide_problem
+from tests.support.planner.packing_oracle import lie_apart
 
 
 def small_problem(seed, operators):

@@ -8,9 +8,9 @@ from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.order.exact.exact import solve_exact
 from hw.scheduler.planner.order.pinch import join, segments
 from hw.scheduler.planner.residency.residency import keep_nothing, least_capacity, solve_residency
-from tests.support.graphs import random_graph
-from tests.support.orders import every_order, wide_problem
-from tests.support.residency_oracle import least_words
+from tests.support.planner.graphs import random_graph
+from tests.support.planner.orders import every_order, wide_problem
+from tests.support.planner.residency_oracle import least_words
 
 
 def least_of_all(problem, capacity, streaming):

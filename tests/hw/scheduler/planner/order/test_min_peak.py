@@ -8,8 +8,8 @@ from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.order.cuts import forced_peak
 from hw.scheduler.planner.order.exact.min_peak import minimum_peak, peak_of
 from hw.scheduler.planner.order.lattice import Lattice
-from tests.support.graphs import random_graph
-from tests.support.orders import every_order, wide_problem
+from tests.support.planner.graphs import random_graph
+from tests.support.planner.orders import every_order, wide_problem
 
 
 @pytest.mark.parametrize("seed", range(40))

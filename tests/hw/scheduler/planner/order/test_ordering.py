@@ -10,9 +10,9 @@ from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.order.ordering import find_order, prove
 from hw.scheduler.planner.planner import make_plan
 from hw.scheduler.planner.residency.residency import solve_residency
-from tests.support.graphs import random_graph
-from tests.support.orders import every_order, wide_problem
-from tests.support.residency_oracle import least_words
+from tests.support.planner.graphs import random_graph
+from tests.support.planner.orders import every_order, wide_problem
+from tests.support.planner.residency_oracle import least_words
 
 WHOLE = {"tiling": When.NEVER, "pipelining": When.NEVER}
 

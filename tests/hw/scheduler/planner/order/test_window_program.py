@@ -9,9 +9,9 @@ from hw.scheduler.planner.order.search.windows import TARGET, describe, improve,
 from hw.scheduler.planner.residency.stays import steps_of
 from hw.scheduler.planner.solvers import SolverError
 from hw.scheduler.planner.solvers.cpsat import Worker
-from tests.support.graphs import random_graph
-from tests.support.orders import every_order, wide_problem
-from tests.support.residency_oracle import least_words
+from tests.support.planner.graphs import random_graph
+from tests.support.planner.orders import every_order, wide_problem
+from tests.support.planner.residency_oracle import least_words
 
 
 @pytest.fixture(scope="module")

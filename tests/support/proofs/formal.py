@@ -52,7 +52,7 @@ from amaranth.lib import wiring
 Reset = Literal["free", "low"]
 
 #: Repository root: the worker is started from here.
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 class PropertyFailure(AssertionError):
@@ -215,7 +215,7 @@ def _ask(spec: Elaboratable, question: str, **options: Any) -> dict[str, Any]:
         job = Path(directory) / "job.json"
         job.write_text(json.dumps({"rtlil": str(text), "question": question, "pdr": False, **options}))
         run = subprocess.run(
-            [sys.executable, "-m", "tests.support.formal_worker", str(job)],
+            [sys.executable, "-m", "tests.support.proofs.worker", str(job)],
             cwd=ROOT,
             capture_output=True,
             text=True,

@@ -1,6 +1,6 @@
-"""The Yosys side of `tests.support.formal`: one process per question, because Yosys leaves on an error.
+"""The Yosys side of `tests.support.proofs.formal`: one process per question, because Yosys leaves on an error.
 
-Run as ``python -m tests.support.formal_worker JOB.json``.  The job names an RTLIL file and a question; the
+Run as ``python -m tests.support.proofs.worker JOB.json``.  The job names an RTLIL file and a question; the
 answer is written beside it as JSON, the solver's own words go to standard output.
 """
 
@@ -207,7 +207,7 @@ def values(signal: dict[str, Any]) -> list[int]:
 
 
 def answer(job: dict[str, Any], directory: Path) -> dict[str, Any]:
-    """Answer one job; see `tests.support.formal` for the questions."""
+    """Answer one job; see `tests.support.proofs.formal` for the questions."""
     bench = Bench(Path(job["rtlil"]), directory)
     depth, reset, seconds = job["depth"], job["reset"], job["seconds"]
     result: dict[str, Any] = {"properties": bench.properties}

@@ -7,7 +7,7 @@ from amaranth.hdl import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tests.support.streams import STALLS, Side, StreamError, Stuck, exchange, seeds
+from tests.support.gateware.streams import STALLS, Side, StreamError, Stuck, exchange, seeds
 
 
 class Wire(wiring.Component):

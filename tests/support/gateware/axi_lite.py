@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tests.support.streams import hash_seed
+from tests.support.gateware.streams import hash_seed
 
 
 class LiteManager:

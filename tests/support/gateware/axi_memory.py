@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.support.streams import Testbench, hash_seed
+from tests.support.gateware.streams import Testbench, hash_seed
 
 
 class ProtocolError(AssertionError):

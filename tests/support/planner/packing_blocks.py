@@ -6,7 +6,7 @@ from pathlib import Path
 from hw.scheduler.planner.address.blocks import Block
 from hw.scheduler.planner.minimalloc import read_blocks
 
-INSTANCES = Path(__file__).parents[1] / "data" / "minimalloc"
+INSTANCES = Path(__file__).parents[2] / "data" / "minimalloc"
 
 #: Of MiniMalloc's instances, which fit exactly.
 CAPACITY = 1_048_576
