@@ -83,11 +83,14 @@ DOORS = {
     "sim.build": ["hw", "sim.host"],
     "sim.report": ["hw", "sim.host"],
     "sim.memory": ["hw.errors", "hw.board", "sim.host", "sim.build"],
-    "sim.plans": ["hw", "sim.host", "sim.report"],
+    "sim.compare": ["sim.host", "sim.report"],
+    "sim.plans": ["hw", "sim.host", "sim.report", "sim.compare"],
     "sim.bench": ["hw", "sim.host", "sim.memory"],
     "sim.calibration": ["hw", "sim.host", "sim.build", "sim.memory"],
     "sim.run": ["hw", "sim.host", "sim.build", "sim.report", "sim.memory", "sim.bench"],
-    "sim.engines": ["hw", "sim.host", "sim.golden", "sim.report", "sim.memory", "sim.plans", "sim.run"],
+    "sim.engines": [
+        "hw", "sim.host", "sim.golden", "sim.report", "sim.memory", "sim.compare", "sim.plans", "sim.run",
+    ],
     "sim.demo": ["hw", "sim.host", "sim.report", "sim.run"],
     "sim.cli": ["hw", "sim"],
 }  # fmt: skip

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import fcntl
-import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 from hw.errors import InputError
@@ -19,16 +18,6 @@ VARIABLE = "LOOMWORK_CACHE"
 def default_directory() -> Path:
     """Give the cache's place: ``$LOOMWORK_CACHE``, or ``build/sim-cache`` under the working directory."""
     return Path(os.environ.get(VARIABLE) or Path("build", "sim-cache")).absolute()
-
-
-def key_of(parts: Iterable[str]) -> str:
-    """Give a name for what ``parts`` say: 24 hexadecimal digits, different for any other list of parts."""
-    digest = hashlib.sha256()
-    for part in parts:
-        data = part.encode()
-        digest.update(len(data).to_bytes(8, "little"))
-        digest.update(data)
-    return digest.hexdigest()[:24]
 
 
 class BuildCache:

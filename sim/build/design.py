@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -12,7 +11,8 @@ import hw
 from hw.board import Board
 from hw.config import config_hash
 from hw.engine import Engine
-from sim.build.cache import BuildCache, key_of
+from sim.build.cache import BuildCache
+from sim.host.digest import key_of, source_digest
 from sim.host.progress import Activity
 
 _VERILOG = "design.v"
@@ -34,7 +34,7 @@ def kernel_verilog(
 
     It is generated only when configuration, board, the text of any file in ``hw`` or Amaranth have changed.
     """
-    key = key_of(["verilog", config_hash(engine.name, config, board), _generator_hash(), version("amaranth")])
+    key = key_of(["verilog", config_hash(engine.name, config, board), source_digest(hw), version("amaranth")])
 
     def generate_into(folder: Path) -> None:
         from hw.verilog import generate
@@ -46,12 +46,3 @@ def kernel_verilog(
 
     entry, _ = (cache or BuildCache()).get(key, generate_into)
     return KernelVerilog(top_name=(entry / _TOP).read_text(), verilog=(entry / _VERILOG).read_text())
-
-
-def _generator_hash() -> str:
-    digest = hashlib.sha256()
-    root = Path(hw.__file__).parent
-    for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()

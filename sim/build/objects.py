@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from sim.build.cache import key_of
+from sim.host.digest import key_of
 
 _LIST = re.compile(
     r"^(VM_GLOBAL_FAST|VM_GLOBAL_SLOW|VM_USER_CLASSES) (?:\+=|=) \\\n((?:\s+\S+ \\\n)*)", re.MULTILINE

@@ -18,11 +18,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from hw.errors import InputError, LoomworkError, ToolError
-from sim.build.cache import BuildCache, key_of
+from sim.build.cache import BuildCache
 from sim.build.cells import FLAGS as CELL_FLAGS
 from sim.build.cells import cell_inputs
 from sim.build.objects import ObjectStore
 from sim.build.toolchain import CXX_STANDARD, Toolchain, find_toolchain, has_fst
+from sim.host.digest import key_of
 from sim.host.progress import Activity
 
 #: Of the compiler on code that runs every cycle and on the run-time library.  -O1 gains no build time, -Os

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from hw.board.resources import Resources
 from hw.errors import ToolError
-from sim.build.cache import BuildCache, key_of
+from sim.build.cache import BuildCache
+from sim.host.digest import key_of
 from sim.host.process import supervise
 from sim.host.progress import Activity
 

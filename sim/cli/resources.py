@@ -16,7 +16,7 @@ from sim.build.design import kernel_verilog
 from sim.build.synthesis import Synthesis, synthesize
 from sim.host.console import print_table
 from sim.host.files import write_text
-from sim.report.figures import percent
+from sim.report.text import percent
 
 COLUMNS = ("", "part", "count", "LUT", "as memory", "FF", "DSP", "block RAM", "UltraRAM")
 

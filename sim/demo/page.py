@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hw.board import Board
-from sim.host.files import write_text
-from sim.report import charts
-from sim.report.figures import FAILED, SUMMARY, labels, lines
-from sim.report.parts import Tile, environment
+from sim.report.figures import SUMMARY, labels, lines
+from sim.report.parts import exact_tile, write_page
 from sim.report.report import Report
 
 
@@ -45,17 +43,6 @@ class Part:
     reports: tuple[Report, ...]
     made: tuple[Made, ...]
 
-    @property
-    def tile(self) -> Tile:
-        """How many launches were exact."""
-        exact = sum(report.bit_exact for report in self.reports)
-        return Tile(
-            label=f"{self.engine}: RTL equals golden model",
-            figure=f"{exact} of {len(self.reports)}",
-            note="runs, bit for bit",
-            good=exact == len(self.reports),
-        )
-
 
 def render_index(parts: Sequence[Part], board: Board, path: Path) -> None:
     """Write the page; its links are relative, so that the folder can be moved.
@@ -65,15 +52,11 @@ def render_index(parts: Sequence[Part], board: Board, path: Path) -> None:
     InputError
         When the path cannot be written.
     """
-    page = (
-        environment()
-        .get_template("demo_page.html.j2")
-        .render(
-            board=board.title,
-            font=charts.FONT,
-            failed=FAILED,
-            tiles=[part.tile for part in parts],
-            parts=[(part, labels(part.reports), list(lines(part.reports, SUMMARY))) for part in parts],
-        )
+    write_page(
+        "demo.html.j2",
+        path,
+        charts=False,
+        board=board.title,
+        tiles=[exact_tile((r.bit_exact for r in part.reports), part.engine) for part in parts],
+        parts=[(part, labels(part.reports), list(lines(part.reports, SUMMARY))) for part in parts],
     )
-    write_text(path, page)

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hw.errors import InputError, ToolError
-from sim.build.cache import BuildCache, key_of
+from sim.build.cache import BuildCache
 from sim.build.toolchain import CXX_STANDARD, find_toolchain
+from sim.host.digest import key_of
 from sim.memory.config import MemoryConfig, parameter_text
 from sim.memory.sources import model_sources
 from sim.memory.view import MemoryView, bind

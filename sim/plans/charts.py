@@ -8,9 +8,10 @@ from html import escape
 import plotly.graph_objects as go
 
 from hw.scheduler.graph.graph import Operator
-from sim.plans.axis import AVOIDABLE_READ, byte_axis, listed, step_axis
-from sim.plans.facts import CurvePoint, Edge, Path, PlanFacts, sized
-from sim.report.charts import INK, RUNS, styled
+from sim.plans.axis import AVOIDABLE_READ, listed, step_axis
+from sim.plans.facts import CurvePoint, Edge, Path, PlanFacts
+from sim.report.style import INK, RUNS, byte_axis, styled
+from sim.report.text import sized
 
 #: From so many steps on, operators are drawn smaller.
 _CROWDED = 150

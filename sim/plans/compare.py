@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from typing import Any
 
-from rich import box
+from pydantic import TypeAdapter
 from rich.table import Table
-from rich.text import Text
 
 from hw.errors import InputError
-from sim.plans.facts import sized
+from sim.compare.table import Column, Columns
 from sim.plans.rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, PlanRow
+from sim.report.text import MISSING, percent, sized
 
 #: Value of ``format`` in the comparison's JSON.
 COMPARE_FORMAT = "loomwork-compare-plan/2"
+
+_ROWS = TypeAdapter(list[PlanRow])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,9 +71,9 @@ class Comparison:
             raise InputError("rows of a comparison", 0, "at least one")
         seen = set()
         for row in self.rows:
-            if (row.graph, row.budget) in seen:
+            if row.place in seen:
                 raise InputError(f"rows of graph {row.graph!r}", row.budget, "one for a budget")
-            seen.add((row.graph, row.budget))
+            seen.add(row.place)
 
     @cached_property
     def graphs(self) -> tuple[str, ...]:
@@ -91,12 +93,12 @@ class Comparison:
     @cached_property
     def kinds(self) -> tuple[str, ...]:
         """Kinds of plans that any row has."""
-        return tuple(kind for kind in (WHOLE, FULL) if any(row.plan(kind) for row in self.rows))
+        return tuple(kind for kind in (WHOLE, FULL) if any(kind in row.plans for row in self.rows))
 
     @cached_property
     def by_place(self) -> dict[tuple[str, str], PlanRow]:
         """Row of a graph and a budget."""
-        return {(row.graph, row.budget): row for row in self.rows}
+        return {row.place: row for row in self.rows}
 
     def at(self, budget: str) -> list[PlanRow]:
         """Give the rows of a budget."""
@@ -105,16 +107,14 @@ class Comparison:
     @cached_property
     def summaries(self) -> tuple[Summary, ...]:
         """One for each budget and kind of plans."""
-        return tuple(
-            self._summary(budget, kind)
-            for budget in self.budgets
-            for kind in self.kinds
-            if any(row.plan(kind) for row in self.at(budget))
-        )
+        places = ((budget, kind) for budget in self.budgets for kind in self.kinds)
+        return tuple(summary for place in places if (summary := self._summary(*place)))
 
-    def _summary(self, budget: str, kind: str) -> Summary:
-        rows = [row for row in self.at(budget) if row.plan(kind)]
-        plans = [plan for row in rows if (plan := row.plan(kind))]
+    def _summary(self, budget: str, kind: str) -> Summary | None:
+        rows = [row for row in self.at(budget) if kind in row.plans]
+        if not rows:
+            return None
+        plans = [row.plans[kind] for row in rows]
         reductions = [value for row in rows if (value := row.reduction(row.rival, kind)) is not None]
         ideal = [value for row in rows if (value := row.reduction(IDEAL, kind)) is not None]
         return Summary(
@@ -125,112 +125,78 @@ class Comparison:
             without_traffic=sum(plan.avoidable_bytes == 0 for plan in plans),
             rival=" or ".join(sorted({row.rival for row in rows})),
             compared=len(reductions),
-            mean_reduction=_mean(reductions),
-            mean_reduction_over_ideal=_mean(ideal),
+            mean_reduction=statistics.fmean(reductions) if reductions else None,
+            mean_reduction_over_ideal=statistics.fmean(ideal) if ideal else None,
             slowest_seconds=max(plan.seconds for plan in plans),
         )
 
-    def to_json(self) -> str:
-        """Give the text of the comparison's file."""
-        document = {
-            "format": COMPARE_FORMAT,
+    def document(self) -> dict[str, Any]:
+        """Give the content of the comparison's file."""
+        return {
             "summaries": [asdict(summary) for summary in self.summaries],
-            "rows": [row.document() for row in self.rows],
+            "rows": _ROWS.dump_python(list(self.rows)),
         }
-        return json.dumps(document, indent=1, allow_nan=False) + "\n"
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return math.fsum(values) / len(values) if values else None
+def rows_of(document: Mapping[str, Any]) -> dict[str, PlanRow]:
+    """Take the rows from the content of a comparison's file, by their keys."""
+    return {row.key: row for row in _ROWS.validate_python(document["rows"])}
 
 
 def shown_share(value: float | None) -> str:
     """Print a reduction; a dash when there is none to print."""
-    return "–" if value is None else f"{100 * value:.1f} %"
+    return MISSING if value is None else percent(value, places=1)
 
 
-ROW_COLUMNS = (
-    "graph",
-    "budget",
-    "scratchpad",
-    WHOLE,
-    "bound",
-    FULL,
-    COSMA,
-    IDEAL,
-    GREEDY,
-    f"saved, {WHOLE}",
-    f"saved, {FULL}",
-    "seconds",
-    f"claim, {WHOLE}",
+def _claim(row: PlanRow) -> str:
+    if row.whole is None:
+        return MISSING
+    return row.whole.claim if row.whole.claim.startswith("optimal") else "not proven"
+
+
+def _baseline(method: str) -> Column[PlanRow]:
+    return Column(method, lambda row: sized(row.baselines[method]) if method in row.baselines else MISSING)
+
+
+ROW_COLUMNS = Columns[PlanRow](
+    (
+        Column("graph", lambda row: row.graph, text=True),
+        Column("budget", lambda row: row.budget, text=True),
+        Column("scratchpad", lambda row: sized(row.scratchpad_bytes)),
+        Column(WHOLE, lambda row: sized(row.whole.avoidable_bytes) if row.whole else MISSING),
+        Column("bound", lambda row: sized(row.whole.bound_avoidable_bytes) if row.whole else MISSING),
+        Column(FULL, lambda row: sized(row.full.avoidable_bytes)),
+        *map(_baseline, (COSMA, IDEAL, GREEDY)),
+        Column(f"saved, {WHOLE}", lambda row: shown_share(row.reduction(row.rival, WHOLE))),
+        Column(f"saved, {FULL}", lambda row: shown_share(row.reduction(row.rival, FULL))),
+        Column("seconds", lambda row: " + ".join(f"{plan.seconds:.1f}" for plan in row.plans.values())),
+        Column(f"claim, {WHOLE}", _claim, text=True),
+    )
 )
 
-
-def row_cells(row: PlanRow) -> list[str]:
-    """Give a row as text, in the order of `ROW_COLUMNS`."""
-    whole, full = row.whole, row.full
-    return [
-        row.graph,
-        row.budget,
-        sized(row.scratchpad_bytes),
-        sized(whole.avoidable_bytes) if whole else "–",
-        sized(whole.bound_avoidable_bytes) if whole else "–",
-        sized(full.avoidable_bytes),
-        *(
-            sized(row.baselines[method]) if method in row.baselines else "–"
-            for method in (COSMA, IDEAL, GREEDY)
-        ),
-        shown_share(row.reduction(row.rival, WHOLE)),
-        shown_share(row.reduction(row.rival, FULL)),
-        (f"{whole.seconds:.1f} + " if whole else "") + f"{full.seconds:.1f}",
-        "–" if whole is None else whole.claim if whole.claim.startswith("optimal") else "not proven",
-    ]
-
-
-SUMMARY_COLUMNS = (
-    "budget",
-    "plans of",
-    "plans",
-    "proven optimal",
-    "no avoidable traffic",
-    "measured by",
-    "compared",
-    "mean saved",
-    "over ideal",
-    "slowest",
+SUMMARY_COLUMNS = Columns[Summary](
+    (
+        Column("budget", lambda summary: summary.budget, text=True),
+        Column("plans of", lambda summary: summary.kind, text=True),
+        Column("plans", lambda summary: str(summary.rows)),
+        Column("proven optimal", lambda summary: str(summary.proven)),
+        Column("no avoidable traffic", lambda summary: str(summary.without_traffic)),
+        Column("measured by", lambda summary: summary.rival, text=True),
+        Column("compared", lambda summary: str(summary.compared)),
+        Column("mean saved", lambda summary: shown_share(summary.mean_reduction)),
+        Column("over ideal", lambda summary: shown_share(summary.mean_reduction_over_ideal)),
+        Column("slowest", lambda summary: f"{summary.slowest_seconds:.1f} s"),
+    )
 )
-
-
-def summary_cells(summary: Summary) -> list[str]:
-    """Give a summary as text, in the order of `SUMMARY_COLUMNS`."""
-    return [
-        summary.budget,
-        summary.kind,
-        str(summary.rows),
-        str(summary.proven),
-        str(summary.without_traffic),
-        summary.rival,
-        str(summary.compared),
-        shown_share(summary.mean_reduction),
-        shown_share(summary.mean_reduction_over_ideal),
-        f"{summary.slowest_seconds:.1f} s",
-    ]
 
 
 def plan_tables(comparison: Comparison) -> tuple[Table, Table]:
-    """Give the tables for a terminal: all rows, and the budgets' summaries."""
-    rows = _table("Avoidable traffic", ROW_COLUMNS, ("graph", "budget", ROW_COLUMNS[-1]))
-    for row in comparison.rows:
-        proven = (row.whole or row.full).proven
-        rows.add_row(*(Text(cell) for cell in row_cells(row)), style="green" if proven else "")
-    summaries = _table("By scratchpad", SUMMARY_COLUMNS, ("budget", "plans of", "measured by"))
-    for summary in comparison.summaries:
-        summaries.add_row(*(Text(cell) for cell in summary_cells(summary)))
-    return rows, summaries
+    """Give the tables for a terminal: all rows, proven plans green, and the budgets' summaries."""
 
+    def style(row: PlanRow) -> str:
+        return "green" if (row.whole or row.full).proven else ""
 
-def _table(title: str, columns: Sequence[str], left: Sequence[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
-    for column in columns:
-        table.add_column(column, justify="left" if column in left else "right")
-    return table
+    return (
+        ROW_COLUMNS.table("Avoidable traffic", comparison.rows, style=style),
+        SUMMARY_COLUMNS.table("By scratchpad", comparison.summaries),
+    )

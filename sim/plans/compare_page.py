@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
 import plotly.graph_objects as go
-from plotly.offline import get_plotlyjs
 
 from hw.scheduler.planner.baselines import Allocation, Greedy, Replacement, method_name
-from sim.host.files import write_text
-from sim.plans.compare import ROW_COLUMNS, SUMMARY_COLUMNS, Comparison, row_cells, summary_cells
-from sim.plans.facts import sized
+from sim.compare.rows import write_document
+from sim.plans.compare import COMPARE_FORMAT, ROW_COLUMNS, SUMMARY_COLUMNS, Comparison
 from sim.plans.rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, PlanRow
-from sim.report import charts
-from sim.report.charts import FAINT, INK, RUNS, styled
-from sim.report.figures import percent
-from sim.report.parts import Tile, chart, environment
+from sim.report.parts import Tile, chart, write_page
+from sim.report.style import INK, RUNS, beside, menu, styled
+from sim.report.text import percent, sized
 
 #: Name of the comparison's file in its directory.
 DATA_NAME = "compare.json"
@@ -45,45 +41,29 @@ def write_comparison(comparison: Comparison, directory: Path) -> tuple[Path, ...
         When the directory cannot be written to.
     """
     data, page = directory / DATA_NAME, directory / "compare.html"
-    write_text(data, comparison.to_json())
-    render_comparison(comparison, page)
-    return data, page
-
-
-def render_comparison(comparison: Comparison, path: Path) -> None:
-    """Write a page of a comparison.
-
-    Raises
-    ------
-    InputError
-        When the path cannot be written.
-    """
-    page = (
-        environment()
-        .get_template("plan_compare.html.j2")
-        .render(
-            plotly=get_plotlyjs(),
-            font=charts.FONT,
-            graphs=len(comparison.graphs),
-            budgets=", ".join(comparison.budgets),
-            rows=len(comparison.rows),
-            tiles=_tiles(comparison),
-            savings=[
-                (kind, chart(savings(comparison, kind), f"savings{number}"))
-                for number, kind in enumerate(comparison.kinds)
-            ],
-            traffic=chart(traffic(comparison), "traffic"),
-            times=chart(planning_times(comparison), "times"),
-            summary_columns=SUMMARY_COLUMNS,
-            summaries=[summary_cells(summary) for summary in comparison.summaries],
-            columns=ROW_COLUMNS[2:],
-            groups=[
-                (graph, [row_cells(row)[1:] for row in comparison.rows if row.graph == graph])
-                for graph in comparison.graphs
-            ],
-        )
+    write_document(data, COMPARE_FORMAT, comparison.document())
+    write_page(
+        "plan_compare.html.j2",
+        page,
+        graphs=len(comparison.graphs),
+        budgets=", ".join(comparison.budgets),
+        rows=len(comparison.rows),
+        tiles=_tiles(comparison),
+        savings=[
+            (kind, chart(savings(comparison, kind), f"savings{number}"))
+            for number, kind in enumerate(comparison.kinds)
+        ],
+        traffic=chart(traffic(comparison), "traffic"),
+        times=chart(planning_times(comparison), "times"),
+        summary_columns=SUMMARY_COLUMNS.titles,
+        summaries=map(SUMMARY_COLUMNS.cells, comparison.summaries),
+        columns=ROW_COLUMNS.titles[1:],
+        groups=[
+            (graph, [ROW_COLUMNS.cells(row)[1:] for row in comparison.rows if row.graph == graph])
+            for graph in comparison.graphs
+        ],
     )
-    write_text(path, page)
+    return data, page
 
 
 def _tiles(comparison: Comparison) -> list[Tile]:
@@ -96,7 +76,7 @@ def _tiles(comparison: Comparison) -> list[Tile]:
         for summary in comparison.summaries
         if summary.mean_reduction is not None
     ]
-    plans = [plan for row in comparison.rows for plan in (row.whole, row.full) if plan]
+    plans = [plan for row in comparison.rows for plan in row.plans.values()]
     proven, nothing = sum(plan.proven for plan in plans), sum(plan.avoidable_bytes == 0 for plan in plans)
     return [
         *tiles,
@@ -160,7 +140,7 @@ def savings(comparison: Comparison, kind: str) -> go.Figure:
 
 
 def _cell_text(row: PlanRow | None, kind: str, share: float | None) -> str:
-    plan = row.plan(kind) if row else None
+    plan = row.plans.get(kind) if row else None
     if plan is None:
         return "" if row is None else "does not fit"
     if share is None:
@@ -169,12 +149,11 @@ def _cell_text(row: PlanRow | None, kind: str, share: float | None) -> str:
 
 
 def _hover(row: PlanRow) -> str:
-    plans = [(kind, plan) for kind in (WHOLE, FULL) if (plan := row.plan(kind))]
     lines = [
         f"<b>{escape(row.graph)}</b> at {escape(row.budget)} = {sized(row.scratchpad_bytes)}",
         *(
             f"plan, {kind}: {sized(plan.avoidable_bytes)} ({escape(plan.claim)}), {plan.seconds:.1f} s"
-            for kind, plan in plans
+            for kind, plan in row.plans.items()
         ),
         *(f"{escape(method)}: {sized(moved)}" for method, moved in row.baselines.items()),
     ]
@@ -184,20 +163,21 @@ def _hover(row: PlanRow) -> str:
 def traffic(comparison: Comparison) -> go.Figure:
     """Draw the avoidable bytes of all methods as shares of the rival's; a menu chooses the budget."""
     figure = go.Figure()
-    plans = {f"plan, {kind}": kind for kind in comparison.kinds}
-    methods = [*plans, *comparison.methods]
-    per_budget = len(methods) + 1
+    methods = [*(f"plan, {kind}" for kind in comparison.kinds), *comparison.methods]
     for number, budget in enumerate(comparison.budgets):
         rows = comparison.at(budget)
         names = [escape(row.graph) for row in rows]
         scales = [row.baselines.get(row.rival, 0) or max(row.full.avoidable_bytes, 1) for row in rows]
+        moved = [
+            {f"plan, {kind}": plan.avoidable_bytes for kind, plan in row.plans.items()} | {**row.baselines}
+            for row in rows
+        ]
         for method in methods:
-            moved = [_moved(row, method, plans) for row in rows]
             figure.add_bar(
                 x=names,
                 y=[
-                    None if amount is None else 100 * amount / scale
-                    for amount, scale in zip(moved, scales, strict=True)
+                    100 * amounts[method] / scale if method in amounts else None
+                    for amounts, scale in zip(moved, scales, strict=True)
                 ],
                 name=escape(method),
                 marker={"color": _COLOURS.get(method, RUNS[0])},
@@ -218,46 +198,13 @@ def traffic(comparison: Comparison) -> go.Figure:
             hoverinfo="skip",
         )
     if len(comparison.budgets) > 1:
-        figure.update_layout(updatemenus=[_budget_menu(comparison.budgets, per_budget)])
+        labels = [escape(budget) for budget in comparison.budgets]
+        buttons = menu(labels, len(methods) + 1, y=1.05, type="buttons", direction="right")
+        figure.update_layout(updatemenus=[buttons])
     figure.update_layout(barmode="group", bargap=0.25)
     figure.update_yaxes(title="share of the baseline's", ticksuffix=" %", rangemode="tozero")
     figure.update_xaxes(type="category")
-    figure = styled(figure, height=460)
-    beside = {"orientation": "v", "x": 1.01, "y": 1, "yanchor": "top", "font": {"size": 12}}
-    figure.update_layout(legend=beside, margin_t=70)
-    return figure
-
-
-def _moved(row: PlanRow, method: str, plans: Mapping[str, str]) -> int | None:
-    """Give the avoidable bytes of a plan or a baseline."""
-    if method not in plans:
-        return row.baselines.get(method)
-    plan = row.plan(plans[method])
-    return plan.avoidable_bytes if plan else None
-
-
-def _budget_menu(budgets: Sequence[str], per_budget: int) -> dict[str, object]:
-    traces = len(budgets) * per_budget
-    buttons = [
-        {
-            "label": escape(budget),
-            "method": "update",
-            "args": [{"visible": [trace // per_budget == number for trace in range(traces)]}],
-        }
-        for number, budget in enumerate(budgets)
-    ]
-    return {
-        "buttons": buttons,
-        "type": "buttons",
-        "direction": "right",
-        "x": 0,
-        "xanchor": "left",
-        "y": 1.05,
-        "yanchor": "bottom",
-        "bgcolor": "white",
-        "bordercolor": FAINT,
-        "showactive": True,
-    }
+    return beside(styled(figure, height=460), top=70)
 
 
 def planning_times(comparison: Comparison) -> go.Figure:
@@ -265,7 +212,7 @@ def planning_times(comparison: Comparison) -> go.Figure:
     figure = go.Figure()
     for number, budget in enumerate(comparison.budgets):
         for kind, symbol in zip((WHOLE, FULL), ("circle", "diamond"), strict=True):
-            planned = [(row, plan) for row in comparison.at(budget) if (plan := row.plan(kind))]
+            planned = [(row, plan) for row in comparison.at(budget) if (plan := row.plans.get(kind))]
             if planned:
                 figure.add_scatter(
                     x=[escape(row.graph) for row, _ in planned],

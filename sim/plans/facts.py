@@ -34,16 +34,6 @@ class Path(enum.StrEnum):
     STREAMED = "streamed from memory"
 
 
-def sized(size_bytes: float) -> str:
-    """Print bytes with a binary unit: ``982 KiB``, ``1.43 MiB``."""
-    value = float(size_bytes)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if abs(value) < 1024 or unit == "GiB":
-            break
-        value /= 1024
-    return f"{value:,.0f} {unit}" if value == int(value) or value >= 100 else f"{value:.3g} {unit}"
-
-
 @dataclass(frozen=True, kw_only=True)
 class CurvePoint:
     """What a plan for one scratchpad moves.

@@ -11,9 +11,9 @@ from plotly.subplots import make_subplots
 
 from hw.scheduler.graph.graph import TensorKind
 from hw.scheduler.plan.plan import Direction, Episode
-from sim.plans.axis import AVOIDABLE_READ, AVOIDABLE_WRITE, byte_axis, listed, step_axis
+from sim.plans.axis import AVOIDABLE_READ, AVOIDABLE_WRITE, listed, step_axis
 from sim.plans.facts import PlanFacts, Why
-from sim.report.charts import INK, styled
+from sim.report.style import INK, byte_axis, styled
 
 SOURCE, ACTIVATION, OUTPUT, WINDOW, BUFFER = "#8fa3d6", "#7fb8c0", "#b4c37a", "#e9c46a", "#b98aa5"
 _MARKS = {

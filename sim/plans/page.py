@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from plotly.offline import get_plotlyjs
-
 from hw.scheduler.plan.plan import Plan, StageCertificate
-from sim.host.files import write_text
 from sim.plans.charts import graph_by_step, traffic_curve
-from sim.plans.facts import CurvePoint, PlanFacts, Why, sized
+from sim.plans.facts import CurvePoint, PlanFacts, Why
 from sim.plans.map import address_map
-from sim.report import charts
-from sim.report.figures import percent, whole
-from sim.report.parts import Tile, chart, environment
+from sim.report.parts import Tile, chart, write_page
+from sim.report.text import percent, sized, whole
+
+_STAGE_COLUMNS = ("stage", "status", "objective", "bound", "gap", "unit", "decided by", "note")
+_STEP_COLUMNS = (
+    "step", "operator", "kind", "mode", "least cycles", "bytes in use", "first fetch", "fetched again",
+    "spilled", "output",
+)  # fmt: skip
 
 
 def render_plan(
@@ -48,26 +50,23 @@ def render_plan(
         bound_avoidable_bytes=plan.certificate.bound_avoidable_bytes,
         claim=plan.certificate.claim,
     )
-    page = (
-        environment()
-        .get_template("plan_page.html.j2")
-        .render(
-            plotly=get_plotlyjs(),
-            font=charts.FONT,
-            plan=plan,
-            made_by=plan.graph.made_by,
-            scratchpad=sized(plan.scratchpad_bytes),
-            tiles=_tiles(facts),
-            map=chart(address_map(facts), "map", zoom=True),
-            graph=chart(graph_by_step(facts), "graph", zoom=True),
-            curve=chart(traffic_curve(curve, here, budgets or {}), "curve") if curve else "",
-            stages=[_stage_cells(stage) for stage in plan.certificate.stages],
-            bounds=_bounds(plan),
-            options=[(name.replace("_", " "), _shown(value)) for name, value in plan.options.items()],
-            steps=_step_rows(facts),
-        )
+    write_page(
+        "plan.html.j2",
+        path,
+        plan=plan,
+        made_by=plan.graph.made_by,
+        scratchpad=sized(plan.scratchpad_bytes),
+        tiles=_tiles(facts),
+        map=chart(address_map(facts), "map", zoom=True),
+        graph=chart(graph_by_step(facts), "graph", zoom=True),
+        curve=chart(traffic_curve(curve, here, budgets or {}), "curve") if curve else "",
+        stage_columns=_STAGE_COLUMNS,
+        stages=[_stage_cells(stage) for stage in plan.certificate.stages],
+        bounds=_bounds(plan),
+        options=[(name.replace("_", " "), _shown(value)) for name, value in plan.options.items()],
+        step_columns=_STEP_COLUMNS,
+        steps=_step_rows(facts),
     )
-    write_text(path, page)
 
 
 def _tiles(facts: PlanFacts) -> list[Tile]:

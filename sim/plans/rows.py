@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from hw.errors import InputError
 from hw.scheduler.planner.baselines import Allocation, Greedy, Outcome, Replacement, best, method_name
@@ -19,7 +18,7 @@ WHOLE, FULL = "whole tensors", "all techniques"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Planned:
+class PlanFigures:
     """What one plan came to.
 
     Parameters
@@ -32,7 +31,7 @@ class Planned:
         What no plan of this kind in any order is below.
     predicted_cycles : int
     seconds : float
-        Time of the planner, without the check.
+        Time of `hw.scheduler.plan_model.plan_model`.
     """
 
     avoidable_bytes: int
@@ -68,9 +67,9 @@ class PlanRow:
     scratchpad_bytes : int
     baselines : mapping of str to int
         Avoidable bytes of each baseline, the better of its two orders; only those that are possible.
-    full : Planned
+    full : PlanFigures
         The plan with all techniques: bands, windows, pipelines.
-    whole : Planned or None
+    whole : PlanFigures or None
         The plan with whole tensors only, which is COSMA's model; None where operators do not fit whole.
     key : str
         What the row follows from; rows of the same key need not be made again.
@@ -80,42 +79,31 @@ class PlanRow:
     budget: str
     scratchpad_bytes: int
     baselines: Mapping[str, int]
-    full: Planned
-    whole: Planned | None
+    full: PlanFigures
+    whole: PlanFigures | None
     key: str = ""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Graph and budget."""
+        return self.graph, self.budget
 
     @property
     def rival(self) -> str:
         """The baseline plans are measured by: COSMA's, or greedy where operators do not fit whole."""
         return COSMA if COSMA in self.baselines else GREEDY
 
-    def plan(self, kind: str) -> Planned | None:
-        """Give the plan of a kind."""
-        return self.whole if kind == WHOLE else self.full
+    @property
+    def plans(self) -> dict[str, PlanFigures]:
+        """Its plans by kind."""
+        return ({WHOLE: self.whole} if self.whole else {}) | {FULL: self.full}
 
     def reduction(self, method: str, kind: str) -> float | None:
         """Give the share of a baseline's avoidable bytes that a plan saves; negative when it moves more, None
         when the baseline is impossible or moves nothing, or there is no such plan.
         """
-        moved, plan = self.baselines.get(method, 0), self.plan(kind)
+        moved, plan = self.baselines.get(method, 0), self.plans.get(kind)
         return 1 - plan.avoidable_bytes / moved if moved and plan else None
-
-    def document(self) -> dict[str, Any]:
-        """Give the row as plain data."""
-        return {**asdict(self), "baselines": dict(self.baselines)}
-
-    @classmethod
-    def of(cls, document: Mapping[str, Any]) -> PlanRow:
-        """Read what `document` gave.
-
-        Raises
-        ------
-        TypeError, KeyError, InputError
-            When it is something else.
-        """
-        whole = document["whole"]
-        plans = {"full": Planned(**document["full"]), "whole": Planned(**whole) if whole else None}
-        return cls(**{**document, **plans})
 
 
 def baseline_bytes(outcomes: Sequence[Outcome], word_bytes: int) -> dict[str, int]:

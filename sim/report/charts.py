@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from html import escape
 
 import plotly.graph_objects as go
 
 from sim.report.report import ChannelTraffic, Report
+from sim.report.style import BUSY, IDLE, INK, RUNS, beside, log_axis, menu, styled
 
-INK = "#1f2933"
-FAINT = "#d9dee5"
-FONT = "Inter, 'Segoe UI', 'Helvetica Neue', 'DejaVu Sans', Arial, sans-serif"
-
-BUSY = "#2a7f8e"
-IDLE = "#c9d1da"
 STALLS = ("#e07b39", "#c8504b", "#e9b44c", "#8e5572", "#7a8f3c", "#b07f55", "#5f6caf", "#d98cb3")
 READ, WRITE, OVERHEAD = "#2a7f8e", "#e07b39", "#c9d1da"
 SIMULATED, PREDICTED = "#2a7f8e", "#a9d0d6"
-RUNS = (
-    "#2a7f8e",
-    "#e07b39",
-    "#5f6caf",
-    "#c8504b",
-    "#7a8f3c",
-    "#8e5572",
-    "#e9b44c",
-    "#3d5a80",
-    "#b07f55",
-    "#6b7785",
-)
 SYMBOLS = ("circle", "square", "triangle-up")
 
 #: From this ratio of the longest to the shortest run on, cycles are drawn on a logarithmic axis.
@@ -182,16 +164,15 @@ def roofline(runs: Labelled) -> go.Figure:
             for _, report in shown
             for rate in (report.work.macs_per_cycle, report.work.mac_slots_per_cycle)
         ]
-        figure.update_xaxes(_log_axis(min(reach) / 2.5, max(reach) * 2.5))
-        figure.update_yaxes(_log_axis(min(*rates, max(rates) / 5) / 1.5, max(rates) * 1.5))
+        figure.update_xaxes(log_axis(min(reach) / 2.5, max(reach) * 2.5))
+        figure.update_yaxes(log_axis(min(*rates, max(rates) / 5) / 1.5, max(rates) * 1.5))
     else:
         figure.add_annotation(
             text="No run multiplies.", showarrow=False, xref="paper", yref="paper", x=0.5, y=0.5
         )
     figure = styled(figure, height=_plot_height(len(runs)))
     if len(runs) > 1:
-        beside = {"orientation": "v", "x": 1.02, "y": 1, "yanchor": "top", "font": {"size": 12}}
-        figure.update_layout(legend=beside, margin_t=24)
+        beside(figure, top=24, x=1.02)
     return figure
 
 
@@ -225,37 +206,10 @@ def channel_traffic(runs: Labelled) -> go.Figure:
         )
     figure.update_layout(barmode="stack")
     if len(runs) > 1:
-        figure.update_layout(updatemenus=[_run_menu(runs, traces_per_run=3)])
+        figure.update_layout(updatemenus=[menu(_names(runs), 3, y=1.12)])
     figure.update_xaxes(title="memory channel", type="category")
     figure.update_yaxes(title="bytes", tickformat="~s", rangemode="tozero")
     return styled(figure, height=_plot_height(len(runs)))
-
-
-def _run_menu(runs: Labelled, *, traces_per_run: int) -> dict[str, object]:
-    buttons = [
-        {
-            "label": _shortened(label),
-            "method": "update",
-            "args": [
-                {
-                    "visible": [
-                        trace // traces_per_run == number for trace in range(len(runs) * traces_per_run)
-                    ]
-                }
-            ],
-        }
-        for number, (label, _) in enumerate(runs)
-    ]
-    return {
-        "buttons": buttons,
-        "x": 0,
-        "xanchor": "left",
-        "y": 1.12,
-        "yanchor": "bottom",
-        "bgcolor": "white",
-        "bordercolor": FAINT,
-        "showactive": True,
-    }
 
 
 def _events(channel: ChannelTraffic) -> str:
@@ -280,35 +234,3 @@ def _bars_by_run(figure: go.Figure, runs: int) -> go.Figure:
 
 def _plot_height(runs: int) -> int:
     return 420 if runs <= _LEGEND_RUNS else 560
-
-
-def _log_axis(low: float, high: float) -> dict[str, object]:
-    """Give a logarithmic axis that labels 1, 2 and 5 of every decade, or only 1 when there are many."""
-    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    ticks = [step * 10.0**decade for decade in range(first, last + 1) for step in (1, 2, 5)]
-    crowded = last - first > 3
-    return {
-        "type": "log",
-        "range": [math.log10(low), math.log10(high)],
-        "tickvals": ticks,
-        "ticktext": ["" if crowded and number % 3 else f"{tick:,.12g}" for number, tick in enumerate(ticks)],
-    }
-
-
-def styled(figure: go.Figure, *, height: int) -> go.Figure:
-    """Give a figure the fonts, colours and margins all have."""
-    figure.update_layout(
-        template="plotly_white",
-        height=max(height, 260),
-        font={"family": FONT, "size": 13, "color": INK},
-        margin={"l": 70, "r": 24, "t": 56, "b": 60},
-        legend={"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
-        bargap=0.3,
-        hoverlabel={"font": {"family": FONT}, "align": "left"},
-        modebar={"bgcolor": "rgba(0,0,0,0)", "color": IDLE, "activecolor": BUSY},
-        paper_bgcolor="rgba(0,0,0,0)",
-        plot_bgcolor="rgba(0,0,0,0)",
-    )
-    for update in (figure.update_xaxes, figure.update_yaxes):
-        update(automargin=True, gridcolor=FAINT, linecolor=FAINT, title_standoff=12, title_font_size=13)
-    return figure

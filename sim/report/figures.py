@@ -9,35 +9,13 @@ from typing import Any
 
 from sim.report.report import Report
 from sim.report.schema import glossary
+from sim.report.text import MISSING, percent, scaled, signed_percent, times, whole
 
 #: How a run whose RTL differs from its golden model is marked in the table.
 FAILED = "NO"
 
-#: What a table shows of a run that has no such figure.
-MISSING = "–"
-
 #: Dotted name of a figure, or the start of several, and how it is printed.
 Row = tuple[str, str, Callable[[Any], str]]
-
-
-def whole(value: int) -> str:
-    """Print a count."""
-    return f"{value:,}"
-
-
-def percent(value: float, *, places: int = 2) -> str:
-    """Print a ratio as a percentage."""
-    return f"{100 * value:.{places}f} %"
-
-
-def signed_percent(value: float, *, places: int = 2) -> str:
-    """Print a ratio as a percentage with its sign."""
-    return f"{100 * value:+.{places}f} %"
-
-
-def times(value: float, *, places: int = 3) -> str:
-    """Print a ratio as a multiple."""
-    return f"{value:.{places}f} x"
 
 
 def _number(value: float) -> str:
@@ -54,13 +32,6 @@ def _yes(value: bool) -> str:
 
 def _exact(value: bool) -> str:
     return "yes" if value else FAILED
-
-
-def _scaled(value: float) -> str:
-    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= limit:
-            return f"{value / limit:.2f} {prefix}"
-    return f"{value:.2f}"
 
 
 #: Longest text of a configuration's value that is shown whole.
@@ -96,7 +67,7 @@ TABLE: tuple[tuple[str, tuple[Row, ...]], ...] = (
             ("useful MACs", "work.useful_macs", whole),
             ("MAC slots a cycle", "work.mac_slots_per_cycle", whole),
             ("utilization", "work.mac_utilization_ratio", percent),
-            ("MACs a second", "work.macs_per_second", _scaled),
+            ("MACs a second", "work.macs_per_second", scaled),
         ),
     ),
     (
@@ -133,7 +104,7 @@ TABLE: tuple[tuple[str, tuple[Row, ...]], ...] = (
             ("seed", "simulation.seed", str),
             ("cycles, start to interrupt", "simulation.cycles_start_to_done", whole),
             ("cycles simulated", "simulation.cycles_simulated", whole),
-            ("cycles a second", "simulation.simulated_cycles_per_second", _scaled),
+            ("cycles a second", "simulation.simulated_cycles_per_second", scaled),
             ("run, s", "simulation.run_seconds", lambda value: f"{value:.2f}"),
             ("build, s", "simulation.build_seconds", lambda value: f"{value:.2f}"),
             ("build from cache", "simulation.build_cached", _yes),
@@ -168,7 +139,7 @@ SUMMARY: tuple[Row, ...] = (
     ("error of the predicted bytes written", "prediction.predicted_write_error_bytes", whole),
     ("cycles, predicted", "prediction.predicted_cycles", whole),
     ("error of the predicted cycles", "prediction.predicted_cycles_error_ratio", signed_percent),
-    ("simulated cycles a second", "simulation.simulated_cycles_per_second", _scaled),
+    ("simulated cycles a second", "simulation.simulated_cycles_per_second", scaled),
 )
 
 

@@ -7,26 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from plotly.offline import get_plotlyjs
-
 from hw.errors import InputError
-from sim.host.files import write_text
 from sim.report import charts
-from sim.report.figures import (
-    FAILED,
-    ORIGIN,
-    TABLE,
-    labels,
-    lines,
-    multiplies,
-    percent,
-    signed_percent,
-    times,
-    whole,
-)
-from sim.report.parts import Tile, chart, environment
+from sim.report.figures import ORIGIN, TABLE, labels, lines, multiplies
+from sim.report.parts import Tile, chart, exact_tile, write_page
 from sim.report.report import Report
 from sim.report.schema import glossary
+from sim.report.text import percent, signed_percent, times, whole
 
 
 def render(reports: Sequence[Report], path: Path) -> None:
@@ -41,28 +28,22 @@ def render(reports: Sequence[Report], path: Path) -> None:
         raise InputError("reports", 0, "at least one")
     runs = list(zip(labels(reports), reports, strict=True))
     origin = list(lines(reports, ORIGIN))
-    page = (
-        environment()
-        .get_template("page.html.j2")
-        .render(
-            plotly=get_plotlyjs(),
-            failed=FAILED,
-            font=charts.FONT,
-            runs=[label for label, _ in runs],
-            engines=", ".join(dict.fromkeys(report.engine for report in reports)),
-            boards=", ".join(dict.fromkeys(report.board for report in reports)),
-            tiles=_tiles(reports),
-            table=[(title, list(lines(reports, rows))) for title, rows in TABLE],
-            common=[line for line in origin if len(set(line.cells)) == 1],
-            differing=[line for line in origin if len(set(line.cells)) > 1],
-            glossary=glossary(),
-            cycles=chart(charts.cycle_breakdown(runs), "cycles"),
-            roofline=chart(charts.roofline(runs), "roofline") if any(map(multiplies, reports)) else "",
-            prediction=chart(charts.predicted_cycles(runs), "prediction"),
-            traffic=chart(charts.channel_traffic(runs), "traffic"),
-        )
+    write_page(
+        "report.html.j2",
+        path,
+        runs=[label for label, _ in runs],
+        engines=", ".join(dict.fromkeys(report.engine for report in reports)),
+        boards=", ".join(dict.fromkeys(report.board for report in reports)),
+        tiles=_tiles(reports),
+        figures=[(title, list(lines(reports, rows))) for title, rows in TABLE],
+        common=[line for line in origin if len(set(line.cells)) == 1],
+        differing=[line for line in origin if len(set(line.cells)) > 1],
+        glossary=glossary(),
+        cycles=chart(charts.cycle_breakdown(runs), "cycles"),
+        roofline=chart(charts.roofline(runs), "roofline") if any(map(multiplies, reports)) else "",
+        prediction=chart(charts.predicted_cycles(runs), "prediction"),
+        traffic=chart(charts.channel_traffic(runs), "traffic"),
     )
-    write_text(path, page)
 
 
 def _tiles(reports: Sequence[Report]) -> list[Tile]:
@@ -71,32 +52,16 @@ def _tiles(reports: Sequence[Report]) -> list[Tile]:
     ) -> str:
         return _range([figure(report) for report in runs], show)
 
-    exact = sum(report.bit_exact for report in reports)
     binding = " and ".join(sorted({report.roofline.bound_by for report in reports}))
     tenths, hundredths = partial(percent, places=1), partial(times, places=2)
     multiplying = [report for report in reports if multiplies(report)]
-    slots = (
-        Tile(
-            label="Multiplier slots useful",
-            figure=over_runs(lambda report: report.work.mac_utilization_ratio, tenths, multiplying),
-            note="from start to done",
-        )
-        if multiplying
-        else None
-    )
     tiles = [
-        Tile(
-            label="RTL equals golden model",
-            figure=f"{exact} of {len(reports)}",
-            note="runs, bit for bit",
-            good=exact == len(reports),
-        ),
+        exact_tile(report.bit_exact for report in reports),
         Tile(
             label="Cycles from start to done",
             figure=over_runs(lambda report: report.cycles.cycles_total, whole),
             note=over_runs(lambda report: report.cycles.kernel_microseconds, lambda time: f"{time:,.1f} µs"),
         ),
-        slots,
         Tile(
             label="Distance to the roofline",
             figure=over_runs(lambda report: report.roofline.cycles_over_bound_ratio, hundredths),
@@ -116,7 +81,10 @@ def _tiles(reports: Sequence[Report]) -> list[Tile]:
             note="off the simulated cycles",
         ),
     ]
-    return [tile for tile in tiles if tile is not None]
+    if multiplying:
+        useful = over_runs(lambda report: report.work.mac_utilization_ratio, tenths, multiplying)
+        tiles.insert(2, Tile(label="Multiplier slots useful", figure=useful, note="from start to done"))
+    return tiles
 
 
 def _kept(reports: Sequence[Report]) -> str:

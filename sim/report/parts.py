@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import jinja2
 import plotly.graph_objects as go
+from plotly.offline import get_plotlyjs
+
+from sim.host.files import write_text
+from sim.report.style import FONT
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,28 +25,47 @@ class Tile:
     good: bool | None = None
 
 
-def environment() -> jinja2.Environment:
-    """Give the environment of the page templates."""
-    return jinja2.Environment(
+def exact_tile(exact: Iterable[bool], engine: str = "") -> Tile:
+    """Give the headline of runs that were compared with the golden model."""
+    found = list(exact)
+    return Tile(
+        label=f"{engine}: RTL equals golden model" if engine else "RTL equals golden model",
+        figure=f"{sum(found)} of {len(found)}",
+        note="runs, bit for bit",
+        good=all(found),
+    )
+
+
+def write_page(template: str, path: Path, *, charts: bool = True, **content: Any) -> None:
+    """Write a page that needs no file beside it.
+
+    Parameters
+    ----------
+    template
+        File name in ``templates``.
+    charts
+        Whether the page has any, and so their library.
+    content
+        What the template names.
+
+    Raises
+    ------
+    InputError
+        When the path cannot be written.
+    """
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    library = get_plotlyjs() if charts else ""
+    write_text(path, environment.get_template(template).render(plotly=library, font=FONT, **content))
 
 
 def chart(figure: go.Figure, name: str, *, zoom: bool = False) -> str:
-    """Give a figure as part of a page.
-
-    Parameters
-    ----------
-    figure : go.Figure
-    name : str
-        Unique on the page.
-    zoom : bool
-        Whether the reader can zoom with the wheel and reset the view.
-    """
+    """Give a figure as part of a page; ``name`` is its own there, ``zoom`` lets the reader zoom and pan."""
     config: dict[str, object] = {"displayModeBar": False, "responsive": True}
     if zoom:
         config |= {

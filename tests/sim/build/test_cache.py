@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from hw.errors import InputError
-from sim.build.cache import BuildCache, key_of
+from sim.build.cache import BuildCache
+from sim.host.digest import key_of
 
 ROOT = Path(__file__).parents[3]
 # Says when it has begun, writes half a build, waits for the file `go`, writes the rest.

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from rich import box
+from pydantic import TypeAdapter
 from rich.table import Table
-from rich.text import Text
 
 from hw.errors import InputError
+from sim.compare.table import Column, Columns
 from sim.engines.attention.baselines import Machine, Work, flash_law_bytes
-from sim.engines.attention.compare.rows import OURS, SCHEDULES, AttentionRow, Measured
-from sim.plans.facts import sized
-from sim.report.figures import percent, signed_percent
+from sim.engines.attention.compare.rows import OURS, SCHEDULES, AttentionRow, CoSimulation, prediction_error
+from sim.report.text import percent, signed_percent, sized, times, whole
 
 #: Value of ``format`` in the comparison's JSON.
 COMPARE_FORMAT = "loomwork-compare-attention/1"
 #: All that is compared, the engine first.
 METHODS = (OURS, *SCHEDULES)
+
+_CO_SIMULATIONS = TypeAdapter(dict[str, CoSimulation])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,100 +141,62 @@ class Comparison:
             bytes_per_cycle=cost.moved_bytes / cost.cycles,
         )
 
-    @property
-    def measured(self) -> tuple[AttentionRow, ...]:
+    @cached_property
+    def measured(self) -> tuple[tuple[AttentionRow, CoSimulation], ...]:
         """The rows with a co-simulation."""
-        return tuple(row for row in self.rows if row.measured)
+        return tuple((row, row.measured) for row in self.rows if row.measured)
 
     @property
     def exact(self) -> bool:
         """Whether every co-simulation gave the golden model's bits."""
-        return all(row.measured.exact for row in self.rows if row.measured)
+        return all(measured.exact for _, measured in self.measured)
 
-    def to_json(self, others: Mapping[str, Measured] | None = None) -> str:
-        """Give the text of the comparison's file.
-
-        Parameters
-        ----------
-        others
-            Measurements that are of none of the rows, by key; they are kept in the file.
-        """
-        measured = {row.key: asdict(row.measured) for row in self.rows if row.measured}
-        measured |= {key: asdict(found) for key, found in (others or {}).items()}
-        document = {
-            "format": COMPARE_FORMAT,
+    def document(self, known: Mapping[str, CoSimulation]) -> dict[str, Any]:
+        """Give the content of the comparison's file, with all ``known`` co-simulations by their keys."""
+        return {
             "setting": asdict(self.setting),
             "figures": [asdict(figures) for figures in self.figures],
-            "measured": measured,
+            "measured": _CO_SIMULATIONS.dump_python(dict(known)),
         }
-        return json.dumps(document, indent=1, allow_nan=False) + "\n"
-
-    def to_csv(self) -> str:
-        """Give a line for each of `figures`, under a line with their names."""
-        text = io.StringIO()
-        writer = csv.DictWriter(text, list(Figures.__dataclass_fields__), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(figures) for figures in self.figures)
-        return text.getvalue()
 
 
-COLUMNS = (
-    "tokens",
-    "method",
-    "from",
-    "cycles",
-    "ms",
-    "useful MACs",
-    "off-chip bytes",
-    "over compulsory",
-    "over N²d²/M",
-    "bytes a cycle",
+def co_simulations_of(document: Mapping[str, Any]) -> dict[str, CoSimulation]:
+    """Take the co-simulations from the content of a comparison's file, by their keys.
+
+    What was wrong is left out, to be looked at again: it may have been the golden model.
+    """
+    found = _CO_SIMULATIONS.validate_python(document["measured"])
+    return {key: measured for key, measured in found.items() if measured.exact}
+
+
+COLUMNS = Columns[Figures](
+    (
+        Column("tokens", lambda figures: whole(figures.tokens)),
+        Column("method", lambda figures: figures.method, text=True),
+        Column("from", lambda figures: figures.source, text=True),
+        Column("cycles", lambda figures: f"{figures.cycles:,.0f}"),
+        Column("ms", lambda figures: f"{figures.milliseconds:,.3f}"),
+        Column("useful MACs", lambda figures: percent(figures.utilization)),
+        Column("off-chip bytes", lambda figures: sized(figures.moved_bytes)),
+        Column("over compulsory", lambda figures: times(figures.over_compulsory, places=2)),
+        Column("over N²d²/M", lambda figures: times(figures.over_flash_law, places=2)),
+        Column("bytes a cycle", lambda figures: f"{figures.bytes_per_cycle:,.2f}"),
+    )
 )
 
-
-def figure_cells(figures: Figures) -> list[str]:
-    """Give figures as text, in the order of `COLUMNS`."""
-    return [
-        f"{figures.tokens:,}",
-        figures.method,
-        figures.source,
-        f"{figures.cycles:,.0f}",
-        f"{figures.milliseconds:,.3f}",
-        percent(figures.utilization, places=2),
-        sized(figures.moved_bytes),
-        f"{figures.over_compulsory:,.2f} x",
-        f"{figures.over_flash_law:,.2f} x",
-        f"{figures.bytes_per_cycle:,.2f}",
-    ]
-
-
-MODEL_COLUMNS = (
-    "tokens",
-    "cycles, measured",
-    "predicted",
-    "error",
-    "bytes, measured",
-    "predicted",
-    "bit-exact",
-    "seconds",
+#: A row that was simulated, beside its prediction.
+MODEL_COLUMNS = Columns[tuple[AttentionRow, CoSimulation]](
+    (
+        Column("tokens", lambda found: whole(found[0].tokens)),
+        Column("cycles, measured", lambda found: whole(found[1].cycles)),
+        Column("predicted", lambda found: f"{found[0].predicted.cycles:,.0f}"),
+        Column("error", lambda found: signed_percent(prediction_error(*found))),
+        Column("bytes, measured", lambda found: whole(found[1].moved_bytes)),
+        Column("predicted", lambda found: whole(found[0].predicted.moved_bytes)),
+        Column("bit-exact", lambda found: "yes" if found[1].exact else "NO"),
+        Column("seconds", lambda found: f"{found[1].seconds:.1f}"),
+    )
 )
-
-
-def model_cells(row: AttentionRow) -> list[str]:
-    """Give a measured row beside its prediction as text, in the order of `MODEL_COLUMNS`."""
-    assert row.measured is not None
-    assert row.prediction_error is not None
-    return [
-        f"{row.tokens:,}",
-        f"{row.measured.cycles:,}",
-        f"{row.predicted.cycles:,.0f}",
-        signed_percent(row.prediction_error),
-        f"{row.measured.moved_bytes:,}",
-        f"{row.predicted.moved_bytes:,}",
-        "yes" if row.measured.exact else "NO",
-        f"{row.measured.seconds:.1f}",
-    ]
-
 
 _STYLES = {"measured": "bold green", "predicted": "green"}
 
@@ -244,26 +204,15 @@ _STYLES = {"measured": "bold green", "predicted": "green"}
 def attention_tables(comparison: Comparison) -> tuple[Table, ...]:
     """Give the tables for a terminal: all methods at all lengths; predictions beside measurements."""
     setting = comparison.setting
-    title = (
-        f"{setting.heads} heads of {setting.size} on {setting.machine.macs:,} multipliers, {setting.board}"
+    table = COLUMNS.table(
+        f"{setting.heads} heads of {setting.size} on {setting.machine.macs:,} multipliers, {setting.board}",
+        comparison.figures,
+        style=lambda figures: _STYLES.get(figures.source, ""),
+        ends_section=lambda figures: figures.method == METHODS[-1],
     )
-    table = _table(title, COLUMNS, left=("method", "from"))
-    for row in comparison.rows:
-        for method in METHODS:
-            figures = comparison.of(row, method)
-            cells = (Text(cell) for cell in figure_cells(figures))
-            table.add_row(*cells, style=_STYLES.get(figures.source, ""), end_section=method == METHODS[-1])
-    if not comparison.measured:
-        return (table,)
-    model = _table("Simulated and predicted", MODEL_COLUMNS, left=())
-    for row in comparison.measured:
-        assert row.measured is not None
-        model.add_row(*map(Text, model_cells(row)), style="" if row.measured.exact else "bold red")
-    return table, model
-
-
-def _table(title: str, columns: tuple[str, ...], left: tuple[str, ...]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
-    for column in columns:
-        table.add_column(column, justify="left" if column in left else "right")
-    return table
+    model = MODEL_COLUMNS.table(
+        "Simulated and predicted",
+        comparison.measured,
+        style=lambda found: "" if found[1].exact else "bold red",
+    )
+    return (table, model) if comparison.measured else (table,)

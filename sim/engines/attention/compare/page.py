@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 
 import plotly.graph_objects as go
-from plotly.offline import get_plotlyjs
 
+from sim.compare.rows import write_document
+from sim.compare.table import csv_text
 from sim.engines.attention.baselines import flash_law_bytes
 from sim.engines.attention.compare.compare import (
     COLUMNS,
+    COMPARE_FORMAT,
     METHODS,
     MODEL_COLUMNS,
     Comparison,
     Figures,
-    figure_cells,
-    model_cells,
 )
-from sim.engines.attention.compare.rows import OURS, SPILLING, Measured
+from sim.engines.attention.compare.rows import OURS, SPILLING, CoSimulation, prediction_error
 from sim.host.files import write_text
-from sim.plans.facts import sized
-from sim.report import charts
-from sim.report.charts import INK, RUNS, styled
-from sim.report.figures import percent, signed_percent
-from sim.report.parts import Tile, chart, environment
+from sim.report.parts import Tile, chart, write_page
+from sim.report.style import INK, RUNS, beside, styled
+from sim.report.text import percent, signed_percent, sized
 
 #: Name of the comparison's file in its directory.
 DATA_NAME = "compare.json"
@@ -37,7 +35,7 @@ _LAW = "N²d²/M"
 
 
 def write_comparison(
-    comparison: Comparison, directory: Path, others: Mapping[str, Measured] | None = None
+    comparison: Comparison, directory: Path, known: Mapping[str, CoSimulation]
 ) -> tuple[Path, ...]:
     """Write ``compare.json``, ``compare.csv`` and ``compare.html`` into a directory, and give their paths.
 
@@ -47,49 +45,30 @@ def write_comparison(
         When the directory cannot be written to.
     """
     data, table, page = (directory / name for name in (DATA_NAME, "compare.csv", "compare.html"))
-    write_text(data, comparison.to_json(others))
-    write_text(table, comparison.to_csv())
-    render_comparison(comparison, page)
-    return data, table, page
-
-
-def render_comparison(comparison: Comparison, path: Path) -> None:
-    """Write a page of a comparison.
-
-    Raises
-    ------
-    InputError
-        When the path cannot be written.
-    """
-    setting = comparison.setting
-    page = (
-        environment()
-        .get_template("attention_page.html.j2")
-        .render(
-            plotly=get_plotlyjs(),
-            font=charts.FONT,
-            setting=setting,
-            on_chip=sized(setting.machine.on_chip_bytes),
-            tiles=_tiles(comparison),
-            utilization=chart(utilization(comparison), "utilization"),
-            traffic=chart(traffic(comparison), "traffic"),
-            bandwidth=chart(bandwidth(comparison), "bandwidth"),
-            model_columns=MODEL_COLUMNS,
-            model=[model_cells(row) for row in comparison.measured],
-            columns=COLUMNS[1:],
-            groups=[
-                (
-                    f"{row.tokens:,} tokens",
-                    [
-                        (figures.source, figure_cells(figures)[1:])
-                        for figures in (comparison.of(row, method) for method in METHODS)
-                    ],
-                )
-                for row in comparison.rows
-            ],
-        )
+    content = comparison.document(known)
+    write_document(data, COMPARE_FORMAT, content)
+    write_text(table, csv_text(content["figures"]))
+    write_page(
+        "attention_compare.html.j2",
+        page,
+        setting=comparison.setting,
+        on_chip=sized(comparison.setting.machine.on_chip_bytes),
+        tiles=_tiles(comparison),
+        utilization=chart(utilization(comparison), "utilization"),
+        traffic=chart(traffic(comparison), "traffic"),
+        bandwidth=chart(bandwidth(comparison), "bandwidth"),
+        model_columns=MODEL_COLUMNS.titles,
+        model=[MODEL_COLUMNS.cells(found) for found in comparison.measured],
+        columns=COLUMNS.titles[1:],
+        groups=[
+            (
+                f"{row.tokens:,} tokens",
+                [COLUMNS.cells(comparison.of(row, method))[1:] for method in METHODS],
+            )
+            for row in comparison.rows
+        ],
     )
-    write_text(path, page)
+    return data, table, page
 
 
 def _tiles(comparison: Comparison) -> list[Tile]:
@@ -124,14 +103,13 @@ def _tiles(comparison: Comparison) -> list[Tile]:
     ]
     measured = comparison.measured
     if measured:
-        errors = [row.prediction_error or 0.0 for row in measured]
-        worst = max(errors, key=abs)
-        exact = sum(row.measured.exact for row in measured if row.measured)
+        worst = max((prediction_error(*found) for found in measured), key=abs)
+        exact = sum(found.exact for _, found in measured)
         tiles += [
             Tile(
                 label="Bit-exact co-simulations",
                 figure=f"{exact} of {len(measured)}",
-                note=f"up to {max(row.tokens for row in measured):,} tokens",
+                note=f"up to {max(row.tokens for row, _ in measured):,} tokens",
                 good=comparison.exact,
             ),
             Tile(
@@ -185,7 +163,7 @@ def utilization(comparison: Comparison) -> go.Figure:
         lambda figures: f"{percent(figures.utilization)} useful<br>{figures.cycles:,.0f} cycles",
     )
     figure.update_yaxes(title="useful MACs of all slots", ticksuffix=" %", range=[0, 103])
-    return _beside(figure, height=440)
+    return _finished(figure, height=440)
 
 
 def traffic(comparison: Comparison) -> go.Figure:
@@ -200,17 +178,11 @@ def traffic(comparison: Comparison) -> go.Figure:
         ),
     )
     works = [setting.work(row.tokens) for row in comparison.rows]
-    figure.add_scatter(
-        x=[row.tokens for row in comparison.rows],
-        y=[flash_law_bytes(work, setting.machine) / work.compulsory_bytes for work in works],
-        name=f"{_LAW}, no constant",
-        mode="lines",
-        legendrank=len(METHODS),
-        line={"color": INK, "width": 1.2, "dash": "dashdot"},
-        hovertemplate=f"%{{x:,}} tokens<br>{_LAW}: %{{y:,.3f}} x compulsory<extra></extra>",
-    )
+    law = [flash_law_bytes(work, setting.machine) / work.compulsory_bytes for work in works]
+    hover = f"%{{x:,}} tokens<br>{_LAW}: %{{y:,.3f}} x compulsory<extra></extra>"
+    _reference(figure, comparison, law, f"{_LAW}, no constant", hovertemplate=hover)
     figure.update_yaxes(type="log", title="bytes over compulsory (logarithmic)", dtick=1)
-    return _beside(figure, height=440)
+    return _finished(figure, height=440)
 
 
 def bandwidth(comparison: Comparison) -> go.Figure:
@@ -221,21 +193,26 @@ def bandwidth(comparison: Comparison) -> go.Figure:
         lambda figures: f"{figures.bytes_per_cycle:,.2f} bytes a cycle<br>{figures.milliseconds:,.3f} ms",
     )
     limit = comparison.setting.machine.bytes_per_cycle
+    name = f"{escape(comparison.setting.board)}: {limit:,.0f}"
+    _reference(figure, comparison, [limit] * len(comparison.rows), name, hoverinfo="skip")
+    figure.update_yaxes(type="log", title="bytes a cycle (logarithmic)", dtick=1)
+    return _finished(figure, height=400)
+
+
+def _reference(
+    figure: go.Figure, comparison: Comparison, y: Sequence[float], name: str, **hover: str
+) -> None:
+    """Draw what no method is."""
     figure.add_scatter(
         x=[row.tokens for row in comparison.rows],
-        y=[limit] * len(comparison.rows),
-        name=f"{escape(comparison.setting.board)}: {limit:,.0f}",
+        y=y,
+        name=name,
         mode="lines",
         legendrank=len(METHODS),
         line={"color": INK, "width": 1.2, "dash": "dashdot"},
-        hoverinfo="skip",
+        **hover,
     )
-    figure.update_yaxes(type="log", title="bytes a cycle (logarithmic)", dtick=1)
-    return _beside(figure, height=400)
 
 
-def _beside(figure: go.Figure, *, height: int) -> go.Figure:
-    styled(figure, height=height)
-    beside = {"orientation": "v", "x": 1.01, "y": 1, "yanchor": "top", "font": {"size": 12}}
-    figure.update_layout(legend=beside, margin_t=20, hovermode="closest")
-    return figure
+def _finished(figure: go.Figure, *, height: int) -> go.Figure:
+    return beside(styled(figure, height=height), top=20).update_layout(hovermode="closest")

@@ -23,7 +23,7 @@ SPILLING = ("ITA", "two passes", "three passes, unfused")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured:
+class CoSimulation:
     """What a co-simulation counted.
 
     Members
@@ -58,20 +58,15 @@ class AttentionRow:
         What its gates did; None where they were not simulated.
     published
         What each of `SCHEDULES` takes, by name.
-    key
-        What ``measured`` follows from; a run of the same key need not be made again.
     """
 
     tokens: int
     predicted: Cost
-    measured: Measured | None
+    measured: CoSimulation | None
     published: Mapping[str, Cost]
-    key: str = ""
 
     def __post_init__(self) -> None:
-        costs = [self.predicted, *self.published.values()]
-        if self.measured:
-            costs.append(Cost(cycles=self.measured.cycles, moved_bytes=self.measured.moved_bytes))
+        costs = [self.ours, self.predicted, *self.published.values()]
         if self.tokens < 1 or any(cost.cycles <= 0 or cost.moved_bytes <= 0 for cost in costs):
             raise InputError(f"row of {self.tokens} tokens", self.tokens, "of positive numbers")
 
@@ -82,11 +77,6 @@ class AttentionRow:
             return self.predicted
         return Cost(cycles=self.measured.cycles, moved_bytes=self.measured.moved_bytes)
 
-    @property
-    def prediction_error(self) -> float | None:
-        """Relative error of the predicted cycles; None where nothing was measured."""
-        return self.predicted.cycles / self.measured.cycles - 1 if self.measured else None
-
     def cost(self, method: str) -> Cost:
         """Give what `OURS` or one of `SCHEDULES` takes."""
         return self.ours if method == OURS else self.published[method]
@@ -96,3 +86,8 @@ class AttentionRow:
         if method != OURS:
             return "formula"
         return "predicted" if self.measured is None else "measured"
+
+
+def prediction_error(row: AttentionRow, measured: CoSimulation) -> float:
+    """Give the relative error of the predicted cycles."""
+    return row.predicted.cycles / measured.cycles - 1

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +20,20 @@ from hw.board import Board, load_board
 from hw.config import check_fits, config_dict, config_hash, load_config
 from hw.errors import InputError
 from hw.registry import find_engine
+from sim.compare.rows import Task, make_rows, read_rows, write_document
+from sim.compare.table import show
 from sim.engines.attention.baselines import Cost, Machine
-from sim.engines.attention.compare.compare import COMPARE_FORMAT, Comparison, Setting, attention_tables
+from sim.engines.attention.compare.compare import (
+    COMPARE_FORMAT,
+    Comparison,
+    Setting,
+    attention_tables,
+    co_simulations_of,
+)
 from sim.engines.attention.compare.page import DATA_NAME, write_comparison
-from sim.engines.attention.compare.rows import SCHEDULES, AttentionRow, Measured
-from sim.host.console import console
-from sim.host.files import write_text
+from sim.engines.attention.compare.rows import SCHEDULES, AttentionRow, CoSimulation
+from sim.host.digest import key_of, source_digest
 from sim.host.paths import check_directory
-from sim.host.progress import Activity
 
 #: Most heads of a comparison: a launch counts them in 32 bits, memory and patience in fewer.
 _MOST_HEADS = 1024
@@ -49,7 +53,7 @@ class CompareRequest:
 
 
 #: Simulates so many tokens.
-Simulate = Callable[[int], Measured]
+Simulate = Callable[[int], CoSimulation]
 
 
 def run_compare(request: CompareRequest, simulate: Simulate | None = None) -> bool:
@@ -84,30 +88,28 @@ def run_compare(request: CompareRequest, simulate: Simulate | None = None) -> bo
     check_fits(engine, config, board)
     setting = make_setting(config, board, request.heads)
     if simulate is None:
-        simulate = _CoSimulation(config, board, request)
+        simulate = _Simulate(config, board, request)
     data = request.output / DATA_NAME
-    known = _known(data)
-    rows: list[AttentionRow] = []
-    with Activity("Comparing") as activity:
-        for tokens in sizes:
-            key = _key(config, board, request, tokens)
-            measured = known.get(key)
-            activity.update(f"{tokens:,} tokens")
-            row = _row(setting, config, board, tokens, key)
-            if measured is None and tokens <= request.measure_up_to:
-                activity.update(f"{tokens:,} tokens, {row.predicted.cycles:,.0f} cycles to simulate")
-                measured = simulate(tokens)
-                known[key] = measured
-            rows.append(replace(row, measured=measured))
-            # Measurements of a longer run that stand behind this row are not lost by writing it.
-            others = {other: found for other, found in known.items() if other not in {r.key for r in rows}}
-            write_text(data, Comparison(setting, tuple(rows)).to_json(others))
-    comparison = Comparison(setting, tuple(rows))
-    written = write_comparison(comparison, request.output, others)
-    for table in attention_tables(comparison):
-        console().print(table)
-    for path in written:
-        print(path)
+    known = read_rows(data, COMPARE_FORMAT, co_simulations_of)
+    # What a co-simulation is made of: the gateware, the memory model, and what is put into them.
+    code = source_digest(hw.attention, hw.lib, sim.memory)
+    from_what = [code, config_hash("attention", config, board), str(request.heads), str(request.seed)]
+    keys = {tokens: key_of([*from_what, str(tokens)]) for tokens in sizes}
+
+    def compared() -> Comparison:
+        rows = (_row(setting, config, board, tokens, known.get(keys[tokens])) for tokens in sizes)
+        return Comparison(setting, tuple(rows))
+
+    def task(tokens: int) -> Task[CoSimulation]:
+        return Task(key=keys[tokens], title=f"{tokens:,} tokens", make=lambda progress: simulate(tokens))
+
+    def keep() -> None:
+        write_document(data, COMPARE_FORMAT, compared().document(known))
+
+    tasks = [task(tokens) for tokens in sizes if tokens <= request.measure_up_to]
+    make_rows("Comparing", tasks, known, keep)
+    comparison = compared()
+    show(attention_tables(comparison), write_comparison(comparison, request.output, known))
     return comparison.exact
 
 
@@ -152,7 +154,9 @@ def make_setting(config: AttentionConfig, board: Board, heads: int) -> Setting:
     )
 
 
-def _row(setting: Setting, config: AttentionConfig, board: Board, tokens: int, key: str) -> AttentionRow:
+def _row(
+    setting: Setting, config: AttentionConfig, board: Board, tokens: int, measured: CoSimulation | None
+) -> AttentionRow:
     job = JobShape(
         queries=tokens, keys=tokens, heads=setting.heads, query_size=setting.size, value_size=setting.size
     )
@@ -161,16 +165,16 @@ def _row(setting: Setting, config: AttentionConfig, board: Board, tokens: int, k
     )
     work = setting.work(tokens)
     published = {name: schedule(work, setting.machine) for name, schedule in SCHEDULES.items()}
-    return AttentionRow(tokens=tokens, predicted=predicted, measured=None, published=published, key=key)
+    return AttentionRow(tokens=tokens, predicted=predicted, measured=measured, published=published)
 
 
-class _CoSimulation:
+class _Simulate:
     """Runs the engine's gates on random queries, keys and values."""
 
     def __init__(self, config: AttentionConfig, board: Board, request: CompareRequest) -> None:
         self._config, self._board, self._request = config, board, request
 
-    def __call__(self, tokens: int) -> Measured:
+    def __call__(self, tokens: int) -> CoSimulation:
         from sim.run.run import run
 
         directory = self._request.output / f"run-{tokens}"
@@ -183,7 +187,7 @@ class _CoSimulation:
             seed=self._request.seed,
         )
         report = result.report
-        return Measured(
+        return CoSimulation(
             cycles=report.cycles.cycles_total,
             moved_bytes=report.traffic.useful_bytes,
             exact=result.bit_exact,
@@ -200,33 +204,3 @@ def random_tensors(config: AttentionConfig, heads: int, tokens: int, seed: int) 
 def _check_range(field: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
         raise InputError(field, value, f"from {least} to {most}")
-
-
-def _key(config: AttentionConfig, board: Board, request: CompareRequest, tokens: int) -> str:
-    """Name what a measurement follows from."""
-    given = (config_hash("attention", config, board), request.heads, request.seed, tokens, _code_digest())
-    return hashlib.sha256(repr(given).encode()).hexdigest()[:16]
-
-
-def _known(path: Path) -> dict[str, Measured]:
-    """Read the measurements of an earlier run by their keys; none where there is no such file."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if document["format"] != COMPARE_FORMAT:
-            return {}
-        measured = {key: Measured(**entry) for key, entry in document["measured"].items()}
-        # What was wrong is looked at again: it may have been the golden model.
-        return {key: found for key, found in measured.items() if found.exact}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        return {}
-
-
-def _code_digest() -> str:
-    """Digest of what a co-simulation is made of: the gateware and the memory model."""
-    digest = hashlib.sha256()
-    for package in (hw.attention, hw.lib, sim.memory):
-        root = Path(package.__path__[0])
-        for path in sorted(file for kind in ("py", "cpp", "h", "sv") for file in root.rglob(f"*.{kind}")):
-            digest.update(path.relative_to(root).as_posix().encode())
-            digest.update(path.read_bytes())
-    return digest.hexdigest()

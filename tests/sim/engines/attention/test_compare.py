@@ -18,7 +18,7 @@ from sim.engines.attention.baselines import Cost, Machine, Work, fusemax
 from sim.engines.attention.compare import suite as attention_suite
 from sim.engines.attention.compare.compare import METHODS, Comparison, attention_tables
 from sim.engines.attention.compare.page import bandwidth, traffic, utilization, write_comparison
-from sim.engines.attention.compare.rows import OURS, SCHEDULES, AttentionRow, Measured
+from sim.engines.attention.compare.rows import OURS, SCHEDULES, AttentionRow, CoSimulation, prediction_error
 from sim.engines.attention.compare.suite import CompareRequest, make_setting, parse_sizes, run_compare
 from sim.host.console import console
 from tests.support.pages.browser import drawn_page
@@ -30,12 +30,12 @@ SETTING = make_setting(CONFIG, BOARD, 12)
 
 def row(tokens=1024, *, cycles=400_000, moved=3_932_160, exact=True, measured=True):
     work = SETTING.work(tokens)
+    simulated = CoSimulation(cycles=cycles, moved_bytes=moved, exact=exact, seconds=9.5)
     return AttentionRow(
         tokens=tokens,
         predicted=Cost(cycles=394_000, moved_bytes=3_932_160),
-        measured=Measured(cycles=cycles, moved_bytes=moved, exact=exact, seconds=9.5) if measured else None,
+        measured=simulated if measured else None,
         published={name: schedule(work, SETTING.machine) for name, schedule in SCHEDULES.items()},
-        key=f"{tokens}",
     )
 
 
@@ -73,8 +73,7 @@ def test_figures_of_ours_are_measured_where_they_were(comparison):
     assert ours.bytes_per_cycle == pytest.approx(3_932_160 / 400_000)
     law = 12 * 1024**2 * 64**2 / SETTING.machine.on_chip_bytes
     assert ours.over_flash_law == pytest.approx(3_932_160 / law)
-    assert comparison.rows[0].prediction_error == pytest.approx(-0.015)
-    assert comparison.rows[1].prediction_error is None
+    assert [prediction_error(*found) for found in comparison.measured] == [pytest.approx(-0.015)]
 
 
 def test_figures_of_the_others_are_the_formulas(comparison):
@@ -114,7 +113,7 @@ def test_terminal_tables(comparison):
 
 
 def test_files_hold_every_figure(comparison, tmp_path):
-    data, table, page = write_comparison(comparison, tmp_path / "new")
+    data, table, page = write_comparison(comparison, tmp_path / "new", {})
     document = json.loads(data.read_text())
     assert document["setting"]["config"]["rows"] == 32
     assert document["setting"]["machine"]["macs"] == 4096
@@ -127,14 +126,14 @@ def test_files_hold_every_figure(comparison, tmp_path):
     assert not re.search(r"""(src|href)=["']|@import|url\(""", own)
     assert own.count("Plotly.newPlot(") == 3
     assert own.count('<tr class="measured">') == 1
-    write_comparison(comparison, tmp_path / "again")
+    write_comparison(comparison, tmp_path / "again", {})
     assert (tmp_path / "again" / "compare.html").read_bytes() == page.read_bytes()
 
 
 def test_wrong_bits_stand_out(tmp_path):
     wrong = Comparison(SETTING, (row(exact=False),))
     assert not wrong.exact
-    _, _, page = write_comparison(wrong, tmp_path)
+    _, _, page = write_comparison(wrong, tmp_path, {})
     assert '<td class="no">NO</td>' in page.read_text()
     assert "tile bad" in page.read_text()
 
@@ -159,12 +158,12 @@ def test_lines_of_the_page(comparison):
 def test_names_cannot_break_the_page(tmp_path):
     evil = "</script><b>"
     setting = replace(SETTING, board=evil)
-    _, _, page = write_comparison(Comparison(setting, (row(),)), tmp_path)
+    _, _, page = write_comparison(Comparison(setting, (row(),)), tmp_path, {})
     assert evil not in page.read_text().replace(get_plotlyjs(), "")
 
 
 def test_a_browser_draws_every_chart(comparison, tmp_path):
-    write_comparison(comparison, tmp_path)
+    write_comparison(comparison, tmp_path, {})
     drawn = drawn_page(tmp_path / "compare.html", tmp_path / "profile")
     assert drawn.count('class="main-svg"') >= 6
     assert drawn.count('class="trace scatter') >= 3 * len(METHODS) + 2
@@ -180,7 +179,7 @@ class Runs:
         if tokens == self.stop_at:
             raise KeyboardInterrupt
         self.lengths.append(tokens)
-        return Measured(cycles=1000 * tokens, moved_bytes=10 * tokens, exact=self.exact, seconds=1.0)
+        return CoSimulation(cycles=1000 * tokens, moved_bytes=10 * tokens, exact=self.exact, seconds=1.0)
 
 
 def request(tmp_path, **changes):
@@ -217,7 +216,7 @@ def test_an_interrupted_comparison_goes_on(tmp_path, capsys, monkeypatch):
         again = Runs()
         run_compare(request(tmp_path, **changes), again)
         assert again.lengths == [256, 512]
-    monkeypatch.setattr(attention_suite, "_code_digest", lambda: "other gates")
+    monkeypatch.setattr(attention_suite, "source_digest", lambda *packages: "other gates")
     again = Runs()
     run_compare(request(tmp_path), again)
     assert again.lengths == [256, 512]

@@ -1,0 +1,1 @@
+"""Comparisons: rows that take long to make, each kept at once; their tables, files and pages."""

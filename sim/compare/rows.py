@@ -1,0 +1,86 @@
+"""Rows that take long to make: each is kept at once, and found again by the key of what it follows from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from sim.host.files import write_text
+from sim.host.progress import Activity
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(Generic[Row]):
+    """A row to be made.
+
+    Parameters
+    ----------
+    key
+        What the row follows from, see `sim.host.digest.key_of`: rows of one key are equal.
+    title
+        Shown while it is made.
+    make
+        Makes it; calls what it is given with what it is doing.
+    """
+
+    key: str
+    title: str
+    make: Callable[[Callable[[str], None]], Row]
+
+
+def read_rows(path: Path, form: str, rows: Callable[[Any], Mapping[str, Row]]) -> dict[str, Row]:
+    """Read the rows of an earlier run by their keys.
+
+    Parameters
+    ----------
+    path
+        Of the comparison's file.
+    form
+        The value that its ``format`` must have.
+    rows
+        Takes the rows from the file's content, and may raise what Python raises where they are not there.
+
+    Returns
+    -------
+    dict
+        Empty when there is no such file, or it is of another format or damaged: rows are then made anew.
+    """
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return dict(rows(document)) if document["format"] == form else {}
+    except (OSError, ValueError, TypeError, KeyError):
+        return {}
+
+
+def make_rows(
+    title: str, tasks: Iterable[Task[Row]], known: dict[str, Row], keep: Callable[[], None]
+) -> list[Row]:
+    """Make the rows that are not known, show progress, and give the rows of all tasks.
+
+    Every new row is put into ``known``, and then ``keep`` is called, which writes the file: what is
+    interrupted goes on after the last row.
+    """
+    tasks = list(tasks)
+    with Activity(title) as activity:
+        for number, task in enumerate(tasks, 1):
+            place = f"{number} of {len(tasks)}, {task.title}"
+            activity.update(place)
+            if task.key not in known:
+                known[task.key] = task.make(partial(_show, activity, place))
+                keep()
+    return [known[task.key] for task in tasks]
+
+
+def _show(activity: Activity, place: str, detail: str) -> None:
+    activity.update(f"{place}: {detail}")
+
+
+def write_document(path: Path, form: str, content: Mapping[str, Any]) -> None:
+    """Write a comparison's file: its format and its content, as JSON."""
+    write_text(path, json.dumps({"format": form, **content}, indent=1, allow_nan=False) + "\n")

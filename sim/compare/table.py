@@ -1,0 +1,77 @@
+"""Tables of a comparison: columns said once, for the terminal, the page and spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from sim.host.console import console
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Column(Generic[Item]):
+    """A column: its title, the text of its cell for an item, and whether it is text rather than a number."""
+
+    title: str
+    cell: Callable[[Item], str]
+    text: bool = False
+
+
+@dataclass(frozen=True)
+class Columns(Generic[Item]):
+    """The columns of a table of items."""
+
+    columns: tuple[Column[Item], ...]
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Of all columns."""
+        return tuple(column.title for column in self.columns)
+
+    def cells(self, item: Item) -> list[str]:
+        """Give an item as text, a cell a column."""
+        return [column.cell(item) for column in self.columns]
+
+    def table(
+        self,
+        title: str,
+        items: Iterable[Item],
+        *,
+        style: Callable[[Item], str] = lambda item: "",
+        ends_section: Callable[[Item], bool] = lambda item: False,
+    ) -> Table:
+        """Give a table for the terminal, an item a line."""
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
+        for column in self.columns:
+            table.add_column(column.title, justify="left" if column.text else "right")
+        for item in items:
+            cells = map(Text, self.cells(item))
+            table.add_row(*cells, style=style(item), end_section=ends_section(item))
+        return table
+
+
+def csv_text(items: Sequence[Mapping[str, Any]]) -> str:
+    """Give a line for each item, under a line with the names of the values of the first."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(items[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(items)
+    return text.getvalue()
+
+
+def show(tables: Iterable[Table], written: Iterable[Path]) -> None:
+    """Print tables, then the paths of what was written."""
+    for table in tables:
+        console().print(table)
+    for path in written:
+        print(path)

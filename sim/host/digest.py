@@ -1,0 +1,30 @@
+"""Names for content: equal for equal content, different for any other."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+
+#: Files of a package that decide what it does.
+_SOURCES = (".py", ".cpp", ".h", ".sv")
+
+
+def key_of(parts: Iterable[str]) -> str:
+    """Give a name for what ``parts`` say: 24 hexadecimal digits, different for any other list of parts."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode()
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()[:24]
+
+
+@functools.cache
+def source_digest(*packages: ModuleType) -> str:
+    """Give a name for the text of all sources of packages."""
+    roots = [Path(package.__path__[0]) for package in packages]
+    paths = [(root, path) for root in roots for path in sorted(root.rglob("*")) if path.suffix in _SOURCES]
+    return key_of(part for root, path in paths for part in (f"{path.relative_to(root)}", path.read_text()))
