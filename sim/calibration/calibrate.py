@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from sim.calibration import host, shuhai, vitis, xbtest
 from sim.calibration.experiment import run_experiments
-from sim.calibration.point import TOLERANCE, Measured, Point
+from sim.calibration.point import TOLERANCE, MeasuredPoint, Point, all_points
 from sim.host.console import console, print_table
 from sim.host.files import write_text
 
@@ -16,14 +15,7 @@ from sim.host.files import write_text
 REPORT = Path("build") / "calibration.json"
 
 
-def all_points() -> list[Point]:
-    """Give every calibration point, those that must hold first."""
-    found = [*shuhai.points(), *vitis.points(), *xbtest.points(), *host.points()]
-    must = [point for point in found if not point.held_out]
-    return sorted(must, key=lambda point: float(point.key.rstrip("abc"))) + [p for p in found if p.held_out]
-
-
-def measure(points: Iterable[Point]) -> list[Measured]:
+def measure(points: Iterable[Point]) -> list[MeasuredPoint]:
     """Run the experiments of ``points`` in RTL and give the figures.
 
     Raises
@@ -38,9 +30,9 @@ def measure(points: Iterable[Point]) -> list[Measured]:
         {f"{point.key}/{name}": e for point in points for name, e in point.experiments.items()}
     )
     return [
-        Measured(
+        MeasuredPoint(
             point=point,
-            value=point.measure({name: outcomes[f"{point.key}/{name}"] for name in point.experiments}),
+            value=point.value({name: outcomes[f"{point.key}/{name}"] for name in point.experiments}),
         )
         for point in points
     ]
@@ -67,7 +59,7 @@ def calibrate(report: Path = REPORT) -> bool:
     return not failed
 
 
-def _print(title: str, measured: Sequence[Measured]) -> None:
+def _print(title: str, measured: Sequence[MeasuredPoint]) -> None:
     rows = []
     for m in measured:
         bound = ">= " if m.point.at_least else ""
@@ -86,21 +78,11 @@ def _print(title: str, measured: Sequence[Measured]) -> None:
     print_table(title, ("#", "pattern", "published", "model", "unit", "deviation", "", "source"), rows)
 
 
-def _write(report: Path, measured: Sequence[Measured]) -> None:
+def _write(report: Path, measured: Sequence[MeasuredPoint]) -> None:
+    told = ("key", "title", "unit", "published", "at_least", "held_out", "source")
     entries = [
-        {
-            "key": m.point.key,
-            "title": m.point.title,
-            "unit": m.point.unit,
-            "published": m.point.published,
-            "measured": m.value,
-            "deviation": m.deviation,
-            "at_least": m.point.at_least,
-            "held_out": m.point.held_out,
-            "within": m.within,
-            "source": m.point.source,
-        }
+        {name: getattr(m.point, name) for name in told}
+        | {"measured": m.value, "deviation": m.deviation, "within": m.within}
         for m in measured
     ]
-    report.parent.mkdir(parents=True, exist_ok=True)
     write_text(report, json.dumps({"tolerance": TOLERANCE, "points": entries}, indent=1) + "\n")

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from sim.build.simulator import SimulationError
-from sim.calibration.calibrate import all_points, calibrate, measure
+from sim.calibration.calibrate import calibrate, measure
 from sim.calibration.experiment import Experiment, run_experiments
-from sim.calibration.point import NATIVE, TOLERANCE, Measured
+from sim.calibration.point import NATIVE, TOLERANCE, MeasuredPoint, all_points
 from sim.calibration.program import Program
 
 
@@ -46,15 +46,15 @@ def test_points_are_complete_and_distinct():
 
 def test_deviation_and_bounds():
     point = quick_points()[0]
-    assert Measured(point=point, value=point.published * 1.09).within
-    assert not Measured(point=point, value=point.published * 0.89).within
+    assert MeasuredPoint(point=point, value=point.published * 1.09).within
+    assert not MeasuredPoint(point=point, value=point.published * 0.89).within
     bound = next(point for point in all_points() if point.at_least)
-    assert Measured(point=bound, value=bound.published * 3).deviation == 0
-    assert not Measured(point=bound, value=bound.published * 0.5).within
+    assert MeasuredPoint(point=bound, value=bound.published * 3).deviation == 0
+    assert not MeasuredPoint(point=bound, value=bound.published * 0.5).within
 
 
 def test_a_violation_fails_the_experiment():
-    memory = quick_points()[0].experiments["run"].memory
+    memory = quick_points()[0].experiments[quick_points()[0].memory].memory
     crossing = Program(base=4096 - 32, stride_bytes=64, beats=2, count=1)
     experiment = Experiment(bench=NATIVE, memory=memory, reads={0: crossing}, writes={})
     with pytest.raises(SimulationError, match=r"calibration, crossing: port 0.*crosses a 4 KiB boundary"):
