@@ -20,26 +20,13 @@ GUARD_BYTES = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedBuffer:
-    """A buffer with its place.
+    """A buffer with its place."""
 
-    Members
-    -------
-    argument
-        Name of the pointer in the argument table.
-    memory
-        Name of the memory it is in.
-    address
-        Of its first byte, in the memory's address space.
-    size_bytes
-        Its length.
-    output
-        Whether the kernel writes it. Otherwise its bytes are in ``<argument>.npy``, and must not change.
-    """
-
-    argument: str
-    memory: str
-    address: int
-    size_bytes: int
+    argument: str  #: Name of the pointer in the argument table.
+    memory: str  #: Name of the memory it is in.
+    address: int  #: Of its first byte, in the memory's address space.
+    size_bytes: int  #: Its length.
+    #: Whether the kernel writes it. Otherwise its bytes are in ``<argument>.npy``, and must not change.
     output: bool
 
     @property
@@ -50,27 +37,14 @@ class PlacedBuffer:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """One kernel call.
+    """One kernel call."""
 
-    Members
-    -------
-    writes
-        Registers to write before the start: byte offset and 32-bit value.
-    counters
-        Registers to read after the end: byte offset of the 64-bit register, by name.
-    buffers
-        What stands behind the pointers.
-    memories
-        Names of all memories.
-    cycle_limit
-        Cycles after which a kernel that has not finished is given up.
-    """
-
-    writes: tuple[tuple[int, int], ...]
+    writes: tuple[tuple[int, int], ...]  #: Registers to write before the start: byte offset and 32-bit value.
+    #: Registers to read after the end: byte offset of the 64-bit register, by name.
     counters: Mapping[str, int]
-    buffers: tuple[PlacedBuffer, ...]
-    memories: tuple[str, ...]
-    cycle_limit: int
+    buffers: tuple[PlacedBuffer, ...]  #: What stands behind the pointers.
+    memories: tuple[str, ...]  #: Names of all memories.
+    cycle_limit: int  #: Cycles after which a kernel that has not finished is given up.
 
     def save(self, directory: Path) -> None:
         """Write the plan where the simulation looks for it."""
@@ -88,29 +62,14 @@ class Plan:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What came of a kernel call.
+    """What came of a kernel call."""
 
-    Members
-    -------
-    counters
-        The kernel's counters.
-    cycles_start_to_done
-        Cycles from the write of the start bit to the interrupt.
-    cycles_simulated
-        All cycles, with reset and register access.
-    simulation_seconds
-        Wall time from the first to the last of those cycles.
-    memories
-        Counters of each memory model, by the memory's name.
-    violations
-        Broken rules: of the AXI protocol, of guard bytes, of input buffers. Empty when all is well.
-    """
-
-    counters: Mapping[str, int]
-    cycles_start_to_done: int
-    cycles_simulated: int
-    simulation_seconds: float
-    memories: Mapping[str, Any]
+    counters: Mapping[str, int]  #: The kernel's counters.
+    cycles_start_to_done: int  #: Cycles from the write of the start bit to the interrupt.
+    cycles_simulated: int  #: All cycles, with reset and register access.
+    simulation_seconds: float  #: Wall time from the first to the last of those cycles.
+    memories: Mapping[str, Any]  #: Counters of each memory model, by the memory's name.
+    #: Broken rules: of the AXI protocol, of guard bytes, of input buffers. Empty when all is well.
     violations: tuple[str, ...]
 
     def save(self, directory: Path) -> None:

@@ -67,18 +67,10 @@ class Port:
 
 @dataclass(frozen=True, kw_only=True)
 class BenchTop:
-    """The testbench's top.
+    """The testbench's top."""
 
-    Members
-    -------
-    text
-        SystemVerilog of the module `TOP`.
-    visible
-        Its ports.
-    """
-
-    text: str
-    visible: tuple[str, ...]
+    text: str  #: SystemVerilog of the module `TOP`.
+    visible: tuple[str, ...]  #: Its ports.
 
 
 def module_ports(verilog: str, module: str) -> tuple[Port, ...]:

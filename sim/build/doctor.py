@@ -27,27 +27,13 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What was found of one need.
+    """What was found of one need."""
 
-    Members
-    -------
-    name
-        The need, in a word or two.
-    ok
-        Whether it is met.
-    found
-        What is there: a version, a size, or what is wrong.
-    advice
-        What to do when it is not met.
-    required
-        Whether Loomwork cannot work without it.
-    """
-
-    name: str
-    ok: bool
-    found: str
-    advice: str
-    required: bool = True
+    name: str  #: The need, in a word or two.
+    ok: bool  #: Whether it is met.
+    found: str  #: What is there: a version, a size, or what is wrong.
+    advice: str  #: What to do when it is not met.
+    required: bool = True  #: Whether Loomwork cannot work without it.
 
 
 def examine() -> list[Finding]:

@@ -39,30 +39,14 @@ class SimulationError(LoomworkError):
 
 @dataclass(frozen=True, kw_only=True)
 class Built:
-    """A simulator that is ready to run.
+    """A simulator that is ready to run."""
 
-    Members
-    -------
-    path
-        Folder of the build: the program, its sources and the build's log.
-    top
-        Name of the testbench's top module, and of the program.
-    trace
-        Suffix of the waveforms it can write, ``"fst"`` or ``"vcd"``; None without tracing.
-    seconds
-        Wall time it took to build, or to find.
-    cached
-        Whether it was there already.
-    versions
-        Tools it was built with.
-    """
-
-    path: Path
-    top: str
-    trace: str | None
-    seconds: float
-    cached: bool
-    versions: Mapping[str, str]
+    path: Path  #: Folder of the build: the program, its sources and the build's log.
+    top: str  #: Name of the testbench's top module, and of the program.
+    trace: str | None  #: Suffix of the waveforms it can write, ``"fst"`` or ``"vcd"``; None without tracing.
+    seconds: float  #: Wall time it took to build, or to find.
+    cached: bool  #: Whether it was there already.
+    versions: Mapping[str, str]  #: Tools it was built with.
 
 
 @functools.cache

@@ -57,24 +57,12 @@ _MODULE = re.compile(r"^module\s+\\?([^\s(;]+)", re.MULTILINE)
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A module and everything in it but other parts.
+    """A module and everything in it but other parts."""
 
-    Members
-    -------
-    name
-        Of its Verilog module.
-    count
-        How many the kernel has.
-    each
-        Resources of one; ``lut`` includes those used as memory.
-    memory_lut
-        LUTs of one that are memories or shift registers.
-    """
-
-    name: str
-    count: int
-    each: Resources
-    memory_lut: int
+    name: str  #: Of its Verilog module.
+    count: int  #: How many the kernel has.
+    each: Resources  #: Resources of one; ``lut`` includes those used as memory.
+    memory_lut: int  #: LUTs of one that are memories or shift registers.
 
 
 @dataclass(frozen=True)

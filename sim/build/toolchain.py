@@ -28,47 +28,26 @@ _REMEDY = (
 
 @dataclass(frozen=True, kw_only=True)
 class Verilator:
-    """A Verilator that is new enough.
+    """A Verilator that is new enough."""
 
-    Members
-    -------
-    executable
-        The program to run.
-    root
-        Value of ``VERILATOR_ROOT`` it needs; None for a system installation, which knows its own.
-    version
-        Major and minor number.
-    """
-
-    executable: Path
+    executable: Path  #: The program to run.
+    #: Value of ``VERILATOR_ROOT`` it needs; None for a system installation, which knows its own.
     root: Path | None
-    version: tuple[int, int]
+    version: tuple[int, int]  #: Major and minor number.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Toolchain:
-    """Everything that turns Verilog and C++ into a simulator.
+    """Everything that turns Verilog and C++ into a simulator."""
 
-    Members
-    -------
-    verilator
-        See `Verilator`.
-    cxx, cxx_version
-        The C++ compiler, and the first line it says of itself.
-    ccache
-        Compiler cache put before the compiler, None when there is none.
-    machine_flags
-        Compiler flags for this machine's processor, empty where the compiler cannot tell it.
-    machine
-        What those flags resolve to: a binary built for one machine is not run on another.
-    """
-
-    verilator: Verilator
+    verilator: Verilator  #: See `Verilator`.
+    #: The C++ compiler, and the first line it says of itself.
     cxx: Path
     cxx_version: str
-    ccache: Path | None
+    ccache: Path | None  #: Compiler cache put before the compiler, None when there is none.
+    #: Compiler flags for this machine's processor, empty where the compiler cannot tell it.
     machine_flags: tuple[str, ...]
-    machine: str
+    machine: str  #: What those flags resolve to: a binary built for one machine is not run on another.
 
     def versions(self) -> dict[str, str]:
         """Give the versions reports and build keys name."""

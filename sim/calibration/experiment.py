@@ -29,45 +29,27 @@ class Bench:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """One run.
+    """One run."""
 
-    Parameters
-    ----------
-    bench
-        What it runs on.
-    memory
-        The memory; its ``port_channels`` must be as many as the bench has ports.
-    reads, writes
-        Programs by port.
-    """
-
-    bench: Bench
-    memory: MemoryConfig
+    bench: Bench  #: What it runs on.
+    memory: MemoryConfig  #: The memory; its ``port_channels`` must be as many as the bench has ports.
+    #: Programs by port.
     reads: Mapping[int, Program]
     writes: Mapping[int, Program]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came of an experiment.
+    """What came of an experiment."""
 
-    Members
-    -------
-    kernel_clock_mhz, beat_bytes
-        Of the experiment.
-    reads, writes
-        Results by port.
-    counters
-        The memory's own (`sim.memory.view.MemoryView.counters`).
-    simulated_cycles, seconds
-        Cycles simulated and wall time.
-    """
-
+    #: Of the experiment.
     kernel_clock_mhz: float
     beat_bytes: int
+    #: Results by port.
     reads: Mapping[int, Result]
     writes: Mapping[int, Result]
-    counters: Mapping[str, Any]
+    counters: Mapping[str, Any]  #: The memory's own (`sim.memory.view.MemoryView.counters`).
+    #: Cycles simulated and wall time.
     simulated_cycles: int
     seconds: float
 

@@ -14,43 +14,21 @@ RESULT_WORDS = -(-RESULT.size // 64)
 
 @dataclass(frozen=True, kw_only=True)
 class Program:
-    """A run of one direction of one port; see `hw.lib.traffic.PROGRAM`.
+    """A run of one direction of one port; see `hw.lib.traffic.PROGRAM`."""
 
-    Parameters
-    ----------
-    base
-        Address of the window.
-    window_bytes
-        Bytes of the window, a power of two; offsets wrap in it.
-    stride_bytes
-        From burst to burst; for random addresses, what they are a multiple of (a power of two).
-    random
-        Whether addresses are random.
-    beats, count
-        Of a burst; bursts.
-    outstanding
-        Bursts under way at once.
-    ids
-        Identifiers used in rotation, a power of two.
-    interval_cycles
-        Least kernel cycles from address to address.
-    pace_cycles
-        Writes only: least kernel cycles from data beat to data beat.
-    follow
-        Writes only: the data do not overtake the port's reads.
-    """
-
-    base: int = 0
-    window_bytes: int = 2**28
+    base: int = 0  #: Address of the window.
+    window_bytes: int = 2**28  #: Bytes of the window, a power of two; offsets wrap in it.
+    #: From burst to burst; for random addresses, what they are a multiple of (a power of two).
     stride_bytes: int
-    random: bool = False
+    random: bool = False  #: Whether addresses are random.
+    #: Of a burst; bursts.
     beats: int
     count: int
-    outstanding: int = MAX_OUTSTANDING
-    ids: int = 1
-    interval_cycles: int = 0
-    pace_cycles: int = 0
-    follow: bool = False
+    outstanding: int = MAX_OUTSTANDING  #: Bursts under way at once.
+    ids: int = 1  #: Identifiers used in rotation, a power of two.
+    interval_cycles: int = 0  #: Least kernel cycles from address to address.
+    pace_cycles: int = 0  #: Writes only: least kernel cycles from data beat to data beat.
+    follow: bool = False  #: Writes only: the data do not overtake the port's reads.
 
     def __post_init__(self) -> None:
         for name in ("window_bytes", "ids"):

@@ -17,21 +17,11 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, kw_only=True)
 class Task(Generic[Row]):
-    """A row to be made.
+    """A row to be made."""
 
-    Parameters
-    ----------
-    key
-        What the row follows from, see `sim.host.digest.key_of`: rows of one key are equal.
-    title
-        Shown while it is made.
-    make
-        Makes it; calls what it is given with what it is doing.
-    """
-
-    key: str
-    title: str
-    make: Callable[[Callable[[str], None]], Row]
+    key: str  #: What the row follows from, see `sim.host.digest.key_of`: rows of one key are equal.
+    title: str  #: Shown while it is made.
+    make: Callable[[Callable[[str], None]], Row]  #: Makes it; calls what it is given with what it is doing.
 
 
 def read_rows(path: Path, form: str, rows: Callable[[Any], Mapping[str, Row]]) -> dict[str, Row]:

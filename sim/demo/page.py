@@ -22,26 +22,13 @@ class Made:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """What one engine showed.
-
-    Members
-    -------
-    engine
-    title
-        What it was given.
-    lines
-        What its demo says of the outcome.
-    reports
-        One a launch.
-    made
-        Files, the first one first.
-    """
+    """What one engine showed."""
 
     engine: str
-    title: str
-    lines: tuple[str, ...]
-    reports: tuple[Report, ...]
-    made: tuple[Made, ...]
+    title: str  #: What it was given.
+    lines: tuple[str, ...]  #: What its demo says of the outcome.
+    reports: tuple[Report, ...]  #: One a launch.
+    made: tuple[Made, ...]  #: Files, the first one first.
 
 
 def render_index(parts: Sequence[Part], board: Board, path: Path) -> None:

@@ -22,20 +22,11 @@ class FastTiming:
     Behaviour: a read alone shows its first beat ``latency_ns`` after its address, rounded up to a clock edge,
     and beat ``k`` no sooner than ``k`` beats' time later; a write is answered ``latency_ns`` after its last
     data.
-
-    Parameters
-    ----------
-    latency_ns
-        Address to first data, and last write data to response.
-    bytes_per_second
-        Of each port in each direction.
-    port_bursts
-        Bursts of each direction under way at once, for each port.
     """
 
-    latency_ns: float = 100.0
-    bytes_per_second: float = 14.4e9
-    port_bursts: int = 64
+    latency_ns: float = 100.0  #: Address to first data, and last write data to response.
+    bytes_per_second: float = 14.4e9  #: Of each port in each direction.
+    port_bursts: int = 64  #: Bursts of each direction under way at once, for each port.
 
 
 Timing = HbmTiming | DdrTiming | HostTiming | FastTiming
@@ -45,47 +36,24 @@ _MODELS: Mapping[type, str] = {HbmTiming: "hbm", DdrTiming: "ddr", HostTiming: "
 
 @dataclass(frozen=True, kw_only=True)
 class MemoryConfig:
-    """One memory as the models take it.
+    """One memory as the models take it."""
 
-    Parameters
-    ----------
-    name
-        The section, and the parameter ``NAME`` of the SystemVerilog module.
-    timing
-        Its type selects the model.
-    channels, channel_bytes
-        The address space is that of the channels one after another. Host and fast memories are one space of
-        ``channels * channel_bytes``.
-    base_address
-        Address of the first byte as the kernel sees it.
-    port_channels
-        For each kernel port the channel beside whose AXI port it is attached; what it may address does not
-        depend on it, but the way through the switch does.
-    kernel_clock_mhz
-        Clock of the kernel's ports.
-    max_burst_beats
-        Longest burst a kernel port may issue; longer ones are reported.
-    jitter_percent
-        Share of edges at which a channel waits at random; 0 for none, at most 95.
-    jitter_latency_cycles
-        Most extra cycles before the answer to a burst.
-    seed
-        Of the random waits.
-    working_set_bytes
-        Buffers in the host's memory, all together: large ones are slower there (`HostTiming`).
-    """
-
-    name: str
-    timing: Timing
+    name: str  #: The section, and the parameter ``NAME`` of the SystemVerilog module.
+    timing: Timing  #: Its type selects the model.
+    #: The address space is that of the channels one after another. Host and fast memories are one space of
+    #: ``channels * channel_bytes``.
     channels: int
     channel_bytes: int
+    #: For each kernel port the channel beside whose AXI port it is attached; what it may address does not
+    #: depend on it, but the way through the switch does.
     port_channels: Sequence[int]
-    kernel_clock_mhz: float
-    base_address: int = 0
-    max_burst_beats: int = 16
-    jitter_percent: int = 0
-    jitter_latency_cycles: int = 0
-    seed: int = 0
+    kernel_clock_mhz: float  #: Clock of the kernel's ports.
+    base_address: int = 0  #: Address of the first byte as the kernel sees it.
+    max_burst_beats: int = 16  #: Longest burst a kernel port may issue; longer ones are reported.
+    jitter_percent: int = 0  #: Share of edges at which a channel waits at random; 0 for none, at most 95.
+    jitter_latency_cycles: int = 0  #: Most extra cycles before the answer to a burst.
+    seed: int = 0  #: Of the random waits.
+    #: Buffers in the host's memory, all together: large ones are slower there (`HostTiming`).
     working_set_bytes: int = 0
 
     def __post_init__(self) -> None:

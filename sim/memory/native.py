@@ -102,13 +102,6 @@ class PortAnswer:
 class NativeMemory:
     """A memory model on its own, with `cycle` for a clock.
 
-    Parameters
-    ----------
-    config
-        What it is.
-    data_bits
-        Width of its ports.
-
     Members
     -------
     drive : list of `PortDriver`
@@ -121,8 +114,8 @@ class NativeMemory:
         Edges so far.
     """
 
-    config: MemoryConfig
-    data_bits: int = 256
+    config: MemoryConfig  #: What it is.
+    data_bits: int = 256  #: Width of its ports.
     drive: list[PortDriver] = field(init=False)
     answer: list[PortAnswer] = field(init=False)
     view: MemoryView = field(init=False)

@@ -24,31 +24,20 @@ _ROWS = TypeAdapter(list[PlanRow])
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What the rows of one budget come to, for one kind of plans.
-
-    Members
-    -------
-    budget, kind : str
-    rows, proven, without_traffic : int
-        Plans; those proven optimal; those that move nothing avoidable.
-    rival : str
-        The baseline of the means: `PlanRow.rival`.
-    compared : int
-        Rows in which that baseline moves anything: the others have nothing to reduce and are left out of
-        the mean.
-    mean_reduction, mean_reduction_over_ideal : float or None
-        Mean over rows of the share of avoidable bytes saved, against the rival and against Belady without
-        fragmentation; None without rows to compare.
-    slowest_seconds : float
-    """
+    """What the rows of one budget come to, for one kind of plans."""
 
     budget: str
     kind: str
+    #: Plans; those proven optimal; those that move nothing avoidable.
     rows: int
     proven: int
     without_traffic: int
-    rival: str
+    rival: str  #: The baseline of the means: `PlanRow.rival`.
+    #: Rows in which that baseline moves anything: the others have nothing to reduce and are left out of the
+    #: mean.
     compared: int
+    #: Mean over rows of the share of avoidable bytes saved, against the rival and against Belady without
+    #: fragmentation; None without rows to compare.
     mean_reduction: float | None
     mean_reduction_over_ideal: float | None
     slowest_seconds: float

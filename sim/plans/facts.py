@@ -36,24 +36,13 @@ class Path(enum.StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class CurvePoint:
-    """What a plan for one scratchpad moves.
-
-    Parameters
-    ----------
-    scratchpad_bytes, avoidable_bytes : int
-    bound_avoidable_bytes : int or None
-        What no plan is below; None when that is not known.
-    claim : str
-        The certificate's.
-    baselines : mapping of str to int
-        Avoidable bytes of other methods, by name.
-    """
+    """What a plan for one scratchpad moves."""
 
     scratchpad_bytes: int
     avoidable_bytes: int
-    bound_avoidable_bytes: int | None = None
-    claim: str = ""
-    baselines: Mapping[str, int] = field(default_factory=dict)
+    bound_avoidable_bytes: int | None = None  #: What no plan is below; None when that is not known.
+    claim: str = ""  #: The certificate's.
+    baselines: Mapping[str, int] = field(default_factory=dict)  #: Avoidable bytes of other methods, by name.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,15 +57,9 @@ class Edge:
 
 @dataclass(frozen=True)
 class PlanFacts:
-    """A plan with what follows from it.
+    """A plan with what follows from it."""
 
-    Parameters
-    ----------
-    plan : Plan
-        One that `hw.scheduler.check.check` finds no problem in.
-    """
-
-    plan: Plan
+    plan: Plan  #: One that `hw.scheduler.check.check` finds no problem in.
 
     @cached_property
     def operators(self) -> tuple[Operator, ...]:

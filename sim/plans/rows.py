@@ -19,26 +19,14 @@ WHOLE, FULL = "whole tensors", "all techniques"
 
 @dataclass(frozen=True, kw_only=True)
 class PlanFigures:
-    """What one plan came to.
+    """What one plan came to."""
 
-    Parameters
-    ----------
-    avoidable_bytes : int
-        What the plan moves beyond the network's compulsory bytes, with the parameters that bands read again.
-    claim : str
-        ``optimal`` or what the certificate says, of the network before it was cut into bands.
-    bound_avoidable_bytes : int
-        What no plan of this kind in any order is below.
-    predicted_cycles : int
-    seconds : float
-        Time of `hw.scheduler.plan_model.plan_model`.
-    """
-
+    #: What the plan moves beyond the network's compulsory bytes, with the parameters that bands read again.
     avoidable_bytes: int
-    claim: str
-    bound_avoidable_bytes: int
+    claim: str  #: ``optimal`` or what the certificate says, of the network before it was cut into bands.
+    bound_avoidable_bytes: int  #: What no plan of this kind in any order is below.
     predicted_cycles: int
-    seconds: float
+    seconds: float  #: Time of `hw.scheduler.plan_model.plan_model`.
 
     def __post_init__(self) -> None:
         if self.avoidable_bytes < 0:
@@ -57,31 +45,17 @@ class PlanFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanRow:
-    """One network in one scratchpad.
-
-    Parameters
-    ----------
-    graph : str
-    budget : str
-        The scratchpad's name: ``M_R``, ``M_H``, ``0.5M_R``, ``512KiB`` ...
-    scratchpad_bytes : int
-    baselines : mapping of str to int
-        Avoidable bytes of each baseline, the better of its two orders; only those that are possible.
-    full : PlanFigures
-        The plan with all techniques: bands, windows, pipelines.
-    whole : PlanFigures or None
-        The plan with whole tensors only, which is COSMA's model; None where operators do not fit whole.
-    key : str
-        What the row follows from; rows of the same key need not be made again.
-    """
+    """One network in one scratchpad."""
 
     graph: str
-    budget: str
+    budget: str  #: The scratchpad's name: ``M_R``, ``M_H``, ``0.5M_R``, ``512KiB`` ...
     scratchpad_bytes: int
+    #: Avoidable bytes of each baseline, the better of its two orders; only those that are possible.
     baselines: Mapping[str, int]
-    full: PlanFigures
+    full: PlanFigures  #: The plan with all techniques: bands, windows, pipelines.
+    #: The plan with whole tensors only, which is COSMA's model; None where operators do not fit whole.
     whole: PlanFigures | None
-    key: str = ""
+    key: str = ""  #: What the row follows from; rows of the same key need not be made again.
 
     @property
     def place(self) -> tuple[str, str]:

@@ -79,9 +79,7 @@ def _refuse_twice(field: str, names: Sequence[str]) -> None:
             raise InputError(field, name, "given once")
 
 
-def _row(
-    problem: Problem, search: Mapping[str, int], budget: str, key: str, progress: Progress
-) -> PlanRow:
+def _row(problem: Problem, search: Mapping[str, int], budget: str, key: str, progress: Progress) -> PlanRow:
     """Plan one network in one scratchpad, and compare."""
     size = parse_scratchpad(budget, problem, seed=search["seed"])
     capacity = size // problem.word_bytes

@@ -33,40 +33,21 @@ _FRACTION_BITS = range(16)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Piece:
-    """One job of the engine: heads of one sequence that have everything but their tensors in common.
+    """One job of the engine: heads of one sequence that have everything but their tensors in common."""
 
-    Members
-    -------
-    sequence
-        Number of its sequence.
-    tokens : Sequence
-    heads, kv_heads
-        Of the launch.
-    factor
-        Real value of a step of the raw score: softmax scale times the scales of q and k.
-    value_step
-        Real value of a step of v.
-    golden : GoldenJob
-        The job in integers.
-    cap, slopes
-        As in `Inputs`, of these heads.
-    pack
-        Query heads in a query tile.
-    reuse_kv
-        Its first K/V head is the last one of the job before.
-    """
-
-    sequence: int
+    sequence: int  #: Number of its sequence.
     tokens: Sequence
+    #: Of the launch.
     heads: slice
     kv_heads: slice
-    factor: float
-    value_step: float
-    golden: GoldenJob
+    factor: float  #: Real value of a step of the raw score: softmax scale times the scales of q and k.
+    value_step: float  #: Real value of a step of v.
+    golden: GoldenJob  #: The job in integers.
+    #: As in `Inputs`, of these heads.
     cap: float | None
     slopes: Floats | None
-    pack: int
-    reuse_kv: bool
+    pack: int  #: Query heads in a query tile.
+    reuse_kv: bool  #: Its first K/V head is the last one of the job before.
 
     @property
     def place(self) -> tuple[slice, slice]:
@@ -126,19 +107,11 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AttentionJob:
-    """One attention launch, quantized.
-
-    Members
-    -------
-    inputs : Inputs
-    pieces
-        Jobs of the engine, in order.
-    exact
-        Float64 attention on the int8 inputs, in real units, ``[H, Nq, dv]``: the reference of the errors.
-    """
+    """One attention launch, quantized."""
 
     inputs: Inputs
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Piece, ...]  #: Jobs of the engine, in order.
+    #: Float64 attention on the int8 inputs, in real units, ``[H, Nq, dv]``: the reference of the errors.
     exact: Floats
 
     @property

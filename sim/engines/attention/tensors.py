@@ -65,53 +65,35 @@ class Sequence:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Inputs:
-    """Checked and quantized.
+    """Checked and quantized."""
 
-    Members
-    -------
-    q, k, v
-        int8, ``[H, Nq, dqk]``, ``[Hkv, Nk, dqk]``, ``[Hkv, Nk, dv]``.
-    q_scale, k_scale, v_scale
-        Real value of one step, for each head of the tensor.
-    real
-        q, k, v in real units if any of them was floating point, else None.
-    softmax_scale
-        ``[H]``.
-    sequences
-        At least one.
-    causal, window
-        Modes; window 0 for none.
-    bitmaps
-        For each sequence bool ``[1 or H, blocks of queries, tiles of keys]``, or None.
-    bitmap_queries, bitmap_keys
-        Queries and keys of a bit; 0 for the engine's own blocks.
-    cap, slopes
-        Largest logit; ALiBi slope ``[H]``; or None.
-    fraction, output_scale
-        ``[H]``, or None for the best.
-    pack
-        Query heads of a group in one query tile, 0 for the best.
-    """
-
+    #: int8, ``[H, Nq, dqk]``, ``[Hkv, Nk, dqk]``, ``[Hkv, Nk, dv]``.
     q: NDArray[np.int8]
     k: NDArray[np.int8]
     v: NDArray[np.int8]
+    #: Real value of one step, for each head of the tensor.
     q_scale: Floats
     k_scale: Floats
     v_scale: Floats
+    #: q, k, v in real units if any of them was floating point, else None.
     real: tuple[Tensor, Tensor, Tensor] | None
-    softmax_scale: Floats
-    sequences: tuple[Sequence, ...]
+    softmax_scale: Floats  #: ``[H]``.
+    sequences: tuple[Sequence, ...]  #: At least one.
+    #: Modes; window 0 for none.
     causal: bool
     window: int
+    #: For each sequence bool ``[1 or H, blocks of queries, tiles of keys]``, or None.
     bitmaps: tuple[NDArray[np.bool_] | None, ...]
+    #: Queries and keys of a bit; 0 for the engine's own blocks.
     bitmap_queries: int
     bitmap_keys: int
+    #: Largest logit; ALiBi slope ``[H]``; or None.
     cap: float | None
     slopes: Floats | None
+    #: ``[H]``, or None for the best.
     fraction: NDArray[np.int64] | None
     output_scale: Floats | None
-    pack: int
+    pack: int  #: Query heads of a group in one query tile, 0 for the best.
 
     @property
     def heads(self) -> int:

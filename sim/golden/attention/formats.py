@@ -45,24 +45,12 @@ _LARGEST_MULTIPLIER = 2**17 - 1
 
 @dataclass(frozen=True, kw_only=True)
 class Arithmetic:
-    """What of a configuration decides the bits of a result.
+    """What of a configuration decides the bits of a result."""
 
-    Parameters
-    ----------
-    tile_keys
-        T, keys after which partial sums are merged.
-    streams
-        S, streams that share the tiles of a row.
-    probability_bits
-        B: probabilities are in units of 2^-B.
-    exp_segments
-        Straight lines that make up 2^-x on [0, 1).
-    """
-
-    tile_keys: int = 64
-    streams: int = 1
-    probability_bits: int = 16
-    exp_segments: int = 16
+    tile_keys: int = 64  #: T, keys after which partial sums are merged.
+    streams: int = 1  #: S, streams that share the tiles of a row.
+    probability_bits: int = 16  #: B: probabilities are in units of 2^-B.
+    exp_segments: int = 16  #: Straight lines that make up 2^-x on [0, 1).
 
     def __post_init__(self) -> None:
         if self.probability_bits not in PROBABILITY_BITS:
@@ -77,34 +65,20 @@ class Arithmetic:
 
 @dataclass(frozen=True, kw_only=True)
 class Scaling:
-    """The launch arguments that carry the scales of the scores.
+    """The launch arguments that carry the scales of the scores."""
 
-    Members
-    -------
-    multiplier, shift
-        Raw score to log2 units (or to caps): ``(S * multiplier) >> shift``, rounded.
-    """
-
+    #: Raw score to log2 units (or to caps): ``(S * multiplier) >> shift``, rounded.
     multiplier: int
     shift: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """What results are.
+    """What results are."""
 
-    Members
-    -------
-    kind
-        "int16", "int8" or "bfloat16"; bfloat16 results are bit patterns in uint16.
-    fraction
-        g of int16: results are in units of ``v_scale * 2^-g``.
-    multiplier, shift
-        m_o and s_o of int8 and bfloat16: results are ``O / l * m_o * 2^(17 - s_o)``.
-    """
-
-    kind: OutputKind = "int16"
-    fraction: int = 0
+    kind: OutputKind = "int16"  #: "int16", "int8" or "bfloat16"; bfloat16 results are bit patterns in uint16.
+    fraction: int = 0  #: g of int16: results are in units of ``v_scale * 2^-g``.
+    #: m_o and s_o of int8 and bfloat16: results are ``O / l * m_o * 2^(17 - s_o)``.
     multiplier: int = 0
     shift: int = 0
 

@@ -17,24 +17,16 @@ class Mask:
     """Keys visible to the queries of one head; all of them by default.
 
     Query i of Nq stands at position i + Nk - Nq, so that the last query stands at the last key.
-
-    Parameters
-    ----------
-    causal
-        Keys after the query's position are hidden.
-    window
-        Only the ``window`` newest keys up to the query's position are visible, and those after it unless
-        ``causal``; 0 for no window.
-    bitmap
-        Bool, ``[ceil(Nq / tile_queries), ceil(Nk / tile_keys)]``: which tiles of keys a tile of queries sees;
-        None for all.
-    tile_queries, tile_keys
-        Queries and keys of a tile of the bitmap.
     """
 
-    causal: bool = False
+    causal: bool = False  #: Keys after the query's position are hidden.
+    #: Only the ``window`` newest keys up to the query's position are visible, and those after it unless
+    #: ``causal``; 0 for no window.
     window: int = 0
+    #: Bool, ``[ceil(Nq / tile_queries), ceil(Nk / tile_keys)]``: which tiles of keys a tile of queries sees;
+    #: None for all.
     bitmap: NDArray[np.bool_] | None = None
+    #: Queries and keys of a tile of the bitmap.
     tile_queries: int = 1
     tile_keys: int = 1
 

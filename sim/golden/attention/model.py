@@ -59,31 +59,17 @@ _HIDDEN = -(2.0**40)  # logit of a key that is not visible: below any other, and
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GoldenJob:
-    """All heads of one sequence in one mode with one set of scales.
+    """All heads of one sequence in one mode with one set of scales."""
 
-    Parameters
-    ----------
-    q, k, v
-        int8, ``[H, Nq, dqk]``, ``[Hkv, Nk, dqk]``, ``[Hkv, Nk, dv]``; H is a multiple of Hkv.
-    scale
-        Multiplier and shift of the scores, with or without a cap.
-    output
-        What results are.
-    mask
-        Visible keys.
-    cap
-        Cap multiplier c, 0 for no cap.
-    slopes
-        ALiBi slope of each head in units of 2^-24 log2 units a key, or None.
-    """
-
+    #: int8, ``[H, Nq, dqk]``, ``[Hkv, Nk, dqk]``, ``[Hkv, Nk, dv]``; H is a multiple of Hkv.
     q: NDArray[np.int8]
     k: NDArray[np.int8]
     v: NDArray[np.int8]
-    scale: Scaling
-    output: Output
-    mask: Mask = field(default_factory=Mask)
-    cap: int = 0
+    scale: Scaling  #: Multiplier and shift of the scores, with or without a cap.
+    output: Output  #: What results are.
+    mask: Mask = field(default_factory=Mask)  #: Visible keys.
+    cap: int = 0  #: Cap multiplier c, 0 for no cap.
+    #: ALiBi slope of each head in units of 2^-24 log2 units a key, or None.
     slopes: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:

@@ -10,22 +10,14 @@ from hw.errors import InputError
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
-    """Dense attention of equal heads.
+    """Dense attention of equal heads."""
 
-    Parameters
-    ----------
-    heads, queries, keys
-        Numbers; every head has keys and values of its own.
-    size
-        Elements of a query, a key, a value and a result.
-    input_bytes, output_bytes
-        Of an element of queries, keys and values, and of a result.
-    """
-
+    #: Numbers; every head has keys and values of its own.
     heads: int
     queries: int
     keys: int
-    size: int
+    size: int  #: Elements of a query, a key, a value and a result.
+    #: Of an element of queries, keys and values, and of a result.
     input_bytes: int = 1
     output_bytes: int = 2
 
@@ -67,24 +59,13 @@ class Work:
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What a schedule runs on.
+    """What a schedule runs on."""
 
-    Parameters
-    ----------
-    macs
-        Multiply-accumulates a cycle.
-    on_chip_bytes
-        Memory for operands and running results.
-    bytes_per_cycle
-        Off-chip bandwidth; infinity to leave memory out.
-    side
-        Rows and columns of a square array; by default the power of two nearest to the square root of
-        ``macs``.  There are ``macs / side**2`` such arrays, a fraction of one included, sharing the work.
-    """
-
-    macs: int
-    on_chip_bytes: int
-    bytes_per_cycle: float = math.inf
+    macs: int  #: Multiply-accumulates a cycle.
+    on_chip_bytes: int  #: Memory for operands and running results.
+    bytes_per_cycle: float = math.inf  #: Off-chip bandwidth; infinity to leave memory out.
+    #: Rows and columns of a square array; by default the power of two nearest to the square root of ``macs``.
+    #: There are ``macs / side**2`` such arrays, a fraction of one included, sharing the work.
     side: int = 0
 
     def __post_init__(self) -> None:
@@ -111,18 +92,10 @@ class Machine:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What a schedule takes.
+    """What a schedule takes."""
 
-    Members
-    -------
-    cycles
-        From the first operation to the last.
-    moved_bytes
-        Across the memory port, both ways.
-    """
-
-    cycles: float
-    moved_bytes: int
+    cycles: float  #: From the first operation to the last.
+    moved_bytes: int  #: Across the memory port, both ways.
 
     def utilization(self, work: Work, machine: Machine) -> float:
         """Give the share of multiplier slots that hold a multiplication of a score or a weighted value."""

@@ -26,32 +26,15 @@ _CO_SIMULATIONS = TypeAdapter(dict[str, CoSimulation])
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """What all rows have in common.
+    """What all rows have in common."""
 
-    Parameters
-    ----------
-    board
-        Its name.
-    clock_mhz
-        Of the engine on it.
-    config
-        The engine's configuration, every key.
-    heads
-        Attention heads, back to back.
-    size
-        Elements of a query, key, value and result.
-    output_bytes
-        Of an element of the results.
-    machine
-        As many multipliers, as much memory on chip and as much bandwidth as the engine has, for the others.
-    """
-
-    board: str
-    clock_mhz: float
-    config: Mapping[str, Any]
-    heads: int
-    size: int
-    output_bytes: int
+    board: str  #: Its name.
+    clock_mhz: float  #: Of the engine on it.
+    config: Mapping[str, Any]  #: The engine's configuration, every key.
+    heads: int  #: Attention heads, back to back.
+    size: int  #: Elements of a query, key, value and result.
+    output_bytes: int  #: Of an element of the results.
+    #: As many multipliers, as much memory on chip and as much bandwidth as the engine has, for the others.
     machine: Machine
 
     def work(self, tokens: int) -> Work:
@@ -67,36 +50,20 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """One method at one length.
+    """One method at one length."""
 
-    Members
-    -------
-    tokens, method, source
-        ``source`` is measured, predicted or formula.
-    cycles, milliseconds
-        At the board's clock.
-    utilization
-        Useful multiply-accumulates over all slots of all cycles.
-    moved_bytes
-        Across the memory ports.
-    over_compulsory
-        Bytes over those of every input and result once.
-    over_flash_law
-        Bytes over ``N^2 d^2 / M``; that law has no published constant.
-    bytes_per_cycle
-        Bandwidth that the cycles ask for.
-    """
-
+    #: ``source`` is measured, predicted or formula.
     tokens: int
     method: str
     source: str
+    #: At the board's clock.
     cycles: float
     milliseconds: float
-    utilization: float
-    moved_bytes: int
-    over_compulsory: float
-    over_flash_law: float
-    bytes_per_cycle: float
+    utilization: float  #: Useful multiply-accumulates over all slots of all cycles.
+    moved_bytes: int  #: Across the memory ports.
+    over_compulsory: float  #: Bytes over those of every input and result once.
+    over_flash_law: float  #: Bytes over ``N^2 d^2 / M``; that law has no published constant.
+    bytes_per_cycle: float  #: Bandwidth that the cycles ask for.
 
 
 @dataclass(frozen=True)

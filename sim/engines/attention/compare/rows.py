@@ -24,46 +24,22 @@ SPILLING = ("ITA", "two passes", "three passes, unfused")
 
 @dataclass(frozen=True, kw_only=True)
 class CoSimulation:
-    """What a co-simulation counted.
+    """What a co-simulation counted."""
 
-    Members
-    -------
-    cycles
-        From start to done, with the board's memory behind every port.
-    moved_bytes
-        Read and written by the engine.
-    exact
-        Whether every bit of the results was the golden model's.
-    seconds
-        Of simulation, without building the simulator.
-    """
-
-    cycles: int
-    moved_bytes: int
-    exact: bool
-    seconds: float
+    cycles: int  #: From start to done, with the board's memory behind every port.
+    moved_bytes: int  #: Read and written by the engine.
+    exact: bool  #: Whether every bit of the results was the golden model's.
+    seconds: float  #: Of simulation, without building the simulator.
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttentionRow:
-    """One length of sequence.
+    """One length of sequence."""
 
-    Parameters
-    ----------
-    tokens
-        Queries of a head, and keys.
-    predicted
-        What the engine's cycle and traffic model says.
-    measured
-        What its gates did; None where they were not simulated.
-    published
-        What each of `SCHEDULES` takes, by name.
-    """
-
-    tokens: int
-    predicted: Cost
-    measured: CoSimulation | None
-    published: Mapping[str, Cost]
+    tokens: int  #: Queries of a head, and keys.
+    predicted: Cost  #: What the engine's cycle and traffic model says.
+    measured: CoSimulation | None  #: What its gates did; None where they were not simulated.
+    published: Mapping[str, Cost]  #: What each of `SCHEDULES` takes, by name.
 
     def __post_init__(self) -> None:
         costs = [self.ours, self.predicted, *self.published.values()]
