@@ -11,7 +11,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from hw.board import load_board
-from hw.yaml_edge import read_document, validate
+from hw.edge import read_document, validate
 from sim.calibration.experiment import Bench, Experiment, Outcome
 from sim.calibration.program import Program
 from sim.memory.config import MemoryConfig

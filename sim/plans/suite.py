@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import hw.scheduler
 from hw.errors import InputError
@@ -50,7 +51,7 @@ def run_compare(models: Sequence[str], budgets: str, directory: Path, seed: int,
         parse_scratchpad(name, Problem(graph=graphs[0]), seed=seed)
     data = directory / DATA_NAME
     known = read_rows(data, COMPARE_FORMAT, rows_of)
-    search = {"seed": seed, "effort": effort}
+    search: dict[str, Any] = {"seed": seed, "effort": effort}
     code = source_digest(hw.scheduler)
 
     def tasks(graph: Graph) -> list[Task[PlanRow]]:
@@ -79,7 +80,7 @@ def _refuse_twice(field: str, names: Sequence[str]) -> None:
             raise InputError(field, name, "given once")
 
 
-def _row(problem: Problem, search: Mapping[str, int], budget: str, key: str, progress: Progress) -> PlanRow:
+def _row(problem: Problem, search: Mapping[str, Any], budget: str, key: str, progress: Progress) -> PlanRow:
     """Plan one network in one scratchpad, and compare."""
     size = parse_scratchpad(budget, problem, seed=search["seed"])
     capacity = size // problem.word_bytes
@@ -97,10 +98,10 @@ def _row(problem: Problem, search: Mapping[str, int], budget: str, key: str, pro
 
 
 def _figures(
-    problem: Problem, size: int, search: Mapping[str, int], when: When, progress: Progress
+    problem: Problem, size: int, search: Mapping[str, Any], when: When, progress: Progress
 ) -> PlanFigures:
     """Plan with streaming, bands and groups where they help, or never."""
-    techniques = dict.fromkeys(("streaming", "tiling", "pipelining"), when)
+    techniques: dict[str, Any] = dict.fromkeys(("streaming", "tiling", "pipelining"), when)
     began = time.perf_counter()
     plan = plan_model(problem.graph, str(size), progress=progress, **techniques, **search)
     seconds = time.perf_counter() - began
