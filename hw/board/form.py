@@ -65,7 +65,7 @@ class _BoardForm(BaseModel):
 
 _BOARD = TypeAdapter(_BoardForm)
 
-#: Field of the dataclasses -> its key in the file, where they differ.
+#: Field of the dataclasses -> its key in the file, where they differ; and back.
 _KEYS = {
     "port_data_width": "port_width",
     "burst_beats": "burst",
@@ -74,6 +74,7 @@ _KEYS = {
     "realistic_bytes_per_second": "realistic",
     "clock_mhz": "clock",
 }
+_FIELDS = {key: field for field, key in _KEYS.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,37 +111,25 @@ def read_board(path: Path) -> Board:
     document = read_document(path)
     form = validate(document, _BOARD)
     _check_sources(document)
-    memories = []
+    memories, resources = [], {}
     for name, memory in form.memories.items():
         part = document.part("memories", name)
+        timing = _timing(part.part("timing"), memory.kind)
         with _Placed(part):
-            memories.append(
-                Memory(
-                    name=name,
-                    kind=memory.kind,
-                    channels=memory.channels.value,
-                    port_data_width=memory.port_width.value,
-                    channel_bytes=memory.channel_size.value,
-                    peak_bytes_per_second=memory.peak.value,
-                    realistic_bytes_per_second=memory.realistic.value,
-                    burst_beats=memory.burst.value,
-                    protocol=memory.protocol,
-                    timing=_timing(part.part("timing"), memory.kind),
-                )
-            )
+            memories.append(Memory(name=name, **_values(memory) | {"timing": timing}))
+    for name in ("device", "user"):
+        with _Placed(document.part(name)):
+            resources[name] = Resources(**_values(getattr(form, name)))
+    values = {name: value for name, value in _values(form).items() if name != "sources"}
     with _Placed(document):
-        return Board(
-            name=path.stem,
-            title=form.title,
-            part=form.part.value,
-            family=form.family,
-            platform=form.platform.value if form.platform else None,
-            device=_resources(document.part("device"), form.device),
-            user=_resources(document.part("user"), form.user),
-            slrs=form.slrs.value,
-            clock_mhz=form.clock.value,
-            memories=tuple(memories),
-        )
+        return Board(name=path.stem, **values | resources | {"memories": tuple(memories)})
+
+
+def _values(form: BaseModel) -> dict[str, Any]:
+    """Give what a form holds by the names of the dataclass, without the sources."""
+    return {
+        _FIELDS.get(key, key): value.value if isinstance(value, _Sourced) else value for key, value in form
+    }
 
 
 class _Placed:
@@ -158,17 +147,6 @@ class _Placed:
             written = self.document.at((*location, "value"))
             value = error.value if written == "missing" else written
             raise self.document.error(location, error.legal, value=value) from error
-
-
-def _resources(document: Document, form: _ResourcesForm) -> Resources:
-    with _Placed(document):
-        return Resources(
-            lut=form.lut.value,
-            ff=form.ff.value,
-            dsp=form.dsp.value,
-            bram36=form.bram36.value,
-            uram=form.uram.value,
-        )
 
 
 @functools.cache

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hw.errors import InputError
-from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind, stored_bytes
+from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind, depth_first, stored_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,8 +128,8 @@ class Cutter:
         Returns
         -------
         Graph
-            With the operators in the order of `depth_first`. Each band of an operator reads all parameters
-            that are no tensors (``weight_bytes``) again.
+            With the operators in an order that keeps few rows alive. Each band of an operator reads all
+            parameters that are no tensors (``weight_bytes``) again.
 
         Raises
         ------
@@ -140,7 +140,7 @@ class Cutter:
         cuts = self._cuts(bands_of)
         tensors = [band for tensor in graph.tensors for band in self._tensor(tensor, cuts.get(tensor.name))]
         operators = [self._operator(operator, cuts).operators for operator in graph.operators]
-        return replace(graph, tensors=tuple(tensors), operators=depth_first(operators))
+        return replace(graph, tensors=tuple(tensors), operators=_ordered(operators))
 
     def _cuts(self, bands_of: Mapping[str, int]) -> dict[str, Cut]:
         graph, cuts = self._graph, {}
@@ -282,36 +282,13 @@ def _moved(access: Access, first: int, begin: int) -> Access:
     return replace(access, pad=access.pad + begin - shift, kernel=access.kernel + (rest > 0))
 
 
-def depth_first(groups: Sequence[Sequence[Operator]]) -> tuple[Operator, ...]:
-    """Order the bands of operators so that few rows are alive.
+def _ordered(groups: Sequence[Sequence[Operator]]) -> tuple[Operator, ...]:
+    """Order the bands of operators, given producers first, so that few rows are alive.
 
-    Operators that are not cut keep their order; everything else runs as late as it can, one band after the
-    other: when a band that is needed now needs it.
-
-    Parameters
-    ----------
-    groups : sequence of sequence of Operator
-        The bands of each operator, or just the operator, producers first.
+    Operators that are not cut keep their order; a band runs just before the first that needs it.
     """
     producer = {name: band for bands in groups for band in bands for name in band.outputs}
-    done: dict[str, Operator] = {}
     read = {name for bands in groups for band in bands for name in band.inputs}
     roots = [bands[0] for bands in groups if len(bands) == 1]
     roots += [band for bands in groups for band in bands if not read.intersection(band.outputs)]
-    for root in roots:
-        stack = [(root, iter(root.inputs))]
-        while stack:
-            operator, left = stack[-1]
-            if operator.name in done:
-                stack.pop()
-                continue
-            missing = next(
-                (producer[name] for name in left if name in producer and producer[name].name not in done),
-                None,
-            )
-            if missing is None:
-                done[operator.name] = operator
-                stack.pop()
-            else:
-                stack.append((missing, iter(missing.inputs)))
-    return tuple(done.values())
+    return depth_first(roots, producer)

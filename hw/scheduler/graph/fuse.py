@@ -27,15 +27,7 @@ _POINTWISE = frozenset(
 def fuse_elementwise(graph: Graph) -> Graph:
     """Merge what can be merged.
 
-    Parameters
-    ----------
-    graph : Graph
-
-    Returns
-    -------
-    Graph
-        The same inputs, outputs and multiply-accumulates, with fewer operators; the merged ones' names are in
-        ``Operator.fused``.
+    Inputs, outputs and multiply-accumulates stay; the names of merged operators are in ``Operator.fused``.
     """
     operators = {operator.name: operator for operator in graph.operators}
     for name in list(operators):

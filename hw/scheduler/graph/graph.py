@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -219,41 +219,28 @@ class Graph:
             if twice:
                 raise InputError(f"name of {what}", twice[0], "used once")
         self._check_tensors()
-        object.__setattr__(self, "operators", _topological(self.operators))
+        producer = {name: operator for operator in self.operators for name in operator.outputs}
+        object.__setattr__(self, "operators", depth_first(self.operators, producer))
 
     def _check_tensors(self) -> None:
         known = {tensor.name for tensor in self.tensors}
-        made: set[str] = set()
-        used: set[str] = set()
         for operator in self.operators:
             for name in (*operator.inputs, *operator.outputs):
                 if name not in known:
                     raise InputError(f"tensor of operator {operator.name!r}", name, "one the graph declares")
-            for name in operator.outputs:
-                if name in made:
-                    raise InputError(f"tensor {name!r}", "written by two operators", "written by one")
-                made.add(name)
-            used.update(operator.inputs)
+        makers = Counter(name for operator in self.operators for name in operator.outputs)
+        used = {name for operator in self.operators for name in operator.inputs}
         for tensor in self.tensors:
-            if tensor.off_chip_first:
-                if tensor.name in made:
-                    raise InputError(
-                        f"kind of tensor {tensor.name!r}",
-                        tensor.kind.value,
-                        "activation or output: an operator writes it",
-                    )
-                if tensor.name not in used:
-                    raise InputError(f"tensor {tensor.name!r}", "read by no operator", "read by at least one")
-            elif tensor.name not in made:
-                raise InputError(
-                    f"tensor {tensor.name!r}", "written by no operator", "written by one, or of kind input"
-                )
-            elif tensor.kind is TensorKind.ACTIVATION and tensor.name not in used:
-                raise InputError(
-                    f"tensor {tensor.name!r}",
-                    "read by no operator",
-                    "read by at least one, or of kind output",
-                )
+            where, count = f"tensor {tensor.name!r}", makers[tensor.name]
+            if count > 1:
+                raise InputError(where, "written by two operators", "written by one")
+            if tensor.off_chip_first and count:
+                legal = "activation or output: an operator writes it"
+                raise InputError(f"kind of {where}", tensor.kind.value, legal)
+            if not tensor.off_chip_first and not count:
+                raise InputError(where, "written by no operator", "written by one, or of kind input")
+            if tensor.kind is not TensorKind.OUTPUT and tensor.name not in used:
+                raise InputError(where, "read by no operator", "read by at least one, or of kind output")
 
     @cached_property
     def tensor(self) -> Mapping[str, Tensor]:
@@ -285,31 +272,35 @@ class Graph:
         return sum(tensor.size_bytes for tensor in self.tensors if tensor.kind is TensorKind.OUTPUT)
 
 
-def _topological(operators: tuple[Operator, ...]) -> tuple[Operator, ...]:
-    """Put producers before consumers, otherwise keeping the order given."""
-    producer = {name: operator.name for operator in operators for name in operator.outputs}
-    by_name = {operator.name: operator for operator in operators}
+def depth_first(roots: Iterable[Operator], producer: Mapping[str, Operator]) -> tuple[Operator, ...]:
+    """Give operators with all they depend on, each as late as it can be: just before what needs it.
+
+    Parameters
+    ----------
+    roots : iterable of Operator
+        In the order wanted.
+    producer : mapping of str to Operator
+        The operator that writes a tensor, by the tensor's name.
+
+    Raises
+    ------
+    InputError
+        When operators depend on each other in a circle.
+    """
     done: dict[str, Operator] = {}
-    for root in operators:
-        stack = [root]
-        open_names: dict[str, None] = {}
-        while stack:
-            operator = stack[-1]
-            if operator.name in done:
-                stack.pop()
-                continue
-            open_names[operator.name] = None
-            missing = [
-                producer[name] for name in operator.inputs if name in producer and producer[name] not in done
-            ]
-            if not missing:
-                done[operator.name] = operator
-                del open_names[operator.name]
-                stack.pop()
-            elif missing[0] in open_names:
-                path = list(open_names)
-                cycle = path[path.index(missing[0]) :]
+    for root in roots:
+        path = {} if root.name in done else {root.name: (root, iter(root.inputs))}
+        while path:
+            name, (operator, inputs) = next(reversed(path.items()))
+            makers = (producer[tensor] for tensor in inputs if tensor in producer)
+            missing = next((maker for maker in makers if maker.name not in done), None)
+            if missing is None:
+                done[name] = operator
+                del path[name]
+            elif missing.name in path:
+                names = list(path)
+                cycle = names[names.index(missing.name) :]
                 raise InputError("graph", " -> ".join([*cycle, cycle[0]]), "without a cycle")
             else:
-                stack.append(by_name[missing[0]])
+                path[missing.name] = (missing, iter(missing.inputs))
     return tuple(done.values())

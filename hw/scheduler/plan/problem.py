@@ -85,24 +85,18 @@ class Problem:
     @cached_property
     def predecessors(self) -> tuple[int, ...]:
         """Operators that write what each operator reads, as bit masks."""
-        masks = []
-        for tensors in self.inputs:
-            mask = 0
-            for tensor in tensors:
-                if self.producer[tensor] >= 0:
-                    mask |= 1 << self.producer[tensor]
-            masks.append(mask)
-        return tuple(masks)
+        return tuple(
+            sum({1 << self.producer[tensor] for tensor in tensors if self.producer[tensor] >= 0})
+            for tensors in self.inputs
+        )
 
     @cached_property
     def successors(self) -> tuple[int, ...]:
         """Operators that read what each operator writes, as bit masks."""
-        masks = [0] * len(self.inputs)
-        for operator, mask in enumerate(self.predecessors):
-            for earlier in range(operator):
-                if mask >> earlier & 1:
-                    masks[earlier] |= 1 << operator
-        return tuple(masks)
+        return tuple(
+            sum({1 << reader for tensor in tensors for reader in self.consumers[tensor]})
+            for tensors in self.outputs
+        )
 
     @property
     def operator_count(self) -> int:

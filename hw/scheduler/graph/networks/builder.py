@@ -41,19 +41,16 @@ class Builder:
         self._initializers.append(tensor)
         return name
 
-    def numbers(self, values: Sequence[int]) -> str:
-        """Declare a constant of whole numbers."""
+    def constant(self, values: Sequence[float], kind: int = TensorProto.FLOAT) -> str:
+        """Declare a constant with its values."""
         self._count += 1
         name = f"c{self._count}"
-        self._initializers.append(helper.make_tensor(name, TensorProto.INT64, [len(values)], values))
+        self._initializers.append(helper.make_tensor(name, kind, [len(values)], values))
         return name
 
-    def scales(self, values: Sequence[float]) -> str:
-        """Declare a constant of factors."""
-        self._count += 1
-        name = f"c{self._count}"
-        self._initializers.append(helper.make_tensor(name, TensorProto.FLOAT, [len(values)], values))
-        return name
+    def whole(self, *values: int) -> str:
+        """Declare a constant of whole numbers."""
+        return self.constant(values, TensorProto.INT64)
 
     def add(self, op: str, *inputs: str, name: str, outputs: int = 1, **attributes: Any) -> Any:
         """Add any operator."""
@@ -103,7 +100,7 @@ class Builder:
     def reshape(self, x: str, *shape: int) -> str:
         """Give a tensor another shape."""
         self._count += 1
-        return str(self.add("Reshape", x, self.numbers(shape), name=f"{x}.view{self._count}"))
+        return str(self.add("Reshape", x, self.whole(*shape), name=f"{x}.view{self._count}"))
 
     def model(self) -> bytes:
         """Give the model in ONNX's binary form."""

@@ -102,7 +102,7 @@ def _shuffle_block(net: Builder, x: str, width: int, channels: int, name: str) -
     """A unit of ShuffleNetV2 (Ma et al., arXiv 1807.11164, figure 3): half the channels pass it by."""
     half = channels // 2
     if width == channels:
-        sizes = net.numbers([half, half])
+        sizes = net.whole(half, half)
         kept, y = net.add("Split", x, sizes, name=f"{name}.split", outputs=2, axis=1)
         stride, width = 1, half
     else:
@@ -126,5 +126,5 @@ def _deformable_step(net: Builder, x: str, channels: tuple[int, int], name: str)
         "DeformConv", x, weight, offset, name=f"{name}.ddw", kernel_shape=square, pads=[1] * 4, group=width
     )
     y = net.relu(net.conv(y, channels, name=f"{name}.pw"))
-    scales = net.scales([1.0, 1.0, 2.0, 2.0])
+    scales = net.constant([1.0, 1.0, 2.0, 2.0])
     return str(net.add("Resize", y, "", scales, name=f"{name}.up", mode="nearest"))

@@ -64,7 +64,7 @@ def _attention(net: Builder, x: str, name: str, shape: tuple[int, int, int], *, 
         order = [0, 2, 3, 1] if part == "key" else [0, 2, 1, 3]
         projected[part] = net.add("Transpose", split, name=f"{name}.{part}.heads", perm=order)
     scores = net.add("MatMul", projected["query"], projected["key"], name=f"{name}.scores")
-    scaled = net.add("Mul", scores, net.scales([1 / math.sqrt(size)]), name=f"{name}.scaled")
+    scaled = net.add("Mul", scores, net.constant([1 / math.sqrt(size)]), name=f"{name}.scaled")
     weights = net.add("Softmax", scaled, name=f"{name}.softmax", axis=-1)
     mixed = net.add("MatMul", weights, projected["value"], name=f"{name}.mixed")
     joined = net.add("Transpose", mixed, name=f"{name}.joined", perm=[0, 2, 1, 3])
