@@ -21,7 +21,7 @@ from hw.errors import InputError
 _IN_PRINT = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram36": "BRAM36", "uram": "URAM"}
 
 
-def load_config(engine: Engine[Any], path: Path | str | None, board: Board) -> Any:
+def load_config(engine: Engine[Any, Any], path: Path | str | None, board: Board) -> Any:
     """Give the configuration of ``engine``: from a YAML file, or the default for ``board`` without one.
 
     Keys the file leaves out keep the default for the board.
@@ -55,7 +55,7 @@ def config_hash(engine_name: str, config: Any, board: Board) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def check_fits(engine: Engine[Any], config: Any, board: Board) -> None:
+def check_fits(engine: Engine[Any, Any], config: Any, board: Board) -> None:
     """Refuse an engine that is larger than the user's part of the board, before any work is spent on it.
 
     Raises
@@ -80,7 +80,7 @@ def check_fits(engine: Engine[Any], config: Any, board: Board) -> None:
             )
 
 
-def config_schema(engine: Engine[Any]) -> dict[str, Any]:
+def config_schema(engine: Engine[Any, Any]) -> dict[str, Any]:
     """Give the JSON Schema of an engine's configuration file, for editors that complete and check YAML."""
     schema = TypeAdapter(engine.config_type).json_schema()
     documented = _field_docs(engine.config_type)

@@ -1,4 +1,4 @@
-"""The contract of an engine: a configuration, gates for it, its kernel arguments, its needs of a board.
+"""The contract of an engine: a configuration, gates for it, its arguments, its needs of a board, its model.
 
 An engine is three separable layers, each usable without the next: the **core** (streams and commands in,
 streams out), the **movers** (descriptors to DMA to streams) and the **body** that the kernel shell wraps
@@ -17,11 +17,13 @@ from hw.board import Board
 from hw.board.resources import Resources
 from hw.lib.arguments import ArgumentTable
 from hw.lib.place import Placer
+from hw.prediction import Prediction
 
 Config = TypeVar("Config")
+Workload = TypeVar("Workload")
 
 
-class Engine(abc.ABC, Generic[Config]):
+class Engine(abc.ABC, Generic[Config, Workload]):
     """What the generator, the simulator and the reports need to know of an engine.
 
     Members
@@ -32,11 +34,15 @@ class Engine(abc.ABC, Generic[Config]):
         One line for listings.
     config_type : type
         The frozen dataclass of the configuration; its fields are the YAML keys.
+    workload_type : type
+        The frozen dataclass of what is asked of the engine in one launch: shapes, modes and formats as plain
+        values, checked by themselves, without tensors and without a configuration.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     config_type: ClassVar[type[Any]]
+    workload_type: ClassVar[type[Any]]
 
     @abc.abstractmethod
     def default_config(self, board: Board) -> Config:
@@ -57,3 +63,16 @@ class Engine(abc.ABC, Generic[Config]):
     @abc.abstractmethod
     def placement(self, config: Config, board: Board) -> dict[str, int]:
         """Give the memory channel each memory port is connected to, by port name."""
+
+    @abc.abstractmethod
+    def predict(self, workload: Workload, config: Config, board: Board) -> Prediction:
+        """Predict cycles and bytes of a launch with the analytic model: no tensors, no simulation.
+
+        The one way to ask how long something would take: reports, comparisons, planning and exploration do.
+        It answers within milliseconds for launches of ordinary size.
+
+        Raises
+        ------
+        InputError
+            When the configuration cannot do the workload; the first field that is wrong.
+        """

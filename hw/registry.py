@@ -15,7 +15,7 @@ ENGINES: dict[str, str] = {
 }
 
 
-def find_engine(name: str) -> Engine[Any]:
+def find_engine(name: str) -> Engine[Any, Any]:
     """Return the engine called ``name``.
 
     Raises
@@ -26,5 +26,5 @@ def find_engine(name: str) -> Engine[Any]:
     if name not in ENGINES:
         raise InputError("engine", name, "one of " + ", ".join(sorted(ENGINES)))
     module, attribute = ENGINES[name].split(":")
-    engine: Engine[Any] = getattr(import_module(module), attribute)()
+    engine: Engine[Any, Any] = getattr(import_module(module), attribute)()
     return engine

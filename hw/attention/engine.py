@@ -7,6 +7,8 @@ from dataclasses import replace
 from hw.attention.config import AttentionConfig
 from hw.attention.kernel.arguments import argument_table
 from hw.attention.kernel.body import AttentionBody
+from hw.attention.model.predict import predict
+from hw.attention.model.workload import AttentionWorkload
 from hw.attention.movers.movers import port_count
 from hw.attention.resources import estimate
 from hw.board import Board
@@ -14,6 +16,7 @@ from hw.board.resources import Resources
 from hw.engine import Engine
 from hw.lib.arguments import ArgumentTable
 from hw.lib.place import Placer
+from hw.prediction import Prediction
 
 #: Rows tried for a board, largest first; the first that fits is the default.
 _DEFAULT_ROWS = (32, 24, 16, 12, 8, 6, 4, 2, 1)
@@ -23,12 +26,13 @@ _ULTRA_KEYS, _BLOCK_KEYS = 8192, 1024
 _FILL = 0.8
 
 
-class AttentionEngine(Engine[AttentionConfig]):
+class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
     """Fused softmax attention, int8 in; see `hw.attention`."""
 
     name = "attention"
     summary = "fused softmax attention, int8 in, in one pass over keys and values"
     config_type = AttentionConfig
+    workload_type = AttentionWorkload
 
     def default_config(self, board: Board) -> AttentionConfig:
         """Give one stream of 64 lanes, with ports for a key and a value a cycle if there are channels for
@@ -60,3 +64,7 @@ class AttentionEngine(Engine[AttentionConfig]):
     def placement(self, config: AttentionConfig, board: Board) -> dict[str, int]:
         """Give each port a channel of its own, as far as there are any."""
         return {f"gmem{n}": n % board.memory.channels for n in range(port_count(config))}
+
+    def predict(self, workload: AttentionWorkload, config: AttentionConfig, board: Board) -> Prediction:
+        """See `hw.attention.model.predict.predict`."""
+        return predict(workload, config, board)

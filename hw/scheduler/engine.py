@@ -8,20 +8,23 @@ from hw.engine import Engine
 from hw.errors import InputError
 from hw.lib.arguments import ArgumentTable
 from hw.lib.place import Placer
+from hw.prediction import Prediction
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.default_plan import default_plan
 from hw.scheduler.kernel.arguments import argument_table
 from hw.scheduler.kernel.body import SchedulerBody
+from hw.scheduler.predict import SchedulerWorkload, predict
 from hw.scheduler.program.lower import configure
 from hw.scheduler.resources import estimate
 
 
-class SchedulerEngine(Engine[SchedulerConfig]):
+class SchedulerEngine(Engine[SchedulerConfig, SchedulerWorkload]):
     """A static schedule of operators, transfers and a scratchpad; see `hw.scheduler`."""
 
     name = "scheduler"
     summary = "static schedule of operators over one scratchpad, from a plan"
     config_type = SchedulerConfig
+    workload_type = SchedulerWorkload
 
     def default_config(self, board: Board) -> SchedulerConfig:
         """Lower the plan of `hw.scheduler.default_plan`, a transformer's layer, for the board."""
@@ -53,3 +56,7 @@ class SchedulerEngine(Engine[SchedulerConfig]):
     def placement(self, config: SchedulerConfig, board: Board) -> dict[str, int]:
         """Give the one port the first channel."""
         return {"gmem0": 0}
+
+    def predict(self, workload: SchedulerWorkload, config: SchedulerConfig, board: Board) -> Prediction:
+        """See `hw.scheduler.predict.predict`."""
+        return predict(workload, config, board)

@@ -28,7 +28,7 @@ class KernelVerilog:
 
 
 def kernel_verilog(
-    engine: Engine[Any], config: Any, board: Board, *, cache: BuildCache | None = None
+    engine: Engine[Any, Any], config: Any, board: Board, *, cache: BuildCache | None = None
 ) -> KernelVerilog:
     """Give the Verilog of an engine; see `hw.verilog.generate`.
 

@@ -75,7 +75,9 @@ DEFAULT_BOARD = "u55c"
 DEFAULT_ENGINE = next(iter(ENGINES))
 
 
-def _setup(engine_name: str, board_name: str, config_path: Path | None) -> tuple[Engine[Any], Board, Any]:
+def _setup(
+    engine_name: str, board_name: str, config_path: Path | None
+) -> tuple[Engine[Any, Any], Board, Any]:
     """Find engine and board, load the configuration, and see that it fits."""
     from hw.board import load_board
     from hw.config import check_fits, load_config

@@ -22,7 +22,7 @@ COLUMNS = ("", "part", "count", "LUT", "as memory", "FF", "DSP", "block RAM", "U
 
 
 def run_resources(
-    engine: Engine[Any], board: Board, configs: Sequence[tuple[str, Any]], output: Path | None
+    engine: Engine[Any, Any], board: Board, configs: Sequence[tuple[str, Any]], output: Path | None
 ) -> None:
     """Synthesize an engine in several configurations and print what each takes.
 

@@ -19,7 +19,7 @@ from sim.run.tensors import load_tensors, save_tensors
 
 
 def simulate(
-    engine: Engine[Any],
+    engine: Engine[Any, Any],
     board: Board,
     config: Any,
     *,

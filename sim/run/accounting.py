@@ -12,13 +12,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from hw.errors import InputError
+from hw.prediction import Prediction
 from sim.report.report import (
     FORMAT,
     ChannelTraffic,
     Cycles,
     MemoryTraffic,
     PortTraffic,
-    Prediction,
     Report,
     Roofline,
     Simulation,
@@ -26,7 +26,7 @@ from sim.report.report import (
     Work,
     refusal,
 )
-from sim.run.adapter import Metrics
+from sim.report.report import Prediction as PredictionFigures
 
 _STALL = "cycles_stall_"
 _DIRECTIONS = ("read", "write")
@@ -67,7 +67,7 @@ def build_report(
     counters: Mapping[str, int],
     placement: Mapping[str, int],
     simulator: SimulatorFacts,
-    metrics: Metrics,
+    prediction: Prediction,
     memory: Sequence[ChannelStatistics],
     bit_exact: bool,
     errors: Mapping[str, float],
@@ -100,8 +100,6 @@ def build_report(
         When a counter is missing or the figures contradict each other.
     """
     for name, value in (
-        ("compulsory_bytes", metrics.compulsory_bytes),
-        ("memory_bytes_per_cycle", metrics.memory_bytes_per_cycle),
         ("run_seconds", simulator.run_seconds),
         ("clock_mhz", clock_mhz),
     ):
@@ -109,7 +107,7 @@ def build_report(
             raise InputError(name, value, "greater than 0")
     try:
         cycles = _cycles(counters, clock_mhz)
-        traffic = _traffic(counters, placement, memory, metrics)
+        traffic = _traffic(counters, placement, memory, prediction)
         return Report(
             format=FORMAT,
             label=label,
@@ -121,12 +119,12 @@ def build_report(
             git_revision=git_revision(),
             bit_exact=bit_exact,
             errors={name: float(value) for name, value in errors.items()},
-            details=dict(metrics.details) | _others(counters, placement),
+            details=dict(prediction.details) | _others(counters, placement),
             cycles=cycles,
-            work=_work(cycles, metrics),
+            work=_work(cycles, prediction),
             traffic=traffic,
-            roofline=_roofline(cycles, traffic, metrics),
-            prediction=_prediction(cycles, traffic, metrics),
+            roofline=_roofline(cycles, traffic, prediction),
+            prediction=_prediction(cycles, traffic, prediction),
             simulation=_simulation(simulator, seed, memory_mode),
         )
     except ValidationError as error:
@@ -166,13 +164,13 @@ def _cycles(counters: Mapping[str, int], clock_mhz: float) -> Cycles:
     )
 
 
-def _work(cycles: Cycles, metrics: Metrics) -> Work:
-    slots = cycles.cycles_total * metrics.mac_slots_per_cycle
-    per_cycle = metrics.useful_macs / cycles.cycles_total
+def _work(cycles: Cycles, prediction: Prediction) -> Work:
+    slots = cycles.cycles_total * prediction.mac_slots_per_cycle
+    per_cycle = prediction.useful_macs / cycles.cycles_total
     return Work(
-        useful_macs=int(metrics.useful_macs),
-        mac_slots_per_cycle=int(metrics.mac_slots_per_cycle),
-        mac_utilization_ratio=metrics.useful_macs / slots if slots else 0.0,
+        useful_macs=int(prediction.useful_macs),
+        mac_slots_per_cycle=int(prediction.mac_slots_per_cycle),
+        mac_utilization_ratio=prediction.useful_macs / slots if slots else 0.0,
         macs_per_cycle=per_cycle,
         macs_per_second=per_cycle * cycles.clock_mhz * 1e6,
     )
@@ -182,7 +180,7 @@ def _traffic(
     counters: Mapping[str, int],
     placement: Mapping[str, int],
     memory: Sequence[ChannelStatistics],
-    metrics: Metrics,
+    prediction: Prediction,
 ) -> Traffic:
     for port in placement:
         if not any(f"{port}_{direction}_bytes" in counters for direction in _DIRECTIONS):
@@ -219,10 +217,10 @@ def _traffic(
     )
     useful = sum(port.useful_read_bytes + port.useful_write_bytes for port in ports)
     return Traffic(
-        compulsory_bytes=int(metrics.compulsory_bytes),
+        compulsory_bytes=int(prediction.compulsory_bytes),
         useful_bytes=useful,
         bus_bytes=sum(c.bus_read_bytes + c.bus_write_bytes for c in channels),
-        useful_over_compulsory_ratio=useful / metrics.compulsory_bytes,
+        useful_over_compulsory_ratio=useful / prediction.compulsory_bytes,
         ports=ports,
         channels=moving,
         memories=memories,
@@ -242,32 +240,33 @@ def _channel(statistics: ChannelStatistics, ports: Iterable[PortTraffic]) -> Cha
     )
 
 
-def _roofline(cycles: Cycles, traffic: Traffic, metrics: Metrics) -> Roofline:
-    compute, memory = metrics.compute_bound_cycles, metrics.memory_bound_cycles
+def _roofline(cycles: Cycles, traffic: Traffic, prediction: Prediction) -> Roofline:
+    compute, memory = prediction.compute_bound_cycles, prediction.memory_bound_cycles
+    macs = prediction.useful_macs
     return Roofline(
         compute_bound_cycles=int(compute),
         memory_bound_cycles=int(memory),
-        bound_cycles=int(metrics.bound_cycles),
+        bound_cycles=int(prediction.bound_cycles),
         bound_by="compute" if compute >= memory else "memory",
-        cycles_over_bound_ratio=cycles.cycles_total / metrics.bound_cycles,
-        memory_ceiling_bytes_per_cycle=metrics.memory_bytes_per_cycle,
-        intensity_macs_per_byte=metrics.useful_macs / traffic.useful_bytes if traffic.useful_bytes else 0.0,
-        compulsory_intensity_macs_per_byte=metrics.useful_macs / metrics.compulsory_bytes,
+        cycles_over_bound_ratio=cycles.cycles_total / prediction.bound_cycles,
+        memory_ceiling_bytes_per_cycle=prediction.memory_bytes_per_cycle,
+        intensity_macs_per_byte=macs / traffic.useful_bytes if traffic.useful_bytes else 0.0,
+        compulsory_intensity_macs_per_byte=macs / prediction.compulsory_bytes,
     )
 
 
-def _prediction(cycles: Cycles, traffic: Traffic, metrics: Metrics) -> Prediction:
+def _prediction(cycles: Cycles, traffic: Traffic, prediction: Prediction) -> PredictionFigures:
     counted = {
         direction: sum(getattr(port, f"useful_{direction}_bytes") for port in traffic.ports)
         for direction in _DIRECTIONS
     }
-    return Prediction(
-        predicted_cycles=int(metrics.predicted_cycles),
-        predicted_cycles_error_ratio=(metrics.predicted_cycles - cycles.cycles_total) / cycles.cycles_total,
-        predicted_read_bytes=int(metrics.predicted_read_bytes),
-        predicted_write_bytes=int(metrics.predicted_write_bytes),
-        predicted_read_error_bytes=int(metrics.predicted_read_bytes) - counted["read"],
-        predicted_write_error_bytes=int(metrics.predicted_write_bytes) - counted["write"],
+    return PredictionFigures(
+        predicted_cycles=int(prediction.cycles_total),
+        predicted_cycles_error_ratio=(prediction.cycles_total - cycles.cycles_total) / cycles.cycles_total,
+        predicted_read_bytes=int(prediction.read_bytes_total),
+        predicted_write_bytes=int(prediction.write_bytes_total),
+        predicted_read_error_bytes=int(prediction.read_bytes_total) - counted["read"],
+        predicted_write_error_bytes=int(prediction.write_bytes_total) - counted["write"],
     )
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import abc
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -64,57 +63,6 @@ class Launch:
     scalars: Mapping[str, int]
     buffers: tuple[Buffer, ...]
     nulls: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Metrics:
-    """What the workload asks of the hardware, and what the engine's cycle model predicts.
-
-    Members
-    -------
-    useful_macs
-        Multiply-accumulates the result needs.
-    mac_slots_per_cycle
-        Multiply-accumulators of the engine.
-    compulsory_bytes
-        Bytes that must cross the memory port whatever the schedule: every input once, every output once.
-    predicted_read_bytes, predicted_write_bytes
-        Useful bytes the engine's schedule moves, from its formula.
-    predicted_cycles
-        From start to done, from the engine's analytic cycle model.
-    memory_bytes_per_cycle
-        What the engine's memory ports get from the memory at its realistic bandwidth.
-    details
-        More figures for the table, units in the names.
-    least_compute_cycles
-        Cycles the work takes at least, other than for want of multipliers in the engine.
-    """
-
-    useful_macs: int
-    mac_slots_per_cycle: int
-    compulsory_bytes: int
-    predicted_read_bytes: int
-    predicted_write_bytes: int
-    predicted_cycles: int
-    memory_bytes_per_cycle: float
-    details: Mapping[str, float] = field(default_factory=dict)
-    least_compute_cycles: int = 0
-
-    @property
-    def compute_bound_cycles(self) -> int:
-        """Cycles the useful multiply-accumulates need with every slot filled, or what else is the least."""
-        slots = -(-self.useful_macs // self.mac_slots_per_cycle) if self.useful_macs else 0
-        return max(slots, self.least_compute_cycles)
-
-    @property
-    def memory_bound_cycles(self) -> int:
-        """Cycles the compulsory bytes need through the memory ports."""
-        return math.ceil(self.compulsory_bytes / self.memory_bytes_per_cycle)
-
-    @property
-    def bound_cycles(self) -> int:
-        """Roofline: the larger of the compute bound and the memory bound."""
-        return max(self.compute_bound_cycles, self.memory_bound_cycles)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -238,8 +186,8 @@ class EngineAdapter(abc.ABC):
         """Measure the integer outputs against float64: on the quantized inputs and on the user's own."""
 
     @abc.abstractmethod
-    def metrics(self, job: Any, config: Any, board: Board) -> Metrics:
-        """Count the work and predict cycles and bytes."""
+    def workload(self, job: Any, config: Any) -> Any:
+        """Give the job without its tensors, as `hw.engine.Engine.predict` takes it."""
 
     def label(self, config: Any) -> str:
         """Name the work that a configuration fixes, for reports; empty when only the input says it."""

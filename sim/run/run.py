@@ -129,7 +129,7 @@ def run(
     from sim.run.launch import simulate
 
     expected = Background(lambda: adapter.golden(job, config))
-    metrics = adapter.metrics(job, config, board)
+    prediction = engine.predict(adapter.workload(job, config), config, board)
     table, placement = engine.arguments(config, board), engine.placement(config, board)
     simulated = simulate(
         kernel_verilog(engine, config, board),
@@ -138,7 +138,7 @@ def run(
         board,
         launch,
         directory=directory / "simulation",
-        expected_cycles=metrics.predicted_cycles,
+        expected_cycles=prediction.cycles_total,
         memory_mode=memory_mode,
         seed=seed,
         waves=waves,
@@ -168,7 +168,7 @@ def run(
             build_seconds=simulated.built.seconds,
             build_cached=simulated.built.cached,
         ),
-        metrics=metrics,
+        prediction=prediction,
         memory=[
             ChannelStatistics(**entry)
             for entry in channel_traffic(table.ports, placement, board, answer.memories)

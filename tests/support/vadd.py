@@ -19,6 +19,7 @@ from hw.lib.dma_read import ReadDMA
 from hw.lib.dma_write import WriteDMA
 from hw.lib.kernel import BodySignature
 from hw.lib.place import Placer
+from hw.prediction import Prediction
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,13 @@ class VaddConfig:
     def __post_init__(self) -> None:
         if not isinstance(self.fifo_beats, int) or self.fifo_beats < 16:
             raise InputError("fifo_beats", self.fifo_beats, "a whole number of at least 16")
+
+
+@dataclass(frozen=True, kw_only=True)
+class VaddWorkload:
+    """Length of the vectors in words."""
+
+    words: int
 
 
 def vadd_table() -> ArgumentTable:
@@ -149,12 +157,13 @@ class VaddBody(wiring.Component):
         return m
 
 
-class VaddEngine(Engine[VaddConfig]):
+class VaddEngine(Engine[VaddConfig, VaddWorkload]):
     """c = a + b."""
 
     name = "vadd"
     summary = "Sum of two vectors of 32-bit words"
     config_type = VaddConfig
+    workload_type = VaddWorkload
 
     def default_config(self, board: Board) -> VaddConfig:
         return VaddConfig()
@@ -170,3 +179,15 @@ class VaddEngine(Engine[VaddConfig]):
 
     def placement(self, config: VaddConfig, board: Board) -> dict[str, int]:
         return {"gmem0": 0, "gmem1": board.memory.channels - 1}
+
+    def predict(self, workload: VaddWorkload, config: VaddConfig, board: Board) -> Prediction:
+        words = workload.words
+        return Prediction(
+            cycles={"cycles_busy": words, "cycles_idle": 0},
+            read_bytes={"a": 4 * words, "b": 4 * words},
+            write_bytes={"c": 4 * words},
+            useful_macs=words,
+            mac_slots_per_cycle=board.memory.port_data_width // 32,
+            compulsory_bytes=12 * words,
+            memory_bytes_per_cycle=64.0,
+        )

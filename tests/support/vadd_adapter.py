@@ -11,7 +11,8 @@ import pytest
 
 from hw.errors import InputError
 from hw.registry import ENGINES
-from sim.run.adapter import Buffer, Case, EngineAdapter, Launch, Metrics
+from sim.run.adapter import Buffer, Case, EngineAdapter, Launch
+from tests.support.vadd import VaddWorkload
 
 
 class VaddAdapter(EngineAdapter):
@@ -49,17 +50,8 @@ class VaddAdapter(EngineAdapter):
     def errors(self, job, config, integers):
         return {"relative_rms_error": 0.0}
 
-    def metrics(self, job, config, board):
-        words = job["a"].size
-        return Metrics(
-            useful_macs=words,
-            mac_slots_per_cycle=board.memory.port_data_width // 32,
-            compulsory_bytes=12 * words,
-            predicted_read_bytes=8 * words,
-            predicted_write_bytes=4 * words,
-            predicted_cycles=words,
-            memory_bytes_per_cycle=64.0,
-        )
+    def workload(self, job, config):
+        return VaddWorkload(words=job["a"].size)
 
     def cases(self) -> Iterator[Case]:
         return iter(())

@@ -31,7 +31,8 @@ class _Tile:
     """When the parts of a tile were taken: first and last of its keys and of its values.
 
     Its logits are numbers ``start`` and on of its stream.  Its values come without gaps from ``value_first``
-    on, but for the very last part, which comes at ``value_last``.
+    on, but for the very last part, which comes at ``value_last``, having waited for room for its results from
+    the cycle ``bank`` on.
     """
 
     start: int
@@ -42,6 +43,7 @@ class _Tile:
     value_first: int
     value_last: int
     spacing: int
+    bank: int
 
     def moved(self, *, cycles: int, keys: int) -> _Tile:
         """Give the same tile later."""
@@ -52,6 +54,7 @@ class _Tile:
             key_last=self.key_last + cycles,
             value_first=self.value_first + cycles,
             value_last=self.value_last + cycles,
+            bank=self.bank + cycles,
         )
 
     def freed(self, first: int, end: int) -> list[tuple[int, int]]:
@@ -93,6 +96,40 @@ def uncached_runs(config: AttentionConfig, keys: int) -> list[Run]:
     return [*runs, Run(1, rest + 1, rest + 1)]
 
 
+class Waits(NamedTuple):
+    """Where the cycles of a stream's keys go, or some of them.
+
+    Members
+    -------
+    idle
+        Nothing was known that could be done.
+    query, key, value, output
+        No part of a key was taken for want of queries; of the key; of values, so that logits could not leave;
+        or of room for results.
+    busy
+        A part of a key was taken.
+    """
+
+    idle: int = 0
+    query: int = 0
+    key: int = 0
+    value: int = 0
+    output: int = 0
+    busy: int = 0
+
+    def plus(self, other: Waits, times: int = 1) -> Waits:
+        """Add others, so many times."""
+        return Waits(*(a + times * b for a, b in zip(self, other, strict=True)))
+
+    def without_first(self, cycles: int) -> Waits:
+        """Leave out the first ones, in which another stream did something."""
+        left = []
+        for count in self:
+            left.append(max(0, count - cycles))
+            cycles = max(0, cycles - count)
+        return Waits(*left)
+
+
 class StreamSchedule:
     """The schedule of one stream's two sides.
 
@@ -109,6 +146,10 @@ class StreamSchedule:
         Cycle in which the last pass became the current one.
     closed : int
         Cycle in which the last part of its values was taken.
+    ended : int
+        Cycle in which the last part of its keys was taken.
+    waits : Waits
+        Cycles of the last pass, from the end of the one before.
     """
 
     def __init__(self, config: AttentionConfig, *, keys: Supply, values: Supply) -> None:
@@ -118,6 +159,12 @@ class StreamSchedule:
         self._logits = 0  # so far
         self._tiles: list[_Tile] = []  # the last ones
         self.taken = 0
+        self.waits = self._tile_waits = Waits()
+
+    @property
+    def ended(self) -> int:
+        """Give the cycle in which the last part of the last pass's keys was taken; -1 before there is one."""
+        return self._tiles[-1].key_last if self._tiles else -1
 
     @property
     def closed(self) -> int:
@@ -126,7 +173,8 @@ class StreamSchedule:
 
     def add(self, shape: PassShape, runs: Sequence[Run], *, loaded: int, bank: int, known: Known) -> None:
         """Schedule a pass: queries are there after ``loaded``, a bank from ``bank`` on."""
-        self.taken = max(loaded + 1, self._tiles[-1].key_last if self._tiles else 0)
+        self.taken = max(loaded + 1, self.ended)
+        self.waits = Waits()
         for run in runs[:-1]:
             self._add_run(shape, run, run.tiles, known)
         self._add_run(shape, runs[-1], runs[-1].tiles - 1, known)
@@ -144,19 +192,18 @@ class StreamSchedule:
         """Schedule a tile; ``bank`` is given for one that closes."""
         previous = self._tiles[-1] if self._tiles else None
         keys = run.keys
-        first = max(self.taken + 1, known.cached)
-        if previous:
-            first = max(first, previous.key_last + 1)
-        if len(self._tiles) == LOGIT_TILES:
-            first = max(first, self._tiles[0].value_last + 1)
+        loaded = max(self.taken, self.ended) + 1
         held = keys - run.fetched
         fetched_parts = run.fetched * shape.key_parts
         coming = self._keys.ask(fetched_parts, known=known.keys)
-        if coming and not held:
-            first = max(first, coming[0])
+        come = max(loaded, known.cached, coming[0] if coming and not held else 0)
+        first = come
+        if len(self._tiles) == LOGIT_TILES:
+            first = max(first, self._tiles[0].value_last + 1)
         last = first + keys * shape.key_parts - 1
         if coming:
             last = max(last, first + held * shape.key_parts + self._keys.late(fetched_parts), coming[1])
+        starved = last - first + 1 - keys * shape.key_parts
         # A key waits for its entry, which the key a buffer's length before it had; those behind it follow.
         start, behind = self._logits, self._config.logit_entries
         for tile in self._tiles:
@@ -174,18 +221,35 @@ class StreamSchedule:
             value_first = max(value_first, coming[0])
         if previous:
             value_first = max(value_first, previous.value_last + 1)
-        value_last = max(value_first + parts - 1, bank or 0)
+        value_last = value_first + parts - 1
         if coming:
             late = held * shape.value_parts + self._values.late(fetched_parts)
             value_last = max(value_last, value_first + late, coming[1])
         if previous:
             value_last = max(value_last, previous.value_last + previous.spacing)
+        complete, value_last = value_last, max(value_last, bank or 0)
 
         self._keys.take(last)
         self._values.take(value_last)
         self._logits += keys
         space = spacing(self._config, parts=shape.value_parts, closes=bank is not None)
-        tile = _Tile(start, keys, shape.value_parts, first, last, value_first, value_last, space)
+        # What is left of the cycles from the last key on: logits could not leave, and as long as a tile
+        # before waited for it, for want of room for results.
+        unknown = min(max(0, known.queries - self.ended - 1), loaded - self.ended - 1)
+        blocked = last - self.ended - keys * shape.key_parts - (come - self.ended - 1) - starved
+        output = sum(max(0, min(last, tile.value_last) - max(come, tile.bank)) for tile in self._tiles)
+        self._tile_waits = Waits(
+            idle=unknown,
+            query=loaded - self.ended - 1 - unknown,
+            key=come - loaded + starved,
+            value=max(0, blocked - output),
+            output=min(blocked, output),
+            busy=keys * shape.key_parts,
+        )
+        self.waits = self.waits.plus(self._tile_waits)
+        tile = _Tile(
+            start, keys, shape.value_parts, first, last, value_first, value_last, space, bank=complete
+        )
         self._tiles = [*self._tiles[1 - LOGIT_TILES :], tile]
 
     def _skip(self, shape: PassShape, run: Run, before: list[_Tile], left: int) -> int:
@@ -205,6 +269,7 @@ class StreamSchedule:
         self._keys.skip(run.fetched * shape.key_parts * left, step * left)
         self._values.skip(run.fetched * shape.value_parts * left, step * left)
         self._logits += run.keys * left
+        self.waits = self.waits.plus(self._tile_waits, left)
         return left
 
 
@@ -226,6 +291,8 @@ class Schedule:
         Cycle in which the last part of the queries of the last pass was loaded.
     last_output : int
         Cycle in which the last beat of results is transferred, if nothing holds it back.
+    waits : Waits
+        Cycles of all passes up to the last part of the last key of any stream.
     """
 
     def __init__(
@@ -248,6 +315,7 @@ class Schedule:
         self._read: list[int] = []
         self._divisor_free = 0
         self.last_output = 0
+        self.waits = Waits()
 
     def add(
         self,
@@ -275,9 +343,16 @@ class Schedule:
         self.loaded = max(max(self.loaded + 1, taken) + parts - 1, coming[1] if coming else 0)
         banks = self._drained if config.streams == 1 else self._read
         bank = banks[-BANKS] + 1 if len(banks) >= BANKS else 0
+        ended = max(stream.ended for stream in self._streams)
+        before = [stream.ended for stream in self._streams]
         for n, stream in enumerate(self._streams):
             own = runs[n] if runs else uncached_runs(config, shape.keys[n])
             stream.add(shape, own, loaded=self.loaded, bank=bank, known=known)
+
+        # The stream that ends last says where the cycles went since the pass before had ended in all.
+        slowest = max(range(config.streams), key=lambda n: self._streams[n].ended)
+        waits = self._streams[slowest].waits.without_first(ended - before[slowest])
+        self.waits = self.waits.plus(waits)
 
         begins = max(stream.closed for stream in self._streams) + timing.final
         steps = shape.value_units * UNIT_ELEMENTS // config.merge_lanes

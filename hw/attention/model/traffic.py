@@ -24,8 +24,8 @@ class Traffic:
 
     Members
     -------
-    key_bytes
-        Of keys and values.
+    key_bytes, value_bytes
+        Of keys, and of values.
     query_bytes
         Of queries.
     table_bytes
@@ -35,6 +35,7 @@ class Traffic:
     """
 
     key_bytes: int
+    value_bytes: int
     query_bytes: int
     table_bytes: int
     write_bytes: int
@@ -42,7 +43,7 @@ class Traffic:
     @property
     def read_bytes(self) -> int:
         """All that is read."""
-        return self.key_bytes + self.query_bytes + self.table_bytes
+        return self.key_bytes + self.value_bytes + self.query_bytes + self.table_bytes
 
     @property
     def moved_bytes(self) -> int:
@@ -113,16 +114,20 @@ def traffic(config: AttentionConfig, jobs: Iterable[JobShape]) -> Traffic:
         The first is that of the registers, the others have descriptors in memory.
     """
     jobs = list(jobs)
-    keys = queries = results = 0
+    keys = values = queries = results = 0
     tables = USED_BYTES * (len(jobs) - 1)
     for job, this, fetched in fetches(config, jobs):
-        keys += sum(int(missing.sum()) for missing in fetched) * (job.query_size + job.value_size)
+        missing = sum(int(of_stream.sum()) for of_stream in fetched)
+        keys += missing * job.query_size
+        values += missing * job.value_size
         queries += this.shape.rows * job.query_size
         results += this.shape.rows * job.value_size * config.result_bits // 8
         if job.bitmap is not None:
             tables += -(-len(job.bitmap[0]) // (8 * BITMAP_ROW_BYTES)) * BITMAP_ROW_BYTES
         tables += this.heads * _SLOPE_BYTES if job.slopes and this.opens_set else 0
-    return Traffic(key_bytes=keys, query_bytes=queries, table_bytes=tables, write_bytes=results)
+    return Traffic(
+        key_bytes=keys, value_bytes=values, query_bytes=queries, table_bytes=tables, write_bytes=results
+    )
 
 
 def fetches(config: AttentionConfig, jobs: Iterable[JobShape]) -> Iterator[Fetch]:

@@ -8,17 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
+from hw.attention.model.workload import AttentionWorkload
 from hw.board import Board
 from hw.registry import find_engine
 from sim.engines.attention.cases import attention_cases
 from sim.engines.attention.demo import attention_demo
 from sim.engines.attention.job import AttentionJob, distance, make_job
 from sim.engines.attention.layout import Layout
-from sim.engines.attention.metrics import attention_metrics
 from sim.engines.attention.tensors import read_inputs
 from sim.golden.attention.formats import Arithmetic
 from sim.golden.attention.model import attention_job
-from sim.run.adapter import Case, Demo, EngineAdapter, Launch, Metrics, Tensor
+from sim.run.adapter import Case, Demo, EngineAdapter, Launch, Tensor
 
 
 class AttentionAdapter(EngineAdapter):
@@ -74,9 +74,9 @@ class AttentionAdapter(EngineAdapter):
         exact = job.exact_on_given()
         return measures if exact is None else measures | distance(o, exact, "given_inputs")
 
-    def metrics(self, job: AttentionJob, config: AttentionConfig, board: Board) -> Metrics:
-        """See `sim.engines.attention.metrics`."""
-        return attention_metrics(job, config, board)
+    def workload(self, job: AttentionJob, config: AttentionConfig) -> AttentionWorkload:
+        """See `AttentionJob.workload`."""
+        return job.workload
 
     def cases(self) -> Iterator[Case]:
         """See `sim.engines.attention.cases`."""

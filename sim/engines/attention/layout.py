@@ -159,7 +159,7 @@ class Layout:
 
     def _fields(self, piece: Piece, bitmap: int) -> dict[str, int]:
         """Give the fields of a job; addresses count from their buffers."""
-        golden, offsets = piece.golden, self.sequences[piece.sequence]
+        golden, offsets = piece.golden, self.sequences[piece.share.sequence]
         (heads, queries, query_size), (_, keys, value_size) = golden.q.shape, golden.v.shape
         rows = port_rows(self._config, keys)
         row_bytes = value_size * self._config.result_bits // 8
@@ -168,20 +168,20 @@ class Layout:
             CAUSAL: mask.causal,
             WINDOWED: mask.window > 0,
             SPARSE: mask.bitmap is not None,
-            REUSE_KV: piece.reuse_kv,
+            REUSE_KV: piece.share.shape.reuse_kv,
         }
         return {
-            "q": offsets.q + piece.heads.start * queries * query_size,
-            "o": offsets.o + piece.heads.start * queries * row_bytes,
-            "k_offset": offsets.k + piece.kv_heads.start * rows * query_size,
-            "v_offset": offsets.v + piece.kv_heads.start * rows * value_size,
+            "q": offsets.q + piece.share.heads.start * queries * query_size,
+            "o": offsets.o + piece.share.heads.start * queries * row_bytes,
+            "k_offset": offsets.k + piece.share.kv_heads.start * rows * query_size,
+            "v_offset": offsets.v + piece.share.kv_heads.start * rows * value_size,
             "bitmap": bitmap if mask.bitmap is not None else 0,
-            "slopes": _SLOPE_BYTES * piece.heads.start if golden.slopes is not None else 0,
+            "slopes": _SLOPE_BYTES * piece.share.heads.start if golden.slopes is not None else 0,
             "queries": queries,
             "keys": keys,
             "heads": heads,
-            "kv_group": piece.kv_group,
-            "pack": piece.pack,
+            "kv_group": piece.share.shape.kv_group,
+            "pack": piece.share.shape.pack,
             "query_bytes": query_size,
             "value_bytes": value_size,
             "flags": sum(flag for flag, given in flags.items() if given),

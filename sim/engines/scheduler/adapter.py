@@ -12,10 +12,10 @@ from hw.board import Board
 from hw.errors import InputError
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.graph.graph import TensorKind
+from hw.scheduler.predict import SchedulerWorkload
 from hw.scheduler.program.dataflow import Dataflow, Item
-from hw.scheduler.program.timing.timeline import TimingModel, predict
 from sim.golden.scheduler import Words, execute, to_bytes, to_words
-from sim.run.adapter import Buffer, Case, Demo, EngineAdapter, Launch, Metrics, Tensor
+from sim.run.adapter import Buffer, Case, Demo, EngineAdapter, Launch, Tensor
 
 #: Name of the array that chooses the sources that are not given.
 SEED = "seed"
@@ -111,37 +111,9 @@ class SchedulerAdapter(EngineAdapter):
         """Give nothing: the words mean no real numbers."""
         return {}
 
-    def metrics(self, job: SchedulerJob, config: SchedulerConfig, board: Board) -> Metrics:
-        """Count the program's transfers and predict its time with `hw.scheduler.program.timing.timeline`."""
-        program, dataflow = config.program, _dataflow(config)
-        prediction = predict(program, TimingModel.of(board))
-        memory = board.memory
-        channel = memory.realistic_bytes_per_second / memory.channels / (board.clock_mhz * 1e6)
-        compulsory = sum(
-            -(-item.size_bytes // config.word_bytes) * config.word_bytes
-            for item in dataflow.items
-            if item.off_chip_first or item.kind is TensorKind.OUTPUT
-        )
-        return Metrics(
-            useful_macs=0,
-            mac_slots_per_cycle=0,
-            compulsory_bytes=compulsory,
-            predicted_read_bytes=program.read_bytes,
-            predicted_write_bytes=program.write_bytes,
-            predicted_cycles=prediction.cycles_total,
-            memory_bytes_per_cycle=min(2 * config.word_bytes, channel),
-            # One step after the other, each as long as its slowest core.
-            least_compute_cycles=sum(
-                max(core.compute_cycles for core in step.cores) for step in program.steps
-            ),
-            details={
-                "steps": len(program.steps),
-                "transfers": program.transfers_total,
-                "avoidable_bytes": program.read_bytes + program.write_bytes - compulsory,
-                "scratchpad_used_bytes": program.scratchpad_words * config.word_bytes,
-                "predicted_exposed_cycles": prediction.exposed_cycles,
-            },
-        )
+    def workload(self, job: SchedulerJob, config: SchedulerConfig) -> SchedulerWorkload:
+        """Give the program, which is all: what a launch does depends on no tensor."""
+        return SchedulerWorkload(program=config.program)
 
     def label(self, config: SchedulerConfig) -> str:
         """Name the network and its scratchpad."""

@@ -14,6 +14,7 @@ import sim.demo.demo
 from hw.board import load_board
 from hw.errors import InputError
 from hw.scheduler.check.check import check
+from hw.scheduler.engine import SchedulerEngine
 from hw.scheduler.plan.documents import read_plan
 from hw.scheduler.program.lower import configure
 from sim.demo.demo import demo
@@ -221,7 +222,7 @@ def test_the_scheduler_shows_plan_and_run_side_by_side(bench, tmp_path, monkeypa
             engine=engine,
             counters=counters,
             placement={"gmem0": 0},
-            metrics=adapter.metrics(job, config, board),
+            prediction=SchedulerEngine().predict(adapter.workload(job, config), config, board),
             memory=[channel],
             simulator=seen,
             errors={},

@@ -163,15 +163,15 @@ def test_roofline_points_lie_under_their_roofs():
 
 
 def test_roofline_of_an_engine_that_does_not_multiply():
-    metrics = dataclasses.replace(arguments()["metrics"], useful_macs=0, mac_slots_per_cycle=0)
-    figure = charts.roofline([("memory only", synthetic(metrics=metrics))])
+    prediction = dataclasses.replace(arguments()["prediction"], useful_macs=0, mac_slots_per_cycle=0)
+    figure = charts.roofline([("memory only", synthetic(prediction=prediction))])
     assert not figure.data
     assert "No run multiplies" in figure.layout.annotations[0].text
 
 
 def test_a_page_without_multipliers_says_nothing_of_them(tmp_path):
-    metrics = dataclasses.replace(arguments()["metrics"], useful_macs=0, mac_slots_per_cycle=0)
-    without, multiplying = synthetic(metrics=metrics, label="moves"), synthetic(label="multiplies")
+    prediction = dataclasses.replace(arguments()["prediction"], useful_macs=0, mac_slots_per_cycle=0)
+    without, multiplying = synthetic(prediction=prediction, label="moves"), synthetic(label="multiplies")
     own = body(page([without], tmp_path))
     assert "Multiplier" not in own
     assert ">utilization</td>" not in own
@@ -186,9 +186,9 @@ def test_a_page_without_multipliers_says_nothing_of_them(tmp_path):
 
 def test_bytes_off_the_prediction_are_told(tmp_path):
     assert "the compulsory bytes, as predicted" in body(page([synthetic()], tmp_path))
-    metrics = arguments()["metrics"]
-    wrong = dataclasses.replace(metrics, predicted_read_bytes=metrics.predicted_read_bytes + 64)
-    own = body(page([synthetic(), synthetic(metrics=wrong)], tmp_path))
+    prediction = arguments()["prediction"]
+    wrong = dataclasses.replace(prediction, read_bytes={"all": prediction.read_bytes_total + 64})
+    own = body(page([synthetic(), synthetic(prediction=wrong)], tmp_path))
     assert "the compulsory bytes, 64 off the prediction" in own
 
 

@@ -73,15 +73,15 @@ def test_figures_follow_from_the_counters():
 
 
 def test_memory_binds_when_it_is_the_slower():
-    metrics = dataclasses.replace(arguments()["metrics"], memory_bytes_per_cycle=1.5)
-    roofline = synthetic(metrics=metrics).roofline
+    prediction = dataclasses.replace(arguments()["prediction"], memory_bytes_per_cycle=1.5)
+    roofline = synthetic(prediction=prediction).roofline
     assert roofline.bound_by == "memory"
     assert roofline.bound_cycles == 12 * 256 * 32 * 5 * 2 // 3
 
 
 def test_an_engine_without_multipliers_has_a_report():
-    metrics = dataclasses.replace(arguments()["metrics"], useful_macs=0, mac_slots_per_cycle=0)
-    report = synthetic(metrics=metrics)
+    prediction = dataclasses.replace(arguments()["prediction"], useful_macs=0, mac_slots_per_cycle=0)
+    report = synthetic(prediction=prediction)
     assert report.work.mac_utilization_ratio == 0
     assert report.roofline.bound_by == "memory"
 
@@ -136,9 +136,9 @@ def test_refuses_a_counter_the_testbench_does_not_confirm(difference_cycles):
 
 
 def test_refuses_more_useful_work_than_slots():
-    metrics = dataclasses.replace(arguments()["metrics"], mac_slots_per_cycle=1024)
+    prediction = dataclasses.replace(arguments()["prediction"], mac_slots_per_cycle=1024)
     with pytest.raises(InputError, match="mac_utilization_ratio"):
-        synthetic(metrics=metrics)
+        synthetic(prediction=prediction)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,6 @@ def test_refuses_more_useful_work_than_slots():
         {"config_hash": "none"},
         {"errors": {"relative_rms_error": float("nan")}},
         {"engine": ""},
-        {"metrics": dataclasses.replace(arguments()["metrics"], compulsory_bytes=0)},
         {"simulator": dataclasses.replace(arguments()["simulator"], run_seconds=0.0)},
     ],
     ids=lambda change: next(iter(change)),

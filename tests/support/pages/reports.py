@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from hw.prediction import Prediction
 from sim.report.report import Report
 from sim.run.accounting import ChannelStatistics, SimulatorFacts, build_report
-from sim.run.adapter import Metrics
 
 
 def synthetic(**changes: Any) -> Report:
@@ -50,13 +50,13 @@ def arguments(
             build_seconds=17.5,
             build_cached=False,
         ),
-        "metrics": Metrics(
+        "prediction": Prediction(
             useful_macs=2 * heads * queries * keys * size,
             mac_slots_per_cycle=2 * rows * size,
             compulsory_bytes=3 * q_bytes + 2 * heads * keys * size,
-            predicted_read_bytes=q_bytes + 2 * stream_bytes,
-            predicted_write_bytes=2 * q_bytes,
-            predicted_cycles=busy + 200,
+            cycles={"cycles_busy": busy, "cycles_stall_key": 10, "cycles_idle": 190},
+            read_bytes={"queries": q_bytes, "keys": stream_bytes, "values": stream_bytes},
+            write_bytes={"results": 2 * q_bytes},
             memory_bytes_per_cycle=96.0,
             details={"heads": heads, "queries": queries, "keys": keys},
         ),

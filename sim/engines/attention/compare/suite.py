@@ -13,9 +13,8 @@ import hw.attention
 import hw.lib
 import sim.memory
 from hw.attention.config import MAX_KEYS, AttentionConfig
-from hw.attention.model.predict import predict_launch
-from hw.attention.model.shapes import JobShape
-from hw.attention.model.traffic import traffic
+from hw.attention.engine import AttentionEngine
+from hw.attention.model.workload import AttentionWorkload
 from hw.board import Board, load_board
 from hw.config import check_fits, config_dict, config_hash, load_config
 from hw.errors import InputError
@@ -157,12 +156,15 @@ def make_setting(config: AttentionConfig, board: Board, heads: int) -> Setting:
 def _row(
     setting: Setting, config: AttentionConfig, board: Board, tokens: int, measured: CoSimulation | None
 ) -> AttentionRow:
-    job = JobShape(
-        queries=tokens, keys=tokens, heads=setting.heads, query_size=setting.size, value_size=setting.size
+    workload = AttentionWorkload(
+        heads=setting.heads,
+        queries=(tokens,),
+        keys=(tokens,),
+        query_size=setting.size,
+        value_size=setting.size,
     )
-    predicted = Cost(
-        cycles=predict_launch(config, board, [job]), moved_bytes=traffic(config, [job]).moved_bytes
-    )
+    prediction = AttentionEngine().predict(workload, config, board)
+    predicted = Cost(cycles=prediction.cycles_total, moved_bytes=prediction.moved_bytes)
     work = setting.work(tokens)
     published = {name: schedule(work, setting.machine) for name, schedule in SCHEDULES.items()}
     return AttentionRow(tokens=tokens, predicted=predicted, measured=measured, published=published)

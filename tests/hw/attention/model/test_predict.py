@@ -6,15 +6,22 @@ import numpy as np
 import pytest
 
 from hw.attention.config import AttentionConfig
+from hw.attention.engine import AttentionEngine
 from hw.attention.model import cycles
 from hw.attention.model.cycles import core_cycles
-from hw.attention.model.predict import predict_cycles, predict_launch
-from hw.attention.model.shapes import JobShape, pass_shapes
+from hw.attention.model.shapes import pass_shapes
 from hw.attention.model.supply import Source, Supply
+from hw.attention.model.workload import AttentionWorkload, bitmap_text
 from hw.board import load_board
 
 BOARD = load_board("u55c")
-SIZES = {"query_size": 64, "value_size": 64}
+
+
+def predict(config, board=BOARD, **launch):
+    """Predict a launch of heads of 64 elements; one number of tokens stands for one sequence."""
+    sizes = {"heads": 1, "query_size": 64, "value_size": 64}
+    tokens = {name: (launch[name],) for name in ("queries", "keys") if isinstance(launch[name], int)}
+    return AttentionEngine().predict(AttentionWorkload(**sizes | launch | tokens), config, board)
 
 
 def test_items_come_at_the_pace_of_memory():
@@ -58,7 +65,7 @@ def test_a_dense_launch_is_the_core_and_the_ways_to_memory_and_back():
     constant = set()
     for heads, tokens in ((1, 1024), (12, 512), (3, 256)):
         core = core_cycles(config, pass_shapes(config, queries=tokens, keys=tokens, heads=heads))
-        constant.add(predict_cycles(config, BOARD, queries=tokens, keys=tokens, heads=heads) - core)
+        constant.add(predict(config, queries=tokens, keys=tokens, heads=heads).cycles_total - core)
     assert len(constant) == 1
     assert 100 < constant.pop() < 200
 
@@ -66,15 +73,15 @@ def test_a_dense_launch_is_the_core_and_the_ways_to_memory_and_back():
 def test_prediction_grows_with_every_size():
     config = AttentionConfig()
     base = {"queries": 40, "keys": 100, "heads": 2}
-    figure = predict_cycles(config, BOARD, **base)
+    figure = predict(config, **base).cycles_total
     for name in base:
-        assert predict_cycles(config, BOARD, **base | {name: 3 * base[name]}) > figure
+        assert predict(config, **base | {name: 3 * base[name]}).cycles_total > figure
 
 
 def test_longest_job_is_predicted_in_a_moment():
     """65,536 queries and keys: tiles are jumped over, passes are not."""
     config = AttentionConfig()
-    figure = predict_cycles(config, BOARD, queries=65536, keys=65536, heads=1)
+    figure = predict(config, queries=65536, keys=65536, heads=1).cycles_total
     assert 0 < figure - 2048 * 65536 < 1000
 
 
@@ -87,29 +94,27 @@ def test_jumping_over_tiles_hardly_changes_a_prediction(seed, monkeypatch):
         ports_per_stream=int(rng.choice([1, 2])),
         cached_keys=int(rng.choice([0, 512, 4096])),
     )
-    jobs = [
-        JobShape(
-            queries=int(rng.integers(1, 40)),
-            keys=int(rng.integers(1, 4000)),
-            heads=int(rng.integers(1, 4)),
-            causal=bool(rng.random() < 0.5),
-            window=int(rng.choice([0, 1000])),
-            **SIZES,
-        )
-        for _ in range(3)
-    ]
-    quick = predict_launch(config, BOARD, jobs)
+    launch = {
+        "queries": tuple(rng.integers(1, 40, 3).tolist()),
+        "keys": tuple(rng.integers(1, 4000, 3).tolist()),
+        "heads": int(rng.integers(1, 4)),
+        "causal": bool(rng.random() < 0.5),
+        "window": int(rng.choice([0, 1000])),
+    }
+    quick = predict(config, **launch)
     monkeypatch.setattr(cycles.StreamSchedule, "_skip", lambda *_: 0)
-    assert abs(predict_launch(config, BOARD, jobs) - quick) <= 0.01 * quick
+    stepped = predict(config, **launch)
+    assert abs(stepped.cycles_total - quick.cycles_total) <= 0.01 * quick.cycles_total
+    assert stepped.cycles["cycles_busy"] == quick.cycles["cycles_busy"]
 
 
 def test_caches_spare_a_narrow_port():
     """One port of 32 bytes a cycle for keys of 64: a fetched key takes two cycles, a cached one takes one."""
-    job = JobShape(queries=128, keys=1024, **SIZES)
+    job = {"queries": 128, "keys": 1024}
     config = AttentionConfig(ports_per_stream=1, cached_keys=0)
-    bare = predict_launch(config, BOARD, [job])
-    cached = predict_launch(dataclasses.replace(config, cached_keys=1024), BOARD, [job])
-    half = predict_launch(dataclasses.replace(config, cached_keys=512), BOARD, [job])
+    bare = predict(config, **job).cycles_total
+    cached = predict(dataclasses.replace(config, cached_keys=1024), **job).cycles_total
+    half = predict(dataclasses.replace(config, cached_keys=512), **job).cycles_total
     assert 0 < bare - 4 * 2048 < 500
     assert 0 < cached - (2048 + 3 * 1024) < 500
     assert cached < half < bare
@@ -118,23 +123,24 @@ def test_caches_spare_a_narrow_port():
 def test_channels_limit_wide_ports():
     """16 streams of 128 bytes a cycle are more than the memory has: it sets the pace."""
     config = AttentionConfig(rows=4, folds=1, streams=16, ports_per_stream=1, port_bits=512, cached_keys=0)
-    job = JobShape(queries=1, keys=8192, heads=8, **SIZES)
-    figure = predict_launch(config, BOARD, [job])
+    figure = predict(config, queries=1, keys=8192, heads=8).cycles_total
     realistic = BOARD.memory.realistic_bytes_per_second / (BOARD.clock_mhz * 1e6)
     assert 0.9 < 8 * 8192 * 128 / realistic / figure < 1
 
 
 def test_hidden_tiles_take_no_cycles():
     config = AttentionConfig()
-    job = JobShape(queries=256, keys=1024, **SIZES)
-    whole = predict_launch(config, BOARD, [job])
+    whole = predict(config, queries=256, keys=1024).cycles_total
     bits = np.ones((8, 16), bool)
     bits[:, ::2] = False
-    half = predict_launch(config, BOARD, [dataclasses.replace(job, bitmap=bits)])
+    half = predict(config, queries=256, keys=1024, bitmaps=((bitmap_text(bits),),)).cycles_total
     assert abs(whole - half - 8 * 512) < 50
 
 
 @pytest.mark.parametrize("board", ["u55c", "zcu104"])
 def test_a_launch_that_sees_no_key_is_short(board):
-    job = JobShape(queries=8, keys=100, bitmap=np.zeros((2, 2), bool), **SIZES)
-    assert 50 < predict_launch(AttentionConfig(rows=4), load_board(board), [job]) < 600
+    config, nothing = AttentionConfig(rows=4), ((("00", "00"),),)
+    prediction = predict(config, load_board(board), queries=8, keys=100, bitmaps=nothing)
+    assert 50 < prediction.cycles_total < 600
+    assert prediction.useful_macs == 0
+    assert prediction.compulsory_bytes == prediction.moved_bytes - prediction.read_bytes["tables"]

@@ -38,20 +38,20 @@ def test_what_fits_moves_once(more):
     config = AttentionConfig()
     moved = traffic(config, [dense(1024, **more)])
     assert moved.moved_bytes == 3 * 1024 * 64 * (1 + 2 + 2)
-    assert moved.key_bytes == 3 * 1024 * 128
+    assert moved.key_bytes == moved.value_bytes == 3 * 1024 * 64
 
 
 def test_what_does_not_fit_moves_once_a_pass():
     config = AttentionConfig()
     moved = traffic(config, [dense(4096)])
-    assert moved.key_bytes == 3 * 128 * (1024 + 128 * 3072)
+    assert moved.key_bytes == 3 * 64 * (1024 + 128 * 3072)
 
 
 def test_a_window_longer_than_the_cache_moves_as_it_slides():
     """A ring holds what the next query tile still sees; only the newest keys are fetched."""
     config = AttentionConfig()
     moved = traffic(config, [dense(8192, causal=True, window=512)])
-    assert moved.key_bytes == 3 * 8192 * 128
+    assert moved.key_bytes == 3 * 8192 * 64
     without = traffic(AttentionConfig(cached_keys=0), [dense(8192, causal=True, window=512)])
     assert without.key_bytes > 15 * moved.key_bytes
 
@@ -59,4 +59,4 @@ def test_a_window_longer_than_the_cache_moves_as_it_slides():
 def test_the_longest_job_is_counted_in_a_moment():
     config = AttentionConfig()
     moved = traffic(config, [JobShape(queries=65536, keys=65536, query_size=64, value_size=64)])
-    assert moved.key_bytes == 128 * (1024 + 2048 * 64512)
+    assert moved.key_bytes == 64 * (1024 + 2048 * 64512)

@@ -77,22 +77,23 @@ def test_heads_of_equal_settings_go_together(changes, jobs):
     before = None
     for piece in job.pieces:
         covered[piece.place] += 1
-        same = before is not None and before.sequence == piece.sequence
-        assert piece.reuse_kv == (same and before.kv_heads.stop - 1 == piece.kv_heads.start)
-        for head in range(*piece.heads.indices(4)):
+        share = piece.share
+        same = before is not None and before.sequence == share.sequence
+        assert share.shape.reuse_kv == (same and before.kv_heads.stop - 1 == share.kv_heads.start)
+        for head in range(*share.heads.indices(4)):
             kv_head = head // 2
-            assert piece.kv_heads.start <= kv_head < piece.kv_heads.stop
+            assert piece.share.kv_heads.start <= kv_head < piece.share.kv_heads.stop
             factor = job.inputs.softmax_scale[head] * job.inputs.q_scale[head] * job.inputs.k_scale[kv_head]
             assert piece.factor == pytest.approx(factor)
             assert piece.value_step == job.inputs.v_scale[kv_head]
-        before = piece
+        before = share
     assert (covered == 1).all()
 
 
 def test_rows_are_packed_where_that_saves_passes():
     def packed(heads, kv_heads, queries, **modes):
         job = ADAPTER.job(floats(heads=heads, kv_heads=kv_heads, queries=queries, keys=64) | modes, CONFIG)
-        return job.pieces[0].pack
+        return job.pieces[0].share.shape.pack
 
     assert packed(4, 1, 1) == 4
     assert packed(8, 1, 1) == 4
@@ -247,18 +248,18 @@ def test_golden_results_are_near_attention_by_its_definition(seed):
     assert np.abs(o - exact).max() <= 2e-3 * max(np.abs(exact).max(), 1e-9)
 
 
-def test_metrics_follow_the_formulas():
+def test_predictions_follow_the_formulas():
     config = changed(CONFIG, cached_keys=0)
     job = ADAPTER.job(floats(heads=2, kv_heads=1, queries=5, keys=7) | {"pack": np.asarray(1)}, config)
-    metrics = ADAPTER.metrics(job, config, BOARD)
-    assert metrics.useful_macs == 2 * 5 * 7 * 2 * 32
-    assert metrics.mac_slots_per_cycle == 4 * 2 * 32
-    assert metrics.compulsory_bytes == 2 * 5 * 32 * 3 + 2 * 7 * 32
-    assert metrics.predicted_read_bytes == 2 * 5 * 32 + 2 * 2 * 7 * 2 * 32
-    assert metrics.predicted_write_bytes == 2 * 5 * 32 * 2
-    assert metrics.bound_cycles >= metrics.useful_macs / metrics.mac_slots_per_cycle
-    cached = ADAPTER.metrics(job, CONFIG, BOARD)
-    assert cached.predicted_read_bytes + cached.predicted_write_bytes == cached.compulsory_bytes
+    prediction = AttentionEngine().predict(ADAPTER.workload(job, config), config, BOARD)
+    assert prediction.useful_macs == 2 * 5 * 7 * 2 * 32
+    assert prediction.mac_slots_per_cycle == 4 * 2 * 32
+    assert prediction.compulsory_bytes == 2 * 5 * 32 * 3 + 2 * 7 * 32
+    assert prediction.read_bytes_total == 2 * 5 * 32 + 2 * 2 * 7 * 2 * 32
+    assert prediction.write_bytes_total == 2 * 5 * 32 * 2
+    assert prediction.bound_cycles >= prediction.useful_macs / prediction.mac_slots_per_cycle
+    cached = AttentionEngine().predict(ADAPTER.workload(job, CONFIG), CONFIG, BOARD)
+    assert cached.moved_bytes == cached.compulsory_bytes
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -267,7 +268,7 @@ def test_useful_and_compulsory_count_what_is_seen(seed):
     rng = np.random.default_rng(100 + seed)
     tensors = random_tensors(rng, SMALL)
     job = ADAPTER.job(tensors, SMALL)
-    metrics = ADAPTER.metrics(job, SMALL, BOARD)
+    prediction = AttentionEngine().predict(ADAPTER.workload(job, SMALL), SMALL, BOARD)
     inputs = job.inputs
     pairs, seen = 0, set()
     for n, tokens in enumerate(inputs.sequences):
@@ -288,8 +289,8 @@ def test_useful_and_compulsory_count_what_is_seen(seed):
                     seen.add((n, head // inputs.group, key))
     sizes = inputs.q.shape[2] + inputs.v.shape[2]
     results = inputs.heads * inputs.q.shape[1] * inputs.v.shape[2] * 2
-    assert metrics.useful_macs == pairs * sizes
-    assert metrics.compulsory_bytes == inputs.q.size + results + len(seen) * sizes
+    assert prediction.useful_macs == pairs * sizes
+    assert prediction.compulsory_bytes == inputs.q.size + results + len(seen) * sizes
 
 
 def test_cases_have_names_of_their_own():

@@ -1,0 +1,74 @@
+"""What a launch needs whatever the engine: pairs of a query and a key it sees, keys that any query sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.attention.config import AttentionConfig
+from hw.attention.model.division import Share
+from hw.attention.model.shapes import JobShape
+
+Int = NDArray[np.int64]
+
+
+def _limits(job: JobShape) -> tuple[Int, Int]:
+    """Give for each query the first key of its range and the one behind the last; empty ranges are 0 to 0."""
+    position = np.arange(job.queries, dtype=np.int64) + job.keys - job.queries
+    first = np.maximum(position - job.window + 1, 0) if job.window else np.zeros(job.queries, np.int64)
+    end = np.maximum(position + 1, 0) if job.causal else np.full(job.queries, job.keys, np.int64)
+    return first, end
+
+
+def _block(job: JobShape, config: AttentionConfig) -> Int:
+    """Give for each query its block of the bitmap."""
+    return np.arange(job.queries) // (config.rows // job.pack)
+
+
+def seen_pairs(job: JobShape, config: AttentionConfig) -> int:
+    """Count the pairs of a query of one head and a key that it sees."""
+    first, end = _limits(job)
+    if job.bitmap is None:
+        return int(np.maximum(end - first, 0).sum())
+    size, (blocks, tiles) = config.tile_keys, job.bitmap.shape
+    # Keys seen in the tiles before each; behind the last one, too.
+    before = np.zeros((blocks, tiles + 1), np.int64)
+    np.cumsum(job.bitmap * size, axis=1, out=before[:, 1:])
+    bits = np.pad(job.bitmap, ((0, 0), (0, 1)))
+    block = _block(job, config)
+
+    def seen(limit: Int) -> Int:
+        tile, rest = np.divmod(limit, size)
+        return before[block, tile] + bits[block, tile] * rest
+
+    return int(np.maximum(seen(end) - seen(first), 0).sum())
+
+
+def seen_keys(job: JobShape, config: AttentionConfig) -> NDArray[np.bool_]:
+    """Say for each key of a head whether any query sees it."""
+    first, end = _limits(job)
+    seen = np.zeros(job.keys, bool)
+    if job.bitmap is None:
+        # Positions follow one another, so their ranges leave no gap.
+        some = end > first
+        if some.any():
+            seen[first[some].min() : end[some].max()] = True
+        return seen
+    starts = np.flatnonzero(np.diff(_block(job, config), prepend=-1))
+    lows, highs = np.minimum.reduceat(first, starts), np.maximum.reduceat(end, starts)
+    for low, high, tiles in zip(lows, highs, job.bitmap, strict=True):
+        seen[low:high] |= np.repeat(tiles, config.tile_keys)[low:high]
+    return seen
+
+
+def seen_keys_total(shares: Iterable[Share], config: AttentionConfig) -> int:
+    """Count the keys, of all K/V heads of a launch, that some query sees."""
+    seen: dict[tuple[int, int], NDArray[np.bool_]] = {}
+    for share in shares:
+        own = seen_keys(share.shape, config)
+        for head in range(share.kv_heads.start, share.kv_heads.stop):
+            place = (share.sequence, head)
+            seen[place] = seen[place] | own if place in seen else own
+    return sum(int(np.count_nonzero(keys)) for keys in seen.values())

@@ -1,0 +1,128 @@
+"""What an attention launch asks for, as plain values: shapes, modes and formats, no tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.attention.config import MAX_KEYS
+from hw.attention.core.command import UNIT_ELEMENTS
+from hw.errors import InputError
+
+#: A bitmap in text: for each block of queries a ``0`` or ``1`` for each tile of keys.
+Bitmap = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttentionWorkload:
+    """One launch of the attention engine, of any configuration.
+
+    Parameters
+    ----------
+    heads, kv_heads
+        Query heads, and heads of keys and values, which as many query heads share each; 0 for one each.
+    queries, keys
+        Tokens of each packed sequence; one number each for a launch of one sequence.
+    query_size, value_size
+        Elements of a query or key, and of a value or result: multiples of 16.
+    causal
+        Keys after a query's position are hidden.
+    window
+        Newest keys that a query sees; 0 for no window.
+    bitmaps
+        For each sequence its bitmaps, one for all heads or one for each; none where all tiles are seen.
+        Empty when no sequence has one.
+    bitmap_queries, bitmap_keys
+        Queries and keys of a bit; 0 for the engine's own blocks.
+    pack
+        Query heads of a group in one query tile; 0 for the best.
+    logit_cap, alibi
+        Whether logits are capped, and whether heads have slopes.
+    settings
+        A number for each query head; neighbours with equal numbers have the same scales and formats, so that
+        they can be one job of the engine.  Empty when all have.
+
+    Raises
+    ------
+    InputError
+        For the first field out of its range.
+    """
+
+    heads: int
+    kv_heads: int = 0
+    queries: tuple[int, ...]
+    keys: tuple[int, ...]
+    query_size: int
+    value_size: int
+    causal: bool = False
+    window: int = 0
+    bitmaps: tuple[tuple[Bitmap, ...], ...] = ()
+    bitmap_queries: int = 0
+    bitmap_keys: int = 0
+    pack: int = 0
+    logit_cap: bool = False
+    alibi: bool = False
+    settings: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check("heads", self.heads, 1)
+        _check("kv_heads", self.kv_heads, 0)
+        if self.heads % (self.kv_heads or self.heads):
+            raise InputError("kv_heads", self.kv_heads, f"0 or a divisor of the {self.heads} heads")
+        for name, lengths in (("queries", self.queries), ("keys", self.keys)):
+            if not isinstance(lengths, tuple) or not lengths:
+                raise InputError(name, lengths, "a list of the tokens of each sequence")
+            for length in lengths:
+                _check(name, length, 1, MAX_KEYS)
+        if len(self.keys) != len(self.queries):
+            raise InputError("keys", self.keys, f"as many numbers as queries: {len(self.queries)}")
+        for name in ("query_size", "value_size"):
+            _check(name, getattr(self, name), 1)
+            if getattr(self, name) % UNIT_ELEMENTS:
+                raise InputError(name, getattr(self, name), f"a multiple of {UNIT_ELEMENTS}")
+        for name in ("window", "bitmap_queries", "bitmap_keys"):
+            _check(name, getattr(self, name), 0, MAX_KEYS)
+        _check("pack", self.pack, 0, self.kv_group)
+        self._check_bitmaps()
+        if self.settings and len(self.settings) != self.heads:
+            raise InputError("settings", self.settings, f"empty, or a number for each of {self.heads} heads")
+
+    def _check_bitmaps(self) -> None:
+        if self.bitmaps and len(self.bitmaps) != len(self.queries):
+            raise InputError("bitmaps", len(self.bitmaps), f"0 or {len(self.queries)}: one entry a sequence")
+        for of_heads in self.bitmaps:
+            if len(of_heads) not in (0, 1, self.heads):
+                raise InputError("bitmaps of a sequence", len(of_heads), f"0, 1 or {self.heads}, the heads")
+            for rows in of_heads:
+                lengths, letters = {len(row) for row in rows}, set().union(*rows)
+                if len(lengths) != 1 or not letters or not letters <= {*"01"}:
+                    raise InputError("bitmaps", rows, "rows of equal length of 0 and 1")
+
+    @property
+    def kv_group(self) -> int:
+        """Query heads that share keys and values."""
+        return self.heads // (self.kv_heads or self.heads)
+
+    def bitmap(self, sequence: int, head: int) -> Bitmap | None:
+        """Give the bitmap of a head, or None."""
+        of_heads = self.bitmaps[sequence] if self.bitmaps else ()
+        return of_heads[head % len(of_heads)] if of_heads else None
+
+
+def bitmap_text(bits: NDArray[np.bool_]) -> Bitmap:
+    """Write a bitmap ``[blocks of queries, tiles of keys]`` as text."""
+    return tuple((row + np.uint8(ord("0"))).tobytes().decode() for row in bits.astype(np.uint8))
+
+
+def bitmap_bits(text: Bitmap) -> NDArray[np.bool_]:
+    """Read what `bitmap_text` wrote."""
+    bits = np.frombuffer("".join(text).encode(), np.uint8) == ord("1")
+    return bits.reshape(len(text), -1)
+
+
+def _check(name: str, value: object, least: int, most: int | None = None) -> None:
+    if type(value) is not int or value < least or (most is not None and value > most):
+        legal = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise InputError(name, value, f"a whole number {legal}")

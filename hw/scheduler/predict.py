@@ -1,0 +1,71 @@
+"""What a program takes, without running it; `hw.scheduler.engine.SchedulerEngine.predict`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hw.board import Board
+from hw.errors import InputError
+from hw.prediction import Prediction
+from hw.scheduler.config import SchedulerConfig
+from hw.scheduler.graph.graph import TensorKind
+from hw.scheduler.program.program import Program
+from hw.scheduler.program.timing import timeline
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchedulerWorkload:
+    """One launch of the scheduler engine.
+
+    Parameters
+    ----------
+    program : Program
+        With its dataflow, which says what must be read and written whatever the schedule.
+
+    Raises
+    ------
+    InputError
+        When the program has no dataflow.
+    """
+
+    program: Program
+
+    def __post_init__(self) -> None:
+        if self.program.dataflow is None:
+            raise InputError("program.dataflow", None, "given: it says what the program is to compute")
+
+
+def predict(workload: SchedulerWorkload, config: SchedulerConfig, board: Board) -> Prediction:
+    """Count the program's transfers, and play its time with `hw.scheduler.program.timing.timeline`."""
+    program = workload.program
+    assert program.dataflow is not None  # the workload refuses others
+    played = timeline.predict(program, timeline.TimingModel.of(board))
+    memory = board.memory
+    channel = memory.realistic_bytes_per_second / memory.channels / (board.clock_mhz * 1e6)
+    compulsory = sum(
+        -(-item.size_bytes // config.word_bytes) * config.word_bytes
+        for item in program.dataflow.items
+        if item.off_chip_first or item.kind is TensorKind.OUTPUT
+    )
+    return Prediction(
+        cycles={
+            "cycles_busy": played.cycles_total - played.exposed_cycles,
+            "cycles_stall_transfer": played.exposed_cycles,
+            "cycles_idle": 0,
+        },
+        read_bytes={"tensors": program.read_bytes},
+        write_bytes={"tensors": program.write_bytes},
+        useful_macs=0,
+        mac_slots_per_cycle=0,
+        compulsory_bytes=compulsory,
+        memory_bytes_per_cycle=min(2 * config.word_bytes, channel),
+        # One step after the other, each as long as its slowest core.
+        least_compute_cycles=sum(max(core.compute_cycles for core in step.cores) for step in program.steps),
+        details={
+            "steps": len(program.steps),
+            "transfers": program.transfers_total,
+            "avoidable_bytes": program.read_bytes + program.write_bytes - compulsory,
+            "scratchpad_used_bytes": program.scratchpad_words * config.word_bytes,
+            "predicted_exposed_cycles": played.exposed_cycles,
+        },
+    )
