@@ -1,4 +1,4 @@
-"""The Yosys side of `tests.support.proofs.formal`: one process per question, because Yosys leaves on an error.
+"""The Yosys side of `tests.support.proofs.formal`: one process per question, as Yosys exits on an error.
 
 Run as ``python -m tests.support.proofs.worker JOB.json``.  The job names an RTLIL file and a question; the
 answer is written beside it as JSON, the solver's own words go to standard output.
