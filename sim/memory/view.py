@@ -1,7 +1,7 @@
 """NumPy views onto the memory models of the running process.
 
 In co-simulation the models are linked into the simulator (with ``-rdynamic``) and found in the process
-itself; unit tests load them as a shared library (`sim.memory.native`).
+itself; unit tests load them as a shared library.
 """
 
 from __future__ import annotations

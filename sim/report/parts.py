@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
 from sim.host.files import write_text
+from sim.host.template import filled
 from sim.report.style import FONT
 
 
@@ -53,15 +53,9 @@ def write_page(template: str, path: Path, *, charts: bool = True, **content: Any
     InputError
         When the path cannot be written.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    source = Path(__file__).parent / "templates" / template
     library = get_plotlyjs() if charts else ""
-    write_text(path, environment.get_template(template).render(plotly=library, font=FONT, **content))
+    write_text(path, filled(source, html=True, plotly=library, font=FONT, **content))
 
 
 def chart(figure: go.Figure, name: str, *, zoom: bool = False) -> str:
