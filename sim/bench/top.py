@@ -64,10 +64,7 @@ class BenchTop:
 def module_ports(verilog: str, module: str) -> tuple[Port, ...]:
     """Read the port list of ``module`` from Verilog as Amaranth writes it: a declaration a port.
 
-    Raises
-    ------
-    InputError
-        When the text has no such module.
+    Raises `InputError` when the text has no such module.
     """
     found = re.search(rf"^module {re.escape(module)}\b(.*?)^endmodule", verilog, re.MULTILINE | re.DOTALL)
     if found is None:

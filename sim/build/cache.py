@@ -49,17 +49,14 @@ class BuildCache:
     ) -> tuple[Path, bool]:
         """Give the build of ``key``, made first where it is not there, and whether it was there.
 
+        Raises `InputError` when the cache's folder cannot be made or written.
+
         Parameters
         ----------
         make
             Makes the build in the empty folder it is given; what it raises leaves no entry.
         waiting
             Called once when another process is building ``key`` right now.
-
-        Raises
-        ------
-        InputError
-            When the cache's folder cannot be made or written.
         """
         if (entry := self.find(key)) is not None:
             return entry, True

@@ -66,6 +66,9 @@ def build(
 ) -> Built:
     """Give the simulator of a design, built first where the cache does not have it.
 
+    Raises `ToolError` when a tool is missing, too old, or fails on the sources. Raises `InputError` when the
+    cache cannot be written, or a name cannot be used.
+
     Parameters
     ----------
     sources
@@ -81,13 +84,6 @@ def build(
         More flags for Verilator.
     cache
         Where simulators are kept; the default cache unless told.
-
-    Raises
-    ------
-    ToolError
-        When a tool is missing, too old, or fails on the sources.
-    InputError
-        When the cache cannot be written, or a name cannot be used.
     """
     began = time.monotonic()
     for name in sources:
@@ -127,6 +123,9 @@ def run(
 ) -> float:
     """Run the cocotb module ``module`` in a simulator and give the wall time in seconds.
 
+    Raises `SimulationError` when a test of the module fails or the simulator ends early; the message is the
+    test's own.
+
     Parameters
     ----------
     directory
@@ -139,11 +138,6 @@ def run(
         Where waveforms are written; the simulator must have been built with ``trace``.
     tick
         Called several times a second while it runs; what it raises ends the simulation.
-
-    Raises
-    ------
-    SimulationError
-        When a test of the module fails or the simulator ends early; the message is the test's own.
     """
     if waves is not None and built.trace is None:
         raise InputError("waves", str(waves), "given only for a simulator built with tracing")

@@ -26,6 +26,8 @@ def run_resources(
 ) -> None:
     """Synthesize an engine in several configurations and print what each takes.
 
+    Raises `ToolError` when Yosys is missing or fails.
+
     Parameters
     ----------
     engine, board
@@ -34,11 +36,6 @@ def run_resources(
         Names and configurations.
     output
         Where the counts go as JSON; nowhere without it.
-
-    Raises
-    ------
-    ToolError
-        When Yosys is missing or fails.
     """
     rows: list[tuple[str, ...]] = []
     documents = []

@@ -36,6 +36,9 @@ def simulate(
     The output file is written whatever the verdict: what differs is best looked at.  It holds what
     `sim.run.adapter.EngineAdapter.results` gives, and the golden model's integers as ``golden_int``.
 
+    Raises `InputError` before any work, when a file cannot be read or written or holds what the engine cannot
+    use.
+
     Parameters
     ----------
     engine, board, config
@@ -48,11 +51,6 @@ def simulate(
         Whether to record waveforms, beside the output under its name.
     seed, memory_mode, backend
         See `sim.run.run.run`.
-
-    Raises
-    ------
-    InputError
-        Before any work, when a file cannot be read or written or holds what the engine cannot use.
     """
     if report_path is not None and backend == "golden":
         raise InputError(

@@ -35,6 +35,9 @@ def demo(
     an engine's demo has below ``directory``, and ``index.html``, which leads to all of it.  A report is saved
     as soon as its launch is done, so that nothing finished is lost to what comes after.
 
+    Raises `InputError` when none of the engines has a demo, or the directory cannot be written. Raises
+    `ToolError` when something is missing that a demo needs; the message says how to get it.
+
     Parameters
     ----------
     board
@@ -43,13 +46,6 @@ def demo(
         Names of the engines to run; all registered ones when not given.
     console
         Where to print; the terminal when not given.
-
-    Raises
-    ------
-    InputError
-        When none of the engines has a demo, or the directory cannot be written.
-    ToolError
-        When something is missing that a demo needs; the message says how to get it.
     """
     console = console or default_console()
     names = list(engines or sorted(ENGINES))

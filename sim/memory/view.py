@@ -20,9 +20,7 @@ from sim.memory.config import MemoryConfig, parameter_text
 def bind(library: ctypes.CDLL) -> ctypes.CDLL:
     """Declare the types of the functions of ``model.h`` and give the library back.
 
-    Errors
-    ------
-    `ToolError` if the models are not in it.
+    Raises `ToolError` if the models are not in it.
     """
     pointer, text, whole = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
     words = ctypes.POINTER(ctypes.c_uint32)
@@ -79,9 +77,7 @@ class MemoryView:
 
         Bytes never written are 0 and take no space.  The array must not outlive the simulator.
 
-        Errors
-        ------
-        `InputError` if any of it is outside the memory.
+        Raises `InputError` if any of it is outside the memory.
         """
         offset = address - self.base_address
         if nbytes < 0 or offset < 0 or offset + nbytes > self.size_bytes:
@@ -118,9 +114,7 @@ class MemoryView:
     def configure(self, config: MemoryConfig) -> None:
         """Start over with other parameters: time, counters and violations from 0, bytes kept if the size is.
 
-        Errors
-        ------
-        `InputError` if the models refuse them; the reason is on standard error.
+        Raises `InputError` if the models refuse them; the reason is on standard error.
         """
         self.configure_text(parameter_text([config]))
 

@@ -28,6 +28,8 @@ def render_plan(
 ) -> None:
     """Write a page of a plan.
 
+    Raises `InputError` when the path cannot be written.
+
     Parameters
     ----------
     plan : Plan
@@ -37,11 +39,6 @@ def render_plan(
         Plans of the same network for other scratchpads, in any order; without any, the page has no curve.
     budgets : mapping of str to int
         Scratchpad bytes to mark on the curve, by name.
-
-    Raises
-    ------
-    InputError
-        When the path cannot be written.
     """
     facts = PlanFacts(plan)
     here = CurvePoint(

@@ -39,6 +39,8 @@ def exact_tile(exact: Iterable[bool], engine: str = "") -> Tile:
 def write_page(template: str, path: Path, *, charts: bool = True, **content: Any) -> None:
     """Write a page that needs no file beside it.
 
+    Raises `InputError` when the path cannot be written.
+
     Parameters
     ----------
     template
@@ -47,11 +49,6 @@ def write_page(template: str, path: Path, *, charts: bool = True, **content: Any
         Whether the page has any, and so their library.
     content
         What the template names.
-
-    Raises
-    ------
-    InputError
-        When the path cannot be written.
     """
     source = Path(__file__).parent / "templates" / template
     library = get_plotlyjs() if charts else ""

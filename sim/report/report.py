@@ -299,10 +299,7 @@ def refusal(error: ValidationError) -> str:
 def save(report: Report, path: Path) -> None:
     """Write ``report`` to ``path`` as JSON, whole or not at all.
 
-    Raises
-    ------
-    InputError
-        When the path cannot be written.
+    Raises `InputError` when the path cannot be written.
     """
     write_text(path, json.dumps(ADAPTER.dump_python(report, mode="json"), indent=2) + "\n")
 
@@ -310,10 +307,8 @@ def save(report: Report, path: Path) -> None:
 def load(path: Path) -> Report:
     """Read a report.
 
-    Raises
-    ------
-    InputError
-        When the file is missing, is not a report of this format, or its figures contradict each other.
+    Raises `InputError` when the file is missing, is not a report of this format, or its figures contradict
+    each other.
     """
     try:
         text = path.read_bytes()

@@ -84,6 +84,10 @@ def simulate(
 ) -> Simulated:
     """Build the simulator if need be, and carry out one kernel call in it.
 
+    Raises `InputError` when launch, table and board do not fit together or a folder cannot be written. Raises
+    `ToolError` when the simulator cannot be built. Raises `SimulationError` when the kernel hangs, breaks a
+    rule of AXI or writes where it must not.
+
     Parameters
     ----------
     placement
@@ -95,15 +99,6 @@ def simulate(
         Prediction of the run's length, for the progress line and the watchdog.
     memory_mode, seed, waves
         See `sim.run.run.run`.
-
-    Raises
-    ------
-    InputError
-        When launch, table and board do not fit together or a folder cannot be written.
-    ToolError
-        When the simulator cannot be built.
-    SimulationError
-        When the kernel hangs, breaks a rule of AXI or writes where it must not.
     """
     buffers = place_buffers(launch, table, placement, board)
     parameters = memory_parameters(table.ports, placement, buffers, board, mode=memory_mode, seed=seed)

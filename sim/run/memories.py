@@ -18,10 +18,7 @@ MODES = ("model", "fast", "jitter")
 def memory_of_port(port: str, board: Board) -> Memory:
     """Give the memory behind an AXI port: the host's for ports named ``host*``, else the board's own.
 
-    Raises
-    ------
-    InputError
-        When the board has no host memory.
+    Raises `InputError` when the board has no host memory.
     """
     if not port.startswith("host"):
         return board.memory

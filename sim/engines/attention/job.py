@@ -130,10 +130,7 @@ class AttentionJob:
 def make_job(inputs: Inputs, config: AttentionConfig) -> AttentionJob:
     """Divide the launch into jobs, and choose the format of its results.
 
-    Raises
-    ------
-    InputError
-        When scales leave the range of the engine's arguments, or a bitmap does not fit.
+    Raises `InputError` when scales leave the range of the engine's arguments, or a bitmap does not fit.
     """
     workload = workload_of(inputs)
     pieces = list(_pieces(inputs, workload, config))

@@ -63,17 +63,12 @@ def paragraph() -> Paragraph:
 def capture(text: str, layer: int = 0) -> dict[str, NDArray[np.float32]]:
     """Give what the attention of ``layer`` works on when the encoder reads ``text``.
 
+    Raises `InputError` when there is no such layer. Raises `ToolError` when the weights are not installed.
+
     Returns
     -------
     dict
         ``q``, ``k``, ``v``: float32 ``[12, tokens, 32]``, biases included, before any scaling.
-
-    Raises
-    ------
-    InputError
-        When there is no such layer.
-    ToolError
-        When the weights are not installed.
     """
     if layer not in range(LAYERS):
         raise InputError("layer", layer, f"from 0 to {LAYERS - 1}")

@@ -109,10 +109,8 @@ class Inputs:
 def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Inputs:
     """Check and quantize.
 
-    Raises
-    ------
-    InputError
-        For the first tensor that is missing, unknown, of a wrong shape or type, or has an illegal value.
+    Raises `InputError` for the first tensor that is missing, unknown, of a wrong shape or type, or has an
+    illegal value.
     """
     for name in tensors:
         if name not in NAMES and not _BITMAP.fullmatch(name):

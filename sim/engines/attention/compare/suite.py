@@ -61,6 +61,8 @@ def run_compare(request: CompareRequest, simulate: Simulate | None = None) -> bo
     What was simulated is written at once; co-simulations that stand in the file already and follow from the
     same engine, board and input are taken over, so that what was interrupted goes on.
 
+    Raises `InputError` before any work, for a wrong option.
+
     Parameters
     ----------
     request
@@ -72,11 +74,6 @@ def run_compare(request: CompareRequest, simulate: Simulate | None = None) -> bo
     -------
     bool
         Whether every co-simulation gave the golden model's bits.
-
-    Raises
-    ------
-    InputError
-        Before any work, for a wrong option.
     """
     check_directory("--output", request.output)
     sizes = parse_sizes(request.sizes)
@@ -115,10 +112,7 @@ def run_compare(request: CompareRequest, simulate: Simulate | None = None) -> bo
 def parse_sizes(text: str) -> list[int]:
     """Turn numbers with commas between into numbers, in increasing order.
 
-    Raises
-    ------
-    InputError
-        For what is no number from 1 to `MAX_KEYS`, or given twice.
+    Raises `InputError` for what is no number from 1 to `MAX_KEYS`, or given twice.
     """
     sizes = []
     for part in text.split(","):
