@@ -16,7 +16,7 @@ from hw.config import check_fits, config_dict, config_hash
 from hw.errors import InputError
 from hw.registry import find_engine
 from sim.build.design import kernel_verilog
-from sim.host.background import Background
+from sim.host.background import in_background
 from sim.run.adapter import EngineAdapter, Tensor
 from sim.run.memories import MODES, channel_traffic
 
@@ -128,7 +128,7 @@ def run(
 
     from sim.run.launch import simulate
 
-    expected = Background(lambda: adapter.golden(job, config))
+    expected = in_background(lambda: adapter.golden(job, config))
     prediction = engine.predict(adapter.workload(job, config), config, board)
     table, placement = engine.arguments(config, board), engine.placement(config, board)
     simulated = simulate(
