@@ -21,7 +21,8 @@ CONFIGS = (
         "u55c",
         AttentionConfig(
             rows=3, lanes=16, folds=3, tile_keys=16, streams=2, ports_per_stream=2, merge_lanes=2,
-            cached_keys=64, probability_bits=16, exp_segments=8, output="bfloat16", logit_cap=True, alibi=True,
+            cached_keys=64, probability_bits=16, exp_segments=8, output="bfloat16", logit_cap=True,
+            alibi=True,
         ),
     ),
     (
