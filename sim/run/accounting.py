@@ -75,6 +75,8 @@ def build_report(
 ) -> Report:
     """Work out the report of a run.
 
+    Raises `InputError` when a counter is missing or the figures contradict each other.
+
     Parameters
     ----------
     clock_mhz
@@ -93,11 +95,6 @@ def build_report(
         What the memory model counted, an entry for each channel; channels without traffic may be left out.
     label
         The user's name for the run.
-
-    Raises
-    ------
-    InputError
-        When a counter is missing or the figures contradict each other.
     """
     for name, value in (
         ("run_seconds", simulator.run_seconds),

@@ -33,24 +33,12 @@ _MEMORY_CONFIG = "memory.cfg"
 
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
-    """What came of a kernel call.
+    """What came of a kernel call."""
 
-    Members
-    -------
-    built
-        The simulator it ran in.
-    answer
-        Counters, cycles and memory statistics.
-    buffers
-        Bytes of every output buffer, by argument name.
-    waves
-        The waveform file, when one was asked for.
-    """
-
-    built: Built
-    answer: Answer
-    buffers: Mapping[str, NDArray[np.uint8]]
-    waves: Path | None
+    built: Built  #: The simulator it ran in.
+    answer: Answer  #: Counters, cycles and memory statistics.
+    buffers: Mapping[str, NDArray[np.uint8]]  #: Bytes of every output buffer, by argument name.
+    waves: Path | None  #: The waveform file, when one was asked for.
 
 
 def build_kernel(

@@ -29,30 +29,18 @@ BACKENDS = ("rtl", "golden")
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """What came of a run.
+    """What came of a run."""
 
-    Members
-    -------
-    outputs
-        What the user's output file holds, in real units; see `sim.run.adapter.EngineAdapter.results`.
-    integers
-        The outputs in integers, as the RTL gave them; the golden model's own with the golden backend.
-    golden
-        The outputs in integers, as the golden model gives them.
-    mismatches
-        A line for each output that differs in any bit; empty when the RTL is exact.
-    measured
-        The report; None with the golden backend, which has no cycles to report.
-    waves
-        The waveform file, when one was asked for.
-    """
-
+    #: What the user's output file holds, in real units; see `sim.run.adapter.EngineAdapter.results`.
     outputs: Mapping[str, Tensor]
+    #: The outputs in integers, as the RTL gave them; the golden model's own with the golden backend.
     integers: Mapping[str, Tensor]
-    golden: Mapping[str, Tensor]
+    golden: Mapping[str, Tensor]  #: The outputs in integers, as the golden model gives them.
+    #: A line for each output that differs in any bit; empty when the RTL is exact.
     mismatches: tuple[str, ...] = ()
+    #: The report; None with the golden backend, which has no cycles to report.
     measured: Report | None = field(default=None, repr=False)
-    waves: Path | None = None
+    waves: Path | None = None  #: The waveform file, when one was asked for.
 
     @property
     def bit_exact(self) -> bool:
@@ -87,6 +75,10 @@ def run(
 ) -> RunResult:
     """Run one launch of an engine and compare it with the golden model.
 
+    Raises `InputError` when a value is illegal, the engine does not fit the board, or a folder cannot be
+    written. Raises `ToolError` when the simulator cannot be built. Raises `SimulationError` when the kernel
+    hangs, breaks a rule of AXI or writes where it must not.
+
     Parameters
     ----------
     engine_name
@@ -105,15 +97,6 @@ def run(
         Waveform file to write, its suffix replaced by ``.fst`` or ``.vcd``, whichever this machine can write.
     backend
         ``"rtl"``, or ``"golden"``: the same launch on the golden model alone.
-
-    Raises
-    ------
-    InputError
-        When a value is illegal, the engine does not fit the board, or a folder cannot be written.
-    ToolError
-        When the simulator cannot be built.
-    SimulationError
-        When the kernel hangs, breaks a rule of AXI or writes where it must not.
     """
     for name, value, legal in (("memory_mode", memory_mode, MODES), ("backend", backend, BACKENDS)):
         if value not in legal:

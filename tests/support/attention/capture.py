@@ -16,7 +16,7 @@ CAPTURED_HEADS = 4
 
 
 def capture(text, layer=0):
-    """Give q, k, v of ``layer`` when the encoder reads ``text``: float32 ``[12, tokens, 32]``, before any scaling."""
+    """Give q, k, v of ``layer`` on ``text``: float32 ``[12, tokens, 32]``, before any scaling."""
     walk = layers(text)
     q, k, v = next(walk)
     for _ in range(layer):
