@@ -78,22 +78,12 @@ def module_ports(verilog: str, module: str) -> tuple[Port, ...]:
 def bench_top(
     kernel: str, ports: Sequence[Port], memories: Mapping[str, Sequence[str]], *, clock_mhz: float
 ) -> BenchTop:
-    """Give the testbench's top around a kernel.
+    """Give the testbench's top around the module ``kernel``; ``memories`` has the AXI ports behind each
+    memory.
 
-    Parameters
-    ----------
-    kernel
-        Name of the kernel's module.
-    ports
-        Its ports: ``ap_clk``, ``ap_rst_n``, ``interrupt``, ``s_axi_control_*`` and ``m_axi_<port>_*``.
-    memories
-        AXI port names behind each memory, by the memory's name.
-    clock_mhz
-        Kernel clock; sets the time axis of waveforms.
-
-    Behaviour
-    ---------
-    The module's own ports are what Python drives and reads:
+    The kernel's ports are ``ap_clk``, ``ap_rst_n``, ``interrupt``, ``s_axi_control_*`` and
+    ``m_axi_<port>_*``; its clock sets the time axis of waveforms.  The module's own are what Python drives
+    and reads:
 
     * ``clk`` out, ``rst_n`` in, ``interrupt`` out, ``s_axi_control_*`` as the kernel has them;
     * ``cycle`` out: clock cycles since the beginning;

@@ -29,15 +29,7 @@ _MEMBERS = {
 
 
 def bench_sources(*, ports: int, data_bits: int) -> dict[str, str]:
-    """Give the sources of a bench by file name, for `sim.build.simulator.build`.
-
-    Parameters
-    ----------
-    ports
-        Traffic generators, each with a port of the memory.
-    data_bits
-        Width of the ports.
-    """
+    """Give the sources by file name of a bench of so many generators, each with a port of the memory."""
     generator = verilog.convert(
         Traffic(data_width=data_bits, id_width=ID_BITS),
         name=_GENERATOR,

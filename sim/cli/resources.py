@@ -24,18 +24,8 @@ COLUMNS = ("", "part", "count", "LUT", "as memory", "FF", "DSP", "block RAM", "U
 def run_resources(
     engine: Engine[Any, Any], board: Board, configs: Sequence[tuple[str, Any]], output: Path | None
 ) -> None:
-    """Synthesize an engine in several configurations and print what each takes.
-
-    Raises `ToolError` when Yosys is missing or fails.
-
-    Parameters
-    ----------
-    engine, board
-        What is generated, and for what.
-    configs
-        Names and configurations.
-    output
-        Where the counts go as JSON; nowhere without it.
+    """Synthesize an engine in several configurations, by their names, and print what each takes; with an
+    output file, write the counts there as JSON. Raises `ToolError` when Yosys is missing or fails.
     """
     rows: list[tuple[str, ...]] = []
     documents = []

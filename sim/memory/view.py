@@ -47,16 +47,11 @@ def bind(library: ctypes.CDLL) -> ctypes.CDLL:
 
 
 class MemoryView:
-    """One open memory: its bytes, counters and violations.
+    """One open memory, by the name in its `sim.memory.config.MemoryConfig`: its bytes, counters and
+    violations.
 
-    Parameters
-    ----------
-    name
-        As in its `sim.memory.config.MemoryConfig`.
-    library
-        Where the models are; the process itself by default.
-    base_address
-        Address of the first byte, as configured.
+    The models are in ``library``, by default the process itself; ``base_address`` is that of the first byte,
+    as configured.
     """
 
     def __init__(self, name: str, *, library: ctypes.CDLL | None = None, base_address: int = 0) -> None:
@@ -102,12 +97,8 @@ class MemoryView:
         return dict(json.loads(self._library.loom_counters(self._handle)))
 
     def errors(self, *, at_end: bool = False) -> list[str]:
-        """Give the protocol violations so far, the first ones in full.
-
-        Parameters
-        ----------
-        at_end
-            Also report bursts that are still under way.
+        """Give the protocol violations so far, the first ones in full; ``at_end`` also bursts still under
+        way.
         """
         return str(self._library.loom_errors(self._handle, int(at_end)).decode()).splitlines()
 

@@ -37,18 +37,8 @@ def exact_tile(exact: Iterable[bool], engine: str = "") -> Tile:
 
 
 def write_page(template: str, path: Path, *, charts: bool = True, **content: Any) -> None:
-    """Write a page that needs no file beside it.
-
-    Raises `InputError` when the path cannot be written.
-
-    Parameters
-    ----------
-    template
-        File name in ``templates``.
-    charts
-        Whether the page has any, and so their library.
-    content
-        What the template names.
+    """Write a page that needs no file beside it: a template of ``templates`` with what it names, and the
+    library of charts if it has any. Raises `InputError` when the path cannot be written.
     """
     source = Path(__file__).parent / "templates" / template
     library = get_plotlyjs() if charts else ""

@@ -233,9 +233,7 @@ class Simulation:
 class Report:
     """Everything known of one run; made from measurements by `sim.run.accounting.build_report`.
 
-    Behaviour
-    ---------
-    Frozen, and consistent by construction: parts add up to totals and quotients equal what they are made of.
+    Consistent by construction: parts add up to totals and quotients equal what they are made of.
     """
 
     format: Annotated[Literal["loomwork-report-1"], _doc("Format and its version.")]

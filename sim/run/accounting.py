@@ -74,18 +74,10 @@ def build_report(
     errors: Mapping[str, float],
     label: str = "",
 ) -> Report:
-    """Work out the report of a run.
-
-    Raises `InputError` when a counter is missing or the figures contradict each other.
+    """Work out the report of a run; `sim.report.report.Report` explains what is handed on as it is.
 
     Parameters
     ----------
-    clock_mhz
-        Kernel clock of the board.
-    config
-        Every key of the engine's configuration, as plain JSON values.
-    memory_mode
-        ``"model"``, ``"fast"`` or ``"jitter"``.
     counters
         The kernel's counters by register name: ``cycles_total``, ``cycles_busy``, ``cycles_stall_<cause>``,
         ``cycles_idle``, and of each port of ``placement`` its ``<port>_read_bytes``, ``<port>_write_bytes``
@@ -94,8 +86,8 @@ def build_report(
         Memory channel of each port, from `hw.engine.Engine.placement`.
     memory
         What the memory model counted, an entry for each channel; channels without traffic may be left out.
-    label
-        The user's name for the run.
+
+    Raises `InputError` when a counter is missing or the figures contradict each other.
     """
     for name, value in (
         ("run_seconds", simulator.run_seconds),

@@ -85,12 +85,8 @@ class Demo:
 
 
 class EngineAdapter(abc.ABC):
-    """How one engine is simulated; the module ``sim.engines.<name>`` has one as ``ADAPTER``.
-
-    Members
-    -------
-    name : str
-        The engine's name in `hw.registry`.
+    """How one engine, of a name in `hw.registry`, is simulated; ``sim.engines.<name>.adapter`` has one as
+    ``ADAPTER``.
     """
 
     name: ClassVar[str]

@@ -70,23 +70,13 @@ def simulate(
     seed: int = 0,
     waves: Path | None = None,
 ) -> Simulated:
-    """Build the simulator if need be, and carry out one kernel call in it.
+    """Build the simulator if need be, and carry out one kernel call in it; see `sim.run.run.run`.
 
-    Raises `InputError` when launch, table and board do not fit together or a folder cannot be written. Raises
-    `ToolError` when the simulator cannot be built. Raises `SimulationError` when the kernel hangs, breaks a
-    rule of AXI or writes where it must not.
-
-    Parameters
-    ----------
-    placement
-        Memory channel of each AXI port.
-    directory
-        Working folder, emptied first.  After a good run it holds the logs; after a failed one everything;
-        after an interrupted one it is gone.
-    expected_cycles
-        Prediction of the run's length, for the progress line and the watchdog.
-    memory_mode, seed, waves
-        See `sim.run.run.run`.
+    ``directory`` is emptied first.  After a good run it holds the logs; after a failed one everything; after
+    an interrupted one it is gone.  ``expected_cycles`` is for the progress line and the watchdog. Raises
+    `InputError` when launch, table and board do not fit together or a folder cannot be written, `ToolError`
+    when the simulator cannot be built, and `SimulationError` when the kernel hangs, breaks a rule of AXI or
+    writes where it must not.
     """
     buffers = place_buffers(launch, table, placement, board)
     parameters = memory_parameters(table.ports, placement, buffers, board, mode=memory_mode, seed=seed)

@@ -44,15 +44,7 @@ def memory_parameters(
     mode: str,
     seed: int,
 ) -> str:
-    """Give the parameter text of all memories behind ``ports``.
-
-    Parameters
-    ----------
-    placement
-        Channel each port is connected to.
-    mode, seed
-        See `sim.memory.config.memory_config`.
-    """
+    """Give the parameter text of all memories behind ``ports``; see `sim.memory.config.memory_config`."""
     configs = []
     for name, behind in ports_by_memory(ports, board).items():
         config = memory_config(

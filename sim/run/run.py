@@ -73,30 +73,22 @@ def run(
     waves: Path | None = None,
     backend: str = "rtl",
 ) -> RunResult:
-    """Run one launch of an engine and compare it with the golden model.
-
-    Raises `InputError` when a value is illegal, the engine does not fit the board, or a folder cannot be
-    written. Raises `ToolError` when the simulator cannot be built. Raises `SimulationError` when the kernel
-    hangs, breaks a rule of AXI or writes where it must not.
+    """Run one launch of an engine, on tensors as a user gives them, and compare it with the golden model.
 
     Parameters
     ----------
-    engine_name
-        Name in `hw.registry`.
-    config
-        The engine's configuration.
-    tensors
-        Input tensors, as a user gives them.
     directory
         Gets a folder ``simulation`` with the simulator's log, and all that speaks of a failed run.
-    seed
-        Seed of the memory's jitter.
-    memory_mode
+    memory_mode, seed
         ``"model"`` (calibrated), ``"fast"`` (fixed latency and bandwidth) or ``"jitter"`` (waits by seed).
     waves
         Waveform file to write, its suffix replaced by ``.fst`` or ``.vcd``, whichever this machine can write.
     backend
         ``"rtl"``, or ``"golden"``: the same launch on the golden model alone.
+
+    Raises `InputError` when a value is illegal, the engine does not fit the board, or a folder cannot be
+    written, `ToolError` when the simulator cannot be built, and `SimulationError` when the kernel hangs,
+    breaks a rule of AXI or writes where it must not.
     """
     for name, value, legal in (("memory_mode", memory_mode, MODES), ("backend", backend, BACKENDS)):
         if value not in legal:

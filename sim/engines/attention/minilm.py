@@ -65,12 +65,8 @@ def layers(text: str) -> Generator[tuple[Floats, Floats, Floats], Floats, NDArra
 
 
 def embed(text: str, attention: Callable[[int], Attention] | None = None) -> NDArray[np.float32]:
-    """Give the sentence embedding of ``text``, float32 ``[384]`` of length 1.
-
-    Parameters
-    ----------
-    attention
-        Given the number of a layer, the attention to use there; by default exact attention everywhere.
+    """Give the sentence embedding of ``text``, float32 ``[384]`` of length 1; ``attention`` gives what to use
+    in a layer, by its number, and without it attention is exact everywhere.
     """
     walk = layers(text)
     given = next(walk)

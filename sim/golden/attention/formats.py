@@ -105,16 +105,10 @@ def _largest_shift(kind: OutputKind) -> int:
 
 
 def scaling(*, softmax_scale: float, q_scale: float, k_scale: float, cap: float | None = None) -> Scaling:
-    """Find multiplier and shift of the scores for real scales.
+    """Find multiplier and shift of the scores for the factor of the logits and the real values of one step of
+    q and k, with logits capped at ``cap`` (natural units) or not.
 
     Raises `InputError` when the product of the scales leaves the range that multiplier and shift can express.
-
-    Parameters
-    ----------
-    softmax_scale, q_scale, k_scale
-        Factor of the logits, and real values of one step of q and k.
-    cap
-        Largest magnitude of a logit (natural units), or None for no cap.
     """
     unit = 2**SCORE_FRACTION_BITS * math.log2(math.e) if cap is None else 2**CAP_FRACTION_BITS / cap
     factor = softmax_scale * q_scale * k_scale * unit

@@ -191,12 +191,8 @@ def _attention_rows(
 
 
 def attention_job(job: GoldenJob, arithmetic: Arithmetic) -> Results:
-    """Attention of every head of a job, bit for bit as the gateware computes it.
-
-    Returns
-    -------
-    ndarray
-        ``[H, Nq, dv]`` of `Output.dtype`; zeros for a query that sees no key.
+    """Attention of every head of a job, bit for bit as the gateware computes it: ``[H, Nq, dv]`` of
+    `Output.dtype`; zeros for a query that sees no key.
     """
     kv_heads, _, size = job.v.shape
     step = max(1, _BLOCK_SCORES // arithmetic.tile_keys)

@@ -56,24 +56,13 @@ Simulate = Callable[[int], CoSimulation]
 
 
 def run_compare(request: CompareRequest, simulate: Simulate | None = None) -> bool:
-    """Compare the engine with published schedules; write files and a page, print tables.
+    """Compare the engine with published schedules: write files and a page, print tables, and say whether
+    every co-simulation gave the golden model's bits.
 
     What was simulated is written at once; co-simulations that stand in the file already and follow from the
-    same engine, board and input are taken over, so that what was interrupted goes on.
-
-    Raises `InputError` before any work, for a wrong option.
-
-    Parameters
-    ----------
-    request
-        The options.
-    simulate
-        What measures a length; by default a co-simulation of the engine on random numbers.
-
-    Returns
-    -------
-    bool
-        Whether every co-simulation gave the golden model's bits.
+    same engine, board and input are taken over, so that what was interrupted goes on.  ``simulate`` measures
+    a length; by default that is a co-simulation of the engine on random numbers. Raises `InputError` before
+    any work, for a wrong option.
     """
     check_directory("--output", request.output)
     sizes = parse_sizes(request.sizes)
