@@ -1,4 +1,4 @@
-"""The main job: every engine's real input through its generated RTL; tables, Verilog and pages come out."""
+"""The demo: real input of every engine through its generated RTL; tables, Verilog and pages come out."""
 
 from __future__ import annotations
 

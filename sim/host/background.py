@@ -1,4 +1,4 @@
-"""Work done beside the simulation: the golden model has the second core while the simulator has the first."""
+"""Work done beside the simulation: the golden model runs on the second core of the machine meanwhile."""
 
 from __future__ import annotations
 

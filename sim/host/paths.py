@@ -1,4 +1,4 @@
-"""Paths a user gives, looked at before the work they are for."""
+"""Paths that a user gives, checked before any work begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running a program to its end, or to none at all: nothing it started outlives an interrupted caller."""
+"""Running a program: if the caller is interrupted, nothing that the program started keeps running."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all pages are made of: templates, headline figures, and charts that need no file beside them."""
+"""Parts of all pages: templates, headline figures, and charts embedded in the page itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of an engine's simulation side: tensors to a launch, and what came of it to numbers."""
+"""The interface that an engine's simulation side implements: tensors to a launch, its results to figures."""
 
 from __future__ import annotations
 

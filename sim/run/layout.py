@@ -1,4 +1,4 @@
-"""Where the buffers of a launch lie in the memories, and what the registers then say."""
+"""Memory addresses of the buffers of a launch, and the register values that follow from them."""
 
 from __future__ import annotations
 

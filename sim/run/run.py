@@ -1,4 +1,4 @@
-"""From tensors to a verdict: one engine, one board, one launch, simulated and compared bit for bit."""
+"""One launch of an engine on a board: tensors in, simulated, compared bit for bit, reported."""
 
 from __future__ import annotations
 
