@@ -1,4 +1,4 @@
-"""FPGA resources of an attention kernel: an estimate that errs on the high side."""
+"""What an attention kernel takes of a device: an estimate, on the safe side."""
 
 from __future__ import annotations
 

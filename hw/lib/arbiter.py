@@ -1,4 +1,4 @@
-"""Round-robin arbiter: several streams into one, each served in turn."""
+"""Several streams into one, each served in turn."""
 
 from __future__ import annotations
 

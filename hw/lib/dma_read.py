@@ -1,4 +1,4 @@
-"""The AXI read DMA: commands in, one packed stream of the bytes they name out."""
+"""From commands to a packed stream: the AXI read DMA."""
 
 from __future__ import annotations
 

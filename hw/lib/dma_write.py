@@ -1,4 +1,4 @@
-"""The AXI write DMA: one packed stream in, written to the byte ranges that commands name."""
+"""From a packed stream to byte ranges in memory: the AXI write DMA."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FPGA resources of a scheduler kernel: an estimate that errs on the high side."""
+"""What a scheduler kernel takes of a device: an estimate, on the safe side."""
 
 from __future__ import annotations
 

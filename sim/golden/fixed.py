@@ -11,7 +11,8 @@ and s >= 0 the shift, over the rationals:
 * ``leading_zeros``: of x in [0, 2**width), the number of zero bits above its highest one bit; ``width`` for
   0.
 
-Computed in int64: rounding takes |x| < 2**62 and s <= 61.  `hw/lib/fixed.py` has the same functions in gates.
+Computed in int64: rounding takes |x| < 2**62 and s <= 61.  `hw/lib/arithmetic/fixed.py` has the same
+functions in gates.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The drain: finished results leave the rows, row after row, a beat a cycle."""
+"""Results leave the rows: row after row, a beat a cycle."""
 
 from __future__ import annotations
 

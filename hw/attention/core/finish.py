@@ -1,4 +1,4 @@
-"""Control of combination, division and normalization, which follow when all streams have ended a pass."""
+"""What follows when all streams have closed a pass: combination, division and normalization."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import UNIT_ELEMENTS, QueryCommand
-from hw.attention.core.delay import delay
 from hw.attention.core.result.combine import Combine
 from hw.attention.core.result.finals import FinalRead
 from hw.attention.core.result.normalize import Normalizer, NormalizeStep
 from hw.attention.core.result.reciprocal import Divide
 from hw.attention.core.row.cell import Timing
-from hw.attention.core.steps import count_steps
 from hw.attention.core.value_side import BANKS
+from hw.lib.delay import delay
+from hw.lib.steps import count_steps
 
 
 class Result(data.StructLayout):

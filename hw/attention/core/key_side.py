@@ -1,4 +1,4 @@
-"""Key side of one stream: broadcasts key parts to the rows, and says when a tile's logits are complete."""
+"""The side of keys of one stream: passes parts to the rows, and says when a tile's logits are complete."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import CAP_BITS, KEY_BITS, AttentionConfig
 from hw.attention.core.command import Tile, TileCommand
-from hw.attention.core.delay import delay
 from hw.attention.core.row.cell import Timing
 from hw.attention.core.row.maximum import LOGIT_TILES, LogitWrite
 from hw.attention.core.row.score import QueryPick
+from hw.lib.delay import delay
 
 
 class KeySide(wiring.Component):

@@ -1,4 +1,4 @@
-"""Query side: loads the queries of the next pass and the settings of their rows, for all streams."""
+"""The side of queries: loads those of the next pass, with what their rows are told, for all streams."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import QueryCommand
-from hw.attention.core.delay import delay
 from hw.attention.core.row.cell import Timing
 from hw.attention.core.row.score import QueryPlace
 from hw.attention.core.settings import RowSettings
+from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 
 #: Passes between the loading of their queries and the division of their sums.

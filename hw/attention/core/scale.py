@@ -1,4 +1,4 @@
-"""Scale of the results: multiplier, shift or fraction bits, by output format."""
+"""How results are scaled."""
 
 from __future__ import annotations
 

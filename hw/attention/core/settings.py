@@ -1,4 +1,4 @@
-"""Settings of a row: which keys its query sees, its scale and its slope."""
+"""What a row is told about its query."""
 
 from __future__ import annotations
 

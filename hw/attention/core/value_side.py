@@ -1,4 +1,4 @@
-"""Value side of one stream: broadcasts value parts to the rows once the logits of their tile are complete."""
+"""The side of values of one stream: reads complete tiles of logits against values, never a tile too early."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import Tile
-from hw.attention.core.delay import delay
 from hw.attention.core.row.cell import Timing
 from hw.attention.core.row.maximum import LOGIT_TILES, LogitRead
 from hw.attention.core.row.merge import MergeStep
 from hw.attention.core.row.value import ValueStep
-from hw.attention.core.steps import count_steps
+from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
+from hw.lib.steps import count_steps
 
 #: Banks that results go to; see `ValueSide`.
 BANKS = 2

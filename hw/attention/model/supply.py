@@ -1,4 +1,4 @@
-"""The earliest cycle in which each part of queries, keys and values can come from memory."""
+"""When parts of queries, keys and values come from memory, at the earliest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cache of the keys, or of the values, of one stream: hits come from on-chip memory, misses from the ports."""
+"""The parts of keys, or of values, of one stream: out of the cache, or from the ports and into it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import AttentionConfig
-from hw.attention.movers.gearbox import Part
 from hw.attention.walk.layouts import PartCommand
 from hw.lib.fifo import Fifo
 from hw.lib.memory import RamStyle, uninitialised
+from hw.lib.rows.cutter import RowPart
 from hw.lib.skid import Skid
 
 #: Fewest entries for which UltraRAM (4,096 words deep) is the better choice.
@@ -32,7 +32,7 @@ class PartCache(wiring.Component):
     Members
     -------
     command : In(stream of PartCommand)
-    i : In(P streams of Part)
+    i : In(P streams of RowPart)
         Rows of the keys that are not held: of key n of a tile, from port n % P.
     o : Out(stream of D x int8)
         All keys of each tile in order.
@@ -55,7 +55,7 @@ class PartCache(wiring.Component):
         super().__init__(
             {
                 "command": In(stream.Signature(PartCommand(config))),
-                "i": In(stream.Signature(Part(config))).array(config.ports_per_stream),
+                "i": In(stream.Signature(RowPart(config.part_bits))).array(config.ports_per_stream),
                 "o": Out(stream.Signature(data.ArrayLayout(signed(8), config.lanes))),
             }
         )

@@ -1,4 +1,4 @@
-"""Feed of one key stream: passes become requests to caches and ports, and parts for the core."""
+"""Keys and values of one stream: from passes to the core's streams."""
 
 from __future__ import annotations
 

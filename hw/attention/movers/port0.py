@@ -10,15 +10,15 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.attention.config import AttentionConfig
-from hw.attention.movers.gearbox import Part, RowCutter
 from hw.attention.walk.descriptor import USED_BYTES
 from hw.attention.walk.geometry import BITMAP_ROW_BYTES
 from hw.attention.walk.job import ADDRESS_BITS, UNIT_SHIFT
-from hw.attention.walk.layouts import ReadPass, RowsCommand
+from hw.attention.walk.layouts import ReadPass, read_rows
 from hw.lib import axi
 from hw.lib.align_read import packed_layout
 from hw.lib.dma_read import ReadDMA
 from hw.lib.fifo import Fifo
+from hw.lib.rows.cutter import RowCutter, RowPart
 from hw.lib.skid import Skid
 
 #: Commands whose data may be outstanding.
@@ -55,7 +55,7 @@ class QueryPort(wiring.Component):
         Bitmap rows.
     slopes : Out(stream of data_width bits)
         With ``alibi`` only: slopes, each pass's from a word's lane 0 on.
-    queries : Out(stream of Part)
+    queries : Out(stream of RowPart)
     axi : Out(axi.ReadSignature)
     bytes_useful : Out(48)
         Bytes read since reset.
@@ -80,7 +80,7 @@ class QueryPort(wiring.Component):
             "fetch": In(stream.Signature(ADDRESS_BITS)),
             "descriptors": Out(stream.Signature(data_width)),
             "bitmaps": Out(stream.Signature(packed_layout(data_width))),
-            "queries": Out(stream.Signature(Part(config))),
+            "queries": Out(stream.Signature(RowPart(config.part_bits))),
             "axi": Out(axi.ReadSignature(data_width=data_width, addr_width=ADDRESS_BITS)),
             "bytes_useful": Out(48),
         }
@@ -93,10 +93,12 @@ class QueryPort(wiring.Component):
         m = Module()
         config = self._config
         m.submodules.dma = dma = self._dma
-        m.submodules.cutter = cutter = RowCutter(config, data_width=self._data_width)
+        m.submodules.cutter = cutter = RowCutter(
+            read_rows(config), part_bits=config.part_bits, data_width=self._data_width
+        )
         m.submodules.kinds = kinds = Fifo(_Kind, depth=_COMMANDS)
-        m.submodules.rows = rows = Fifo(RowsCommand(config), depth=_COMMANDS)
-        m.submodules.skid = skid = Skid(Part(config))
+        m.submodules.rows = rows = Fifo(read_rows(config), depth=_COMMANDS)
+        m.submodules.skid = skid = Skid(RowPart(config.part_bits))
         connect(m, dma.axi, flipped(self.axi))
         connect(m, rows.o, cutter.rows)
         connect(m, cutter.o, skid.i)

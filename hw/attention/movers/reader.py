@@ -9,12 +9,12 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.attention.config import AttentionConfig
-from hw.attention.movers.gearbox import Part, RowCutter
 from hw.attention.walk.job import ADDRESS_BITS, UNIT_SHIFT
-from hw.attention.walk.layouts import RowsCommand, RowsFetch
+from hw.attention.walk.layouts import RowsFetch, read_rows
 from hw.lib import axi
 from hw.lib.dma_read import ReadDMA
 from hw.lib.fifo import Fifo
+from hw.lib.rows.cutter import RowCutter, RowPart
 from hw.lib.skid import Skid
 
 #: Commands that the DMA may be ahead of the cutter.
@@ -34,7 +34,7 @@ class RowReader(wiring.Component):
     Members
     -------
     fetch : In(stream of RowsFetch)
-    o : Out(stream of Part)
+    o : Out(stream of RowPart)
     axi : Out(axi.ReadSignature)
     bytes_useful : Out(48)
         Bytes read since reset.
@@ -48,11 +48,11 @@ class RowReader(wiring.Component):
     def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
         self._config = config
         self._dma = ReadDMA(data_width=data_width, addr_width=ADDRESS_BITS, commands=_COMMANDS)
-        self._cutter = RowCutter(config, data_width=data_width)
+        self._cutter = RowCutter(read_rows(config), part_bits=config.part_bits, data_width=data_width)
         super().__init__(
             {
                 "fetch": In(stream.Signature(RowsFetch(config))),
-                "o": Out(stream.Signature(Part(config))),
+                "o": Out(stream.Signature(RowPart(config.part_bits))),
                 "axi": Out(axi.ReadSignature(data_width=data_width, addr_width=ADDRESS_BITS)),
                 "bytes_useful": Out(48),
             }
@@ -64,12 +64,12 @@ class RowReader(wiring.Component):
         config = self._config
         m.submodules.dma = dma = self._dma
         m.submodules.cutter = cutter = self._cutter
-        m.submodules.rows = rows = Fifo(RowsCommand(config), depth=_COMMANDS)
+        m.submodules.rows = rows = Fifo(read_rows(config), depth=_COMMANDS)
         queue: Any
         if config.ports_per_stream > 1 and config.folds > 1:
-            queue = Fifo(Part(config), depth=2 * config.folds)
+            queue = Fifo(RowPart(config.part_bits), depth=2 * config.folds)
         else:
-            queue = Skid(Part(config))
+            queue = Skid(RowPart(config.part_bits))
         m.submodules.queue = queue
         connect(m, dma.axi, flipped(self.axi))
         connect(m, dma.o, cutter.i)

@@ -9,12 +9,12 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.attention.config import AttentionConfig
-from hw.attention.movers.packer import PieceRows, RowPacker
 from hw.attention.walk.job import ADDRESS_BITS, UNIT_SHIFT
-from hw.attention.walk.layouts import WritePass
+from hw.attention.walk.layouts import WritePass, written_rows
 from hw.lib import axi
 from hw.lib.dma_write import WriteDMA
 from hw.lib.fifo import Fifo
+from hw.lib.rows.packer import RowPacker
 
 #: Commands that may be ahead of the results.
 _COMMANDS = 64
@@ -66,8 +66,8 @@ class ResultWriter(wiring.Component):
         m.submodules.dma = dma = WriteDMA(
             data_width=self._data_width, addr_width=ADDRESS_BITS, commands=_COMMANDS
         )
-        m.submodules.packer = packer = RowPacker(config, data_width=self._data_width)
-        m.submodules.rows = rows = Fifo(PieceRows(config), depth=_COMMANDS)
+        m.submodules.packer = packer = RowPacker(written_rows(config), data_width=self._data_width)
+        m.submodules.rows = rows = Fifo(written_rows(config), depth=_COMMANDS)
         connect(m, dma.axi, flipped(self.axi))
         connect(m, rows.o, packer.rows)
         connect(m, flipped(self.beats), packer.i)

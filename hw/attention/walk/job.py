@@ -1,4 +1,4 @@
-"""The fields of a job, as registers or a descriptor in memory give them."""
+"""What a launch, or a descriptor in memory, says of one job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payload layouts of the streams between walk and movers: passes and tiles."""
+"""What the movers' parts tell each other about a pass and about a tile."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from hw.attention.config import (
 )
 from hw.attention.core.command import QueryCommand, TileCommand
 from hw.attention.walk.geometry import HEAD_BITS, bitmap_rows_shape, slot_shape, stream_tile_shape
-from hw.attention.walk.job import ADDRESS_BITS, UNIT_ELEMENTS, size_shape
+from hw.attention.walk.job import ADDRESS_BITS, UNIT_BITS, UNIT_ELEMENTS, size_shape
+from hw.lib.rows.command import RowsCommand
 
 
 class Segments(data.StructLayout):
@@ -280,18 +281,22 @@ class PartCommand(data.StructLayout):
         )
 
 
-class RowsCommand(data.StructLayout):
-    """Rows that lie behind each other in memory: ``rows`` of them, each of ``units`` 16 bytes."""
+def read_rows(config: AttentionConfig) -> RowsCommand:
+    """Give the command for rows that are read: queries, keys or values."""
+    most = max(config.rows, config.tile_keys // config.ports_per_stream)
+    return RowsCommand(most_rows=most, most_units=config.max_head_dim // UNIT_ELEMENTS, unit_bits=UNIT_BITS)
 
-    def __init__(self, config: AttentionConfig) -> None:
-        most = max(config.rows, config.tile_keys // config.ports_per_stream)
-        super().__init__({"rows": range(most + 1), "units": size_shape(config)})
+
+def written_rows(config: AttentionConfig) -> RowsCommand:
+    """Give the command for rows that are written: results."""
+    size = config.max_head_dim * config.result_bits // UNIT_BITS
+    return RowsCommand(most_rows=config.rows, most_units=size, unit_bits=UNIT_BITS)
 
 
 class RowsFetch(data.StructLayout):
     """Rows to be read: ``address``, ``length`` by 16 bytes, and ``rows``, a `RowsCommand`."""
 
     def __init__(self, config: AttentionConfig) -> None:
-        rows = RowsCommand(config)
-        most = (rows["rows"].shape.stop - 1) * config.max_head_dim // UNIT_ELEMENTS
+        rows = read_rows(config)
+        most = rows.most_rows * config.max_head_dim // UNIT_ELEMENTS
         super().__init__({"address": ADDRESS_BITS, "length": range(most + 1), "rows": rows})

@@ -1,4 +1,4 @@
-"""The checker's own view of a plan: which steps write and read each tensor; rules of the graph."""
+"""A checker's own view of a plan's graph and steps: who makes and who uses which tensor, and when."""
 
 from __future__ import annotations
 

@@ -63,10 +63,17 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """What a figure must reach."""
+    """What a figure must reach.
 
-    name: str  #: Of a property of `Measured`.
-    #: Legal values.
+    Members
+    -------
+    name
+        Of a property of `Measured`.
+    least, most
+        Legal values.
+    """
+
+    name: str
     least: float = 0.0
     most: float = float("inf")
 
@@ -85,14 +92,25 @@ class Bar:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A launch and its bars."""
+    """A launch and its bars.
 
-    #: Of the figure.
+    Members
+    -------
+    name, title
+        Of the figure.
+    engine
+        Name of its configuration in `CONFIGS`.
+    tensors
+        Makes the user's tensors.
+    bars
+        All must hold.
+    """
+
     name: str
     title: str
-    engine: str  #: Name of its configuration in `CONFIGS`.
-    tensors: Callable[[], Tensors]  #: Makes the user's tensors.
-    bars: tuple[Bar, ...]  #: All must hold.
+    engine: str
+    tensors: Callable[[], Tensors]
+    bars: tuple[Bar, ...]
 
     @property
     def config(self) -> AttentionConfig:
@@ -260,7 +278,10 @@ def measure(figure: Figure, directory: Path) -> Measured:
 def main(names: Sequence[str]) -> bool:
     """Print the figures of the given names, and say whether all reach their bars.
 
-    Raises `InputError` for an unknown name.
+    Raises
+    ------
+    InputError
+        For an unknown name.
     """
     known = {figure.name: figure for figure in FIGURES}
     for name in names:

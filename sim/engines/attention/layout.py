@@ -40,10 +40,19 @@ class Offsets:
 
 
 class Layout:
-    """The places of a launch's tensors in memory.
+    """The places of a launch's tensors.
 
-    ``sequences`` has the `Offsets` of each sequence, ``sizes`` the bytes of the buffers ``q`` and ``o``, and
-    of a port of ``k`` and ``v``.
+    Parameters
+    ----------
+    job, config
+        The launch and the engine.
+
+    Members
+    -------
+    sequences
+        `Offsets` of each sequence.
+    sizes
+        Bytes of the buffers ``q`` and ``o``, and of a port of ``k`` and ``v``.
     """
 
     def __init__(self, job: AttentionJob, config: AttentionConfig) -> None:

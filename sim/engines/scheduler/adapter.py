@@ -27,10 +27,18 @@ _EMPTY = 0x5A
 
 @dataclass(frozen=True, kw_only=True)
 class SchedulerJob:
-    """One launch."""
+    """One launch.
 
-    sources: Mapping[str, Words]  #: Words of every item that lies in memory before.
-    region: NDArray[np.uint8]  #: The program's region of the memory before the launch, uint8.
+    Members
+    -------
+    sources
+        Words of every item that lies in memory before.
+    region
+        The program's region of the memory before the launch, uint8.
+    """
+
+    sources: Mapping[str, Words]
+    region: NDArray[np.uint8]
 
 
 class SchedulerAdapter(EngineAdapter):

@@ -9,12 +9,12 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import AttentionConfig
-from hw.attention.core.delay import delay
 from hw.attention.core.result.combine import Combine
 from hw.attention.core.result.finals import Final
 from hw.attention.core.result.normalize import Normalizer, NormalizeStep
 from hw.attention.core.result.output import OutputBuffer, OutputRead
 from hw.attention.core.result.reciprocal import Divide, Reciprocal
+from hw.lib.delay import delay
 
 
 class ResultControl(data.StructLayout):

@@ -1,30 +1,19 @@
-"""Combination of the key streams: the largest maximum, and the sums of all streams rescaled to it."""
+"""One result out of what several streams of keys gave: the largest maximum, and sums rescaled to it."""
 
 from __future__ import annotations
 
-from functools import reduce
-from operator import add
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import MAXIMUM_BITS, RESCALE_BITS, AttentionConfig
-from hw.attention.core.delay import delay
 from hw.attention.core.result.finals import Final
-from hw.lib.fixed import floor_shift, saturate
-
-#: Values added, or compared, in a cycle.
-_RADIX = 4
-
-
-def _levels(streams: int) -> int:
-    """Count the levels of a tree over the streams."""
-    levels = 0
-    while streams > 1:
-        levels, streams = levels + 1, -(-streams // _RADIX)
-    return levels
+from hw.lib.arithmetic.adder_tree import RADIX, adder_tree, tree_levels
+from hw.lib.arithmetic.fixed import floor_shift, saturate
+from hw.lib.arithmetic.requantize import doubled, rounded
+from hw.lib.delay import delay
 
 
 class Combine(wiring.Component):
@@ -68,7 +57,7 @@ class Combine(wiring.Component):
     @staticmethod
     def shift_latency(config: AttentionConfig) -> int:
         """Cycles from ``start`` until ``first`` may be high: capture, maximum, differences."""
-        return 2 + _levels(config.streams) if config.streams > 1 else 0
+        return 2 + tree_levels(config.streams) if config.streams > 1 else 0
 
     @staticmethod
     def sum_latency(config: AttentionConfig) -> int:
@@ -78,7 +67,7 @@ class Combine(wiring.Component):
     @staticmethod
     def lane_latency(config: AttentionConfig) -> int:
         """Cycles from lanes to their sum."""
-        return 1 + _levels(config.streams) if config.streams > 1 else 0
+        return 1 + tree_levels(config.streams) if config.streams > 1 else 0
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
@@ -89,7 +78,7 @@ class Combine(wiring.Component):
             return m
 
         # Sums and maxima, step by step behind `start`.
-        levels = _levels(config.streams)
+        levels = tree_levels(config.streams)
         starts = [self.start]
         for n in range(Combine.sum_latency(config)):
             starts.append(delay(m, f"start_{n}", starts[-1], 1))
@@ -104,8 +93,8 @@ class Combine(wiring.Component):
         largest: list[Signal] = maxima
         for level in range(levels):
             largest = [
-                self._largest(m, f"largest_{level}_{n}", largest[n : n + _RADIX], starts[1 + level])
-                for n in range(0, len(largest), _RADIX)
+                self._largest(m, f"largest_{level}_{n}", largest[n : n + RADIX], starts[1 + level])
+                for n in range(0, len(largest), RADIX)
             ]
         for n in range(config.streams):
             shift = Signal(RESCALE_BITS, name=f"shift_{n}", reset_less=True)
@@ -117,7 +106,7 @@ class Combine(wiring.Component):
             for n in range(config.streams)
         ]
         enables = starts[3 + levels : 3 + 2 * levels]
-        m.d.comb += self.total.eq(self._sum(m, "total", rescaled, enables, config.sum_bits))
+        m.d.comb += self.total.eq(adder_tree(m, "total_sum", rescaled, config.sum_bits, enables=enables))
 
         # Lanes; the next query tile's maxima may come while they pass.
         held = [Signal(RESCALE_BITS, name=f"held_{n}", reset_less=True) for n in range(config.streams)]
@@ -128,7 +117,7 @@ class Combine(wiring.Component):
                 self._rescaled(m, f"lane_{lane}_{n}", self.i[n].lanes[lane], held[n], None)
                 for n in range(config.streams)
             ]
-            total = self._sum(m, f"lane_{lane}", parts, [None] * levels, config.output_bits)
+            total = adder_tree(m, f"lane_{lane}_sum", parts, config.output_bits)
             m.d.comb += self.lanes[lane].eq(total)
         return m
 
@@ -146,23 +135,7 @@ class Combine(wiring.Component):
 
     def _rescaled(self, m: Module, name: str, value: Value, shift: Signal, enable: Value | None) -> Value:
         """Give ``round(value, shift)`` in the next cycle."""
-        doubled = Cat(0, value)
-        if value.shape().signed:
-            doubled = doubled.as_signed()
-        halves = Signal(doubled.shape(), name=f"{name}_halves", reset_less=True)
+        halves = Signal(doubled(value).shape(), name=f"{name}_halves", reset_less=True)
         with m.If(1 if enable is None else enable):
-            m.d.sync += halves.eq(floor_shift(doubled, shift))
-        # The bit below the result is the carry into the addition.
-        return (halves >> 1) + halves[0]
-
-    def _sum(self, m: Module, name: str, values: list[Value], enables: list[Any], bits: int) -> Value:
-        """Add the values, a level a cycle; modulo, as the sum has no more bits than they."""
-        for level, enable in enumerate(enables):
-            sums: list[Value] = []
-            for n in range(0, len(values), _RADIX):
-                register = Signal(bits, name=f"{name}_sum_{level}_{n // _RADIX}", reset_less=True)
-                with m.If(1 if enable is None else enable):
-                    m.d.sync += register.eq(reduce(add, values[n : n + _RADIX]))
-                sums.append(register)
-            values = sums
-        return values[0]
+            m.d.sync += halves.eq(floor_shift(doubled(value), shift))
+        return rounded(halves)

@@ -1,4 +1,4 @@
-"""Registers for a row's final output, sum and maximum of one key stream, until they are combined."""
+"""Final outputs and sums of a row, from one stream of keys, until they are combined and normalized."""
 
 from __future__ import annotations
 

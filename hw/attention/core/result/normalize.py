@@ -1,25 +1,26 @@
-"""Normalization: a row's output times the reciprocal of its sum."""
+"""Final outputs times the reciprocal of their sum: results."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import AttentionConfig
-from hw.attention.core.result.bfloat16 import BFloat16
 from hw.attention.core.result.reciprocal import MOST_ZEROS, RECIPROCAL_BITS, zeros_bits
 from hw.attention.core.scale import OutputScale
-from hw.lib.fixed import floor_shift, saturate
+from hw.lib.arithmetic.bfloat16 import BFloat16
+from hw.lib.arithmetic.fixed import floor_shift
+from hw.lib.arithmetic.requantize import doubled, requantize, rounded
 
 #: Bits of z, the output brought to the scale of an 18-bit sum.
 ALIGNED_BITS = 27
 #: Bits of z times the reciprocal.
 PRODUCT_BITS = ALIGNED_BITS + RECIPROCAL_BITS
-#: Every result loses at least one place more than these.
-_FIXED_SHIFT = 18
+#: Places that every integer result loses at least.
+_LEAST_SHIFT = 19
 
 
 class NormalizeStep(data.StructLayout):
@@ -125,42 +126,39 @@ class Normalizer(wiring.Component):
         for lane in range(config.merge_lanes):
             halves = Signal(signed(ALIGNED_BITS + 1), name=f"halves_{lane}", reset_less=True)
             aligned = Signal(signed(ALIGNED_BITS), name=f"aligned_{lane}", reset_less=True)
-            product = Signal(signed(PRODUCT_BITS), name=f"product_{lane}", reset_less=True)
-            m.d.sync += [
-                halves.eq(self._halves(self.i[lane], zeros)),
-                aligned.eq((halves >> 1) + halves[0]),
-                product.eq(aligned * self.reciprocal),
-            ]
-            m.d.comb += self.o.lanes[lane].eq(self._result(m, lane, product, multiplied.scale))
+            m.d.sync += [halves.eq(self._halves(self.i[lane], zeros)), aligned.eq(rounded(halves))]
+            m.d.comb += self.o.lanes[lane].eq(self._result(m, lane, aligned, multiplied.scale))
         return m
 
     def _halves(self, output: Value, zeros: Signal) -> Value:
         """Give z before rounding, and the bit below: ``output`` shifted as if to give its sum 18 bits."""
         even = self._config.sum_bits - 18
-        doubled = Cat(0, output).as_signed()
+        twice = doubled(output)
         # even - zeros to the right, or zeros - even to the left; a zero sum gives nothing.
-        shifted = floor_shift(doubled, (even - zeros)[: even.bit_length()])
+        shifted = floor_shift(twice, (even - zeros)[: even.bit_length()])
         if even < MOST_ZEROS:
-            left = (
-                doubled[: ALIGNED_BITS + 1].as_signed() << (zeros - even)[: (MOST_ZEROS - even).bit_length()]
-            )
+            more = (zeros - even)[: (MOST_ZEROS - even).bit_length()]
+            left = twice[: ALIGNED_BITS + 1].as_signed() << more
             shifted = Mux(zeros <= even, shifted, left)
         return Mux(zeros == self._config.sum_bits, 0, shifted)
 
-    def _result(self, m: Module, lane: int, product: Signal, scale: Any) -> Value:
-        """Bring a product to the results' scale and shape."""
+    def _result(self, m: Module, lane: int, aligned: Signal, scale: Any) -> Value:
+        """Multiply by the reciprocal; bring the product to the results' scale and shape."""
         config = self._config
         if config.output == "bfloat16":
+            product = Signal(signed(PRODUCT_BITS), name=f"product_{lane}", reset_less=True)
+            m.d.sync += product.eq(aligned * self.reciprocal)
             m.submodules[f"bfloat16_{lane}"] = convert = BFloat16(PRODUCT_BITS)
             m.d.comb += [convert.i.eq(product), convert.shift.eq(scale.shift)]
             return convert.o
-        # All but one of the places that go: the bit that is left below the result rounds in the next cycle.
         # For int16 34 - g places go, for int8 s_o.
-        places = ~scale.fraction if config.output == "int16" else (scale.shift - (_FIXED_SHIFT + 1))[:5]
-        scaled = Signal(signed(PRODUCT_BITS - _FIXED_SHIFT), name=f"scaled_{lane}", reset_less=True)
-        result = Signal(signed(config.result_bits), name=f"result_{lane}", reset_less=True)
-        m.d.sync += [
-            scaled.eq(floor_shift(product >> _FIXED_SHIFT, places)),
-            result.eq(saturate((scaled >> 1) + scaled[0], signed(config.result_bits))),
-        ]
-        return result
+        shift = ~scale.fraction if config.output == "int16" else (scale.shift - _LEAST_SHIFT)[:5]
+        return requantize(
+            m,
+            aligned,
+            self.reciprocal,
+            shift,
+            signed(config.result_bits),
+            names=(f"product_{lane}", f"scaled_{lane}", f"result_{lane}"),
+            least_shift=_LEAST_SHIFT,
+        )

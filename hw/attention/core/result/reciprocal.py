@@ -1,4 +1,4 @@
-"""Reciprocal of the running sum: normalized to 17 bits, two bits a cycle, times the scale of results."""
+"""One over the running sum: normalized to 17 bits, divided two bits a cycle; times the results' scale."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import MULTIPLIER_BITS, AttentionConfig
 from hw.attention.core.scale import OutputScale
-from hw.lib.fixed import leading_zeros, round_half_up
+from hw.lib.arithmetic.fixed import leading_zeros, round_half_up
 
 #: Bits of the normalized sum n, and of the reciprocal, also when it carries a scale.
 RECIPROCAL_BITS = 17

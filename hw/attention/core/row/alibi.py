@@ -1,4 +1,4 @@
-"""ALiBi: subtracts the distance of a key times the slope of the head from its logit."""
+"""Logits that fall with the distance of their key."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import KEY_BITS, LOGIT_BITS, LOGIT_FRACTION_BITS, POSITION_BITS, SLOPE_BITS
-from hw.lib.fixed import round_half_up, saturate
+from hw.lib.arithmetic.fixed import round_half_up, saturate
 
 #: A slope is in units of 2^-24.
 _SHIFT = 24 - LOGIT_FRACTION_BITS

@@ -1,4 +1,4 @@
-"""Logit cap: ``cap * tanh(x / cap)``, piecewise linear."""
+"""Logits bent to stay below a cap: ``cap * tanh(x / cap)``, piecewise linear."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from amaranth.lib import memory, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import CAP_BITS, LOGIT_BITS
-from hw.attention.core.delay import delay
-from hw.lib.fixed import round_half_up
+from hw.lib.arithmetic.fixed import round_half_up
+from hw.lib.delay import delay
 
 #: Segments on [0, 8), and bits of x (18 fraction bits) below the segment number.
 _SEGMENTS = 1024

@@ -1,4 +1,4 @@
-"""Exponential: ``2^(t - M)`` of logit and running maximum, piecewise linear."""
+"""Powers of two of the distance below the maximum, piecewise linear: logits to probabilities."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import LOGIT_BITS, LOGIT_FRACTION_BITS, MAXIMUM_BITS, AttentionConfig
-from hw.lib.fixed import round_half_up
+from hw.lib.arithmetic.fixed import round_half_up
 
 #: y is in units of 2^-18.
 _TABLE_BITS = 18

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal, signed
+from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.attention.config import CAP_BITS, KEY_BITS, LOGIT_BITS, MULTIPLIER_BITS, SHIFT_BITS, AttentionConfig
-from hw.attention.core.delay import delay
+from hw.attention.config import CAP_BITS, KEY_BITS, LOGIT_BITS, SHIFT_BITS, AttentionConfig
 from hw.attention.core.row.alibi import Alibi
 from hw.attention.core.row.cap import LogitCap
 from hw.attention.core.settings import RowSettings
-from hw.lib.fixed import floor_shift, saturate
-
-#: Stages of the scale: product, shift, clamp.
-_SCALE_LATENCY = 3
+from hw.lib.arithmetic.requantize import REQUANTIZE_LATENCY, requantize
+from hw.lib.delay import delay
 
 
 class LogitUnit(wiring.Component):
@@ -70,13 +67,13 @@ class LogitUnit(wiring.Component):
     @staticmethod
     def cap_latency(config: AttentionConfig) -> int:
         """Cycles from a score to its cap."""
-        return _SCALE_LATENCY + LogitCap.CAP_LATENCY
+        return REQUANTIZE_LATENCY + LogitCap.CAP_LATENCY
 
     @staticmethod
     def latency(config: AttentionConfig) -> int:
         """Cycles from a score to its logit."""
         cap = LogitCap.LATENCY if config.logit_cap else 0
-        return _SCALE_LATENCY + cap + (Alibi.LATENCY - Alibi.LOGIT_LATENCY if config.alibi else 0)
+        return REQUANTIZE_LATENCY + cap + (Alibi.LATENCY - Alibi.LOGIT_LATENCY if config.alibi else 0)
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
@@ -98,23 +95,18 @@ class LogitUnit(wiring.Component):
             with m.If(adopted):  # a cycle behind the multiplier
                 m.d.sync += shift.eq(settings.shift)
 
-            score = self.i[row]
-            product = Signal(
-                signed(config.score_bits + MULTIPLIER_BITS), name=f"product_{row}", reset_less=True
+            logit: Any = requantize(
+                m,
+                self.i[row],
+                settings.multiplier,
+                shift,
+                signed(LOGIT_BITS),
+                names=(f"product_{row}", f"halves_{row}", f"scaled_{row}"),
             )
-            halves = Signal(signed(len(product) + 1), name=f"halves_{row}", reset_less=True)
-            scaled = Signal(signed(LOGIT_BITS), name=f"scaled_{row}", reset_less=True)
             seen = Signal(name=f"seen_{row}", reset_less=True)
-            m.d.sync += [
-                product.eq(score * settings.multiplier),
-                # The bit below the result is kept: it rounds in the next cycle.
-                halves.eq(floor_shift(Cat(0, product).as_signed(), shift)),
-                scaled.eq(saturate((halves >> 1) + halves[0], signed(LOGIT_BITS))),
-                seen.eq((self.key >= settings.first) & (self.key < settings.end)),
-            ]
-            logit: Any = scaled
+            m.d.sync += seen.eq((self.key >= settings.first) & (self.key < settings.end))
             if config.logit_cap:
-                m.d.comb += cap.i[row].eq(scaled)
+                m.d.comb += cap.i[row].eq(logit)
                 logit = cap.o[row]
             if config.alibi:
                 logit = self._alibi(m, row, settings, logit)

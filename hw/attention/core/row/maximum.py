@@ -1,4 +1,4 @@
-"""Logit buffer: holds the logits of a tile until its maximum is known, and updates the running maximum."""
+"""Logits that wait for the maximum of their tile, and the running maximum that follows tile by tile."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hw.attention.config import (
     RESCALE_BITS,
     AttentionConfig,
 )
-from hw.lib.fixed import saturate
+from hw.lib.arithmetic.fixed import saturate
 from hw.lib.memory import uninitialised
 
 #: Tiles, complete or not, whose logits may lie in the buffer at a time.

@@ -1,15 +1,16 @@
-"""Merge: adds a finished tile to the running output and sum, which are rescaled by shifts."""
+"""Adding a finished tile to the running output and sum, rescaled by shifts, off the multipliers' path."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import MAXIMUM_BITS, RESCALE_BITS, AttentionConfig
-from hw.lib.fixed import floor_shift
+from hw.lib.arithmetic.fixed import floor_shift
+from hw.lib.arithmetic.requantize import doubled, rounded
 from hw.lib.memory import uninitialised
 
 
@@ -153,10 +154,6 @@ class Merge(wiring.Component):
 
     def _rescaled(self, m: Module, name: str, value: Value, control: Any) -> Value:
         """Give ``round(value, rise)`` in the next cycle, or 0 where a query tile opens."""
-        doubled = Cat(0, value)
-        if value.shape().signed:
-            doubled = doubled.as_signed()
-        halves = Signal(doubled.shape(), name=f"{name}_halves", reset_less=True)
-        # The bit below the result is kept: it is the carry into the addition.
-        m.d.sync += halves.eq(Mux(control.opens, 0, floor_shift(doubled, self.rise)))
-        return (halves >> 1) + halves[0]
+        halves = Signal(doubled(value).shape(), name=f"{name}_halves", reset_less=True)
+        m.d.sync += halves.eq(Mux(control.opens, 0, floor_shift(doubled(value), self.rise)))
+        return rounded(halves)

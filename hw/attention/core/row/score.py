@@ -1,4 +1,4 @@
-"""Score unit: dot products of one or two stationary queries with each key that passes."""
+"""Scores: the dot products of one or two stationary queries with each passing key."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import AttentionConfig
+from hw.lib.arithmetic.dot_product import dot_latency, dot_products, factor, factor_bits
 from hw.lib.memory import uninitialised
-from hw.lib.packed import FACTOR_BITS, WORD_BITS, pack, split
-
-#: Values added up in one cycle of the adder tree: two carry chains between registers.
-TREE_RADIX = 4
 
 
 class QueryPlace(data.StructLayout):
@@ -60,8 +57,7 @@ class ScoreUnit(wiring.Component):
 
     Why
     ---
-    A key meets both rows, so a multiplier takes the queries of both as one packed factor (`packed`), and the
-    first level of the adder tree adds packed words.
+    A key meets both rows, so a multiplier takes the queries of both as one factor (`dot_products`).
     """
 
     def __init__(self, config: AttentionConfig, *, rows: int) -> None:
@@ -83,11 +79,8 @@ class ScoreUnit(wiring.Component):
 
     @staticmethod
     def first_latency(config: AttentionConfig) -> int:
-        """Cycles from a part of a key to its sum: the products and the levels of the adder tree."""
-        levels, values = 0, config.lanes
-        while values > 1:
-            levels, values = levels + 1, -(-values // TREE_RADIX)
-        return 1 + levels
+        """Cycles from a part of a key to its dot product."""
+        return dot_latency(config.lanes)
 
     @staticmethod
     def latency(config: AttentionConfig) -> int:
@@ -99,16 +92,15 @@ class ScoreUnit(wiring.Component):
         m = Module()
         config, lanes = self._config, range(self._config.lanes)
         queries = [self._stored(m, row) for row in range(self._rows)]
-        products = []
+        factors = []
         for d in lanes:
-            elements = [query[d] for query in queries]
-            factor = Signal(
-                signed(FACTOR_BITS if self._rows == 2 else 8), name=f"factor_{d}", reset_less=True
-            )
+            picked = Signal(signed(factor_bits(self._rows)), name=f"factor_{d}", reset_less=True)
             with m.If(self.pick.valid):
-                m.d.sync += factor.eq(pack(*elements) if self._rows == 2 else elements[0])
-            products.append(factor * self.key[d])
-        for row, part in enumerate(self._sums(m, products)):
+                m.d.sync += picked.eq(factor([query[d] for query in queries]))
+            factors.append(picked)
+        key = [self.key[d] for d in lanes]
+        parts = dot_products(m, factors, key, vectors=self._rows, bits=config.score_bits)
+        for row, part in enumerate(parts):
             if config.folds == 1:
                 m.d.comb += self.o[row].eq(part)
             else:
@@ -132,49 +124,6 @@ class ScoreUnit(wiring.Component):
         ]
         return [get.data.word_select(d, 8).as_signed() for d in range(config.lanes)]
 
-    def _sums(self, m: Module, products: list[Value]) -> list[Value]:
-        """Add up the products; give a sum for each row."""
-        bits = self._config.score_bits
-        if self._rows == 1:
-            return [_tree(m, "sum", _registered(m, "product", products, bits), bits)]
-        words = _registered(m, "product", products, WORD_BITS)
-        fields = [split(word) for word in _registered(m, "word", _level(words), WORD_BITS)]
-        sums = []
-        for row in range(2):
-            level = _level([field[row] for field in fields])
-            sums.append(_tree(m, f"sum_{row}", _registered(m, f"sum_{row}_0", level, bits), bits))
-        return sums
-
 
 def _address(config: AttentionConfig, place: Any) -> Value:
     return place.bank if config.folds == 1 else Cat(place.bank, place.part)
-
-
-def _tree(m: Module, name: str, values: list[Value], bits: int) -> Value:
-    """Add `TREE_RADIX` values at a time, with a register behind every sum.
-
-    All registers have the ``bits`` of the final sum: additions are modulo, nothing is extended twice.
-    """
-    level = 0
-    while len(values) > 1:
-        level += 1
-        values = _registered(m, f"{name}_{level}", _level(values), bits)
-    return values[0].as_signed()
-
-
-def _registered(m: Module, name: str, values: list[Value], bits: int) -> list[Value]:
-    registers = [Signal(bits, name=f"{name}_{n}", reset_less=True) for n in range(len(values))]
-    m.d.sync += [register.eq(value) for register, value in zip(registers, values, strict=True)]
-    return list(registers)
-
-
-def _level(values: list[Value]) -> list[Value]:
-    return [_sum(values[first : first + TREE_RADIX]) for first in range(0, len(values), TREE_RADIX)]
-
-
-def _sum(values: list[Value]) -> Value:
-    """Add by halves, so that no carry chain is longer than needed."""
-    if len(values) == 1:
-        return values[0]
-    middle = len(values) // 2
-    return _sum(values[:middle]) + _sum(values[middle:])

@@ -1,4 +1,4 @@
-"""Value unit: partial sums of probability times value, from zero for every key tile."""
+"""Probability times value: the second array, which starts from zero for every tile of keys."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import MAXIMUM_BITS, RESCALE_BITS, AttentionConfig
+from hw.lib.arithmetic.packed import FACTOR_BITS, WORD_BITS, pack, split
 from hw.lib.memory import uninitialised
-from hw.lib.packed import FACTOR_BITS, WORD_BITS, pack, split
 
 
 class ValueStep(data.StructLayout):

@@ -1,4 +1,4 @@
-"""Graphs from ONNX models: shapes are inferred, parameter values need not be stored, reshapes disappear."""
+"""Graphs from ONNX models: shapes are inferred, parameters need not be there, views vanish."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builder of ONNX models that have the shapes of their parameters and no values."""
+"""A few lines to write a network down as an ONNX model without parameter values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Convolutional networks, built from the shapes, strides and connections in their papers."""
+"""Convolutional networks written down from their papers: shapes, strides and connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transformers, built from the sizes in their papers and configurations."""
+"""Transformers written down from their papers and configurations."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from hw.attention.core.command import NO_KEY
 from hw.attention.movers.cache import PartCache
 from hw.attention.walk.fetch import TileFetch
 from hw.attention.walk.tags import CacheTags
-from tests.hw.attention.movers.test_gearbox import elements
 from tests.hw.attention.plain import PlainCache, parts, small
+from tests.hw.lib.rows.test_rows import row_parts
 from tests.support.gateware.streams import STALLS, Side, exchange, seeds
 
 
@@ -120,13 +120,9 @@ class Requests:
                     self.expected += [None] * (last_key + 1)
                     continue
                 row = content.setdefault((tile, key), rng.randbytes(16 * key_units))
-                cuts = parts(config, row)
-                self.expected += cuts
+                self.expected += parts(config, row)
                 if key >= held:
-                    self.port_parts[key % config.ports_per_stream] += [
-                        {"elements": elements(part), "last": int(n == len(cuts) - 1)}
-                        for n, part in enumerate(cuts)
-                    ]
+                    self.port_parts[key % config.ports_per_stream] += row_parts(row, config.lanes)
             self._reads(source, tile, range(keys) if dummy else range(held, keys), dummy)
         self.distinct += sum(seen.values())
 

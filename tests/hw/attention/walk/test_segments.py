@@ -7,10 +7,10 @@ import pytest
 from hw.attention.core.command import NO_KEY
 from hw.attention.walk.bitmap import WORD_TILES, BitmapWords
 from hw.attention.walk.segments import TileWalker
-from tests.hw.attention.movers.test_gearbox import packed_words
 from tests.hw.attention.plain import bitmap_rows, passes, random_job, small, tiles
 from tests.hw.attention.walk.test_job_queue import addressed
 from tests.hw.attention.walk.test_passes import expected_keys
+from tests.hw.lib.rows.test_rows import packed_words
 from tests.support.gateware.streams import STALLS, Side, exchange, seeds
 
 

@@ -5,13 +5,12 @@ import numpy as np
 import pytest
 
 from hw.attention.config import AttentionConfig
-from hw.attention.core.result.bfloat16 import BFloat16
 from hw.attention.core.result.combine import Combine
 from hw.attention.core.result.normalize import Normalizer
 from hw.attention.core.result.output import OutputBuffer
 from hw.attention.core.result.reciprocal import Reciprocal
 from tests.hw.attention import reference
-from tests.hw.attention.play import play
+from tests.support.gateware.play import play
 from tests.support.gateware.streams import plain, simulate
 
 BITS = [8, 12, 16, 20]
@@ -151,25 +150,6 @@ def test_normalize(bits, form):
         for step, output in enumerate(outputs):
             expected = reference.normalized(output, total, bits, form, scale)
             assert got[32 * n + step] == [expected, step, 1]
-
-
-def test_bfloat16():
-    """Every pattern around a tie, and the ends of the range."""
-    rng = np.random.default_rng(0)
-    values = [0, 1, -1, 2**43 - 1, 1 - 2**43, 255, 256, 257, 2**42 + 2**34, 2**42 + 3 * 2**34]
-    for place in range(8, 43):
-        top = int(rng.integers(128, 256)) << (place - 7)
-        half = 1 << (place - 8)
-        values += [top + half + step for step in (-1, 0, 1)] + [-(top + half)]
-    values += [int(v) >> int(rng.integers(0, 43)) for v in rng.integers(-(2**43) + 1, 2**43, 300)]
-    shifts = [int(s) for s in rng.choice([19, 126, 60, 40], len(values))]
-    unit = BFloat16(44)
-    inputs = [[(unit.i, v), (unit.shift, s)] for v, s in zip(values, shifts, strict=True)]
-    got = play(unit, inputs, unit.o, BFloat16.LATENCY)
-    assert got == [reference.bfloat16(v, s) for v, s in zip(values, shifts, strict=True)]
-    for pattern, value, shift in zip(got, values, shifts, strict=True):
-        real = np.array([pattern << 16], np.uint32).view(np.float32)[0]
-        assert abs(float(real) - value * 2.0**-shift) <= abs(value) * 2.0**-shift / 256
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hw.attention.config import AttentionConfig
 from hw.attention.core.row.exp2 import Exp2, exp2_table
 from tests.hw.attention import reference
-from tests.hw.attention.play import play
+from tests.support.gateware.play import play
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hw.attention.core.row.alibi import Alibi
 from hw.attention.core.row.cap import LogitCap, tanh_table
 from hw.attention.core.row.logit import LogitUnit
 from tests.hw.attention import reference
-from tests.hw.attention.play import play
+from tests.support.gateware.play import play
 
 LINES = [reference.tanh_line(segment) for segment in range(1024)]
 

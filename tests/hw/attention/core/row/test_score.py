@@ -6,7 +6,7 @@ import pytest
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.row.score import ScoreUnit
-from tests.hw.attention.play import play
+from tests.support.gateware.play import play
 
 
 @pytest.mark.parametrize("rows", [1, 2])

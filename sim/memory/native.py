@@ -40,10 +40,7 @@ def library() -> ctypes.CDLL:
     `ToolError` if the compiler fails.
     """
     tools = find_toolchain()
-    # Without the DPI-C entry and its module, the models need no simulator.
-    sources = {
-        name: text for name, text in model_sources().items() if name not in ("dpi.cpp", "loom_memory.sv")
-    }
+    sources = model_sources(verilog=False)
 
     def make(folder: Path) -> None:
         for name, text in sources.items():

@@ -9,7 +9,7 @@ from amaranth.hdl import Module, Signal, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.lib.packed import FIELD_BITS, INT8_SUMS, WORD_BITS, pack, split
+from hw.lib.arithmetic.packed import FIELD_BITS, INT8_SUMS, WORD_BITS, pack, split
 from sim.build.toolchain import CXX_STANDARD, find_toolchain
 
 #: Counts the inputs for which a field is not the product, and says how many it tried.

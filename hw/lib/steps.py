@@ -1,4 +1,4 @@
-"""Step counter of the stages that take a few lanes of a row in each cycle."""
+"""Counting the steps in which a stage passes over a row's lanes."""
 
 from __future__ import annotations
 

@@ -8,9 +8,11 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.attention.config import OUTPUT_SHIFT_BITS
-from hw.lib.fixed import leading_zeros
+from hw.errors import InputError
+from hw.lib.arithmetic.fixed import leading_zeros
 
+#: The largest shift is 126: 2^-126 is the smallest normal number.
+SHIFT_BITS = 7
 _EXPONENT_BIAS = 127
 _EXPONENT_BITS, _SIGNIFICAND_BITS = 8, 8
 
@@ -21,26 +23,29 @@ class BFloat16(wiring.Component):
     Parameters
     ----------
     width
-        Bits of ``i``; it is never the most negative number.
+        Bits of ``i``, 10 to 128.
 
     Members
     -------
     i : In(signed(width))
+        Never the most negative number.
     shift : In(7)
-        At most 126, and for 44 bits: the result is neither infinite nor subnormal.
+        At most 126, so that the result is neither infinite nor subnormal.
     o : Out(16)
         Sign, exponent and fraction of the ``i`` of `LATENCY` cycles ago; 0 gives +0.
 
     Behaviour
     ---------
-    Stages: magnitude; place of its leading one; shift to the top; round.
+    A conversion a cycle.  Stages: magnitude; place of its leading one; shift to the top; round.
     """
 
     LATENCY = 4
 
     def __init__(self, width: int) -> None:
+        if not isinstance(width, int) or not 10 <= width <= 128:
+            raise InputError("width", width, "a whole number from 10 to 128")
         self._width = width
-        super().__init__({"i": In(signed(width)), "shift": In(OUTPUT_SHIFT_BITS), "o": Out(16)})
+        super().__init__({"i": In(signed(width)), "shift": In(SHIFT_BITS), "o": Out(16)})
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""

@@ -10,7 +10,7 @@ import pytest
 from amaranth.hdl import Module, Shape, Signal, Value, signed, unsigned
 
 from hw.errors import InputError
-from hw.lib import fixed
+from hw.lib.arithmetic import fixed
 from sim.golden import fixed as golden
 from tests.support.gateware.streams import seeds, simulate
 

@@ -1,4 +1,4 @@
-"""Gearbox: words as wide as the memory port become parts as wide as the arrays."""
+"""From words as they come from memory to parts as the arrays take them."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.attention.config import AttentionConfig
-from hw.attention.walk.job import UNIT_BITS
-from hw.attention.walk.layouts import RowsCommand
 from hw.errors import InputError
 from hw.lib.align_read import packed_layout
+from hw.lib.rows.command import RowsCommand
 from hw.lib.width import WidthConverter
 
 
-class Part(data.StructLayout):
-    """A part of a row: ``elements``, D of 8 bits, and ``last``, whether it is the row's last one."""
+class RowPart(data.StructLayout):
+    """A part of a row: ``elements``, so many bits, and ``last``, whether it is the row's last one."""
 
-    def __init__(self, config: AttentionConfig) -> None:
-        super().__init__({"elements": config.part_bits, "last": 1})
+    def __init__(self, bits: int) -> None:
+        super().__init__({"elements": bits, "last": 1})
 
 
 class RowCutter(wiring.Component):
-    """Cuts rows of any multiple of 16 bytes out of packed words, in parts of up to D bytes.
+    """Cuts rows of any number of units out of packed words, in parts of a fixed size.
 
     Parameters
     ----------
-    config
-        Shape of the engine.
+    command
+        Sizes of rows, and of the unit.
+    part_bits
+        Bits of a part: whole units.
     data_width
-        Bits of a word: a power of two of at least 128.
+        Bits of a word: a power of two of at least a unit.
 
     Members
     -------
@@ -39,16 +39,16 @@ class RowCutter(wiring.Component):
         One for each command of the DMA.
     i : In(stream of packed_layout(data_width))
         Words of these commands; each command begins with a word of its own.
-    o : Out(stream of Part)
+    o : Out(stream of RowPart)
         Each row in parts; what a last part has beyond the row is zero.
 
     Behaviour
     ---------
     A word or a part a cycle, whichever is the narrower, across rows and commands, for a row of any size; but
-    a cycle is lost at the end of a command whose last part lies in two words, of which a whole tile has none.
-    What follows a command's last row in its last word is dropped.  ``i.ready`` and ``rows.ready`` depend on
-    ``o.ready``.  A part is on ``o`` 2 cycles after its last word was taken from ``i``, 3 where words are
-    joined first.
+    a cycle is lost at the end of a command whose last part lies in two words, of which a command of whole
+    words has none.  What follows a command's last row in its last word is dropped.  ``i.ready`` and
+    ``rows.ready`` depend on ``o.ready``.  A part is on ``o`` 2 cycles after its last word was taken from
+    ``i``, 3 where words are joined first.
 
     Why
     ---
@@ -57,37 +57,40 @@ class RowCutter(wiring.Component):
     command, which may drop both.
     """
 
-    def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
-        if data_width < UNIT_BITS or data_width & (data_width - 1):
-            raise InputError("data_width", data_width, f"a power of two of at least {UNIT_BITS}")
-        self._config = config
+    def __init__(self, command: RowsCommand, *, part_bits: int, data_width: int) -> None:
+        command.check_width(data_width)
+        if not isinstance(part_bits, int) or part_bits < 1 or part_bits % command.unit_bits:
+            raise InputError("part_bits", part_bits, f"a multiple of {command.unit_bits}")
+        self._unit_bits = command.unit_bits
+        self._part_bits = part_bits
         self._data_width = data_width
         super().__init__(
             {
-                "rows": In(stream.Signature(RowsCommand(config))),
+                "rows": In(stream.Signature(command)),
                 "i": In(stream.Signature(packed_layout(data_width))),
-                "o": Out(stream.Signature(Part(config))),
+                "o": Out(stream.Signature(RowPart(part_bits))),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
         m = Module()
-        config = self._config
-        part_units = config.part_bits // UNIT_BITS
-        word_units = self._data_width // UNIT_BITS
+        unit_bits = self._unit_bits
+        part_units = self._part_bits // unit_bits
+        word_units = self._data_width // unit_bits
         joined = 1 << max(0, (-(-part_units // word_units) - 1).bit_length())
         word: Any = self.i
         if joined > 1:
             word = self._join(m, joined)
             word_units *= joined
 
-        head = Signal(word_units * UNIT_BITS, reset_less=True)
+        head = Signal(word_units * unit_bits, reset_less=True)
         head_valid = Signal()
         offset = Signal(range(word_units))  # of the next part in the head
         active = Signal()
-        rows_left = Signal(RowsCommand(config)["rows"].shape)  # after this one
-        units = Signal(RowsCommand(config)["units"].shape)
+        command = self.rows.payload.shape()
+        rows_left = Signal(command["rows"].shape)  # after this one
+        units = Signal(command["units"].shape)  # of a row
         units_left = Signal.like(units)  # of this row
         o = self.o
 
@@ -117,14 +120,14 @@ class RowCutter(wiring.Component):
         with m.If(o.ready):
             m.d.sync += o.valid.eq(0)
         window = Cat(head, word.payload.data)
-        lanes = (window >> (offset << UNIT_BITS.bit_length() - 1))[: config.part_bits]
+        lanes = (window >> (offset << unit_bits.bit_length() - 1))[: self._part_bits]
         with m.If(step):
             m.d.sync += [
                 o.valid.eq(1),
                 o.payload.last.eq(ends_row),
                 o.payload.elements.eq(
                     Cat(
-                        Mux(take > n, lanes.word_select(n, UNIT_BITS), Const(0, UNIT_BITS))
+                        Mux(take > n, lanes.word_select(n, unit_bits), Const(0, unit_bits))
                         for n in range(part_units)
                     )
                 ),

@@ -1,59 +1,49 @@
-"""Packer: rows of results that each begin in a new beat become words without gaps for the write DMA."""
+"""From rows that each begin in a beat of their own to words packed for the write DMA."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.attention.config import AttentionConfig
-from hw.attention.walk.job import UNIT_BITS
-from hw.attention.walk.layouts import WritePass
-from hw.errors import InputError
-
-
-class PieceRows(data.StructLayout):
-    """Rows that lie behind each other in memory: ``rows`` of them, each of ``units`` 16 bytes."""
-
-    def __init__(self, config: AttentionConfig) -> None:
-        super().__init__({"rows": range(config.rows + 1), "units": WritePass(config)["units"].shape})
+from hw.lib.rows.command import RowsCommand
 
 
 class RowPacker(wiring.Component):
-    """Packs rows of results.
+    """Packs rows of any number of units, each of which comes in beats of its own.
 
     Parameters
     ----------
-    config
-        Shape of the engine.
+    command
+        Sizes of rows, and of the unit.
     data_width
-        Bits of a beat and of a word: a power of two of at least 128.
+        Bits of a beat and of a word: a power of two of at least a unit.
 
     Members
     -------
-    rows : In(stream of PieceRows)
+    rows : In(stream of RowsCommand)
         One for each command of the DMA.
     i : In(stream of data_width bits)
-        Beats: as many for each row as its bytes need, from lane 0.
+        Beats: as many for each row as its units need, from the lowest bits.
     o : Out(stream of data_width bits)
-        Words: as many for each command as its bytes need; what is left of the last one has no meaning.
+        Words: as many for each command as its units need; what is left of the last one has no meaning.
 
     Behaviour
     ---------
-    A beat a cycle, but for one cycle more at the end of a command whose bytes reach into one more word.
-    ``i.ready`` depends on ``o.ready``.
+    A beat a cycle, but for one cycle more at the end of a command whose units reach into one more word.  A
+    word is on ``o`` a cycle after the beat that fills it.  ``i.ready`` and ``rows.ready`` depend on
+    ``o.ready``.
     """
 
-    def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
-        if data_width < UNIT_BITS or data_width & (data_width - 1):
-            raise InputError("data_width", data_width, f"a power of two of at least {UNIT_BITS}")
-        self._config = config
+    def __init__(self, command: RowsCommand, *, data_width: int) -> None:
+        command.check_width(data_width)
+        self._unit_bits = command.unit_bits
         self._data_width = data_width
         super().__init__(
             {
-                "rows": In(stream.Signature(PieceRows(config))),
+                "rows": In(stream.Signature(command)),
                 "i": In(stream.Signature(data_width)),
                 "o": Out(stream.Signature(data_width)),
             }
@@ -62,14 +52,15 @@ class RowPacker(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         """Units that wait for more, then the beat behind them; a whole word goes out."""
         m = Module()
-        width, o = self._data_width, self.o
-        word_units = width // UNIT_BITS
+        width, unit_bits, o = self._data_width, self._unit_bits, self.o
+        word_units = width // unit_bits
         rest = Signal(width, reset_less=True)
         count = Signal(range(word_units))  # units in it
         flush = Signal()  # they are a command's last
         active = Signal()
-        rows_left = Signal(PieceRows(self._config)["rows"].shape)  # after this one
-        units = Signal(PieceRows(self._config)["units"].shape)
+        command = self.rows.payload.shape()
+        rows_left = Signal(command["rows"].shape)  # after this one
+        units = Signal(command["units"].shape)  # of a row
         units_left = Signal.like(units)  # of this row
 
         free, step, ends_row, final, whole = Signal(), Signal(), Signal(), Signal(), Signal()
@@ -87,9 +78,9 @@ class RowPacker(wiring.Component):
         ]
         beat = self.i.payload
         kept = Cat(
-            Mux(count > n, rest.word_select(n, UNIT_BITS), Const(0, UNIT_BITS)) for n in range(word_units)
+            Mux(count > n, rest.word_select(n, unit_bits), Const(0, unit_bits)) for n in range(word_units)
         )
-        window = Cat(kept, Const(0, width)) | (beat << (count << UNIT_BITS.bit_length() - 1))
+        window = Cat(kept, Const(0, width)) | (beat << (count << unit_bits.bit_length() - 1))
         with m.If(free):
             m.d.sync += o.valid.eq((step & (whole | final)) | flush)
         with m.If(free & flush):

@@ -1,0 +1,1 @@
+"""Arithmetic of fixed and floating point: gates, and expressions that become gates."""

@@ -1,0 +1,75 @@
+"""From sums at one scale to integers at another: multiply, shift, round, saturate, a stage each.
+
+What is computed is ``saturate((x * multiplier + 2^(s-1)) >> s)``: ties round towards +infinity.  A rounding
+shift is a long path, so that it is cut where nothing is wasted: the shift keeps the bit below the result, and
+that bit is the carry into the addition of the next stage.
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Module, Shape, ShapeLike, Signal, Value, signed
+
+from hw.errors import InputError
+from hw.lib.arithmetic.fixed import floor_shift, saturate
+
+#: Cycles from a value to its result: product, shift, clamp.
+REQUANTIZE_LATENCY = 3
+
+
+def doubled(value: Value) -> Value:
+    """Give ``2 * value``: with a bit below, which a shift by one place less turns into the half."""
+    twice = Cat(0, value)
+    return twice.as_signed() if value.shape().signed else twice
+
+
+def rounded(halves: Value) -> Value:
+    """Round halves to integers, ties towards +infinity."""
+    return (halves >> 1) + halves[0]
+
+
+def requantize(
+    m: Module,
+    value: Value,
+    multiplier: Value,
+    shift: Value,
+    shape: ShapeLike,
+    *,
+    names: tuple[str, str, str],
+    least_shift: int = 0,
+) -> Signal:
+    """Scale ``value`` by ``multiplier / 2^(least_shift + shift)`` and clamp it to ``shape``.
+
+    Parameters
+    ----------
+    m
+        The component being elaborated.
+    value
+        Signed.
+    multiplier
+        Unsigned, in the same cycle as ``value``.
+    shift
+        Unsigned, a cycle after ``value``.
+    shape
+        Of the result.
+    names
+        Of the registers behind the three stages: product, shifted product in halves, result.
+    least_shift
+        Places that always go: the product loses them before it is shifted.
+
+    Returns
+    -------
+    Signal
+        The result for the ``value`` of `REQUANTIZE_LATENCY` cycles ago; one every cycle.
+    """
+    if least_shift < 0:
+        raise InputError("least_shift", least_shift, "at least 0")
+    product = Signal(signed(len(value) + len(multiplier)), name=names[0], reset_less=True)
+    kept: Value = product >> (least_shift - 1) if least_shift else doubled(product)
+    halves = Signal(signed(len(product) + 1 - least_shift), name=names[1], reset_less=True)
+    result = Signal(shape, name=names[2], reset_less=True)
+    m.d.sync += [
+        product.eq(value * multiplier),
+        halves.eq(floor_shift(kept, shift)),
+        result.eq(saturate(rounded(halves), Shape.cast(shape))),
+    ]
+    return result
