@@ -84,7 +84,7 @@ DOORS = {
     "sim.golden": ["hw.errors", "hw.scheduler.program", "hw.scheduler.operators"],
     "sim.build": ["hw", "sim.host"],
     "sim.report": ["hw", "sim.host"],
-    "sim.memory": ["hw.errors", "hw.board", "sim.host", "sim.build"],
+    "sim.memory": ["hw.errors", "hw.board", "sim.host"],
     "sim.compare": ["sim.host", "sim.report"],
     "sim.plans": ["hw", "sim.host", "sim.report", "sim.compare"],
     "sim.bench": ["hw", "sim.host", "sim.memory"],

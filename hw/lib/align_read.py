@@ -1,4 +1,4 @@
-"""From bus beats at any alignment to words packed from lane 0."""
+"""Read alignment: bus beats whose data begin at any byte become words packed from lane 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From words packed from lane 0 to bus beats at any alignment, with strobes and burst ends."""
+"""Write alignment: words packed from lane 0 become bus beats at any byte, with strobes and burst ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several streams into one, each served in turn."""
+"""Round-robin arbiter: several streams into one, each served in turn."""
 
 from __future__ import annotations
 

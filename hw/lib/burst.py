@@ -1,4 +1,4 @@
-"""Commands of any address and length, and their way into bursts that AXI allows."""
+"""Burst splitting: commands of any address and length become bursts that AXI allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From components to Verilog: Amaranth's own way, but for memories whose first content nobody relies on.
+"""Conversion of components to Verilog: Amaranth's own, but memories need not have an initial content.
 
 Amaranth writes every word of every memory into the netlist and lets Yosys carry it to an ``initial`` block:
 65,536 words of 512 bits take minutes and megabytes, and UltraRAM cannot be initialised at all.  So memories

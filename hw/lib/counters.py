@@ -1,4 +1,4 @@
-"""Where the cycles went: every cycle of a run is busy, stalled by one named cause, or idle."""
+"""Cycle counters: every cycle of a run is counted as busy, as stalled by one named cause, or as idle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From commands to a packed stream: the AXI read DMA."""
+"""The AXI read DMA: commands in, one packed stream of the bytes they name out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a packed stream to byte ranges in memory: the AXI write DMA."""
+"""The AXI write DMA: one packed stream in, written to the byte ranges that commands name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counting the steps in which a stage passes over a row's lanes."""
+"""Step counter of the stages that take a few lanes of a row in each cycle."""
 
 from __future__ import annotations
 

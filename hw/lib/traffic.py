@@ -1,4 +1,4 @@
-"""Traffic generators: AXI managers that load a memory with a pattern and measure what comes of it."""
+"""Traffic generators: AXI managers that load a memory with a pattern and measure latency and bandwidth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scheduler kernel takes of a device: an estimate, on the safe side."""
+"""FPGA resources of a scheduler kernel: an estimate that errs on the high side."""
 
 from __future__ import annotations
 

@@ -15,17 +15,8 @@ class LiteError(Exception):
 
 
 class LiteManager:
-    """Register access through ``s_axi_control``.
+    """Register access through the ports of ``top`` whose names begin with ``prefix``.
 
-    Parameters
-    ----------
-    top
-        The testbench's top.
-    prefix
-        What the port names begin with.
-
-    Behaviour
-    ---------
     Everything is driven on the falling edge and looked at just before the rising one, when every signal has
     settled, so that the order of events within a rising edge does not matter.
     """

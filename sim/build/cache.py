@@ -21,18 +21,11 @@ def default_directory() -> Path:
 
 
 class BuildCache:
-    """Finished builds by key.
+    """Finished builds by key, in a directory that is made on first use.
 
-    Parameters
-    ----------
-    directory
-        Where they are kept; made on first use.
-
-    Behaviour
-    ---------
     A build is made in a folder of its own and renamed to its key when it is finished: a build that was
-    interrupted, even by ``kill -9``, leaves no entry, and the next process to want it removes the remains.
-    Of several processes that want one key, one builds and the others wait; the lock is the kernel's and ends
+    interrupted, even by ``kill -9``, leaves no entry, and the next process to want it removes the remains. Of
+    several processes that want one key, one builds and the others wait; the lock is the kernel's and ends
     with the process that holds it.
     """
 
@@ -49,17 +42,9 @@ class BuildCache:
     ) -> tuple[Path, bool]:
         """Give the build of ``key``, made first where it is not there, and whether it was there.
 
-        Parameters
-        ----------
-        make
-            Makes the build in the empty folder it is given; what it raises leaves no entry.
-        waiting
-            Called once when another process is building ``key`` right now.
-
-        Raises
-        ------
-        InputError
-            When the cache's folder cannot be made or written.
+        ``make`` builds in the empty folder it is given; what it raises leaves no entry.  ``waiting`` is
+        called once when another process is building ``key`` right now. Raises `InputError` when the cache's
+        folder cannot be made or written.
         """
         if (entry := self.find(key)) is not None:
             return entry, True

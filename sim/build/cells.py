@@ -26,12 +26,8 @@ FLAGS = ("-fno-dfg",)
 
 
 def cell_inputs(verilog: str) -> dict[str, tuple[str, ...]]:
-    """Give the inputs, clock aside, of each module that is placed four times or more, in order of the text.
-
-    Parameters
-    ----------
-    verilog
-        Text as Amaranth writes it: an instance begins a line, a port declaration is one line.
+    """Give the inputs, clock aside, of each module that is placed four times or more, in order of the text,
+    which is as Amaranth writes it: an instance begins a line, a port declaration is one line.
     """
     bodies = _modules(verilog)
     placed = Counter(name for name in _INSTANCE.findall(verilog) if name in bodies)

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,7 @@ _REMAKE = "delete .venv and run make again: it is then made anew"
 _GIB = 1 << 30
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Finding:
     """What was found of one need."""
 
@@ -38,36 +38,30 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Look at everything Loomwork needs, and at what makes it faster or better when it is there."""
-    checks: tuple[Callable[[], Finding], ...] = (
-        check_python,
-        check_packages,
-        check_compiler,
-        lambda: check_tool("make", "apt-get install make"),
-        lambda: check_tool("perl", "apt-get install perl"),
-        check_verilator,
-        check_converter,
-        check_yosys,
-        check_ilp,
-        check_highs,
-        check_disk,
-        check_memory,
-        lambda: check_tool("tclsh", "apt-get install tcl; generated Tcl goes unchecked", required=False),
-        lambda: check_tool(
-            "ccache", "apt-get install ccache; simulators then rebuild faster", required=False
-        ),
-        check_waveforms,
-    )
-    return [check() for check in checks]
+    return [
+        check_python(),
+        check_packages(),
+        check_compiler(),
+        check_tool("make", "apt-get install make"),
+        check_tool("perl", "apt-get install perl"),
+        check_verilator(),
+        check_converter(),
+        check_yosys(),
+        check_ilp(),
+        check_highs(),
+        check_disk(),
+        check_memory(),
+        check_tool("tclsh", "apt-get install tcl; generated Tcl goes unchecked", required=False),
+        check_tool("ccache", "apt-get install ccache; simulators then rebuild faster", required=False),
+        check_waveforms(),
+    ]
 
 
 def check_python() -> Finding:
     """Check the version of the interpreter that runs this."""
-    return Finding(
-        name="Python",
-        ok=sys.version_info >= PYTHON,
-        found=".".join(map(str, sys.version_info[:3])),
-        advice=f"install Python {PYTHON[0]}.{PYTHON[1]} or newer, then: make PYTHON=python3.11 demo",
-    )
+    found = ".".join(map(str, sys.version_info[:3]))
+    advice = f"install Python {PYTHON[0]}.{PYTHON[1]} or newer, then: make PYTHON=python3.11 demo"
+    return Finding("Python", sys.version_info >= PYTHON, found, advice)
 
 
 def check_packages(constraints: Path = _ROOT / "constraints.txt") -> Finding:
@@ -80,7 +74,7 @@ def check_packages(constraints: Path = _ROOT / "constraints.txt") -> Finding:
         found = f"{count} as declared"
     if problems:
         found = "; ".join(problems[:3]) + (f" and {len(problems) - 3} more" if len(problems) > 3 else "")
-    return Finding(name="packages", ok=not problems, found=found, advice=_REMAKE)
+    return Finding("packages", not problems, found, _REMAKE)
 
 
 def _differences(constraints: str) -> tuple[list[str], int]:
@@ -118,20 +112,15 @@ def check_compiler() -> Finding:
     """Check for a C++ compiler that knows coroutines, which Verilator's runtime uses."""
     major = re.match(r"\d+", _output("c++", "-dumpversion") or "")
     text = _output("c++", "--version")
-    return Finding(
-        name="C++ compiler",
-        ok=major is not None and int(major[0]) >= CXX,
-        found=text.splitlines()[0] if text else "not found",
-        advice=f"install g++ {CXX} or newer (apt-get install g++)",
-    )
+    ok = major is not None and int(major[0]) >= CXX
+    found = text.splitlines()[0] if text else "not found"
+    return Finding("C++ compiler", ok, found, f"install g++ {CXX} or newer (apt-get install g++)")
 
 
 def check_tool(name: str, advice: str, *, required: bool = True) -> Finding:
     """Check that a program is on the path and runs."""
     path = shutil.which(name)
-    return Finding(
-        name=name, ok=path is not None, found=path or "not found", advice=advice, required=required
-    )
+    return Finding(name, path is not None, path or "not found", advice, required)
 
 
 def check_verilator() -> Finding:
@@ -141,10 +130,9 @@ def check_verilator() -> Finding:
     try:
         verilator = find_verilator(os.environ.get("PATH", os.defpath), package_root())
     except LoomworkError as error:
-        return Finding(name="Verilator", ok=False, found=str(error), advice=_REMAKE)
+        return Finding("Verilator", False, str(error), _REMAKE)
     major, minor = verilator.version
-    found = f"{major}.{minor:03d} at {verilator.executable}"
-    return Finding(name="Verilator", ok=True, found=found, advice=_REMAKE)
+    return Finding("Verilator", True, f"{major}.{minor:03d} at {verilator.executable}", _REMAKE)
 
 
 def check_converter() -> Finding:
@@ -154,52 +142,33 @@ def check_converter() -> Finding:
     try:
         version = find_yosys(lambda version: version >= (0, 40)).version()
     except YosysError as error:
-        return Finding(name="Verilog writer", ok=False, found=str(error), advice=_REMAKE)
-    return Finding(
-        name="Verilog writer",
-        ok=True,
-        found="Yosys " + ".".join(map(str, version or ())),
-        advice=_REMAKE,
-    )
+        return Finding("Verilog writer", False, str(error), _REMAKE)
+    return Finding("Verilog writer", True, "Yosys " + ".".join(map(str, version or ())), _REMAKE)
 
 
 def check_yosys() -> Finding:
     """Check the Yosys of proofs and resource tables, in a process of its own: a native library can crash."""
     text = _python("import pyosys.libyosys, importlib.metadata as m; print(m.version('pyosys'))")
-    return Finding(
-        name="Yosys",
-        ok=text is not None,
-        found=text or "pyosys does not load",
-        advice=f"needed by make test: {_REMAKE}",
-        required=False,
-    )
+    found, advice = text or "pyosys does not load", f"needed by make test: {_REMAKE}"
+    return Finding("Yosys", text is not None, found, advice, required=False)
 
 
 def check_ilp() -> Finding:
     """Solve a small integer program with the solver that comes with PuLP."""
     # A process of its own: importing PuLP decides which other solvers can be imported after it.
-    text = _python(
+    answer = _python(
         "import pulp; x = pulp.LpVariable('x', 0, 9, 'Integer'); p = pulp.LpProblem('p', pulp.LpMaximize);"
         "p += x; p += 2 * x <= 9; p.solve(pulp.PULP_CBC_CMD(msg=False)); print(int(x.value()))"
     )
-    return Finding(
-        name="CBC solver",
-        ok=text == "4",
-        found=f"PuLP {_version('pulp')}" if text == "4" else "does not solve",
-        advice=f"needed by the planner: {_REMAKE}",
-    )
+    solved = answer == "4"
+    found = f"PuLP {_version('pulp')}" if solved else "does not solve"
+    return Finding("CBC solver", solved, found, f"needed by the planner: {_REMAKE}")
 
 
 def check_highs() -> Finding:
     """Look for the HiGHS solver, which the planner can use in place of CBC."""
-    version = _version("highspy")
-    return Finding(
-        name="HiGHS solver",
-        ok=version is not None,
-        found=version or "not found",
-        advice="pip install highspy, for larger plans",
-        required=False,
-    )
+    version, advice = _version("highspy"), "pip install highspy, for larger plans"
+    return Finding("HiGHS solver", version is not None, version or "not found", advice, required=False)
 
 
 def check_disk(least_gib: float = DISK_GIB) -> Finding:
@@ -208,24 +177,27 @@ def check_disk(least_gib: float = DISK_GIB) -> Finding:
     while not place.exists():
         place = place.parent
     free = shutil.disk_usage(place).free / _GIB
-    return Finding(
-        name="disk",
-        ok=free >= least_gib,
-        found=f"{free:.1f} GiB free at {place}",
-        advice=f"make room for {least_gib:g} GiB there, or set LOOMWORK_CACHE to a place that has it",
-    )
+    advice = f"make room for {least_gib:g} GiB there, or set LOOMWORK_CACHE to a place that has it"
+    return Finding("disk", free >= least_gib, f"{free:.1f} GiB free at {place}", advice)
 
 
 def check_memory(least_gib: float = MEMORY_GIB) -> Finding:
     """Check the free memory, which a Verilator build of a large array takes most of."""
-    pages = _available_pages()
-    free = pages * os.sysconf("SC_PAGE_SIZE") / _GIB
-    return Finding(
-        name="memory",
-        ok=free >= least_gib,
-        found=f"{free:.1f} GiB available",
-        advice=f"close programs until {least_gib:g} GiB are free, or choose fewer rows in the configuration",
-    )
+    free = _available_pages() * os.sysconf("SC_PAGE_SIZE") / _GIB
+    advice = f"close programs until {least_gib:g} GiB are free, or choose fewer rows in the configuration"
+    return Finding("memory", free >= least_gib, f"{free:.1f} GiB available", advice)
+
+
+def check_waveforms() -> Finding:
+    """See whether waveforms can be compressed ones (FST); they are VCD otherwise."""
+    from sim.build.toolchain import find_toolchain, has_fst
+
+    try:
+        compressed = has_fst(find_toolchain())
+    except LoomworkError:
+        compressed = False
+    advice = "apt-get install liblz4-dev zlib1g-dev, for FST waveforms, which are much smaller"
+    return Finding("waveforms", compressed, "FST" if compressed else "VCD only", advice, required=False)
 
 
 def _available_pages() -> int:
@@ -237,23 +209,6 @@ def _available_pages() -> int:
     if available is None:
         return os.sysconf("SC_PHYS_PAGES")
     return int(available[1]) * 1024 // os.sysconf("SC_PAGE_SIZE")
-
-
-def check_waveforms() -> Finding:
-    """See whether waveforms can be compressed ones (FST); they are VCD otherwise."""
-    from sim.build.toolchain import find_toolchain, has_fst
-
-    try:
-        compressed = has_fst(find_toolchain())
-    except LoomworkError:
-        compressed = False
-    return Finding(
-        name="waveforms",
-        ok=compressed,
-        found="FST" if compressed else "VCD only",
-        advice="apt-get install liblz4-dev zlib1g-dev, for FST waveforms, which are much smaller",
-        required=False,
-    )
 
 
 def _output(*command: str) -> str | None:

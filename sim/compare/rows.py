@@ -25,21 +25,10 @@ class Task(Generic[Row]):
 
 
 def read_rows(path: Path, form: str, rows: Callable[[Any], Mapping[str, Row]]) -> dict[str, Row]:
-    """Read the rows of an earlier run by their keys.
+    """Read the rows of an earlier run by their keys: none when there is no such file, or its ``format`` is
+    not ``form``, or it is damaged; rows are then made anew.
 
-    Parameters
-    ----------
-    path
-        Of the comparison's file.
-    form
-        The value that its ``format`` must have.
-    rows
-        Takes the rows from the file's content, and may raise what Python raises where they are not there.
-
-    Returns
-    -------
-    dict
-        Empty when there is no such file, or it is of another format or damaged: rows are then made anew.
+    ``rows`` takes them from the file's content, and may raise what Python raises where they are not there.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The main job: every engine's real input through its generated RTL; tables, Verilog and pages come out."""
+"""The demo: real input of every engine through its generated RTL; tables, Verilog and pages come out."""
 
 from __future__ import annotations
 
@@ -29,27 +29,15 @@ def demo(
     engines: Sequence[str] | None = None,
     console: Console | None = None,
 ) -> bool:
-    """Run the demo of every registered engine that has one, and say whether all of it was bit-exact.
+    """Run the demo of every registered engine that has one, or of those named, and say whether all was
+    bit-exact.
 
     Writes ``<engine>/verilog``, ``<engine>/<launch>.report.json``, ``<engine>/report.html`` and whatever else
     an engine's demo has below ``directory``, and ``index.html``, which leads to all of it.  A report is saved
     as soon as its launch is done, so that nothing finished is lost to what comes after.
 
-    Parameters
-    ----------
-    board
-        Name of the board, or the path of its file.
-    engines
-        Names of the engines to run; all registered ones when not given.
-    console
-        Where to print; the terminal when not given.
-
-    Raises
-    ------
-    InputError
-        When none of the engines has a demo, or the directory cannot be written.
-    ToolError
-        When something is missing that a demo needs; the message says how to get it.
+    Raises `InputError` when none of the engines has a demo, or the directory cannot be written, and
+    `ToolError` when something is missing that a demo needs; the message says how to get it.
     """
     console = console or default_console()
     names = list(engines or sorted(ENGINES))

@@ -34,10 +34,7 @@ class Part:
 def render_index(parts: Sequence[Part], board: Board, path: Path) -> None:
     """Write the page; its links are relative, so that the folder can be moved.
 
-    Raises
-    ------
-    InputError
-        When the path cannot be written.
+    Raises `InputError` when the path cannot be written.
     """
     write_page(
         "demo.html.j2",

@@ -1,39 +1,24 @@
-"""Work done beside the simulation: the golden model has the second core while the simulator has the first."""
+"""Work done beside the simulation: the golden model runs on the second core of the machine meanwhile."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from concurrent.futures import Future
+from typing import TypeVar
 
 Result = TypeVar("Result")
 
 
-class Background(Generic[Result]):
-    """A function that runs in a thread of its own from now on.
+def in_background(work: Callable[[], Result]) -> Future[Result]:
+    """Run a function in a thread of its own from now on; an interrupted program does not wait for it."""
+    future: Future[Result] = Future()
 
-    Behaviour
-    ---------
-    `result` waits for it and gives what it gave, or raises what it raised.  An interrupted program does not
-    wait for it.
-    """
-
-    def __init__(self, work: Callable[[], Result]) -> None:
-        self._work = work
-        self._results: list[Result] = []
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
+    def run() -> None:
         try:
-            self._results.append(self._work())
+            future.set_result(work())
         except BaseException as error:
-            self._error = error
+            future.set_exception(error)
 
-    def result(self) -> Result:
-        """Give the function's result."""
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return self._results[0]
+    threading.Thread(target=run, daemon=True).start()
+    return future

@@ -12,10 +12,7 @@ from hw.errors import InputError
 def write_bytes(path: Path, data: bytes) -> None:
     """Put ``data`` at ``path``; whoever reads the path sees the old file or the new one, never half of one.
 
-    Raises
-    ------
-    InputError
-        When the directory cannot be made or written to.
+    Raises `InputError` when the directory cannot be made or written to.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Paths a user gives, looked at before the work they are for."""
+"""Paths that a user gives, checked before any work begins."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from hw.errors import InputError
 def check_readable(field: str, path: Path) -> None:
     """Refuse a file that is not there or cannot be read.
 
-    Raises
-    ------
-    InputError
-        Under the name ``field``.
+    Raises `InputError` under the name ``field``.
     """
     if not path.exists():
         raise InputError(field, str(path), "a file that exists")
@@ -28,10 +25,8 @@ def check_readable(field: str, path: Path) -> None:
 def check_writable(field: str, path: Path) -> None:
     """Refuse an output path that could not be written, before the work whose result it is to hold.
 
-    Raises
-    ------
-    InputError
-        When the path is a directory, or the directory it is in is missing or cannot be written to.
+    Raises `InputError` when the path is a directory, or the directory it is in is missing or cannot be
+    written to.
     """
     if path.is_dir():
         raise InputError(field, str(path), "a file, and this is a directory")
@@ -43,10 +38,8 @@ def check_writable(field: str, path: Path) -> None:
 def check_directory(field: str, path: Path) -> None:
     """Refuse a directory that could not be made or written to.
 
-    Raises
-    ------
-    InputError
-        When it, or the nearest directory above it that exists, is none or cannot be written to.
+    Raises `InputError` when it, or the nearest directory above it that exists, is none or cannot be written
+    to.
     """
     above = path
     while not above.exists() and above != above.parent:

@@ -1,4 +1,4 @@
-"""Running a program to its end, or to none at all: nothing it started outlives an interrupted caller."""
+"""Running a program: if the caller is interrupted, nothing that the program started keeps running."""
 
 from __future__ import annotations
 
@@ -21,17 +21,9 @@ def supervise(
     tick: Callable[[], None] = lambda: None,
     interval_seconds: float = 0.1,
 ) -> int:
-    """Run ``command`` and give its exit status.
+    """Run ``command``, its output and errors to ``output``, and give its exit status; call ``tick``
+    meanwhile.
 
-    Parameters
-    ----------
-    output
-        Where standard output and standard error go.
-    tick
-        Called every ``interval_seconds`` while the program runs.
-
-    Behaviour
-    ---------
     The program gets a process group of its own.  Whatever ends this function early (Ctrl-C, an error in
     ``tick``) also ends the whole group: make does not go on compiling behind the user's back.
     """

@@ -12,17 +12,8 @@ _LOG_INTERVAL_SECONDS = 10.0
 
 
 class Activity:
-    """One thing being done, shown until the ``with`` block ends.
+    """One thing being done (``"Building the simulator"``), shown until the ``with`` block ends.
 
-    Parameters
-    ----------
-    title
-        What is being done (``"Building the simulator"``).
-    stream
-        Where it is shown; standard error unless told.
-
-    Behaviour
-    ---------
     On a terminal: a spinner with the time passed, gone at the end.  Elsewhere nothing in the first seconds,
     then a line whenever ten more have passed, so that a log shows life without filling up.
     """

@@ -118,21 +118,11 @@ def parameter_text(configs: Iterable[MemoryConfig]) -> str:
 def memory_config(
     memory: Memory, port_channels: Sequence[int], *, clock_mhz: float, mode: str = "model", seed: int = 0
 ) -> MemoryConfig:
-    """Configure the model of a board's memory.
+    """Configure the model of a board's memory, with the kernel's ports attached beside ``port_channels``.
 
-    Parameters
-    ----------
-    memory
-        The memory of the board.
-    port_channels
-        Channel beside which each kernel port is attached, in the order of the ports.
-    clock_mhz
-        Clock of the kernel.
-    mode
-        ``"model"``: the memory's own timing. ``"fast"``: a fixed latency, and the ports' share of the
-        memory's realistic bandwidth. ``"jitter"``: the same with random waits on every channel.
-    seed
-        Of the random waits; it also sets how many there are.
+    Modes: ``"model"``, the memory's own timing; ``"fast"``, a fixed latency, and the ports' share of the
+    memory's realistic bandwidth; ``"jitter"``, the same with random waits on every channel, which ``seed``
+    draws, and how many there are.
     """
     timing: Timing = memory.timing
     waits, latency = 0, 0

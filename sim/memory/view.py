@@ -1,7 +1,7 @@
 """NumPy views onto the memory models of the running process.
 
 In co-simulation the models are linked into the simulator (with ``-rdynamic``) and found in the process
-itself; unit tests load them as a shared library (`sim.memory.native`).
+itself; unit tests load them as a shared library.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ from sim.memory.config import MemoryConfig, parameter_text
 def bind(library: ctypes.CDLL) -> ctypes.CDLL:
     """Declare the types of the functions of ``model.h`` and give the library back.
 
-    Errors
-    ------
-    `ToolError` if the models are not in it.
+    Raises `ToolError` if the models are not in it.
     """
     pointer, text, whole = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
     words = ctypes.POINTER(ctypes.c_uint32)
@@ -49,16 +47,11 @@ def bind(library: ctypes.CDLL) -> ctypes.CDLL:
 
 
 class MemoryView:
-    """One open memory: its bytes, counters and violations.
+    """One open memory, by the name in its `sim.memory.config.MemoryConfig`: its bytes, counters and
+    violations.
 
-    Parameters
-    ----------
-    name
-        As in its `sim.memory.config.MemoryConfig`.
-    library
-        Where the models are; the process itself by default.
-    base_address
-        Address of the first byte, as configured.
+    The models are in ``library``, by default the process itself; ``base_address`` is that of the first byte,
+    as configured.
     """
 
     def __init__(self, name: str, *, library: ctypes.CDLL | None = None, base_address: int = 0) -> None:
@@ -79,9 +72,7 @@ class MemoryView:
 
         Bytes never written are 0 and take no space.  The array must not outlive the simulator.
 
-        Errors
-        ------
-        `InputError` if any of it is outside the memory.
+        Raises `InputError` if any of it is outside the memory.
         """
         offset = address - self.base_address
         if nbytes < 0 or offset < 0 or offset + nbytes > self.size_bytes:
@@ -106,21 +97,15 @@ class MemoryView:
         return dict(json.loads(self._library.loom_counters(self._handle)))
 
     def errors(self, *, at_end: bool = False) -> list[str]:
-        """Give the protocol violations so far, the first ones in full.
-
-        Parameters
-        ----------
-        at_end
-            Also report bursts that are still under way.
+        """Give the protocol violations so far, the first ones in full; ``at_end`` also bursts still under
+        way.
         """
         return str(self._library.loom_errors(self._handle, int(at_end)).decode()).splitlines()
 
     def configure(self, config: MemoryConfig) -> None:
         """Start over with other parameters: time, counters and violations from 0, bytes kept if the size is.
 
-        Errors
-        ------
-        `InputError` if the models refuse them; the reason is on standard error.
+        Raises `InputError` if the models refuse them; the reason is on standard error.
         """
         self.configure_text(parameter_text([config]))
 

@@ -115,17 +115,7 @@ def _group_text(operator: Operator) -> list[str]:
 
 
 def traffic_curve(points: Sequence[CurvePoint], here: CurvePoint, marks: Mapping[str, int]) -> go.Figure:
-    """Draw avoidable traffic over scratchpad size.
-
-    Parameters
-    ----------
-    points : sequence of CurvePoint
-        Any order.
-    here : CurvePoint
-        The plan of the page.
-    marks : mapping of str to int
-        Scratchpad bytes to mark, by name.
-    """
+    """Draw avoidable traffic over scratchpad size: plans in any order, the page's own, and sizes to mark."""
     points = sorted({point.scratchpad_bytes: point for point in [*points, here]}.values(), key=_size)
     figure = go.Figure()
     methods = dict.fromkeys(name for point in points for name in point.baselines)

@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 def parse_dimensions(texts: Sequence[str]) -> dict[str, int]:
     """Turn ``NAME=VALUE`` into numbers by name.
 
-    Raises
-    ------
-    InputError
-        For a text of another form, or a value below 1.
+    Raises `InputError` for a text of another form, or a value below 1.
     """
     found = {}
     for text in texts:
@@ -56,10 +53,7 @@ def run_plan(
     The page's curve has ``curve_points`` scratchpads beside the plan's own; ``options`` are further fields of
     `hw.scheduler.plan.options.PlanOptions`.
 
-    Raises
-    ------
-    InputError
-        Before any work, for a wrong option, model or path; when no plan is possible.
+    Raises `InputError` before any work, for a wrong option, model or path; when no plan is possible.
     """
     check_writable("--output", output)
     if html is not None:
@@ -160,10 +154,7 @@ def _print_plan(plan: Plan, seconds: float) -> None:
 def run_check(path: Path) -> bool:
     """Replay a plan and print what is wrong with it, or its figures; tell whether all of it is true.
 
-    Raises
-    ------
-    InputError
-        When the file cannot be read as JSON.
+    Raises `InputError` when the file cannot be read as JSON.
     """
     check_readable("plan", path)
     from hw.scheduler.check.check import check_file, recomputed_totals
@@ -182,10 +173,8 @@ def run_check(path: Path) -> bool:
 def run_lower(path: Path, board_name: str, output: Path) -> None:
     """Lower a plan for a board and write the engine's configuration.
 
-    Raises
-    ------
-    InputError
-        When the plan cannot be read, the checker refuses it, or the board's port has another width.
+    Raises `InputError` when the plan cannot be read, the checker refuses it, or the board's port has another
+    width.
     """
     check_readable("plan", path)
     check_writable("--output", output)
@@ -209,10 +198,7 @@ def run_lower(path: Path, board_name: str, output: Path) -> None:
 def run_graph(model: str, dimensions: Sequence[str], output: Path) -> None:
     """Import a model and write its graph, as the model has it.
 
-    Raises
-    ------
-    InputError
-        For a wrong model or path.
+    Raises `InputError` for a wrong model or path.
     """
     check_writable("--output", output)
     from hw.scheduler.graph.documents import graph_to_json

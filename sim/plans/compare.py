@@ -47,10 +47,7 @@ class Summary:
 class Comparison:
     """Rows of any number of networks and budgets.
 
-    Raises
-    ------
-    InputError
-        When there is no row, or two of one graph and budget.
+    Raises `InputError` when there is no row, or two of one graph and budget.
     """
 
     rows: tuple[PlanRow, ...]

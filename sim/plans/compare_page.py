@@ -35,10 +35,7 @@ _COLOURS = {
 def write_comparison(comparison: Comparison, directory: Path) -> tuple[Path, ...]:
     """Write ``compare.json`` and ``compare.html`` into a directory, and give their paths.
 
-    Raises
-    ------
-    InputError
-        When the directory cannot be written to.
+    Raises `InputError` when the directory cannot be written to.
     """
     data, page = directory / DATA_NAME, directory / "compare.html"
     write_document(data, COMPARE_FORMAT, comparison.document())

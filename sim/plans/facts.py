@@ -1,4 +1,4 @@
-"""What a page of a plan shows, gathered from the plan alone: stays, moves and steps in words."""
+"""What the page of a plan shows, from the plan alone: residency intervals, transfers and steps in words."""
 
 from __future__ import annotations
 

@@ -26,22 +26,11 @@ def render_plan(
     curve: Sequence[CurvePoint] = (),
     budgets: Mapping[str, int] | None = None,
 ) -> None:
-    """Write a page of a plan.
+    """Write a page of a plan that `hw.scheduler.check.check` finds no problem in.
 
-    Parameters
-    ----------
-    plan : Plan
-        One that `hw.scheduler.check.check` finds no problem in.
-    path : Path
-    curve : sequence of CurvePoint
-        Plans of the same network for other scratchpads, in any order; without any, the page has no curve.
-    budgets : mapping of str to int
-        Scratchpad bytes to mark on the curve, by name.
-
-    Raises
-    ------
-    InputError
-        When the path cannot be written.
+    The curve is of plans of the same network for other scratchpads, in any order; without any, the page has
+    no curve.  ``budgets`` are scratchpad bytes to mark on it, by name. Raises `InputError` when the path
+    cannot be written.
     """
     facts = PlanFacts(plan)
     here = CurvePoint(

@@ -37,10 +37,7 @@ def run_compare(models: Sequence[str], budgets: str, directory: Path, seed: int,
     with all techniques.  The file is written anew after every row; rows that stand there already and follow
     from the same network, options and planner are taken over, so that what was interrupted goes on.
 
-    Raises
-    ------
-    InputError
-        Before any work, for an unknown model or a budget that is none.
+    Raises `InputError` before any work, for an unknown model or a budget that is none.
     """
     check_directory("--output", directory)
     names = [text.strip() for text in budgets.split(",")]

@@ -19,10 +19,7 @@ from sim.report.text import percent, signed_percent, times, whole
 def render(reports: Sequence[Report], path: Path) -> None:
     """Write a page that shows ``reports`` side by side.
 
-    Raises
-    ------
-    InputError
-        When there is no report, or the path cannot be written.
+    Raises `InputError` when there is no report, or the path cannot be written.
     """
     if not reports:
         raise InputError("reports", 0, "at least one")

@@ -1,4 +1,4 @@
-"""What all pages are made of: templates, headline figures, and charts that need no file beside them."""
+"""Parts of all pages: templates, headline figures, and charts embedded in the page itself."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
 from sim.host.files import write_text
+from sim.host.template import filled
 from sim.report.style import FONT
 
 
@@ -37,31 +37,12 @@ def exact_tile(exact: Iterable[bool], engine: str = "") -> Tile:
 
 
 def write_page(template: str, path: Path, *, charts: bool = True, **content: Any) -> None:
-    """Write a page that needs no file beside it.
-
-    Parameters
-    ----------
-    template
-        File name in ``templates``.
-    charts
-        Whether the page has any, and so their library.
-    content
-        What the template names.
-
-    Raises
-    ------
-    InputError
-        When the path cannot be written.
+    """Write a page that needs no file beside it: a template of ``templates`` with what it names, and the
+    library of charts if it has any. Raises `InputError` when the path cannot be written.
     """
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    source = Path(__file__).parent / "templates" / template
     library = get_plotlyjs() if charts else ""
-    write_text(path, environment.get_template(template).render(plotly=library, font=FONT, **content))
+    write_text(path, filled(source, html=True, plotly=library, font=FONT, **content))
 
 
 def chart(figure: go.Figure, name: str, *, zoom: bool = False) -> str:

@@ -77,48 +77,48 @@ class Work:
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
-class PortTraffic:
+class UsefulBytes:
+    """Bytes that the engine moves on purpose."""
+
+    useful_read_bytes: Annotated[Count, _doc("Bytes read that the engine asked for.")]
+    useful_write_bytes: Annotated[Count, _doc("Bytes written that the engine produced.")]
+
+    @property
+    def useful_bytes(self) -> int:
+        """Both ways."""
+        return self.useful_read_bytes + self.useful_write_bytes
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class PortTraffic(UsefulBytes):
     """Bytes a memory port of the kernel asked for, counted by its DMA."""
 
     port: Annotated[Name, _doc("AXI port of the kernel.")]
     channel: Annotated[Count, _doc("Memory channel the port is connected to.")]
-    useful_read_bytes: Annotated[Count, _doc("Bytes read that the engine asked for.")]
-    useful_write_bytes: Annotated[Count, _doc("Bytes written that the engine produced.")]
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
-class ChannelTraffic:
-    """Bytes through one memory channel."""
+class MemoryTraffic(UsefulBytes):
+    """Bytes through all channels of one memory."""
 
-    memory: Annotated[Name, _doc("Memory of the board.")]
-    channel: Annotated[Count, _doc("Number of the channel within the memory.")]
-    useful_read_bytes: Annotated[Count, _doc("Bytes read that the engine asked for.")]
-    useful_write_bytes: Annotated[Count, _doc("Bytes written that the engine produced.")]
     bus_read_bytes: Annotated[Count, _doc("Bytes moved by read beats, whole beats counted.")]
     bus_write_bytes: Annotated[Count, _doc("Bytes moved by write beats, whole beats counted.")]
+    memory: Annotated[Name, _doc("Memory of the board.")]
+
+    @property
+    def bus_bytes(self) -> int:
+        """Both ways."""
+        return self.bus_read_bytes + self.bus_write_bytes
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class ChannelTraffic(MemoryTraffic):
+    """Bytes through one memory channel."""
+
+    channel: Annotated[Count, _doc("Number of the channel within the memory.")]
     events: Annotated[
         dict[str, Count], _doc("Further counters of the memory model: row hits and misses, refreshes, waits.")
     ]
-
-
-@dataclass(frozen=True, kw_only=True, config=_STRICT)
-class MemoryTraffic:
-    """Bytes through all channels of one memory."""
-
-    memory: Annotated[Name, _doc("Memory of the board.")]
-    useful_read_bytes: Annotated[Count, _doc("Bytes read that the engine asked for.")]
-    useful_write_bytes: Annotated[Count, _doc("Bytes written that the engine produced.")]
-    bus_read_bytes: Annotated[Count, _doc("Bytes moved by read beats, whole beats counted.")]
-    bus_write_bytes: Annotated[Count, _doc("Bytes moved by write beats, whole beats counted.")]
-
-    def __post_init__(self) -> None:
-        for direction in ("read", "write"):
-            useful: int = getattr(self, f"useful_{direction}_bytes")
-            bus: int = getattr(self, f"bus_{direction}_bytes")
-            if useful > bus:
-                raise InputError(
-                    f"useful_{direction}_bytes of {self.memory}", useful, f"at most {bus}, the bus's"
-                )
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
@@ -139,21 +139,23 @@ class Traffic:
     memories: Annotated[tuple[MemoryTraffic, ...], _doc("Bytes by memory.")]
 
     def __post_init__(self) -> None:
-        ports = sum(port.useful_read_bytes + port.useful_write_bytes for port in self.ports)
+        ports = sum(port.useful_bytes for port in self.ports)
         _require("useful_bytes", self.useful_bytes, ports, "the sum over ports")
-        for kind in ("useful", "bus"):
-            total: int = getattr(self, f"{kind}_bytes")
-            for level in (self.channels, self.memories):
-                parts = sum(
-                    getattr(part, f"{kind}_{direction}_bytes")
-                    for part in level
-                    for direction in ("read", "write")
-                )
-                _require(f"{kind}_bytes", total, parts, "the sum over channels and over memories")
+        for parts in (self.channels, self.memories):
+            useful, bus = sum(part.useful_bytes for part in parts), sum(part.bus_bytes for part in parts)
+            _require("useful_bytes", self.useful_bytes, useful, "the sum over channels and over memories")
+            _require("bus_bytes", self.bus_bytes, bus, "the sum over channels and over memories")
+        for memory in self.memories:
+            for direction in ("read", "write"):
+                moved, most = (getattr(memory, f"{kind}_{direction}_bytes") for kind in ("useful", "bus"))
+                if moved > most:
+                    field = f"useful_{direction}_bytes of {memory.memory}"
+                    raise InputError(field, moved, f"at most {most}, the bus's")
+        ratio = self.useful_bytes / self.compulsory_bytes
         _require(
             "useful_over_compulsory_ratio",
             self.useful_over_compulsory_ratio,
-            self.useful_bytes / self.compulsory_bytes,
+            ratio,
             "useful_bytes / compulsory_bytes",
         )
 
@@ -231,9 +233,7 @@ class Simulation:
 class Report:
     """Everything known of one run; made from measurements by `sim.run.accounting.build_report`.
 
-    Behaviour
-    ---------
-    Frozen, and consistent by construction: parts add up to totals and quotients equal what they are made of.
+    Consistent by construction: parts add up to totals and quotients equal what they are made of.
     """
 
     format: Annotated[Literal["loomwork-report-1"], _doc("Format and its version.")]
@@ -299,10 +299,7 @@ def refusal(error: ValidationError) -> str:
 def save(report: Report, path: Path) -> None:
     """Write ``report`` to ``path`` as JSON, whole or not at all.
 
-    Raises
-    ------
-    InputError
-        When the path cannot be written.
+    Raises `InputError` when the path cannot be written.
     """
     write_text(path, json.dumps(ADAPTER.dump_python(report, mode="json"), indent=2) + "\n")
 
@@ -310,10 +307,8 @@ def save(report: Report, path: Path) -> None:
 def load(path: Path) -> Report:
     """Read a report.
 
-    Raises
-    ------
-    InputError
-        When the file is missing, is not a report of this format, or its figures contradict each other.
+    Raises `InputError` when the file is missing, is not a report of this format, or its figures contradict
+    each other.
     """
     try:
         text = path.read_bytes()

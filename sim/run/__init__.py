@@ -1,1 +1,1 @@
-"""One launch of one engine, from tensors to a verdict."""
+"""One launch of one engine, from tensors to a comparison with the golden model."""

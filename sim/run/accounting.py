@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from sim.report.report import Prediction as PredictionFigures
 
 _STALL = "cycles_stall_"
 _DIRECTIONS = ("read", "write")
+_MEMORY_BYTES = tuple(f"{kind}_{way}_bytes" for kind in ("useful", "bus") for way in _DIRECTIONS)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,16 +74,10 @@ def build_report(
     errors: Mapping[str, float],
     label: str = "",
 ) -> Report:
-    """Work out the report of a run.
+    """Work out the report of a run; `sim.report.report.Report` explains what is handed on as it is.
 
     Parameters
     ----------
-    clock_mhz
-        Kernel clock of the board.
-    config
-        Every key of the engine's configuration, as plain JSON values.
-    memory_mode
-        ``"model"``, ``"fast"`` or ``"jitter"``.
     counters
         The kernel's counters by register name: ``cycles_total``, ``cycles_busy``, ``cycles_stall_<cause>``,
         ``cycles_idle``, and of each port of ``placement`` its ``<port>_read_bytes``, ``<port>_write_bytes``
@@ -91,13 +86,8 @@ def build_report(
         Memory channel of each port, from `hw.engine.Engine.placement`.
     memory
         What the memory model counted, an entry for each channel; channels without traffic may be left out.
-    label
-        The user's name for the run.
 
-    Raises
-    ------
-    InputError
-        When a counter is missing or the figures contradict each other.
+    Raises `InputError` when a counter is missing or the figures contradict each other.
     """
     for name, value in (
         ("run_seconds", simulator.run_seconds),
@@ -197,46 +187,29 @@ def _traffic(
         for port, channel in placement.items()
     )
     channels = tuple(
-        _channel(statistics, [port for port in ports if port.channel == statistics.channel])
+        ChannelTraffic(
+            **asdict(statistics),
+            useful_read_bytes=sum(p.useful_read_bytes for p in ports if p.channel == statistics.channel),
+            useful_write_bytes=sum(p.useful_write_bytes for p in ports if p.channel == statistics.channel),
+        )
         for statistics in memory
-    )
-    moving = tuple(
-        c
-        for c in channels
-        if c.useful_read_bytes + c.useful_write_bytes + c.bus_read_bytes + c.bus_write_bytes
     )
     memories = tuple(
         MemoryTraffic(
             memory=name,
-            useful_read_bytes=sum(c.useful_read_bytes for c in channels if c.memory == name),
-            useful_write_bytes=sum(c.useful_write_bytes for c in channels if c.memory == name),
-            bus_read_bytes=sum(c.bus_read_bytes for c in channels if c.memory == name),
-            bus_write_bytes=sum(c.bus_write_bytes for c in channels if c.memory == name),
+            **{key: sum(getattr(c, key) for c in channels if c.memory == name) for key in _MEMORY_BYTES},
         )
         for name in dict.fromkeys(c.memory for c in channels)
     )
-    useful = sum(port.useful_read_bytes + port.useful_write_bytes for port in ports)
+    useful = sum(port.useful_bytes for port in ports)
     return Traffic(
         compulsory_bytes=int(prediction.compulsory_bytes),
         useful_bytes=useful,
-        bus_bytes=sum(c.bus_read_bytes + c.bus_write_bytes for c in channels),
+        bus_bytes=sum(c.bus_bytes for c in channels),
         useful_over_compulsory_ratio=useful / prediction.compulsory_bytes,
         ports=ports,
-        channels=moving,
+        channels=tuple(c for c in channels if c.useful_bytes + c.bus_bytes),
         memories=memories,
-    )
-
-
-def _channel(statistics: ChannelStatistics, ports: Iterable[PortTraffic]) -> ChannelTraffic:
-    ports = tuple(ports)
-    return ChannelTraffic(
-        memory=statistics.memory,
-        channel=int(statistics.channel),
-        useful_read_bytes=sum(port.useful_read_bytes for port in ports),
-        useful_write_bytes=sum(port.useful_write_bytes for port in ports),
-        bus_read_bytes=int(statistics.bus_read_bytes),
-        bus_write_bytes=int(statistics.bus_write_bytes),
-        events={name: int(value) for name, value in statistics.events.items()},
     )
 
 
@@ -274,12 +247,8 @@ def _simulation(facts: SimulatorFacts, seed: int, memory_mode: Any) -> Simulatio
     return Simulation(
         memory_mode=memory_mode,
         seed=seed,
-        cycles_start_to_done=int(facts.cycles_start_to_done),
-        cycles_simulated=int(facts.cycles_simulated),
-        run_seconds=float(facts.run_seconds),
         simulated_cycles_per_second=facts.cycles_simulated / facts.run_seconds,
-        build_seconds=float(facts.build_seconds),
-        build_cached=facts.build_cached,
+        **asdict(facts),
     )
 
 

@@ -1,4 +1,4 @@
-"""The contract of an engine's simulation side: tensors to a launch, and what came of it to numbers."""
+"""The interface that an engine's simulation side implements: tensors to a launch, its results to figures."""
 
 from __future__ import annotations
 
@@ -22,135 +22,71 @@ Tensors = Mapping[str, Tensor]
 
 @dataclass(frozen=True, kw_only=True)
 class Buffer:
-    """What stands behind one pointer argument.
+    """What stands behind one pointer argument."""
 
-    Parameters
-    ----------
-    argument
-        Name of the pointer in the argument table.
-    data
-        The bytes placed there before the launch, uint8, one dimension; None for a buffer the kernel writes.
-    size_bytes
-        Length of the buffer.
-    output
-        Whether it is read back after the launch.
-    links
-        Addresses within ``data``: at each byte offset lies a 64-bit offset, little endian, to which the
-        address of the buffer of the given argument is added once that is known.
-    """
-
-    argument: str
+    argument: str  #: Name of the pointer in the argument table.
+    #: The bytes placed there before the launch, uint8, one dimension; None for a buffer the kernel writes.
     data: NDArray[np.uint8] | None
-    size_bytes: int
-    output: bool = False
+    size_bytes: int  #: Length of the buffer.
+    output: bool = False  #: Whether it is read back after the launch.
+    #: Addresses within ``data``: at each byte offset lies a 64-bit offset, little endian, to which the
+    #: address of the buffer of the given argument is added once that is known.
     links: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """One kernel call.
+    """One kernel call."""
 
-    Parameters
-    ----------
-    scalars
-        By argument name.
-    buffers
-        Behind the pointers.
-    nulls
-        Pointers that point nowhere: their registers are 0.
-    """
-
-    scalars: Mapping[str, int]
-    buffers: tuple[Buffer, ...]
-    nulls: tuple[str, ...] = ()
+    scalars: Mapping[str, int]  #: By argument name.
+    buffers: tuple[Buffer, ...]  #: Behind the pointers.
+    nulls: tuple[str, ...] = ()  #: Pointers that point nowhere: their registers are 0.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One run of the regression: what is generated, what goes through it, and on which memory.
+    """One run of the regression: what is generated, what goes through it, and on which memory."""
 
-    Parameters
-    ----------
-    name
-        Unique within the engine; the test's name.
-    board
-        Name of the board.
-    config
-        The engine's configuration. Cases with equal board and configuration share one built simulator.
-    tensors
-        Input tensors, as a user would give them.
-    memory
-        ``"model"`` (calibrated), ``"fast"`` (fixed latency and bandwidth) or ``"jitter"`` (waits by seed).
-    seed
-        Seed of the memory's jitter.
-    soak
-        Whether it runs in the soak only.
-    """
-
-    name: str
-    board: str
+    name: str  #: Unique within the engine; the test's name.
+    board: str  #: Name of the board.
+    #: The engine's configuration. Cases with equal board and configuration share one built simulator.
     config: Any
-    tensors: Mapping[str, Tensor]
+    tensors: Mapping[str, Tensor]  #: Input tensors, as a user would give them.
+    #: ``"model"`` (calibrated), ``"fast"`` (fixed latency and bandwidth) or ``"jitter"`` (waits by seed).
     memory: str
-    seed: int = 0
-    soak: bool = False
+    seed: int = 0  #: Seed of the memory's jitter.
+    soak: bool = False  #: Whether it runs in the soak only.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """A file that a demo leaves beside the reports.
+    """A file that a demo leaves beside the reports."""
 
-    Parameters
-    ----------
-    name
-        File name.
-    title
-        One line: what it shows.
-    write
-        Writes it to the given path.
-    """
-
-    name: str
-    title: str
-    write: Callable[[Path], None]
+    name: str  #: File name.
+    title: str  #: One line: what it shows.
+    write: Callable[[Path], None]  #: Writes it to the given path.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Demo:
-    """What ``loomwork demo`` puts through an engine.
+    """What ``loomwork demo`` puts through an engine."""
 
-    Parameters
-    ----------
-    title
-        One line: whose tensors these are.
-    config
-        The engine's configuration.
-    launches
-        Input tensors of each launch, by the name of its row in the table; or a function that makes them from
-        the results (`EngineAdapter.results`) of the launches before it.
-    conclude
-        Given the results (`EngineAdapter.results`) and the report of each launch by name, lines to print
-        below the table.
-    documents
-        What is written before the first launch.
-    """
-
-    title: str
-    config: Any
+    title: str  #: One line: whose tensors these are.
+    config: Any  #: The engine's configuration.
+    #: Input tensors of each launch, by the name of its row in the table; or a function that makes them from
+    #: the results (`EngineAdapter.results`) of the launches before it.
     launches: Mapping[str, Tensors | Callable[[Mapping[str, Tensors]], Tensors]]
+    #: Given the results (`EngineAdapter.results`) and the report of each launch by name, lines to print below
+    #: the table.
     conclude: Callable[[Mapping[str, Mapping[str, Tensor]], Mapping[str, Report]], Sequence[str]] = (
         lambda results, reports: ()
     )
-    documents: tuple[Document, ...] = ()
+    documents: tuple[Document, ...] = ()  #: What is written before the first launch.
 
 
 class EngineAdapter(abc.ABC):
-    """How one engine is simulated; the module ``sim.engines.<name>`` has one as ``ADAPTER``.
-
-    Members
-    -------
-    name : str
-        The engine's name in `hw.registry`.
+    """How one engine, of a name in `hw.registry`, is simulated; ``sim.engines.<name>.adapter`` has one as
+    ``ADAPTER``.
     """
 
     name: ClassVar[str]
@@ -159,10 +95,8 @@ class EngineAdapter(abc.ABC):
     def job(self, tensors: Mapping[str, Tensor], config: Any) -> Any:
         """Check and quantize the user's tensors into a job.
 
-        Raises
-        ------
-        InputError
-            On a missing tensor, wrong shape or type, NaN or infinity, or a size the configuration cannot do.
+        Raises `InputError` on a missing tensor, wrong shape or type, NaN or infinity, or a size the
+        configuration cannot do.
         """
 
     @abc.abstractmethod

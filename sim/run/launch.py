@@ -33,24 +33,12 @@ _MEMORY_CONFIG = "memory.cfg"
 
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
-    """What came of a kernel call.
+    """What came of a kernel call."""
 
-    Members
-    -------
-    built
-        The simulator it ran in.
-    answer
-        Counters, cycles and memory statistics.
-    buffers
-        Bytes of every output buffer, by argument name.
-    waves
-        The waveform file, when one was asked for.
-    """
-
-    built: Built
-    answer: Answer
-    buffers: Mapping[str, NDArray[np.uint8]]
-    waves: Path | None
+    built: Built  #: The simulator it ran in.
+    answer: Answer  #: Counters, cycles and memory statistics.
+    buffers: Mapping[str, NDArray[np.uint8]]  #: Bytes of every output buffer, by argument name.
+    waves: Path | None  #: The waveform file, when one was asked for.
 
 
 def build_kernel(
@@ -82,28 +70,13 @@ def simulate(
     seed: int = 0,
     waves: Path | None = None,
 ) -> Simulated:
-    """Build the simulator if need be, and carry out one kernel call in it.
+    """Build the simulator if need be, and carry out one kernel call in it; see `sim.run.run.run`.
 
-    Parameters
-    ----------
-    placement
-        Memory channel of each AXI port.
-    directory
-        Working folder, emptied first.  After a good run it holds the logs; after a failed one everything;
-        after an interrupted one it is gone.
-    expected_cycles
-        Prediction of the run's length, for the progress line and the watchdog.
-    memory_mode, seed, waves
-        See `sim.run.run.run`.
-
-    Raises
-    ------
-    InputError
-        When launch, table and board do not fit together or a folder cannot be written.
-    ToolError
-        When the simulator cannot be built.
-    SimulationError
-        When the kernel hangs, breaks a rule of AXI or writes where it must not.
+    ``directory`` is emptied first.  After a good run it holds the logs; after a failed one everything; after
+    an interrupted one it is gone.  ``expected_cycles`` is for the progress line and the watchdog. Raises
+    `InputError` when launch, table and board do not fit together or a folder cannot be written, `ToolError`
+    when the simulator cannot be built, and `SimulationError` when the kernel hangs, breaks a rule of AXI or
+    writes where it must not.
     """
     buffers = place_buffers(launch, table, placement, board)
     parameters = memory_parameters(table.ports, placement, buffers, board, mode=memory_mode, seed=seed)

@@ -1,4 +1,4 @@
-"""Where the buffers of a launch lie in the memories, and what the registers then say."""
+"""Memory addresses of the buffers of a launch, and the register values that follow from them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ def place_buffers(
 ) -> tuple[PlacedBuffer, ...]:
     """Lay the buffers into the channels their ports are connected to, one after another, guards between.
 
-    Raises
-    ------
-    InputError
-        When the launch and the table do not fit together, or a channel is too small.
+    Raises `InputError` when the launch and the table do not fit together, or a channel is too small.
     """
     ports = {argument.name: argument.port for argument in table.call if argument.kind is Kind.POINTER}
     names = sorted([*(buffer.argument for buffer in launch.buffers), *launch.nulls])
@@ -68,10 +65,7 @@ def register_writes(
 ) -> tuple[tuple[int, int], ...]:
     """Give every write of an argument register: byte offset and 32-bit word.
 
-    Raises
-    ------
-    InputError
-        When a scalar is missing, unknown, or wider than its register.
+    Raises `InputError` when a scalar is missing, unknown, or wider than its register.
     """
     scalars = sorted(argument.name for argument in table.call if argument.kind is Kind.SCALAR)
     if sorted(launch.scalars) != scalars:
@@ -83,10 +77,7 @@ def register_writes(
 def linked(buffer: Buffer, placed: tuple[PlacedBuffer, ...]) -> NDArray[np.uint8]:
     """Give the data of ``buffer`` with the addresses of others in their places.
 
-    Raises
-    ------
-    InputError
-        When a link is not within the data, or to a buffer that is not placed.
+    Raises `InputError` when a link is not within the data, or to a buffer that is not placed.
     """
     assert buffer.data is not None  # who asks has looked
     data = buffer.data

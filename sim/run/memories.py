@@ -18,10 +18,7 @@ MODES = ("model", "fast", "jitter")
 def memory_of_port(port: str, board: Board) -> Memory:
     """Give the memory behind an AXI port: the host's for ports named ``host*``, else the board's own.
 
-    Raises
-    ------
-    InputError
-        When the board has no host memory.
+    Raises `InputError` when the board has no host memory.
     """
     if not port.startswith("host"):
         return board.memory
@@ -47,15 +44,7 @@ def memory_parameters(
     mode: str,
     seed: int,
 ) -> str:
-    """Give the parameter text of all memories behind ``ports``.
-
-    Parameters
-    ----------
-    placement
-        Channel each port is connected to.
-    mode, seed
-        See `sim.memory.config.memory_config`.
-    """
+    """Give the parameter text of all memories behind ``ports``; see `sim.memory.config.memory_config`."""
     configs = []
     for name, behind in ports_by_memory(ports, board).items():
         config = memory_config(

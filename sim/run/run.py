@@ -1,4 +1,4 @@
-"""From tensors to a verdict: one engine, one board, one launch, simulated and compared bit for bit."""
+"""One launch of an engine on a board: tensors in, simulated, compared bit for bit, reported."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hw.config import check_fits, config_dict, config_hash
 from hw.errors import InputError
 from hw.registry import find_engine
 from sim.build.design import kernel_verilog
-from sim.host.background import Background
+from sim.host.background import in_background
 from sim.run.adapter import EngineAdapter, Tensor
 from sim.run.memories import MODES, channel_traffic
 
@@ -29,30 +29,18 @@ BACKENDS = ("rtl", "golden")
 
 @dataclass(frozen=True, kw_only=True)
 class RunResult:
-    """What came of a run.
+    """What came of a run."""
 
-    Members
-    -------
-    outputs
-        What the user's output file holds, in real units; see `sim.run.adapter.EngineAdapter.results`.
-    integers
-        The outputs in integers, as the RTL gave them; the golden model's own with the golden backend.
-    golden
-        The outputs in integers, as the golden model gives them.
-    mismatches
-        A line for each output that differs in any bit; empty when the RTL is exact.
-    measured
-        The report; None with the golden backend, which has no cycles to report.
-    waves
-        The waveform file, when one was asked for.
-    """
-
+    #: What the user's output file holds, in real units; see `sim.run.adapter.EngineAdapter.results`.
     outputs: Mapping[str, Tensor]
+    #: The outputs in integers, as the RTL gave them; the golden model's own with the golden backend.
     integers: Mapping[str, Tensor]
-    golden: Mapping[str, Tensor]
+    golden: Mapping[str, Tensor]  #: The outputs in integers, as the golden model gives them.
+    #: A line for each output that differs in any bit; empty when the RTL is exact.
     mismatches: tuple[str, ...] = ()
+    #: The report; None with the golden backend, which has no cycles to report.
     measured: Report | None = field(default=None, repr=False)
-    waves: Path | None = None
+    waves: Path | None = None  #: The waveform file, when one was asked for.
 
     @property
     def bit_exact(self) -> bool:
@@ -85,35 +73,22 @@ def run(
     waves: Path | None = None,
     backend: str = "rtl",
 ) -> RunResult:
-    """Run one launch of an engine and compare it with the golden model.
+    """Run one launch of an engine, on tensors as a user gives them, and compare it with the golden model.
 
     Parameters
     ----------
-    engine_name
-        Name in `hw.registry`.
-    config
-        The engine's configuration.
-    tensors
-        Input tensors, as a user gives them.
     directory
         Gets a folder ``simulation`` with the simulator's log, and all that speaks of a failed run.
-    seed
-        Seed of the memory's jitter.
-    memory_mode
+    memory_mode, seed
         ``"model"`` (calibrated), ``"fast"`` (fixed latency and bandwidth) or ``"jitter"`` (waits by seed).
     waves
         Waveform file to write, its suffix replaced by ``.fst`` or ``.vcd``, whichever this machine can write.
     backend
         ``"rtl"``, or ``"golden"``: the same launch on the golden model alone.
 
-    Raises
-    ------
-    InputError
-        When a value is illegal, the engine does not fit the board, or a folder cannot be written.
-    ToolError
-        When the simulator cannot be built.
-    SimulationError
-        When the kernel hangs, breaks a rule of AXI or writes where it must not.
+    Raises `InputError` when a value is illegal, the engine does not fit the board, or a folder cannot be
+    written, `ToolError` when the simulator cannot be built, and `SimulationError` when the kernel hangs,
+    breaks a rule of AXI or writes where it must not.
     """
     for name, value, legal in (("memory_mode", memory_mode, MODES), ("backend", backend, BACKENDS)):
         if value not in legal:
@@ -128,7 +103,7 @@ def run(
 
     from sim.run.launch import simulate
 
-    expected = Background(lambda: adapter.golden(job, config))
+    expected = in_background(lambda: adapter.golden(job, config))
     prediction = engine.predict(adapter.workload(job, config), config, board)
     table, placement = engine.arguments(config, board), engine.placement(config, board)
     simulated = simulate(

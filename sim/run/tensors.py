@@ -22,11 +22,8 @@ MAX_UNPACKED_BYTES = 4 << 30
 def load_tensors(path: Path) -> dict[str, Tensor]:
     """Read all tensors of an ``.npz`` archive.
 
-    Raises
-    ------
-    InputError
-        When the file is missing or not such an archive, or holds Python objects, text, nothing at all, more
-        than `MAX_UNPACKED_BYTES`, NaN or infinity.
+    Raises `InputError` when the file is missing or not such an archive, or holds Python objects, text,
+    nothing at all, more than `MAX_UNPACKED_BYTES`, NaN or infinity.
     """
     check_readable("input file", path)
     archive = "an .npz archive of tensors"

@@ -1,4 +1,4 @@
-"""What the core is told, and what its two sides tell each other.
+"""Commands of the core, and the streams between its side of keys and its side of values.
 
 The core is fed by these streams, each in the order of passes (a pass is one query tile against the keys of
 its head), and within a pass as said:

@@ -1,4 +1,4 @@
-"""Results leave the rows: row after row, a beat a cycle."""
+"""The drain: finished results leave the rows, row after row, a beat a cycle."""
 
 from __future__ import annotations
 

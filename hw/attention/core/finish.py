@@ -1,4 +1,4 @@
-"""What follows when all streams have closed a pass: combination, division and normalization."""
+"""Control of combination, division and normalization, which follow when all streams have ended a pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The side of keys of one stream: passes parts to the rows, and says when a tile's logits are complete."""
+"""Key side of one stream: broadcasts key parts to the rows, and says when a tile's logits are complete."""
 
 from __future__ import annotations
 

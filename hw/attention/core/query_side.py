@@ -1,4 +1,4 @@
-"""The side of queries: loads those of the next pass, with what their rows are told, for all streams."""
+"""Query side: loads the queries of the next pass and the settings of their rows, for all streams."""
 
 from __future__ import annotations
 

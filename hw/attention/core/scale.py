@@ -1,4 +1,4 @@
-"""How results are scaled."""
+"""Scale of the results: multiplier, shift or fraction bits, by output format."""
 
 from __future__ import annotations
 

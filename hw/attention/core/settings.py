@@ -1,4 +1,4 @@
-"""What a row is told about its query."""
+"""Settings of a row: which keys its query sees, its scale and its slope."""
 
 from __future__ import annotations
 

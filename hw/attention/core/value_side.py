@@ -1,4 +1,4 @@
-"""The side of values of one stream: reads complete tiles of logits against values, never a tile too early."""
+"""Value side of one stream: broadcasts value parts to the rows once the logits of their tile are complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When parts of queries, keys and values come from memory, at the earliest."""
+"""The earliest cycle in which each part of queries, keys and values can come from memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of keys, or of values, of one stream: out of the cache, or from the ports and into it."""
+"""Cache of the keys, or of the values, of one stream: hits come from on-chip memory, misses from the ports."""
 
 from __future__ import annotations
 

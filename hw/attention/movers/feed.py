@@ -1,4 +1,4 @@
-"""Keys and values of one stream: from passes to the core's streams."""
+"""Feed of one key stream: passes become requests to caches and ports, and parts for the core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a tile to what each memory port reads, and what becomes of it."""
+"""Fetch of a tile: what each memory port reads, and which parts come from the cache."""
 
 from __future__ import annotations
 

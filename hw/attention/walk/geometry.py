@@ -1,4 +1,4 @@
-"""What follows from a job's numbers, computed once before its first pass."""
+"""Values derived from the sizes of a job, computed once before its first pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a launch, or a descriptor in memory, says of one job."""
+"""The fields of a job, as registers or a descriptor in memory give them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the movers' parts tell each other about a pass and about a tile."""
+"""Payload layouts of the streams between walk and movers: passes and tiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each row of a query tile is told: which keys it sees, and how its scores become logits."""
+"""Row settings of a query tile: which keys each row sees, and how its scores become logits."""
 
 from __future__ import annotations
 

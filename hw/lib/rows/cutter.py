@@ -1,4 +1,4 @@
-"""From words as they come from memory to parts as the arrays take them."""
+"""Gearbox: words as wide as the memory port become parts as wide as the arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From rows that each begin in a beat of their own to words packed for the write DMA."""
+"""Packer: rows of results that each begin in a new beat become words without gaps for the write DMA."""
 
 from __future__ import annotations
 

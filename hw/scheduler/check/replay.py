@@ -1,4 +1,4 @@
-"""Replay of a plan: what lies where, byte by byte, whatever order the gates choose where the plan leaves one.
+"""Replay of a plan: which tensor each byte of scratchpad and memory holds, in any order the plan allows.
 
 Time is counted in moments, three a step: the slot begins, the operator starts, the operator is done.  Every
 access to the scratchpad or to memory holds from a moment to a moment.  Two accesses to one byte, one of them

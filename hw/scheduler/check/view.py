@@ -1,4 +1,4 @@
-"""A checker's own view of a plan's graph and steps: who makes and who uses which tensor, and when."""
+"""The checker's own view of a plan: which steps write and read each tensor; rules of the graph."""
 
 from __future__ import annotations
 

@@ -34,13 +34,7 @@ def encoder_config(default: AttentionConfig) -> AttentionConfig:
 
 
 def attention_demo(default: AttentionConfig) -> Demo:
-    """Give all-MiniLM-L6-v2 on a paragraph: a launch a layer, of all heads; each reads what came before it.
-
-    Parameters
-    ----------
-    default
-        The board's default configuration, see `encoder_config`.
-    """
+    """Give all-MiniLM-L6-v2 on a paragraph: a launch a layer, of all heads, each after the one before."""
     paragraph = minilm.paragraph()
     walk = EncoderWalk(paragraph.text)
     count = len(minilm.tokens(paragraph.text))

@@ -63,17 +63,10 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Bar:
-    """What a figure must reach.
+    """What a figure must reach."""
 
-    Members
-    -------
-    name
-        Of a property of `Measured`.
-    least, most
-        Legal values.
-    """
-
-    name: str
+    name: str  #: Of a property of `Measured`.
+    #: Legal values.
     least: float = 0.0
     most: float = float("inf")
 
@@ -92,25 +85,14 @@ class Bar:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """A launch and its bars.
+    """A launch and its bars."""
 
-    Members
-    -------
-    name, title
-        Of the figure.
-    engine
-        Name of its configuration in `CONFIGS`.
-    tensors
-        Makes the user's tensors.
-    bars
-        All must hold.
-    """
-
+    #: Of the figure.
     name: str
     title: str
-    engine: str
-    tensors: Callable[[], Tensors]
-    bars: tuple[Bar, ...]
+    engine: str  #: Name of its configuration in `CONFIGS`.
+    tensors: Callable[[], Tensors]  #: Makes the user's tensors.
+    bars: tuple[Bar, ...]  #: All must hold.
 
     @property
     def config(self) -> AttentionConfig:
@@ -278,10 +260,7 @@ def measure(figure: Figure, directory: Path) -> Measured:
 def main(names: Sequence[str]) -> bool:
     """Print the figures of the given names, and say whether all reach their bars.
 
-    Raises
-    ------
-    InputError
-        For an unknown name.
+    Raises `InputError` for an unknown name.
     """
     known = {figure.name: figure for figure in FIGURES}
     for name in names:

@@ -14,6 +14,7 @@ from hw.attention.config import AttentionConfig
 from hw.attention.model.division import Share, divide
 from hw.attention.model.workload import AttentionWorkload, bitmap_text
 from sim.engines.attention.tensors import Inputs, Sequence
+from sim.golden.attention.exact import attention_float64
 from sim.golden.attention.formats import (
     Output,
     bfloat16_values,
@@ -23,7 +24,7 @@ from sim.golden.attention.formats import (
     slope_multiplier,
 )
 from sim.golden.attention.mask import Mask
-from sim.golden.attention.model import GoldenJob, attention_float64
+from sim.golden.attention.model import GoldenJob
 from sim.run.adapter import Tensor
 
 Floats = NDArray[np.float64]
@@ -130,10 +131,7 @@ class AttentionJob:
 def make_job(inputs: Inputs, config: AttentionConfig) -> AttentionJob:
     """Divide the launch into jobs, and choose the format of its results.
 
-    Raises
-    ------
-    InputError
-        When scales leave the range of the engine's arguments, or a bitmap does not fit.
+    Raises `InputError` when scales leave the range of the engine's arguments, or a bitmap does not fit.
     """
     workload = workload_of(inputs)
     pieces = list(_pieces(inputs, workload, config))

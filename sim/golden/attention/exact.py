@@ -32,17 +32,12 @@ def attention_float64(
         ``[H, Nq, dqk]``, ``[Hkv, Nk, dqk]``, ``[Hkv, Nk, dv]``; H is a multiple of Hkv.
     softmax_scale
         Factor of ``q k^T``.
-    mask
-        Visible keys; None for all.
     cap
         Logits become ``cap * tanh(logit / cap)``.
     slopes
         For each head the fall of a logit per key of distance between the query's position and the key.
 
-    Returns
-    -------
-    ndarray
-        ``[H, Nq, dv]``; zeros for a query without visible keys.
+    Gives ``[H, Nq, dv]``; zeros for a query without visible keys.
     """
     mask = mask or Mask()
     (heads, queries, _), keys = q.shape, k.shape[1]

@@ -105,19 +105,10 @@ def _largest_shift(kind: OutputKind) -> int:
 
 
 def scaling(*, softmax_scale: float, q_scale: float, k_scale: float, cap: float | None = None) -> Scaling:
-    """Find multiplier and shift of the scores for real scales.
+    """Find multiplier and shift of the scores for the factor of the logits and the real values of one step of
+    q and k, with logits capped at ``cap`` (natural units) or not.
 
-    Parameters
-    ----------
-    softmax_scale, q_scale, k_scale
-        Factor of the logits, and real values of one step of q and k.
-    cap
-        Largest magnitude of a logit (natural units), or None for no cap.
-
-    Raises
-    ------
-    InputError
-        When the product of the scales leaves the range that multiplier and shift can express.
+    Raises `InputError` when the product of the scales leaves the range that multiplier and shift can express.
     """
     unit = 2**SCORE_FRACTION_BITS * math.log2(math.e) if cap is None else 2**CAP_FRACTION_BITS / cap
     factor = softmax_scale * q_scale * k_scale * unit
@@ -155,10 +146,7 @@ def slope_multiplier(slope: float) -> int:
 def output_scaling(kind: OutputKind, factor: float) -> Output:
     """Give m_o and s_o of int8 and bfloat16 results for ``factor`` = v_scale / output_scale.
 
-    Raises
-    ------
-    InputError
-        When ``factor`` leaves the range that multiplier and shift can express.
+    Raises `InputError` when ``factor`` leaves the range that multiplier and shift can express.
     """
     largest = _largest_shift(kind)
     if kind == "int16" or not 2.0 ** (33 - largest) <= factor < 2.0**15 * (1 - 2.0**-18):

@@ -7,14 +7,12 @@ integer products.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hw.errors import InputError
-from sim.golden.attention.exact import attention_float64
 from sim.golden.attention.formats import (
     MAXIMUM_OF_NONE,
     SCORE_FRACTION_BITS,
@@ -24,36 +22,18 @@ from sim.golden.attention.formats import (
     alibi,
     capped,
     combined,
-    exp2_table,
     probability_table,
     results,
     rounded_shift,
-    scaling,
 )
 from sim.golden.attention.mask import Mask
 from sim.golden.products import serial_product
-
-__all__ = [
-    "GoldenJob",
-    "Scaling",
-    "attention",
-    "attention_float64",
-    "attention_job",
-    "attention_jobs",
-    "attention_tile",
-    "exp2_table",
-    "rounded_shift",
-    "scaling",
-]
 
 Int = NDArray[np.int64]
 Float = NDArray[np.float64]
 Results = NDArray[np.int8] | NDArray[np.int16] | NDArray[np.uint16]
 
 _BLOCK_SCORES = 2**16  # scores of a block of rows and a tile of keys: what the processor's cache holds well
-_SERIAL_PRODUCTS = (
-    2**18
-)  # a matrix product this small is not spread over threads, which costs more than it gains
 _HIDDEN = -(2.0**40)  # logit of a key that is not visible: below any other, and its u beyond every table
 
 
@@ -211,12 +191,8 @@ def _attention_rows(
 
 
 def attention_job(job: GoldenJob, arithmetic: Arithmetic) -> Results:
-    """Attention of every head of a job, bit for bit as the gateware computes it.
-
-    Returns
-    -------
-    ndarray
-        ``[H, Nq, dv]`` of `Output.dtype`; zeros for a query that sees no key.
+    """Attention of every head of a job, bit for bit as the gateware computes it: ``[H, Nq, dv]`` of
+    `Output.dtype`; zeros for a query that sees no key.
     """
     kv_heads, _, size = job.v.shape
     step = max(1, _BLOCK_SCORES // arithmetic.tile_keys)
@@ -228,48 +204,3 @@ def attention_job(job: GoldenJob, arithmetic: Arithmetic) -> Results:
             block = slice(start, start + step)
             out[kv_head, block] = _attention_rows(job, rows[block], key_rows, values, arithmetic)
     return out.reshape(*job.q.shape[:2], size)
-
-
-def attention_jobs(jobs: Sequence[GoldenJob], arithmetic: Arithmetic) -> list[Results]:
-    """Attention of jobs that run one after the other; they do not depend on each other."""
-    return [attention_job(job, arithmetic) for job in jobs]
-
-
-def attention(
-    q: NDArray[np.int8],
-    k: NDArray[np.int8],
-    v: NDArray[np.int8],
-    *,
-    scale: Scaling,
-    fraction: int,
-    tile_keys: int,
-) -> NDArray[np.int16]:
-    """Attention of every head with all keys visible, one stream, 16-bit probabilities and int16 results.
-
-    Parameters
-    ----------
-    q, k, v
-        As in `GoldenJob`.
-    scale
-        Launch arguments, see `scaling`.
-    fraction
-        Output fraction bits, 0 to 15: results are in units of ``v_scale * 2^-fraction``.
-    tile_keys
-        Keys after which partial sums are merged; the result depends on it through rounding.
-    """
-    job = GoldenJob(q=q, k=k, v=v, scale=scale, output=Output(fraction=fraction))
-    return attention_job(job, Arithmetic(tile_keys=tile_keys)).astype(np.int16, copy=False)
-
-
-def attention_tile(
-    q: NDArray[np.int8],
-    k: NDArray[np.int8],
-    v: NDArray[np.int8],
-    multiplier: int,
-    shift: int,
-    fraction: int,
-    tile_keys: int,
-) -> NDArray[np.int16]:
-    """Attention of the queries [Nq, dqk] of one head, see `attention`."""
-    scale = Scaling(multiplier=multiplier, shift=shift)
-    return attention(q[None], k[None], v[None], scale=scale, fraction=fraction, tile_keys=tile_keys)[0]

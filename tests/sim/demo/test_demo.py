@@ -23,6 +23,7 @@ from sim.engines.attention.demo import attention_demo
 from sim.report.report import load
 from sim.run.accounting import ChannelStatistics
 from sim.run.run import find_adapter
+from tests.support.attention.capture import capture
 from tests.support.pages.reports import arguments, synthetic
 
 LAUNCHES = [f"layer {layer}" for layer in range(6)]
@@ -88,7 +89,7 @@ def test_every_head_of_every_layer_goes_through(shown):
     assert len(launches) == len(LAUNCHES)
     text = minilm.paragraph().text
     for layer, (*_, tensors) in enumerate(launches):
-        captured = minilm.capture(text, layer)
+        captured = capture(text, layer)
         for name in "qkv":
             assert tensors[name].shape == (12, 256, 32)
             # Behind layer 0 each reads what the attention before it gave, not what exact attention would.

@@ -9,8 +9,8 @@ import pytest
 
 from hw.board.memory_timing import DdrTiming, HbmTiming, HostTiming
 from sim.memory.config import FastTiming, MemoryConfig
-from sim.memory.native import NativeMemory
 from tests.support.memory.master import RandomManager, bare_hbm, config, read_all, run_managers, write_all
+from tests.support.memory.native import NativeMemory
 
 CHANNEL = 1 << 24
 REFRESHED = HbmTiming(refresh_interval_ck=900)

@@ -10,9 +10,9 @@ from hw.board.dram_timing import map_fields
 from hw.board.memory_timing import DdrTiming, HbmTiming, HostTiming
 from hw.errors import InputError
 from sim.memory.config import FastTiming, MemoryConfig, parameter_text
-from sim.memory.native import NativeMemory, PortDriver
 from sim.memory.view import MemoryView
 from tests.support.memory.master import bare_hbm, config, read_all, write_all
+from tests.support.memory.native import NativeMemory, PortDriver
 
 SIZE = 32 << 24
 

@@ -10,8 +10,8 @@ import pytest
 
 from hw.board.memory_timing import DdrTiming, HbmTiming, HostTiming
 from sim.memory.config import FastTiming
-from sim.memory.native import NativeMemory
 from tests.support.memory.master import bare_hbm, config, read_all, write_all
+from tests.support.memory.native import NativeMemory
 
 ROW = 1 << 14  # the next row of the same bank, with the default map
 CHANNEL = 1 << 24

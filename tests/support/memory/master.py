@@ -10,7 +10,7 @@ import numpy as np
 
 from hw.board.memory_timing import HbmTiming
 from sim.memory.config import MemoryConfig, Timing
-from sim.memory.native import NativeMemory, PortAnswer, PortDriver
+from tests.support.memory.native import NativeMemory, PortAnswer, PortDriver
 
 
 def config(timing: Timing, *, ports: int = 1, mhz: float = 450.0, channels: int = 32, **more) -> MemoryConfig:

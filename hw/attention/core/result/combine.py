@@ -1,4 +1,4 @@
-"""One result out of what several streams of keys gave: the largest maximum, and sums rescaled to it."""
+"""Combination of the key streams: the largest maximum, and the sums of all streams rescaled to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Final outputs and sums of a row, from one stream of keys, until they are combined and normalized."""
+"""Registers for a row's final output, sum and maximum of one key stream, until they are combined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Final outputs times the reciprocal of their sum: results."""
+"""Normalization: a row's output times the reciprocal of its sum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One over the running sum: normalized to 17 bits, divided two bits a cycle; times the results' scale."""
+"""Reciprocal of the running sum: normalized to 17 bits, two bits a cycle, times the scale of results."""
 
 from __future__ import annotations
 

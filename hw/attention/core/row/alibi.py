@@ -1,4 +1,4 @@
-"""Logits that fall with the distance of their key."""
+"""ALiBi: subtracts the distance of a key times the slope of the head from its logit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logits bent to stay below a cap: ``cap * tanh(x / cap)``, piecewise linear."""
+"""Logit cap: ``cap * tanh(x / cap)``, piecewise linear."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Powers of two of the distance below the maximum, piecewise linear: logits to probabilities."""
+"""Exponential: ``2^(t - M)`` of logit and running maximum, piecewise linear."""
 
 from __future__ import annotations
 

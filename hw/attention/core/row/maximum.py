@@ -1,4 +1,4 @@
-"""Logits that wait for the maximum of their tile, and the running maximum that follows tile by tile."""
+"""Logit buffer: holds the logits of a tile until its maximum is known, and updates the running maximum."""
 
 from __future__ import annotations
 

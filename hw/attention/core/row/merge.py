@@ -1,4 +1,4 @@
-"""Adding a finished tile to the running output and sum, rescaled by shifts, off the multipliers' path."""
+"""Merge: adds a finished tile to the running output and sum, which are rescaled by shifts."""
 
 from __future__ import annotations
 

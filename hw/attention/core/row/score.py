@@ -1,4 +1,4 @@
-"""Scores: the dot products of one or two stationary queries with each passing key."""
+"""Score unit: dot products of one or two stationary queries with each key that passes."""
 
 from __future__ import annotations
 

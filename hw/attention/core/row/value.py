@@ -1,4 +1,4 @@
-"""Probability times value: the second array, which starts from zero for every tile of keys."""
+"""Value unit: partial sums of probability times value, from zero for every key tile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of every kind the planner reads, by file or by the name of a network that comes with it."""
+"""Loading a model of any supported format: a file, or the name of a shipped network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs from ONNX models: shapes are inferred, parameters need not be there, views vanish."""
+"""Graphs from ONNX models: shapes are inferred, parameter values need not be stored, reshapes disappear."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A few lines to write a network down as an ONNX model without parameter values."""
+"""Builder of ONNX models that have the shapes of their parameters and no values."""
 
 from __future__ import annotations
 

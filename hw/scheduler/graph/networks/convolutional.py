@@ -1,4 +1,4 @@
-"""Convolutional networks written down from their papers: shapes, strides and connections."""
+"""Convolutional networks, built from the shapes, strides and connections in their papers."""
 
 from __future__ import annotations
 

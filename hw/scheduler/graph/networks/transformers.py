@@ -1,4 +1,4 @@
-"""Transformers written down from their papers and configurations."""
+"""Transformers, built from the sizes in their papers and configurations."""
 
 from __future__ import annotations
 

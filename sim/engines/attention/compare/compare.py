@@ -70,10 +70,7 @@ class Figures:
 class Comparison:
     """Rows of any number of lengths.
 
-    Raises
-    ------
-    InputError
-        When there is no row, or two of one length.
+    Raises `InputError` when there is no row, or two of one length.
     """
 
     setting: Setting

@@ -39,10 +39,7 @@ def write_comparison(
 ) -> tuple[Path, ...]:
     """Write ``compare.json``, ``compare.csv`` and ``compare.html`` into a directory, and give their paths.
 
-    Raises
-    ------
-    InputError
-        When the directory cannot be written to.
+    Raises `InputError` when the directory cannot be written to.
     """
     data, table, page = (directory / name for name in (DATA_NAME, "compare.csv", "compare.html"))
     content = comparison.document(known)

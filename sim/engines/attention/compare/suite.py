@@ -56,27 +56,13 @@ Simulate = Callable[[int], CoSimulation]
 
 
 def run_compare(request: CompareRequest, simulate: Simulate | None = None) -> bool:
-    """Compare the engine with published schedules; write files and a page, print tables.
+    """Compare the engine with published schedules: write files and a page, print tables, and say whether
+    every co-simulation gave the golden model's bits.
 
     What was simulated is written at once; co-simulations that stand in the file already and follow from the
-    same engine, board and input are taken over, so that what was interrupted goes on.
-
-    Parameters
-    ----------
-    request
-        The options.
-    simulate
-        What measures a length; by default a co-simulation of the engine on random numbers.
-
-    Returns
-    -------
-    bool
-        Whether every co-simulation gave the golden model's bits.
-
-    Raises
-    ------
-    InputError
-        Before any work, for a wrong option.
+    same engine, board and input are taken over, so that what was interrupted goes on.  ``simulate`` measures
+    a length; by default that is a co-simulation of the engine on random numbers. Raises `InputError` before
+    any work, for a wrong option.
     """
     check_directory("--output", request.output)
     sizes = parse_sizes(request.sizes)
@@ -115,10 +101,7 @@ def run_compare(request: CompareRequest, simulate: Simulate | None = None) -> bo
 def parse_sizes(text: str) -> list[int]:
     """Turn numbers with commas between into numbers, in increasing order.
 
-    Raises
-    ------
-    InputError
-        For what is no number from 1 to `MAX_KEYS`, or given twice.
+    Raises `InputError` for what is no number from 1 to `MAX_KEYS`, or given twice.
     """
     sizes = []
     for part in text.split(","):

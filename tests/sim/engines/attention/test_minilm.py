@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hw.errors import InputError, ToolError
+from hw.errors import ToolError
 from sim.engines.attention import minilm
+from tests.support.attention.capture import CAPTURED_HEADS, capture, small_capture
 
 CAPTURE = Path(__file__).parents[3] / "data" / "minilm_layer0.npz"
 
@@ -83,7 +84,7 @@ def test_capture_is_what_the_forward_pass_uses(weights):
     minilm.embed(text, record)
     assert [layer for layer, *_ in seen] == list(range(minilm.LAYERS))
     for layer, *parts in seen:
-        captured = minilm.capture(text, layer)
+        captured = capture(text, layer)
         for name, part in zip("qkv", parts, strict=True):
             assert captured[name].dtype == np.float32
             assert captured[name].shape == (minilm.HEADS, 11, 32)
@@ -91,13 +92,13 @@ def test_capture_is_what_the_forward_pass_uses(weights):
 
 
 def test_heads_are_different(weights):
-    captured = minilm.capture(REFERENCE[0][0])
+    captured = capture(REFERENCE[0][0])
     for name, (one, other) in itertools.product("qkv", itertools.combinations(range(minilm.HEADS), 2)):
         assert not np.allclose(captured[name][one], captured[name][other])
 
 
 def test_committed_capture_is_reproducible(weights):
-    with np.load(CAPTURE) as committed, np.load(io.BytesIO(minilm.small_capture())) as fresh:
+    with np.load(CAPTURE) as committed, np.load(io.BytesIO(small_capture())) as fresh:
         assert sorted(fresh) == sorted(committed)
         for name in committed:
             np.testing.assert_array_equal(fresh[name], committed[name])
@@ -108,7 +109,7 @@ def test_committed_capture_is_what_it_says():
     with np.load(CAPTURE) as data:
         assert sorted(data) == ["k", "q", "v"]
         for name in data:
-            assert data[name].shape == (minilm.CAPTURED_HEADS, 256, 32)
+            assert data[name].shape == (CAPTURED_HEADS, 256, 32)
             assert data[name].dtype == np.float16
             assert 1 < np.abs(data[name]).max() < 20
 
@@ -118,12 +119,6 @@ def test_paragraph_says_its_source():
     assert paragraph.licence == "public domain"
     assert "1843" in paragraph.source
     assert len(paragraph.text.split()) > 128
-
-
-@pytest.mark.parametrize("layer", [-1, 6])
-def test_refuses_a_layer_there_is_not(layer):
-    with pytest.raises(InputError, match=rf"^layer must be from 0 to 5, not {layer}$"):
-        minilm.capture("loom", layer)
 
 
 def test_cuts_a_long_text_as_the_pipeline_does(weights):
@@ -136,7 +131,7 @@ def test_cuts_a_long_text_as_the_pipeline_does(weights):
 def test_writes_the_capture_as_a_command(weights, tmp_path):
     target = tmp_path / "capture.npz"
     subprocess.run(
-        [sys.executable, "-m", "sim.engines.attention.minilm", str(target)],
+        [sys.executable, "-m", "tests.support.attention.capture", str(target)],
         check=True,
         cwd=CAPTURE.parents[2],
     )

@@ -70,7 +70,7 @@ BITS = np.ones((2, 1), bool)
         ),
         (
             with_(output_scale=np.float64(1)),
-            "output_scale must be left out where results are int16, not [1.0, 1.0]",
+            "output_scale must be left out where results are int16, not 1.0",
         ),
         (with_(causal=np.int64(2)), "causal must be a whole number from 0 to 1, not 2"),
         (with_(window=np.int64(-1)), "window must be a whole number from 0 to 65536, not -1"),

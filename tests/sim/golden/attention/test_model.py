@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from sim.golden.attention.accuracy import quantized
 from sim.golden.attention.exact import attention_float64
-from sim.golden.attention.formats import exp2_table, scaling
-from sim.golden.attention.model import attention, attention_tile
+from sim.golden.attention.formats import Scaling, exp2_table, scaling
+from tests.support.attention.golden import attention
 
 
 def relative_rms(a, b):
@@ -93,7 +93,14 @@ def test_equal_to_the_page_in_python_integers(seed, keys, multiplier, shift, fra
         (rng.choice([-128, 127, 0], size) if corner else rng.integers(-128, 128, size)).astype(np.int8)
         for size in ((3, 8), (keys, 8), (keys, 8))
     )
-    golden = attention_tile(q, k, v, multiplier, shift, fraction, tile)
+    golden = attention(
+        q[None],
+        k[None],
+        v[None],
+        scale=Scaling(multiplier=multiplier, shift=shift),
+        fraction=fraction,
+        tile_keys=tile,
+    )[0]
     for row in range(3):
         expected = in_python_integers(
             q[row].tolist(), k.tolist(), v.tolist(), multiplier, shift, fraction, tile

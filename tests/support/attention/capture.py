@@ -1,0 +1,36 @@
+"""What the attention of the encoder all-MiniLM-L6-v2 works on, and the small capture that tests use::
+
+python -m tests.support.attention.capture tests/data/minilm_layer0.npz
+"""
+
+import io
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from sim.engines.attention.minilm import layers, paragraph, softmax_attention
+from sim.host.files import write_bytes
+
+CAPTURED_HEADS = 4
+
+
+def capture(text, layer=0):
+    """Give q, k, v of ``layer`` on ``text``: float32 ``[12, tokens, 32]``, before any scaling."""
+    walk = layers(text)
+    q, k, v = next(walk)
+    for _ in range(layer):
+        q, k, v = walk.send(softmax_attention(q, k, v))
+    return {name: part.astype(np.float32) for name, part in zip("qkv", (q, k, v), strict=True)}
+
+
+def small_capture():
+    """Give the file of the first heads of layer 0 on the paragraph, in float16."""
+    captured = capture(paragraph().text)
+    file = io.BytesIO()
+    np.savez_compressed(file, **{n: captured[n][:CAPTURED_HEADS].astype(np.float16) for n in "qkv"})
+    return file.getvalue()
+
+
+if __name__ == "__main__":
+    write_bytes(Path(sys.argv[1]), small_capture())
