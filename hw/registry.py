@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hw.engine import Engine
 from hw.errors import InputError
+
+if TYPE_CHECKING:
+    from hw.engine import Engine
 
 #: Engine name -> "module:class".  Loaded on use, so that one engine's trouble is not every command's.
 ENGINES: dict[str, str] = {

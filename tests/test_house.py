@@ -83,17 +83,20 @@ DOORS = {
     "sim.host": ["hw.errors", "hw.board"],
     "sim.golden": ["hw.errors", "hw.scheduler.program", "hw.scheduler.operators"],
     "sim.build": ["hw", "sim.host"],
-    "sim.report": ["hw", "sim.host"],
+    "sim.report": ["hw.errors", "sim.host"],
     "sim.memory": ["hw.errors", "hw.board", "sim.host"],
     "sim.compare": ["sim.host", "sim.report"],
-    "sim.plans": ["hw", "sim.host", "sim.report", "sim.compare"],
-    "sim.bench": ["hw", "sim.host", "sim.memory"],
-    "sim.calibration": ["hw", "sim.host", "sim.build", "sim.memory"],
+    "sim.plans": [
+        "hw.errors", "hw.board", "hw.config", "hw.scheduler", "sim.host", "sim.report", "sim.compare",
+    ],
+    "sim.bench": ["hw.errors", "sim.host", "sim.memory"],
+    "sim.calibration": [
+        "hw.errors", "hw.edge", "hw.board", "hw.lib", "sim.host", "sim.build", "sim.memory",
+    ],
     "sim.run": ["hw", "sim.host", "sim.build", "sim.report", "sim.memory", "sim.bench"],
     "sim.engines": [
         "hw", "sim.host", "sim.golden", "sim.report", "sim.memory", "sim.compare", "sim.plans", "sim.run",
     ],
-    "sim.demo": ["hw", "sim.host", "sim.report", "sim.run"],
     "sim.cli": ["hw", "sim"],
 }  # fmt: skip
 
@@ -120,6 +123,13 @@ def test_modules_keep_to_the_doors(path):
     for name in imports(path):
         if name.split(".")[0] in ("hw", "sim") and not (room and within(name, room)):
             assert any(within(name, other) for other in DOORS[room]), f"{own} imports {name}"
+
+
+def test_simulated_engines_know_nothing_of_each_other():
+    for path in modules("sim/engines"):
+        for name in imports(path):
+            if name.startswith("sim.engines."):
+                assert within(name_of(path), ".".join(name.split(".")[:3])), f"{path} imports {name}"
 
 
 def test_no_module_imports_itself_by_way_of_others():

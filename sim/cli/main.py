@@ -258,7 +258,7 @@ def demo(
     from sim.host.paths import check_directory
 
     check_directory("--output", output)
-    from sim.demo.demo import demo as run_demo
+    from sim.run.demo import demo as run_demo
 
     _exit_unless(run_demo(board, output))
 

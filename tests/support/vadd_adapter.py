@@ -59,7 +59,8 @@ class VaddAdapter(EngineAdapter):
 
 def register_vadd(monkeypatch: pytest.MonkeyPatch, adapter: VaddAdapter) -> None:
     """Make ``vadd`` an engine like any other for the length of a test."""
-    module = ModuleType("sim.engines.vadd")
+    module = ModuleType("sim.engines.vadd.adapter")
     module.ADAPTER = adapter
     monkeypatch.setitem(ENGINES, "vadd", "tests.support.vadd:VaddEngine")
-    monkeypatch.setitem(sys.modules, "sim.engines.vadd", module)
+    monkeypatch.setitem(sys.modules, "sim.engines.vadd", ModuleType("sim.engines.vadd"))
+    monkeypatch.setitem(sys.modules, "sim.engines.vadd.adapter", module)

@@ -335,15 +335,18 @@ def test_doctor_fails_only_for_what_is_required(monkeypatch):
     call("doctor", status=1)
 
 
-@pytest.mark.parametrize("command", ["demo", "calibrate"])
-def test_the_verdict_of_demo_and_calibrate_is_the_status(monkeypatch, command):
-    monkeypatch.setattr(f"sim.{command}.{command}", lambda *_: True)
+@pytest.mark.parametrize(
+    ("command", "function"),
+    [("demo", "sim.run.demo.demo"), ("calibrate", "sim.calibration.calibrate.calibrate")],
+)
+def test_the_verdict_of_demo_and_calibrate_is_the_status(monkeypatch, command, function):
+    monkeypatch.setattr(function, lambda *_: True)
     call(command)
-    monkeypatch.setattr(f"sim.{command}.{command}", lambda *_: False)
+    monkeypatch.setattr(function, lambda *_: False)
     call(command, status=1)
 
     def fail(*_):
         raise InputError("directory", "build", "writable")
 
-    monkeypatch.setattr(f"sim.{command}.{command}", fail)
+    monkeypatch.setattr(function, fail)
     assert refused(command) == "directory must be writable, not 'build'"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -13,13 +14,33 @@ from hw.board import Board, load_board
 from hw.errors import InputError
 from hw.registry import ENGINES, find_engine
 from hw.verilog import generate, write_package
-from sim.demo.page import Made, Part, render_index
 from sim.host.console import console as default_console
+from sim.report.figures import SUMMARY, labels, lines
 from sim.report.page import render
+from sim.report.parts import exact_tile, write_page
 from sim.report.report import Report, save
 from sim.report.table import summary
 from sim.run.adapter import Demo, Tensor
 from sim.run.run import find_adapter, run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """A file of the demo: its path from the index, and what it shows."""
+
+    path: str
+    title: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """What one engine showed."""
+
+    engine: str
+    title: str  #: What it was given.
+    outcome: tuple[str, ...]  #: What its demo says of it, in lines.
+    reports: tuple[Report, ...]  #: One a launch.
+    made: tuple[Made, ...]  #: Files, the first one first.
 
 
 def demo(
@@ -49,7 +70,14 @@ def demo(
         raise InputError("engines", ", ".join(names), "such that one of them has a demo")
     parts = [_show(name, chosen, on, directory, console) for name, chosen in demos]
     page = directory / "index.html"
-    render_index(parts, on, page)
+    write_page(
+        "demo.html.j2",
+        page,
+        charts=False,
+        board=on.title,
+        tiles=[exact_tile((r.bit_exact for r in part.reports), part.engine) for part in parts],
+        parts=[(part, labels(part.reports), list(lines(part.reports, SUMMARY))) for part in parts],
+    )
     console.print()
     console.print(f"Page     {page}", soft_wrap=True)
     return all(report.bit_exact for part in parts for report in part.reports)
@@ -79,8 +107,8 @@ def _show(name: str, chosen: Demo, board: Board, root: Path, console: Console) -
         for mismatch in done.mismatches:
             console.print(f"{launch}: {mismatch}", style="red", markup=False)
     console.print(summary([*reports.values()]))
-    lines = tuple(chosen.conclude(results, reports))
-    for line in lines:
+    outcome = tuple(chosen.conclude(results, reports))
+    for line in outcome:
         console.print(line, markup=False)
     console.print()
     render([*reports.values()], directory / "report.html")
@@ -89,13 +117,8 @@ def _show(name: str, chosen: Demo, board: Board, root: Path, console: Console) -
     made.append(Made(path=f"{name}/verilog", title="Verilog, and what Vitis needs with it"))
     console.print(f"Verilog  {verilog}", soft_wrap=True)
     console.print()
-    return Part(
-        engine=name,
-        title=chosen.title,
-        lines=lines,
-        reports=tuple(reports.values()),
-        made=tuple(made),
-    )
+    shown = tuple(reports.values())
+    return Part(engine=name, title=chosen.title, outcome=outcome, reports=shown, made=tuple(made))
 
 
 def _slug(name: str) -> str:

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-import sim.demo.demo
+import sim.run.demo
 from hw.board import load_board
 from hw.errors import InputError
 from hw.scheduler.check.check import check
 from hw.scheduler.engine import SchedulerEngine
 from hw.scheduler.plan.documents import read_plan
 from hw.scheduler.program.lower import configure
-from sim.demo.demo import demo
 from sim.engines.attention import minilm
 from sim.engines.attention.demo import attention_demo
 from sim.report.report import load
 from sim.run.accounting import ChannelStatistics
+from sim.run.demo import demo
 from sim.run.run import find_adapter
 from tests.support.attention.capture import capture
 from tests.support.pages.reports import arguments, synthetic
@@ -53,11 +53,11 @@ def stand_in(monkeypatch):
     def write_package(design, directory):
         made.packages.append((design, directory))
 
-    monkeypatch.setattr(sim.demo.demo, "run", run)
+    monkeypatch.setattr(sim.run.demo, "run", run)
     monkeypatch.setattr(
-        sim.demo.demo, "generate", lambda engine, config, board: (engine.name, config, board.name)
+        sim.run.demo, "generate", lambda engine, config, board: (engine.name, config, board.name)
     )
-    monkeypatch.setattr(sim.demo.demo, "write_package", write_package)
+    monkeypatch.setattr(sim.run.demo, "write_package", write_package)
     return made
 
 
@@ -145,21 +145,21 @@ def test_a_wrong_bit_fails_it_but_loses_nothing(weights, bench, tmp_path):
 
 
 def test_finished_reports_are_kept_when_a_later_launch_fails(weights, bench, tmp_path, monkeypatch):
-    run = sim.demo.demo.run
+    run = sim.run.demo.run
 
     def fail_on_the_third(*arguments, **options):
         if len(bench.launches) == 2:
             raise RuntimeError("out of memory")
         return run(*arguments, **options)
 
-    monkeypatch.setattr(sim.demo.demo, "run", fail_on_the_third)
+    monkeypatch.setattr(sim.run.demo, "run", fail_on_the_third)
     with pytest.raises(RuntimeError, match="out of memory"):
         show(tmp_path)
     assert len(list((tmp_path / "attention").glob("*.report.json"))) == 2
 
 
 def test_engines_without_a_demo_are_passed_over(bench, tmp_path, monkeypatch):
-    monkeypatch.setattr("sim.demo.demo.find_adapter", lambda name: SimpleNamespace(demo=lambda board: None))
+    monkeypatch.setattr("sim.run.demo.find_adapter", lambda name: SimpleNamespace(demo=lambda board: None))
     with pytest.raises(InputError, match="such that one of them has a demo"):
         show(tmp_path)
 
@@ -173,7 +173,7 @@ def test_refuses_an_unknown_engine_and_board(bench, tmp_path):
 
 @pytest.mark.parametrize("board", ["u55c", "u280", "u50", "zcu104", "ultra96v2"])
 def test_the_shape_follows_the_board(weights, board):
-    default = sim.demo.demo.find_engine("attention").default_config(load_board(board))
+    default = sim.run.demo.find_engine("attention").default_config(load_board(board))
     config = attention_demo(default).config
     assert (config.lanes, config.folds) == (32, 1)
     assert config.rows == default.rows
@@ -230,7 +230,7 @@ def test_the_scheduler_shows_plan_and_run_side_by_side(bench, tmp_path, monkeypa
         )
         return SimpleNamespace(outputs=adapter.results(job, config, integers), report=report, mismatches=())
 
-    monkeypatch.setattr(sim.demo.demo, "run", run)
+    monkeypatch.setattr(sim.run.demo, "run", run)
     passed, text = show(tmp_path, engines=["scheduler"])
     assert passed
     ((engine, config, tensors),) = made

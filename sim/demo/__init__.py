@@ -1,1 +1,0 @@
-"""``loomwork demo``: every engine's real input through its generated RTL."""
