@@ -1,4 +1,4 @@
-"""Cache of the keys, or of the values, of one stream: hits come from on-chip memory, misses from the ports."""
+"""Cache of the keys, or of the values, of one stream: hits come from memory on chip, misses from ports."""
 
 from __future__ import annotations
 
