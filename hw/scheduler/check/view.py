@@ -93,7 +93,7 @@ def graph_problems(document: dict[str, Any]) -> list[str]:
     kinds = {tensor["name"]: tensor["kind"] for tensor in tensors}
     for operator in operators:
         problems += _operator_problems(operator, kinds)
-        problems += _group_problems(operator, kinds)
+        problems += _group_problems(operator, kinds, word)
     makers = Counter(name for operator in operators for name in operator["outputs"])
     users = Counter(name for operator in operators for name in operator["inputs"])
     for name, kind in kinds.items():
@@ -151,7 +151,7 @@ def _operator_problems(operator: dict[str, Any], kinds: dict[str, str]) -> list[
     ]
 
 
-def _group_problems(operator: dict[str, Any], kinds: dict[str, str]) -> list[str]:
+def _group_problems(operator: dict[str, Any], kinds: dict[str, str], word: int) -> list[str]:
     """Compare a group with its members: what they exchange stays inside, the rest is the group's."""
     members = operator["members"]
     if not members:
@@ -177,10 +177,27 @@ def _group_problems(operator: dict[str, Any], kinds: dict[str, str]) -> list[str
     described = sorted(tensor["name"] for tensor in operator["inner"])
     if described != sorted(inside):
         problems.append(f"{where} describes {described} as inner, its members hand on {sorted(inside)}")
+    least = 0
     for tensor in operator["inner"]:
         problems += _tensor_problems(tensor)
-    if sum(member["macs"] for member in members) != operator["macs"]:
-        problems.append(f"{where} has other macs than its members together")
+        readers = [member for member in members if tensor["name"] in member["inputs"]]
+        if len(readers) != 1:
+            problems.append(f"{where} hands {tensor['name']!r} on to {len(readers)} members, not one")
+            continue
+        access, shape = readers[0]["accesses"].get(tensor["name"]), tensor["shape"]
+        if access is None or access["axis"] >= len(shape):
+            problems.append(f"{where} hands {tensor['name']!r} on, which its reader needs whole")
+            continue
+        # The rows that a row of the reader needs, and those made meanwhile; two words at least.
+        rows = access["kernel"] + -(-access["stride"] // access["up"])
+        row_bytes = -(-tensor["size_bytes"] // shape[access["axis"]])
+        words = min(max(2, -(-rows * row_bytes // word)), -(-tensor["size_bytes"] // word))
+        least += words * word
+    if operator["fifo_bytes"] < least:
+        problems.append(f"{where} has {operator['fifo_bytes']} fifo_bytes; its buffers take {least}")
+    for key in ("macs", "weight_bytes"):
+        if sum(member[key] for member in members) != operator[key]:
+            problems.append(f"{where} has other {key} than its members together")
     return problems
 
 
@@ -203,11 +220,12 @@ def _step_problems(document: dict[str, Any]) -> list[str]:
         done.update(operator["outputs"])
         if (step["mode"] == "pipelined") != bool(operator["members"]):
             problems.append(f"step {number} is {step['mode']}, with {len(operator['members'])} members")
-        least = -(-operator["macs"] // per_cycle) if isinstance(per_cycle, int) and per_cycle > 0 else 0
-        if step["compute_cycles"] < least:
-            problems.append(
-                f"step {number} takes {step['compute_cycles']} compute_cycles; its macs take {least}"
-            )
+        # Each member of a group has multipliers of its own: as many as its macs need in these cycles.
+        cycles, members = step["compute_cycles"], operator["members"] or [operator]
+        needed = sum(max(1, -(-member["macs"] // max(1, cycles))) for member in members)
+        known = isinstance(per_cycle, int) and per_cycle > 0
+        if cycles < min(1, operator["macs"]) or (known and needed > per_cycle):
+            problems.append(f"step {number} takes {cycles} compute_cycles; its macs take more")
     runs = Counter(step["operator"] for step in document["steps"])
     problems += [
         f"operator {name!r} runs {runs[name]} times, not once" for name in by_name if runs[name] != 1

@@ -143,6 +143,44 @@ def member_changed(plan, rng):
     member["inputs"] = [*member["inputs"], "y"]
 
 
+def group_of(plan, rng):
+    return pick(rng, plan["graph"]["operators"], lambda operator: operator["members"])
+
+
+def group_without_buffers(plan, rng):
+    """Claim that the tensor between two members takes no room, and leave its buffer out."""
+    group_of(plan, rng)["fifo_bytes"] = 0
+    plan["fifos"] = []
+
+
+def inner_needed_whole(plan, rng):
+    group = group_of(plan, rng)
+    for member in group["members"]:
+        for tensor in group["inner"]:
+            member["accesses"].pop(tensor["name"], None)
+
+
+def inner_read_twice(plan, rng):
+    group = group_of(plan, rng)
+    last = group["members"][-1]
+    second = dict(last, name="again", macs=0, weight_bytes=0, outputs=["again"])
+    group["members"].append(second)
+    group["inner"].append(dict(group["inner"][0], name="again"))
+
+
+def group_with_fewer_parameters(plan, rng):
+    group_of(plan, rng)["members"][0]["weight_bytes"] += 64
+
+
+def group_in_the_time_of_one(plan, rng):
+    """Leave no multiplier for a member that has next to nothing to do."""
+    group = group_of(plan, rng)
+    step = next(step for step in plan["steps"] if step["operator"] == group["name"])
+    first, last = group["members"]
+    group["macs"] = step["compute_cycles"] * plan["options"]["macs_per_cycle"]
+    first["macs"], last["macs"] = 1, group["macs"] - 1
+
+
 def forget(plan, rng):
     del plan[pick(rng, sorted(plan), lambda part: part != "options")]
 
@@ -189,8 +227,13 @@ CORRUPTIONS = {
     "step twice": (lambda plan, rng: plan["steps"].append(pick(rng, plan["steps"])), "runs 2 times"),
     "unknown operator": (unknown_operator, "unknown operator 'nobody'"),
     "step faster than its arithmetic": (too_fast, "its macs take"),
+    "group faster than its members on their shares": (group_in_the_time_of_one, "its macs take more"),
     "mode of another kind of step": (mode_turned, r"is (pipelined|sequential), with"),
     "group that is not its members": (member_changed, "disagree on reading 'y'"),
+    "group without its buffers": (group_without_buffers, "fifo_bytes; its buffers take"),
+    "group that hands on what is needed whole": (inner_needed_whole, "which its reader needs whole"),
+    "group that hands a tensor on to two": (inner_read_twice, "on to 2 members, not one"),
+    "group with fewer parameters than its members": (group_with_fewer_parameters, "has other weight_bytes"),
     "episode missing": (episode_missing, "is nowhere in the scratchpad"),
     "episode twice": (episode_twice, "is there 2 times"),
     "episode nobody uses": (unused_episode, "is touched by no operator"),
