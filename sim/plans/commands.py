@@ -96,7 +96,7 @@ def _curve(
     """Plan for ``count`` scratchpads, evenly from an eighth of M_R up to M_P, with the baselines beside."""
     from hw.scheduler.plan_model import plan_model
     from hw.scheduler.planner.baselines import baselines
-    from hw.scheduler.planner.order.exact.min_peak import minimum_peak
+    from hw.scheduler.planner.order.min_peak import minimum_peak
     from sim.plans.facts import CurvePoint
     from sim.plans.rows import baseline_bytes
 

@@ -18,7 +18,7 @@ from hw.scheduler.plan.problem import Problem
 from hw.scheduler.plan_model import load_fused, plan_model
 from hw.scheduler.planner.baselines import baselines
 from hw.scheduler.planner.budget import parse_scratchpad
-from hw.scheduler.planner.order.exact.min_peak import minimum_peak
+from hw.scheduler.planner.order.min_peak import minimum_peak
 from sim.compare.rows import Task, make_rows, read_rows, write_document
 from sim.compare.table import show
 from sim.host.digest import key_of, source_digest

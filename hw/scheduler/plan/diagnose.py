@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from hw.errors import InputError
 from hw.scheduler.graph.graph import Graph, TensorKind
-from hw.scheduler.plan.options import PlanOptions, When
+from hw.scheduler.plan.options import PlanOptions
 from hw.scheduler.plan.problem import Problem
 
 #: Operands up to which all sets are tried; of more, a set of which no tensor can be left out is given.
@@ -111,7 +111,7 @@ def diagnose(problem: Problem, options: PlanOptions) -> Diagnosis | None:
     Diagnosis or None
         None when a plan exists.
     """
-    streaming = options.streaming is not When.NEVER
+    streaming = options.streams
     word = problem.word_bytes
 
     def least(operator: int, *, streaming: bool) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from hw.errors import InputError
 
@@ -31,6 +31,77 @@ class When(enum.StrEnum):
     AUTO = "auto"
     ALWAYS = "always"
     NEVER = "never"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Techniques:
+    """What the planner's stages may use; all of it unless switched off, which `loomwork ablate` does in turn.
+
+    None changes what is asked for, only how well it is met, and how fast.
+
+    Parameters
+    ----------
+    cut_vertices : bool
+        Order: a problem falls apart at an operator that all others come before or after, with only its
+        outputs alive.
+    least_peak_beam : bool
+        Order of least peak, where its proof runs out of room: a beam search by levels.
+    least_peak_annealing : bool
+        The same: annealing of what the beam left open.
+    min_cut_bound : bool
+        A peak that no order is below, from a minimum cut for each operator, before the search for its proof.
+    exact_search : bool
+        Order: search over what was executed and what lies where, which proves optima.
+    long_exact_search : bool
+        The same once more, fifty times as long, with the best plan that was found and the best bound.
+    heaviest_moment_bound : bool
+        Order: avoidable traffic that no order is below, where the exact search is too short.
+    annealing : bool
+        Order: simulated annealing, which finds good ones.
+    judged_orders : bool
+        Order: exact residency of the best two that annealing found.
+    band_refinement : bool
+        Bands: those of some tensors are doubled, halved or joined as long as that helps.
+    greedy_packing : bool
+        Addresses: first-fit by several priorities, before any search.
+    skyline_search : bool
+        Addresses: short searches on a skyline.
+    exact_packing : bool
+        Addresses: CP-SAT, which also proves that nothing fits.
+    forbidden_sets : bool
+        Addresses: intervals that cannot lie together are forbidden, and residency is decided again.
+    step_headroom, capacity_headroom : bool
+        Addresses, where none were found: residency leaves words free in crowded steps; in all of them.
+    hidden_transfers : bool
+        Transfers: fetches begin early and writes end late where their words are free.
+    """
+
+    cut_vertices: bool = True
+    least_peak_beam: bool = True
+    least_peak_annealing: bool = True
+    min_cut_bound: bool = True
+    exact_search: bool = True
+    long_exact_search: bool = True
+    heaviest_moment_bound: bool = True
+    annealing: bool = True
+    judged_orders: bool = True
+    band_refinement: bool = True
+    greedy_packing: bool = True
+    skyline_search: bool = True
+    exact_packing: bool = True
+    forbidden_sets: bool = True
+    step_headroom: bool = True
+    capacity_headroom: bool = True
+    hidden_transfers: bool = True
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """All switches."""
+        return tuple(each.name for each in fields(cls))
+
+
+#: All techniques.
+BEST = Techniques()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +136,8 @@ class PlanOptions:
         the time.
     time_limit_s : float
         Safety net for each solver call; a plan that met it says so and may differ from run to run.
+    techniques : Techniques
+        Means that may be used.
     """
 
     scratchpad_bytes: int
@@ -78,6 +151,7 @@ class PlanOptions:
     seed: int = 0
     effort: int = 1
     time_limit_s: float = 600.0
+    techniques: Techniques = BEST
 
     def __post_init__(self) -> None:
         if self.scratchpad_bytes < 1 or self.scratchpad_bytes >= 2**32:
@@ -100,6 +174,11 @@ class PlanOptions:
                 raise InputError(name, getattr(self, name), f"at least {least}")
         if not self.time_limit_s > 0:
             raise InputError("time_limit_s", self.time_limit_s, "above 0")
+
+    @property
+    def streams(self) -> bool:
+        """Whether a tensor may pass through a window."""
+        return self.streaming is not When.NEVER
 
     @property
     def residency_criteria(self) -> tuple[str, ...]:

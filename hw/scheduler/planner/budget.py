@@ -9,7 +9,7 @@ from fractions import Fraction
 from hw.board.units import BYTES
 from hw.errors import InputError
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.order.exact.min_peak import minimum_peak
+from hw.scheduler.planner.order.min_peak import minimum_peak
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(\*? *M_[RHP]|[A-Za-z]*)")
 _LEGAL = "a size such as 524288, 512KiB or 1.5MiB, or a share of a budget such as M_R, M_H, M_P or 0.5M_R"

@@ -3,7 +3,7 @@
 Residency is decided by words alone, so its stays can be impossible to pack although no step has too many
 words.  Then the stays that cannot lie together are forbidden together, residency is decided again, and so
 on. A forbidden set that is proven impossible loses no plan, so that the words stay optimal for the order.
-When that takes too long, words are left free (`hw.scheduler.planner.residency.easing`); the last resort
+When that takes too long, words are left free (`hw.scheduler.planner.residency.headroom`); the last resort
 keeps nothing between two uses that is not needed, which moves every tensor through memory and always fits.
 """
 
@@ -12,21 +12,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from hw.scheduler.plan.options import BEST, Techniques
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.address.address import MANY, ROUNDS, SECONDS, find_conflict, place
-from hw.scheduler.planner.address.blocks import Block, Placement
-from hw.scheduler.planner.residency.easing import ease
+from hw.scheduler.planner.address.blocks import Placement
+from hw.scheduler.planner.residency.headroom import leave_headroom
 from hw.scheduler.planner.residency.residency import CRITERIA, keep_nothing, least_capacity, solve_residency
 from hw.scheduler.planner.residency.stays import Residency, Stay
 from hw.scheduler.planner.solvers import milp
 from hw.scheduler.planner.solvers.cpsat import Worker
-from hw.scheduler.planner.transfers.transfers import rectangles
+from hw.scheduler.planner.transfers.transfers import blocks_of
 
 #: Conflicts that are forbidden before words are left free.
 REPAIRS = 12
 
 #: While words are left free, dozens of residencies are decided: each by this share of the nodes.
-_EASING = 20
+_HEADROOM_SHARE = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +39,7 @@ class Placed:
     residency : Residency
         Its ``bound_words`` and ``status`` hold for all residencies of the order that can be placed.
     addresses : tuple of int
-        In words, of `hw.scheduler.planner.transfers.transfers.rectangles` in their order.
+        In words, of `hw.scheduler.planner.transfers.transfers.blocks_of` in their order.
     placement : Placement
         Who placed them; its note tells of repairs.
     repairs : int
@@ -56,11 +57,12 @@ def place_residency(
     order: Sequence[int],
     capacity: int,
     *,
-    streaming: str = "auto",
+    streaming: bool = True,
     time_limit_s: float | None = None,
     node_limit: int = milp.DEFAULT_NODE_LIMIT,
     minimise: Sequence[str] = CRITERIA,
     repairs: int = REPAIRS,
+    techniques: Techniques = BEST,
     worker: Worker | None = None,
 ) -> Placed:
     """Decide who stays in the scratchpad when, and where.
@@ -71,6 +73,7 @@ def place_residency(
         As for `hw.scheduler.planner.residency.residency.solve_residency`.
     repairs : int
         Conflicts to forbid at the most.
+    techniques : Techniques
     worker : Worker or None
         Process for CP-SAT; one of its own when None.
 
@@ -92,6 +95,7 @@ def place_residency(
                 node_limit=node_limit,
                 minimise=minimise,
                 repairs=repairs,
+                techniques=techniques,
                 worker=own,
             )
 
@@ -113,22 +117,29 @@ def place_residency(
             forbid=forbid,
         )
 
+    def pack(residency: Residency, rounds: int = ROUNDS) -> Placement:
+        blocks = blocks_of(problem, residency.order, residency)
+        return place(blocks, capacity, rounds=rounds, seconds=seconds, worker=worker, techniques=techniques)
+
     seconds = SECONDS if time_limit_s is None else time_limit_s
     forbid: list[tuple[Stay, ...]] = []
     proven = True
     bound = 0
     said: dict[str, None] = {}  # what went wrong on the way, too, once each
-    for _ in range(repairs + 1):
+    most = repairs if techniques.forbidden_sets else 0
+    while True:
         residency = decide(problem, capacity, forbid)
         if proven:
             bound = residency.bound_words
-        blocks = _blocks(problem, residency)
-        placement = place(blocks, capacity, rounds=_rounds(blocks), seconds=seconds, worker=worker)
+        placement = pack(residency)
         said |= dict.fromkeys((residency.note, placement.note))
+        blocks = blocks_of(problem, residency.order, residency)
         # Of many blocks nothing is known but that a limit was met: no small set could be forbidden.
-        if placement.status == "placed" or len(forbid) == repairs or len(blocks) > MANY:
+        if placement.status == "placed" or len(forbid) == most or len(blocks) > MANY:
             break
-        conflict, certain = find_conflict(blocks, capacity, seconds=seconds, worker=worker)
+        conflict, certain = find_conflict(
+            blocks, capacity, seconds=seconds, worker=worker, techniques=techniques
+        )
         stays = tuple(
             Stay(tensor=residency.stays[index].tensor, first_step=block.first, last_step=block.last)
             for index, block in conflict
@@ -141,32 +152,24 @@ def place_residency(
         if not proven:
             note += ", not all of them proven to have none"
         return _result(residency, placement, bound, len(forbid), [*said, note])
-    eased = ease(
+    found = leave_headroom(
         problem,
         order,
         capacity,
         least=least_capacity(problem, order, streaming=streaming),
         decide=lambda problem, words: decide(
-            problem, words, minimise=("bytes",), nodes=node_limit // _EASING
+            problem, words, minimise=("bytes",), nodes=node_limit // _HEADROOM_SHARE
         ),
-        pack=lambda residency: place(_blocks(problem, residency), capacity, rounds=0),
+        pack=lambda residency: pack(residency, 0),
+        techniques=techniques,
     )
-    if eased is not None:
-        said |= dict.fromkeys((eased.residency.note, eased.placement.note))
-        return _result(eased.residency, eased.placement, bound, len(forbid), [*said, eased.note])
+    if found is not None:
+        said |= dict.fromkeys((found.residency.note, found.placement.note))
+        return _result(found.residency, found.placement, bound, len(forbid), [*said, found.note])
     residency = keep_nothing(problem, order, capacity, streaming=streaming)
-    placement = place(_blocks(problem, residency), capacity, seconds=seconds, worker=worker)
+    placement = pack(residency)
     note = "nothing is kept between two uses: no other residency found addresses"
     return _result(residency, placement, bound, len(forbid), [*said, placement.note, note])
-
-
-def _rounds(blocks: Sequence[Block]) -> int:
-    return 1 if len(blocks) > MANY else ROUNDS
-
-
-def _blocks(problem: Problem, residency: Residency) -> list[Block]:
-    shapes = rectangles(problem, residency.order, residency)
-    return [Block(first=shape.first, last=shape.last, size=shape.size) for shape in shapes]
 
 
 def _result(

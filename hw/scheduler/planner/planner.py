@@ -9,7 +9,7 @@ from hw.board import Board
 from hw.scheduler.graph.graph import Graph
 from hw.scheduler.plan.array import compute_cycles
 from hw.scheduler.plan.diagnose import diagnose, refuse
-from hw.scheduler.plan.options import PlanOptions, When
+from hw.scheduler.plan.options import PlanOptions, Techniques, When
 from hw.scheduler.plan.plan import Certificate, Direction, Mode, Plan, StageCertificate, Step, Totals
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.bands.tile import tile
@@ -109,7 +109,7 @@ class _Planner:
         """Choose order, residency and addresses for a graph; see `find_order` for ``thorough``."""
         problem = Problem(graph=graph, word_bytes=self._options.word_bytes)
         self._progress(f"ordering {problem.operator_count} operators")
-        ordering = find_order(problem, self._options, self._progress, worker=self._worker, thorough=thorough)
+        ordering = find_order(problem, self._options, self._progress, thorough=thorough)
         return self._settle(problem, ordering, self._options.residency_criteria)
 
     def _settle(self, problem: Problem, ordering: Ordering, criteria: tuple[str, ...]) -> Draft:
@@ -119,9 +119,10 @@ class _Planner:
             problem,
             ordering.order,
             options.capacity,
-            streaming=options.streaming.value,
+            streaming=options.streams,
             time_limit_s=options.time_limit_s,
             minimise=criteria,
+            techniques=options.techniques,
             worker=self._worker,
         )
         return Draft(problem=problem, ordering=ordering, placed=placed)
@@ -191,12 +192,13 @@ class _Planner:
         self._progress("transfers")
         problem, order, residency = draft.problem, draft.ordering.order, draft.placed.residency
         cycles = least_step_cycles(problem, order, self._options.macs_per_cycle)
+        hides = self._options.techniques.hidden_transfers and "latency" in self._options.objective
         movements = make_transfers(
             problem,
             order,
             residency,
             draft.placed.addresses,
-            step_cycles=cycles if "latency" in self._options.objective else None,
+            step_cycles=cycles if hides else None,
             pace=self._pace,
         )
         word = problem.word_bytes
@@ -299,7 +301,8 @@ def certify(draft: Draft) -> Certificate:
 
 def _plain(options: PlanOptions) -> dict[str, str | int | float | bool | None]:
     """Give the options as a plan records them."""
-    return {
+    switched_off = [name for name in Techniques.names() if not getattr(options.techniques, name)]
+    plain: dict[str, str | int | float | bool | None] = {
         "scratchpad_bytes": options.scratchpad_bytes,
         "word_bytes": options.word_bytes,
         "order": options.order.value,
@@ -312,3 +315,6 @@ def _plain(options: PlanOptions) -> dict[str, str | int | float | bool | None]:
         "effort": options.effort,
         "time_limit_s": options.time_limit_s,
     }
+    if switched_off:
+        plain["without"] = ",".join(switched_off)
+    return plain

@@ -1,6 +1,6 @@
 """Addresses: rectangles of steps by words, packed into a scratchpad of given height.
 
-First the greedy packings of a library, which fit most plans; then many short searches on a skyline, which
+First greedy packings, which fit most plans; then many short searches on a skyline, which
 pack nearly all the others up to the last word; then CP-SAT, which also proves that nothing fits.  Steps that
 no rectangle joins are packed apart.  When nothing fits, `find_conflict` names a small set of rectangles that
 cannot lie together.
@@ -8,26 +8,21 @@ cannot lie together.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
+from hw.scheduler.plan.options import BEST, Techniques
 from hw.scheduler.planner.address.blocks import (
     Block,
     HardSteps,
     Placement,
-    all_fit,
-    collide,
     first_fit,
     hardest_first,
     live_in_steps,
-    pack_greedily,
     separate,
     squeeze,
 )
-from hw.scheduler.planner.address.pieces import Pieces
 from hw.scheduler.planner.address.skyline import search_addresses
 from hw.scheduler.planner.solvers import SolverError
 from hw.scheduler.planner.solvers.cpsat import Worker, call
@@ -47,8 +42,7 @@ SEARCHES, QUICK_SEARCHES = 20, 10
 #: Blocks up to which a conflict is narrowed down one by one.
 _SINGLE_PROBES = 48
 
-#: Blocks above which CP-SAT places a piece of the steps at a time first, and all of them together only when
-#: more than one round is asked for.
+#: Blocks above which CP-SAT is not asked.
 MANY = 150
 
 
@@ -59,6 +53,7 @@ def place(
     rounds: int = ROUNDS,
     seconds: float = SECONDS,
     worker: Worker | None = None,
+    techniques: Techniques = BEST,
 ) -> Placement:
     """Find addresses for all blocks, if there are any.
 
@@ -68,13 +63,12 @@ def place(
     capacity : int
         Words.
     rounds : int
-        Rounds of searches. In a single round more than `MANY` blocks are placed a piece at a time only,
-        which takes seconds where all at once would take minutes. 0: few searches, and no CP-SAT; when they
-        fail, ``hard`` tells of all parts where.
+        Rounds of searches. 0: few of them, and no CP-SAT; when they fail, ``hard`` tells of all parts where.
     seconds : float
         Safety net of wall-clock time for each part that no block joins to the others.
     worker : Worker or None
         Process to use for CP-SAT; a new one when None.
+    techniques : Techniques
 
     Returns
     -------
@@ -95,7 +89,7 @@ def place(
     for part in separate(squeezed):
         scaled = [replace(squeezed[index], size=squeezed[index].size // unit) for index in part]
         lasting = [blocks[index].last - blocks[index].first + 1 for index in part]
-        found = _place_part(scaled, lasting, capacity // unit, rounds, seconds, worker)
+        found = _place_part(scaled, lasting, capacity // unit, rounds, seconds, worker, techniques)
         solvers[found.solver] = None
         if found.note:
             notes[found.note] = None
@@ -125,7 +119,12 @@ def place(
 
 
 def find_conflict(
-    blocks: Sequence[Block], capacity: int, *, seconds: float = SECONDS, worker: Worker | None = None
+    blocks: Sequence[Block],
+    capacity: int,
+    *,
+    seconds: float = SECONDS,
+    worker: Worker | None = None,
+    techniques: Techniques = BEST,
 ) -> tuple[tuple[tuple[int, Block], ...], bool]:
     """Name blocks, each with the steps that matter, that cannot lie together; and whether that is proven.
 
@@ -137,6 +136,7 @@ def find_conflict(
     seconds : float
         Safety net of wall-clock time for each packing tried.
     worker : Worker or None
+    techniques : Techniques
 
     Returns
     -------
@@ -148,8 +148,10 @@ def find_conflict(
 
     def fails(kept: Sequence[int], first: int, last: int) -> str:
         cut = [block for _, block in _cut(blocks, kept, first, last)]
-        status = place(cut, capacity, rounds=PROBE_ROUNDS, seconds=seconds, worker=worker).status
-        return "" if status == "placed" else status
+        found = place(
+            cut, capacity, rounds=PROBE_ROUNDS, seconds=seconds, worker=worker, techniques=techniques
+        )
+        return "" if found.status == "placed" else found.status
 
     everything = range(len(blocks))
     starts = sorted({block.first for block in blocks})
@@ -186,62 +188,70 @@ def _cut(blocks: Sequence[Block], kept: Sequence[int], first: int, last: int) ->
 
 
 def _place_part(
-    blocks: list[Block], lasting: list[int], capacity: int, rounds: int, seconds: float, worker: Worker | None
+    blocks: list[Block],
+    lasting: list[int],
+    capacity: int,
+    rounds: int,
+    seconds: float,
+    worker: Worker | None,
+    techniques: Techniques,
 ) -> Placement:
     """Place squeezed blocks; ``lasting`` are their true lengths in steps."""
-    live = max(live_in_steps(blocks))
     orders = hardest_first(blocks, lasting)
-    solver, note, found_greedily = pack_greedily(blocks, orders, capacity)
-    if found_greedily:
-        return Placement(
-            addresses=tuple(found_greedily),
-            height=0,
-            live=live,
-            status="placed",
-            solver=solver,
-            note=note,
-        )
-    searched = search_addresses(
-        [block.first for block in blocks],
-        [block.last for block in blocks],
-        [block.size for block in blocks],
-        lasting,
-        capacity,
-        searches=SEARCHES * rounds if rounds else QUICK_SEARCHES,
+    found = Placement(
+        addresses=(), height=0, live=max(live_in_steps(blocks)), status="unknown", solver="first-fit"
     )
-    if searched.status != "unknown" or not rounds:
-        return Placement(
-            addresses=searched.addresses,
-            height=0,
-            live=live,
+    for order in orders.values() if techniques.greedy_packing else ():
+        addresses = first_fit(blocks, order)
+        if all(low + block.size <= capacity for low, block in zip(addresses, blocks, strict=True)):
+            return replace(found, status="placed", addresses=tuple(addresses))
+    if techniques.skyline_search:
+        searched = search_addresses(
+            [block.first for block in blocks],
+            [block.last for block in blocks],
+            [block.size for block in blocks],
+            lasting,
+            capacity,
+            searches=SEARCHES * rounds if rounds else QUICK_SEARCHES,
+        )
+        found = replace(
+            found,
             status=searched.status,
+            addresses=searched.addresses,
             solver="skyline search",
-            note=note,
             hard=_hard(searched.failures),
         )
-    exact = _Exact(capacity=capacity, seconds=seconds, worker=worker)
+    # Of many blocks CP-SAT mostly finds nothing, and takes minutes to.
+    if found.status != "unknown" or not rounds or len(blocks) > MANY or not techniques.exact_packing:
+        return found
+    attempts = [
+        {"order": orders[name], "presolve": presolve, "conflicts": FIRST_CONFLICTS * 8**number}
+        for number in range(rounds)
+        for name, presolve in _ATTEMPTS
+    ]
+    payload = {
+        "blocks": [[block.first, block.last, block.size] for block in blocks],
+        "capacity": capacity,
+        "attempts": attempts,
+        "seconds": seconds,
+    }
+    target = "hw.scheduler.planner.solvers.packing:pack"
     try:
-        found = None
-        if len(blocks) > MANY:
-            found = Pieces(blocks=blocks, live=live_in_steps(blocks), pack=exact.piece).place()
-        if found is not None:
-            status, addresses = "placed", found
-        elif len(blocks) > MANY and rounds == 1:
-            status, addresses = "unknown", []
-        else:
-            status, addresses = exact.pack(blocks, orders, {}, rounds)
+        answer = call(target, payload, seconds=2 * seconds + 1, worker=worker)
     except SolverError as error:
-        notes = [*([note] if note else []), f"CP-SAT was not available ({error})"]
-        return Placement(
-            addresses=(), height=0, live=live, status="unknown", solver=solver, note="; ".join(notes)
-        )
-    return Placement(
-        addresses=tuple(addresses),
-        height=0,
-        live=live,
-        status=status,
-        solver=exact.version or solver,
-        note=exact.note(status),
+        return replace(found, note=f"CP-SAT was not available ({error})")
+    note = ""
+    if answer["timed"]:
+        note = f"stopped by the time limit of {seconds:g} s: may differ from run to run"
+    elif answer["status"] == "unknown":
+        note = f"stopped by the limit of {attempts[-1]['conflicts']} conflicts"
+    return replace(
+        found,
+        status=answer["status"],
+        addresses=tuple(answer["addresses"]),
+        solver=f"CP-SAT {answer['version']}",
+        note=note,
+        hard=(),
     )
 
 
@@ -257,65 +267,6 @@ def _in_true_steps(blocks: Sequence[Block], hard: Sequence[HardSteps]) -> tuple[
     ends = [*(begin - 1 for begin in begins[1:]), max(block.last for block in blocks)]
     ranked = sorted(hard, key=lambda steps: (-steps.failures, steps.first))
     return tuple(replace(steps, first=begins[steps.first], last=ends[steps.last]) for steps in ranked)
-
-
-@dataclass(kw_only=True)
-class _Exact:
-    """CP-SAT on blocks, and what there is to say of it afterwards."""
-
-    capacity: int
-    seconds: float
-    worker: Worker | None
-    version: str = ""
-    timed: bool = False
-    conflicts: int = 0
-
-    def pack(
-        self,
-        blocks: Sequence[Block],
-        orders: Mapping[str, list[int]],
-        fixed: Mapping[int, int],
-        rounds: int,
-    ) -> tuple[str, list[int]]:
-        """Give a status and addresses, with those of some blocks known."""
-        payload: dict[str, Any] = {
-            "blocks": [[block.first, block.last, block.size] for block in blocks],
-            "fixed": [fixed.get(index, -1) for index in range(len(blocks))],
-            "capacity": self.capacity,
-            "attempts": [
-                {"order": orders[name], "presolve": presolve, "conflicts": FIRST_CONFLICTS * 8**number}
-                for number in range(rounds)
-                for name, presolve in _ATTEMPTS
-            ],
-            "seconds": self.seconds,
-        }
-        target = "hw.scheduler.planner.solvers.packing:pack"
-        answer = call(target, payload, seconds=2 * self.seconds + 1, worker=self.worker)
-        self.version = f"CP-SAT {answer['version']}"
-        self.timed |= answer["timed"]
-        self.conflicts = max(self.conflicts, payload["attempts"][-1]["conflicts"])
-        return answer["status"], answer["addresses"]
-
-    def piece(self, blocks: Sequence[Block], fixed: Mapping[int, int]) -> Sequence[int] | None:
-        """Place the blocks of a piece: greedily where that does."""
-        known = [(blocks[index], address) for index, address in fixed.items()]
-        if any(collide(*one, *other) for one, other in itertools.combinations(known, 2)):
-            return None
-        orders = hardest_first(blocks, [block.last - block.first + 1 for block in blocks])
-        for order in orders.values():
-            addresses = first_fit(blocks, order, fixed)
-            if all_fit(blocks, addresses, self.capacity):
-                return addresses
-        status, addresses = self.pack(blocks, orders, fixed, 1)
-        return addresses if status == "placed" else None
-
-    def note(self, status: str) -> str:
-        """Say which limit was met."""
-        if self.timed:
-            return f"stopped by the time limit of {self.seconds:g} s: may differ from run to run"
-        if status == "unknown":
-            return f"stopped by the limit of {self.conflicts} conflicts"
-        return ""
 
 
 #: Searches of a round: the order of blocks, and whether CP-SAT may rewrite the model first.  Chosen by what

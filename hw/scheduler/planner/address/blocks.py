@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from hw.errors import InputError
@@ -121,67 +121,18 @@ def hardest_first(blocks: Sequence[Block], lasting: Sequence[int]) -> dict[str, 
     }
 
 
-def pack_greedily(
-    blocks: Sequence[Block], orders: dict[str, list[int]], capacity: int
-) -> tuple[str, str, list[int]]:
-    """Give what packed, what there is to say, and addresses; none when no greedy packing fits."""
-    try:
-        import omnimalloc
-        from omnimalloc.allocators import GreedyByAllAllocator
-    except ImportError as error:
-        note = f"omnimalloc was not available ({error})"
-        for order in orders.values():
-            addresses = first_fit(blocks, order)
-            if all_fit(blocks, addresses, capacity):
-                return "first-fit", note, addresses
-        return "first-fit", note, []
-    solver = f"omnimalloc {omnimalloc.__version__}"
-    asked = [
-        omnimalloc.Allocation(id=index, size=block.size, start=block.first, end=block.last + 1)
-        for index, block in enumerate(blocks)
-    ]
-    found = {each.id: each.offset for each in omnimalloc.allocate(asked, GreedyByAllAllocator(num_threads=1))}
-    addresses = [found[index] for index in range(len(blocks))]
-    return solver, "", addresses if all_fit(blocks, addresses, capacity) else []
-
-
-def first_fit(
-    blocks: Sequence[Block], order: Sequence[int], fixed: Mapping[int, int] | None = None
-) -> list[int]:
-    """Put one block after the other as low as it fits beside those before it; give the addresses.
-
-    Blocks whose address is fixed lie there from the beginning.
-    """
+def first_fit(blocks: Sequence[Block], order: Sequence[int]) -> list[int]:
+    """Put one block after the other as low as it fits beside those before it; give the addresses."""
     addresses = [0] * len(blocks)
-    placed: list[int] = []
-    for index, address in (fixed or {}).items():
-        addresses[index] = address
-        placed.append(index)
-    for index in order:
-        if fixed and index in fixed:
-            continue
+    for number, index in enumerate(order):
         block = blocks[index]
         met = sorted(
             (addresses[other], addresses[other] + blocks[other].size)
-            for other in placed
+            for other in order[:number]
             if blocks[other].first <= block.last and block.first <= blocks[other].last
         )
-        address = 0
         for low, high in met:
-            if address + block.size <= low:
+            if addresses[index] + block.size <= low:
                 break
-            address = max(address, high)
-        addresses[index] = address
-        placed.append(index)
+            addresses[index] = max(addresses[index], high)
     return addresses
-
-
-def collide(one: Block, low: int, other: Block, other_low: int) -> bool:
-    """Whether blocks at these addresses have a word in common in some step."""
-    apart = low + one.size <= other_low or other_low + other.size <= low
-    return not apart and one.first <= other.last and other.first <= one.last
-
-
-def all_fit(blocks: Sequence[Block], addresses: Sequence[int], capacity: int) -> bool:
-    """Whether all blocks end within the capacity."""
-    return all(address + block.size <= capacity for address, block in zip(addresses, blocks, strict=True))

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from hw.scheduler.graph.bands import Cutter
 from hw.scheduler.graph.graph import Graph
-from hw.scheduler.plan.options import PlanOptions, When
+from hw.scheduler.plan.options import PlanOptions
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.order.estimate import estimate
+from hw.scheduler.planner.order.evaluate import avoidable_words
 
 #: Largest band, as parts of the scratchpad: a three-row kernel reads three bands and writes one.
 _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
@@ -28,7 +28,7 @@ def tile(graph: Graph, options: PlanOptions, *, count_parameters: bool = True) -
 
     First every tensor above a certain size is cut into bands of at most that size, for many sizes.  The best
     of these is refined: the bands of some tensors are doubled, halved or joined as long as that helps.  Best
-    is what moves the fewest words by `estimate`, then what has the fewest operators.
+    is what moves the fewest words by `avoidable_words`, then what has the fewest operators.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def tile(graph: Graph, options: PlanOptions, *, count_parameters: bool = True) -
     search = _Search(graph, options, count_parameters)
     for bands in candidates(graph, search.cutter.rows, options):
         search.consider(bands)
-    if search.bands:
+    if search.bands and options.techniques.band_refinement:
         search.refine()
     return search.chosen
 
@@ -74,13 +74,8 @@ class _Search:
         self._work -= problem.operator_count
         # Bands are rounded up to words each, so that what is compulsory is not the same for all.
         fixed = repeated + problem.compulsory
-        words = estimate(
-            problem,
-            range(problem.operator_count),
-            self._options.capacity,
-            streaming=self._options.streaming is not When.NEVER,
-            limit=best - fixed if best is not None else None,
-        )
+        order = range(problem.operator_count)
+        words = avoidable_words(problem, order, self._options.capacity, streaming=self._options.streams)
         if words is None:
             return False
         weight = (words + fixed, problem.operator_count)

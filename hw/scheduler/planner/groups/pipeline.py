@@ -45,7 +45,7 @@ def weigh(graph: Graph, options: PlanOptions, pace: Pace) -> tuple[int, int] | N
         problem,
         order,
         options.capacity,
-        streaming=options.streaming.value,
+        streaming=options.streams,
         minimise=("bytes",),
         node_limit=_TRIAL_NODES,
         time_limit_s=options.time_limit_s,

@@ -1,48 +1,32 @@
 """Avoidable traffic that no order and no residency is below, for networks too wide for an exact search.
 
-What is paid at the heaviest moment bounds a problem, or an interval of it
-(`hw.scheduler.planner.order.moments`, `hw.scheduler.planner.order.intervals`).  Bounds of operators and
-intervals that follow one another add up, as each counts only what cannot have been paid for before: tensors
-written or used since.  The best such chain is the bound; its links are raised by exact search of their
-intervals where that goes far enough.
+What is alive at some moment and does not lie in the scratchpad was paid for: a unit once, or twice where its
+write is avoidable, too.  So with a **price** of a unit in the scratchpad of 1 or 2, and absent units weighing
+what they cost but no more than the price, the weight above the price of the whole scratchpad is paid.  The
+order whose heaviest moment is the lightest is found as the one of least peak is, among weighed tensors.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from hw.errors import InputError
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.order.cuts import reachable
-from hw.scheduler.planner.order.exact.exact import bound_units
-from hw.scheduler.planner.order.intervals import Relations, interval, members
-from hw.scheduler.planner.order.lattice import Lattice
-from hw.scheduler.planner.order.moments import Moments, heaviest
+from hw.scheduler.planner.order.lattice import Integers, Lattice
+from hw.scheduler.planner.order.min_peak import states_for
+from hw.scheduler.planner.order.min_peak_kernel import best_first
 
-#: Minimum cuts at effort 1, and the sum of the sizes of their networks: few of a large problem.
-_CUTS, _ARCS = 10_000, 5_000_000
+#: In between the bound is linear.
+PRICES = (1, 2)
 
-#: Operators at which intervals begin or end, and the most operators of an interval.
-_BARRIERS, _LONGEST = 24, 100
-
-#: Down-sets of an interval, and of the whole problem; states of an interval's exact search.
-_STATES, _WHOLE_STATES, _SEARCHED = 5_000, 200_000, 100_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bound:
-    """Avoidable words that every plan moves at the least, and how that was proven."""
-
-    words: int
-    method: str
+#: Down-sets to look at, at effort 1.
+_STATES = 200_000
 
 
 def lower_bound(
-    problem: Problem, capacity: int, *, streaming: bool, upper: int | None = None, effort: int = 1
-) -> Bound:
-    """Bound the avoidable traffic of all orders and residencies from below.
+    problem: Problem, capacity: int, *, streaming: bool, effort: int = 1, states: int = _STATES
+) -> int:
+    """Bound the avoidable words of all orders and residencies from below, by the heaviest moment.
 
     Parameters
     ----------
@@ -51,122 +35,49 @@ def lower_bound(
         Words of the scratchpad.
     streaming : bool
         Whether a tensor may pass through a window instead of lying whole in the scratchpad.
-    upper : int or None
-        Avoidable words of a known plan: a bound as high ends the work.
     effort : int
         Times as much work.
+    states : int
+        Down-sets to look at, at effort 1; when they are too few, the bound is lower.
 
     Raises
     ------
     InputError
-        When ``effort`` is not positive, or ``upper`` negative.
+        When ``effort`` is not positive.
     """
     if effort < 1:
         raise InputError("effort", effort, "at least 1")
-    if upper is not None and upper < 0:
-        raise InputError("upper", upper, "at least 0")
     lattice = Lattice.of(problem, streaming=streaming)
-    units, method = heaviest(lattice, capacity // lattice.unit, effort * _WHOLE_STATES), "heaviest moment"
-    if upper is None or units * lattice.unit < upper:
-        chain = _Chain(lattice, capacity // lattice.unit, effort)
-        chained, links = chain.best()
-        if chained > units:
-            units, method = chained, f"chain of {links} moments and intervals"
-    words = units * lattice.unit if upper is None else min(upper, units * lattice.unit)
-    return Bound(words=words, method=method if words else "none")
+    leaving = _leaving(lattice)
+    found = 0
+    for price in PRICES:
+        needed = [_needed(lattice, operator, leaving, price) for operator in range(len(lattice.before))]
+        weighed = lattice._replace(
+            size=np.minimum(price * lattice.size, leaving), whole=np.array(needed, dtype=np.int64)
+        )
+        # Moments that weigh no more than the scratchpad cost nothing, and need not be told apart.
+        floor = price * (capacity // lattice.unit)
+        bound, _ = best_first(states_for(weighed, effort * states), floor + found, weighed)
+        found = max(found, int(bound) - floor)
+    return found * lattice.unit
 
 
-@dataclass(frozen=True)
-class _Link:
-    """Units paid up to an operator, and the operator before it in the chain."""
-
-    units: int
-    earlier: int
+def _leaving(lattice: Lattice) -> Integers:
+    """Give what each tensor costs that leaves for the first time: its write, if avoidable, and a read."""
+    return np.where(lattice.cheap == 1, 1, 2) * lattice.size
 
 
-class _Chain:
-    """Chains of moments and intervals of one problem."""
-
-    def __init__(self, lattice: Lattice, capacity: int, effort: int) -> None:
-        self._lattice, self._capacity, self._effort = lattice, capacity, effort
-        reach = reachable(lattice)
-        self._relations = Relations.of(lattice, reach)
-        self._moments = Moments(lattice, self._relations, reach, capacity)
-        self._cuts = effort * min(_CUTS, _ARCS // self._moments.arcs)
-        after = self._relations.after
-        beside = len(after) - after.sum(axis=0) - after.sum(axis=1)
-        narrow = sorted(range(len(after)), key=lambda operator: (beside[operator], operator))
-        self._barriers = {-1, *narrow[:_BARRIERS]}
-        self._known: dict[tuple[int, int], int] = {}
-
-    def best(self) -> tuple[int, int]:
-        """Give the units of the best chain, and its length."""
-        after = self._relations.after
-        links = {-1: _Link(0, -1)}
-        for operator in range(len(after)):
-            earlier = [-1, *np.flatnonzero(after[:, operator])]
-            links[operator] = self._link(operator, [int(each) for each in earlier], links)
-        end = len(after)
-        links[end] = self._link(end, list(links), links)
-        chain, operator = [], end
-        while operator >= 0:
-            chain.append((links[operator], operator))
-            operator = links[operator].earlier
-        units, length = 0, 0
-        for link, operator in chain:
-            paid = link.units - links[link.earlier].units
-            if paid > 0:
-                paid = max(paid, self._exact(link.earlier, -1 if operator == end else operator))
-            units += paid
-            length += paid > 0
-        return units, length
-
-    def _link(self, operator: int, earlier: list[int], links: dict[int, _Link]) -> _Link:
-        """Find the best way to come to an operator; to the end of the problem when there is no such one."""
-        end = len(self._relations.after)
-        best = max((links[each] for each in earlier), key=lambda link: link.units)
-        from_best = next(each for each in earlier if links[each] is best)
-        found = _Link(best.units, from_best)
-        ranked = sorted(earlier, key=lambda each: (-links[each].units, each))
-        if operator < end:
-            alone = self._moments.paid(operator)
-            for each in ranked:
-                if links[each].units + alone <= found.units or self._cuts <= 0:
-                    break
-                paid = alone
-                if each >= 0:
-                    paid = self._moments.paid(operator, each)
-                    self._cuts -= 1
-                if links[each].units + paid > found.units:
-                    found = _Link(links[each].units + paid, each)
-        if operator in self._barriers or operator == end:
-            last = operator if operator < end else -1
-            for each in ranked:
-                if each not in self._barriers or (each < 0 and last < 0):
-                    continue
-                # An interval pays no more than a longer one.
-                longer = (self._interval(-1, last), self._interval(each, -1))
-                if any(0 <= paid <= found.units - links[each].units for paid in longer):
-                    continue
-                units = links[each].units + self._interval(each, last)
-                if units > found.units:
-                    found = _Link(units, each)
-        return found
-
-    def _interval(self, first: int, last: int) -> int:
-        """Give what the heaviest moment of an interval costs; -1 when it is too long to tell."""
-        if (first, last) not in self._known:
-            count = len(members(self._relations, first, last))
-            units = -1 if count > _LONGEST else 0
-            if 0 < count <= _LONGEST:
-                part = interval(self._lattice, self._relations, first, last)
-                units = heaviest(part, self._capacity, self._effort * _STATES)
-            self._known[first, last] = units
-        return self._known[first, last]
-
-    def _exact(self, first: int, last: int) -> int:
-        """Give what an interval costs as far as an exact search tells; 0 when it is too long."""
-        if len(members(self._relations, first, last)) > _LONGEST:
-            return 0
-        part = interval(self._lattice, self._relations, first, last)
-        return bound_units(part, self._capacity, node_limit=self._effort * _SEARCHED)
+def _needed(lattice: Lattice, operator: int, leaving: Integers, price: int) -> int:
+    """Give the weight of an operator's operands and buffers, streamed where that is lighter."""
+    together, alone = 0, 0
+    for slot in range(lattice.first[operator], lattice.first[operator + 1]):
+        tensor = int(lattice.tensor[slot])
+        uses = sum(int(word).bit_count() for word in lattice.users[tensor])
+        # What was there before or is needed again is paid for when it is streamed.
+        touched_again = uses > 0 if lattice.writes[slot] or not lattice.source[tensor] else uses > 1
+        gain = price * int(lattice.saved[slot]) - (int(leaving[tensor]) if touched_again else 0)
+        if gain > 0 and lattice.alone[slot] == 1:
+            alone = max(alone, gain)
+        elif gain > 0:
+            together += gain
+    return price * int(lattice.whole[operator]) - max(together, alone)

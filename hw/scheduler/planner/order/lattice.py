@@ -41,11 +41,11 @@ class Lattice(NamedTuple):
         Operators that read each tensor.
     first : shape (operators + 1,)
         Where the operands of each operator begin.
-    tensor, writes, saved, alone : shape (operands,)
-        The operand; 1 where the operator writes it; units that streaming it saves, 0 where it cannot be
-        streamed; 1 where it streams only while nothing else of the operator does.
-    whole : shape (operators,)
-        Units each operator needs with all operands whole, first-in first-out buffers included.
+    owner, tensor, writes, saved, alone : shape (operands,)
+        The operator; the operand; 1 where the operator writes it; units that streaming it saves, 0 where it
+        cannot be streamed; 1 where it streams only while nothing else of the operator does.
+    fifo, whole : shape (operators,)
+        Units of first-in first-out buffers; units an operator needs with all operands whole, these included.
     size, source, cheap : shape (tensors,)
         Units; 1 for what lies off chip first; 1 where a write to memory is never avoidable: sources, outputs.
     unit : int
@@ -57,10 +57,12 @@ class Lattice(NamedTuple):
     after: Integers
     users: Integers
     first: Integers
+    owner: Integers
     tensor: Integers
     writes: Integers
     saved: Integers
     alone: Integers
+    fifo: Integers
     whole: Integers
     size: Integers
     source: Integers
@@ -71,46 +73,49 @@ class Lattice(NamedTuple):
     def of(cls, problem: Problem, *, streaming: bool = False) -> Lattice:
         """Flatten a problem."""
         count = problem.operator_count
+        width = -(-count // BITS)
         operands = [
             (operator, tensor, tensor in problem.outputs[operator])
             for operator in range(count)
             for tensor in (*problem.inputs[operator], *problem.outputs[operator])
         ]
-        saved = [
-            problem.size[tensor] - problem.window(operator, tensor) if streaming else 0
-            for operator, tensor, _ in operands
-        ]
-        alone = [streaming and problem.streams_alone(operator, tensor) for operator, tensor, _ in operands]
-        first = np.zeros(count + 1, dtype=np.int64)
-        for operator, _, _ in operands:
-            first[operator + 1] += 1
+        saved, alone = [0] * len(operands), [False] * len(operands)
+        if streaming:
+            for slot, (operator, tensor, _) in enumerate(operands):
+                saved[slot] = problem.size[tensor] - problem.window(operator, tensor)
+                alone[slot] = problem.streams_alone(operator, tensor)
+        before = np.zeros((count, width), dtype=np.int64)
+        after: list[set[int]] = [set() for _ in range(count)]
+        users = np.zeros((problem.tensor_count, width), dtype=np.int64)
+        for tensor, (readers, writer) in enumerate(zip(problem.consumers, problem.producer, strict=True)):
+            for reader in readers:
+                users[tensor, reader // BITS] |= 1 << reader % BITS
+                if writer >= 0:
+                    before[reader, writer // BITS] |= 1 << writer % BITS
+                    after[writer].add(reader)
+        source = np.array([writer < 0 for writer in problem.producer], dtype=np.int64)
         unit = math.gcd(*problem.size, *problem.fifo, *saved)
-        source = [writer < 0 for writer in problem.producer]
-        cheap = [off or out for off, out in zip(source, problem.written, strict=True)]
-        width = -(-count // BITS)
-        after = [[later for later in range(count) if mask >> later & 1] for mask in problem.successors]
+        owner, tensor_of, writes = (
+            np.array(column, dtype=np.int64) for column in zip(*operands, strict=True)
+        )
         return cls(
-            before=np.array([_row(mask, width) for mask in problem.predecessors], dtype=np.int64),
+            before=before,
             after_first=np.cumsum([0, *map(len, after)]),
-            after=np.array([later for row in after for later in row], dtype=np.int64),
-            users=np.array(
-                [_row(sum(1 << user for user in users), width) for users in problem.consumers], dtype=np.int64
-            ),
-            first=np.cumsum(first),
-            tensor=np.array([tensor for _, tensor, _ in operands], dtype=np.int64),
-            writes=np.array([output for _, _, output in operands], dtype=np.int64),
+            after=np.array([later for row in after for later in sorted(row)], dtype=np.int64),
+            users=users,
+            first=np.searchsorted(owner, np.arange(count + 1)),
+            owner=owner,
+            tensor=tensor_of,
+            writes=writes,
             saved=np.array(saved, dtype=np.int64) // unit,
             alone=np.array(alone, dtype=np.int64),
+            fifo=np.array(problem.fifo, dtype=np.int64) // unit,
             whole=np.array(problem.working_set, dtype=np.int64) // unit,
             size=np.array(problem.size, dtype=np.int64) // unit,
-            source=np.array(source, dtype=np.int64),
-            cheap=np.array(cheap, dtype=np.int64),
+            source=source,
+            cheap=source | np.array(problem.written, dtype=np.int64),
             unit=unit,
         )
-
-
-def _row(mask: int, width: int) -> list[int]:
-    return [mask >> BITS * word & (1 << BITS) - 1 for word in range(width)]
 
 
 @compiled
@@ -164,45 +169,3 @@ def mixed(row: Integers) -> np.int64:
         value *= np.uint64(0x94D049BB133111EB)
         value ^= value >> np.uint64(32)
     return np.int64(value >> np.uint64(2))
-
-
-@compiled
-def push(heap_key: Integers, heap_item: Integers, count: int, key: int, item: int) -> int:
-    """Add an entry to a binary heap, the least (key, item) at its top; give the new count."""
-    place = count
-    while place > 0:
-        parent = (place - 1) >> 1
-        if heap_key[parent] < key or (heap_key[parent] == key and heap_item[parent] < item):
-            break
-        heap_key[place] = heap_key[parent]
-        heap_item[place] = heap_item[parent]
-        place = parent
-    heap_key[place] = key
-    heap_item[place] = item
-    return count + 1
-
-
-@compiled
-def pop(heap_key: Integers, heap_item: Integers, count: int) -> int:
-    """Take the top off a binary heap; give the new count."""
-    count -= 1
-    key, item = heap_key[count], heap_item[count]
-    place = 0
-    while True:
-        child = 2 * place + 1
-        if child >= count:
-            break
-        right = child + 1
-        if right < count and (
-            heap_key[right] < heap_key[child]
-            or (heap_key[right] == heap_key[child] and heap_item[right] < heap_item[child])
-        ):
-            child = right
-        if heap_key[child] > key or (heap_key[child] == key and heap_item[child] > item):
-            break
-        heap_key[place] = heap_key[child]
-        heap_item[place] = heap_item[child]
-        place = child
-    heap_key[place] = key
-    heap_item[place] = item
-    return count

@@ -1,7 +1,7 @@
 """The order of operators: decomposition, what is proven at once, and search for the rest.
 
-The problem falls apart at its pinches into segments whose avoidable traffic adds up.  A segment whose least
-peak fits moves nothing avoidable: that order is optimal.  An exact search decides most of the others at once.
+The problem falls apart at its cut vertices into segments whose avoidable traffic adds up.  A segment whose
+least peak fits moves nothing avoidable: that order is optimal.  An exact search decides most of the others at once.
 What it leaves open is bounded, and searched for a good order, which a longer exact search then tries to beat
 or to prove.
 """
@@ -9,25 +9,21 @@ or to prove.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
-
 from hw.errors import InputError
-from hw.scheduler.plan.options import OrderChoice, PlanOptions, When
+from hw.scheduler.plan.options import OrderChoice, PlanOptions
 from hw.scheduler.plan.plan import StageCertificate
 from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.order.anneal import search
 from hw.scheduler.planner.order.bounds import lower_bound
 from hw.scheduler.planner.order.cosma import solve_literal
-from hw.scheduler.planner.order.exact.exact import NODE_LIMIT, solve_exact
-from hw.scheduler.planner.order.exact.min_peak import minimum_peak
-from hw.scheduler.planner.order.pinch import join, segments
-from hw.scheduler.planner.order.search.kernel import evaluate
-from hw.scheduler.planner.order.search.search import search
-from hw.scheduler.planner.order.search.tables import scratch_for, tables_of
+from hw.scheduler.planner.order.cut_vertices import Segment, join, segments
+from hw.scheduler.planner.order.evaluate import IMPOSSIBLE, avoidable_words
+from hw.scheduler.planner.order.exact import NODE_LIMIT, Exact, solve_exact
+from hw.scheduler.planner.order.min_peak import minimum_peak
 from hw.scheduler.planner.solvers import milp
-from hw.scheduler.planner.solvers.cpsat import Worker
 
 #: States of the exact search before there is a good order; enough for nearly every segment.
 _GLANCE = 20_000
@@ -59,7 +55,6 @@ def find_order(
     options: PlanOptions,
     progress: Callable[[str], None] = lambda text: None,
     *,
-    worker: Worker | None = None,
     thorough: bool = True,
 ) -> Ordering:
     """Choose the order of operators for a scratchpad.
@@ -70,8 +65,6 @@ def find_order(
     options : PlanOptions
     progress : callable
         Told now and then what is being done.
-    worker : Worker or None
-        Process for CP-SAT; None: one is started when it is needed.
     thorough : bool
         Whether a good order is searched for at length, and to be beaten or proven by the long exact search.
         Of a graph in bands that would prove little: other bands might do better.
@@ -88,17 +81,17 @@ def find_order(
         return _least_peak(problem, options)
     if options.order is OrderChoice.COSMA:
         return _published(problem, options)
-    capacity = options.capacity
-    streaming = options.streaming is not When.NEVER
-    parts = segments(problem, capacity if streaming else None)
+    parts = _segments(problem, options)
     decided = []
     for number, part in enumerate(parts, 1):
-        peak = minimum_peak(part.problem, seed=options.seed, enough=capacity)
-        if peak.peak_words <= capacity:
+        peak = minimum_peak(
+            part.problem, seed=options.seed, enough=options.capacity, techniques=options.techniques
+        )
+        if peak.peak_words <= options.capacity:
             decided.append(_Decided(order=peak.order, words=0, bound=0, way="least peak"))
             continue
         progress(f"ordering segment {number} of {len(parts)}: {part.problem.operator_count} operators")
-        decided.append(_decide(part.problem, peak.order, options, worker, thorough))
+        decided.append(_decide(part.problem, peak.order, options, thorough))
     words, bound = sum(each.words for each in decided), sum(each.bound for each in decided)
     ways = Counter(each.way for each in decided)
     stage = StageCertificate(
@@ -128,22 +121,18 @@ def prove(problem: Problem, options: PlanOptions, avoidable_words: int) -> int:
     int
         Words, no more than the known plan's.
     """
-    capacity, streaming = options.capacity, options.streaming is not When.NEVER
     bound = 0
-    for part in segments(problem, capacity if streaming else None):
-        exact = solve_exact(
-            part.problem,
-            capacity,
-            streaming=streaming,
-            upper=avoidable_words,
-            order_hint=range(part.problem.operator_count),
-            node_limit=_GLANCE * options.effort,
-        )
-        bound += exact.bound_words
-        if not exact.proven:
-            forced = lower_bound(part.problem, capacity, streaming=streaming, effort=options.effort)
-            bound += max(0, forced.words - exact.bound_words)
+    for part in _segments(problem, options):
+        order = tuple(range(part.problem.operator_count))
+        bound += _glance(part.problem, order, avoidable_words, options)[1]
     return min(bound, avoidable_words)
+
+
+def _segments(problem: Problem, options: PlanOptions) -> tuple[Segment, ...]:
+    """Cut at the cut vertices, unless told not to."""
+    if not options.techniques.cut_vertices:
+        return (Segment.whole(problem),)
+    return segments(problem, options.capacity if options.streams else None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,65 +146,64 @@ class _Decided:
     note: str = ""
 
 
-def _decide(
-    problem: Problem,
-    least_peak: tuple[int, ...],
-    options: PlanOptions,
-    worker: Worker | None,
-    thorough: bool,
-) -> _Decided:
-    """Choose the order of a segment that moves something avoidable."""
-    capacity, streaming = options.capacity, options.streaming is not When.NEVER
-    starts = (least_peak, tuple(range(problem.operator_count)))
-    words, order = min((_words(problem, start, capacity, streaming), start) for start in starts)
-    exact = solve_exact(
+def _glance(problem: Problem, order: tuple[int, ...], words: int, options: PlanOptions) -> tuple[Exact, int]:
+    """Try a short exact search, given a known plan; and give a bound of all orders."""
+    exact = _exact(problem, options, words, order, 0, _GLANCE)
+    if exact.proven or not options.techniques.heaviest_moment_bound:
+        return exact, exact.bound_words
+    bound = lower_bound(problem, options.capacity, streaming=options.streams, effort=options.effort)
+    return exact, min(words, max(bound, exact.bound_words))
+
+
+def _exact(
+    problem: Problem, options: PlanOptions, upper: int, hint: tuple[int, ...], lower: int, nodes: int
+) -> Exact:
+    if not options.techniques.exact_search:
+        return Exact(order=hint, avoidable_words=upper, bound_words=lower, proven=lower == upper)
+    return solve_exact(
         problem,
-        capacity,
-        streaming=streaming,
-        upper=words,
-        order_hint=order,
-        node_limit=_GLANCE * options.effort,
+        options.capacity,
+        streaming=options.streams,
+        upper=upper,
+        order_hint=hint,
+        lower=lower,
+        node_limit=nodes * options.effort,
     )
+
+
+def _decide(problem: Problem, least_peak: tuple[int, ...], options: PlanOptions, thorough: bool) -> _Decided:
+    """Choose the order of a segment that moves something avoidable."""
+    starts = (least_peak, tuple(range(problem.operator_count)))
+    words, order = min((_words(problem, start, options), start) for start in starts)
+    exact, bound = _glance(problem, order, words, options)
     if exact.proven:
-        return _Decided(order=exact.order, words=exact.avoidable_words, bound=exact.bound_words, way=_EXACT)
-    forced = lower_bound(problem, capacity, streaming=streaming, upper=words, effort=options.effort)
-    bound = max(forced.words, exact.bound_words)
+        return _Decided(order=exact.order, words=exact.avoidable_words, bound=bound, way=_EXACT)
     found = search(
         problem,
-        capacity,
-        streaming=options.streaming.value,
+        options.capacity,
+        streaming=options.streams,
         seed=options.seed,
         effort=options.effort,
         start_orders=(least_peak,),
         bound_words=bound,
         time_limit_s=options.time_limit_s,
-        worker=worker,
+        anneals=options.techniques.annealing,
+        judges=options.techniques.judged_orders,
         brief=not thorough,
     )
-    if not thorough:
-        words = found.avoidable_words
-        return _Decided(
-            order=found.order, words=words, bound=min(bound, words), way="search", note=found.note
-        )
-    exact = solve_exact(
-        problem,
-        capacity,
-        streaming=streaming,
-        upper=found.avoidable_words,
-        order_hint=found.order,
-        lower=bound,
-        node_limit=NODE_LIMIT * options.effort,
-    )
-    way = _EXACT if exact.order != found.order else "search"
-    words, bound = exact.avoidable_words, exact.bound_words
-    return _Decided(order=exact.order, words=words, bound=bound, way=way, note=found.note)
+    words, bound = found.avoidable_words, min(bound, found.avoidable_words)
+    if thorough and options.techniques.long_exact_search:
+        exact = _exact(problem, options, words, found.order, bound, NODE_LIMIT)
+        way = _EXACT if exact.order != found.order else "search"
+        words, bound = exact.avoidable_words, exact.bound_words
+        return _Decided(order=exact.order, words=words, bound=bound, way=way, note=found.note)
+    return _Decided(order=found.order, words=words, bound=bound, way="search", note=found.note)
 
 
-def _words(problem: Problem, order: Sequence[int], capacity: int, streaming: bool) -> int:
-    """Give avoidable words an order has a plan with; far too many where none was found."""
-    tables = tables_of(problem, streaming=streaming)
-    plain = np.array(order, dtype=np.int64)
-    return int(evaluate(plain, capacity // tables.unit, tables, scratch_for(tables))) * tables.unit
+def _words(problem: Problem, order: tuple[int, ...], options: PlanOptions) -> int:
+    """Give avoidable words an order has a plan with; far too many where some step does not fit."""
+    words = avoidable_words(problem, order, options.capacity, streaming=options.streams)
+    return IMPOSSIBLE if words is None else words
 
 
 def _published(problem: Problem, options: PlanOptions) -> Ordering:
@@ -239,12 +227,12 @@ def _published(problem: Problem, options: PlanOptions) -> Ordering:
         bound=found.bound_words * word,
         note=note,
     )
-    bound = prove(problem, options, _words(problem, order, options.capacity, streaming=False))
+    bound = prove(problem, options, _words(problem, order, options))
     return Ordering(order=order, bound_words=bound, stages=(stage,))
 
 
 def _least_peak(problem: Problem, options: PlanOptions) -> Ordering:
-    peak = minimum_peak(problem, seed=options.seed)
+    peak = minimum_peak(problem, seed=options.seed, techniques=options.techniques)
     word = problem.word_bytes
     stage = StageCertificate(
         stage="order",

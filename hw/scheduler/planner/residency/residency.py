@@ -43,7 +43,7 @@ def solve_residency(
     order: Sequence[int],
     capacity: int,
     *,
-    streaming: str = "auto",
+    streaming: bool = True,
     time_limit_s: float | None = None,
     node_limit: int = milp.DEFAULT_NODE_LIMIT,
     minimise: Sequence[str] = CRITERIA,
@@ -59,9 +59,8 @@ def solve_residency(
         Operators by step, topological.
     capacity : int
         Words of the scratchpad.
-    streaming : str
-        ``never``: every operand lies whole (COSMA's model). ``auto`` or ``always``: an operand may pass
-        through a window where that helps.
+    streaming : bool
+        Whether an operand may pass through a window where that helps; COSMA's model has none of it.
     time_limit_s : float or None
         Safety net for each solver call.
     node_limit : int
@@ -92,7 +91,7 @@ def solve_residency(
 
 
 def keep_nothing(
-    problem: Problem, order: Sequence[int], capacity: int, *, streaming: str = "auto"
+    problem: Problem, order: Sequence[int], capacity: int, *, streaming: bool = True
 ) -> Residency:
     """Give the residency that keeps nothing between two uses: the most words, and always placeable.
 
@@ -104,18 +103,16 @@ def keep_nothing(
     return search.residency(_Found.of(model, _nothing(model, capacity // model.unit), 0), 0, 0)
 
 
-def least_capacity(problem: Problem, order: Sequence[int], *, streaming: str = "auto") -> int:
+def least_capacity(problem: Problem, order: Sequence[int], *, streaming: bool = True) -> int:
     """Words of the smallest scratchpad in which every operator fits alone."""
     model = _model(problem, order, streaming)
     return max(map(model.least, range(len(model.order)))) * model.unit
 
 
 def _model(
-    problem: Problem, order: Sequence[int], streaming: str, forbid: tuple[tuple[Stay, ...], ...] = ()
+    problem: Problem, order: Sequence[int], streaming: bool, forbid: tuple[tuple[Stay, ...], ...] = ()
 ) -> Model:
-    if streaming not in ("never", "auto", "always"):
-        raise InputError("streaming", streaming, "never, auto or always")
-    return Model(problem=problem, order=tuple(order), streaming=streaming != "never", forbid=forbid)
+    return Model(problem=problem, order=tuple(order), streaming=streaming, forbid=forbid)
 
 
 def _check_fits(model: Model, capacity: int) -> None:

@@ -7,31 +7,45 @@ callers fall back on another way and say so.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
-import select
 import signal
 import subprocess
 import sys
-import time
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
-from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 from hw.errors import InputError
 from hw.scheduler.planner.solvers import SolverError
-from hw.scheduler.planner.solvers.worker import frame_length, frame_message, write_frame
 
 #: Seconds a worker gets to end by itself once its input is closed.
 _FAREWELL_S = 2.0
 
-#: Bytes taken from a pipe at once.
-_READ_BYTES = 1 << 16
-
 #: Processes in a row that may crash before no other one is started.
 CRASHES = 3
 
+
 #: Characters of a crashed worker's last words that an error repeats.
 _TAIL = 300
+
+#: What the process runs. `multiprocessing` would import the planner's main module there, and HiGHS with it.
+_PROGRAM = "import sys; from hw.scheduler.planner.solvers.cpsat import serve; serve(int(sys.argv[1]))"
+
+
+def serve(handle: int) -> None:
+    """Answer requests on a connection until it ends; what a called function raises is an answer, too."""
+    requests = Connection(handle)
+    with contextlib.suppress(EOFError):
+        while True:
+            target, payload = requests.recv()
+            module, _, function = target.partition(":")
+            try:
+                answer = {"result": getattr(importlib.import_module(module), function)(payload)}
+            except Exception as error:
+                answer = {"error": f"{type(error).__name__}: {' '.join(str(error).split())}"}
+            requests.send(answer)
 
 
 class Worker:
@@ -50,16 +64,15 @@ class Worker:
     def __init__(self, *, python: str = sys.executable) -> None:
         self._python = python
         self._process: subprocess.Popen[bytes] | None = None
-        self._last_words = b""
+        self._requests: Connection | None = None
+        self._said: IO[bytes] | None = None
         self._crashes = 0
         self._given_up = ""
 
     def __enter__(self) -> Worker:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def call(self, target: str, payload: Any, *, seconds: float) -> Any:
@@ -69,7 +82,6 @@ class Worker:
         ----------
         target : str
         payload : plain data
-            What JSON can say; so is the result.
         seconds : float
             Safety net of wall-clock time; limits that decide results belong into the payload.
 
@@ -87,8 +99,7 @@ class Worker:
         if self._given_up:
             raise SolverError(self._given_up)
         try:
-            process = self._running()
-            answer = self._exchange(process, {"target": target, "payload": payload}, seconds, target)
+            answer = self._exchange(target, payload, seconds)
         except BaseException as error:
             # Half an exchange leaves the process in an unknown state, whatever interrupted it.
             self._kill()
@@ -104,79 +115,58 @@ class Worker:
 
     def close(self) -> None:
         """End the process, if there is one."""
-        if self._process is not None and self._process.stdin is not None:
-            with contextlib.suppress(OSError):
-                self._process.stdin.close()
+        if self._process is not None and self._requests is not None:
+            self._requests.close()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(timeout=_FAREWELL_S)
         self._kill()
 
-    def _running(self) -> subprocess.Popen[bytes]:
-        if self._process is not None and self._process.poll() is None:
-            return self._process
-        self._kill()
-        root = str(Path(__file__).resolve().parents[4])
-        path = os.pathsep.join(part for part in (root, os.environ.get("PYTHONPATH", "")) if part)
-        self._last_words = b""
-        try:
-            self._process = subprocess.Popen(
-                [self._python, "-m", "hw.scheduler.planner.solvers.worker"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": path},
-                start_new_session=True,  # an interrupt is the planner's to handle
-            )
-        except OSError as error:
-            raise SolverError(f"solver process does not start: {error}") from None
-        return self._process
-
-    def _exchange(self, process: subprocess.Popen[bytes], request: Any, seconds: float, target: str) -> Any:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        deadline = time.monotonic() + seconds
-        try:
-            write_frame(process.stdin, request)
-        except BrokenPipeError:
-            raise SolverError(self._obituary(target)) from None
-        received = bytearray()
-        while (length := frame_length(received)) is None or len(received) < length:
-            left = deadline - time.monotonic()
-            ready = select.select([process.stdout, process.stderr], [], [], max(left, 0))[0]
-            if not ready:
-                self._given_up = f"{target} did not answer within {seconds:g} s"
-                raise SolverError(self._given_up)
-            if process.stderr in ready:
-                words = os.read(process.stderr.fileno(), _READ_BYTES)
-                self._last_words = (self._last_words + words)[-_READ_BYTES:]
-            if process.stdout in ready:
-                part = os.read(process.stdout.fileno(), _READ_BYTES)
-                if not part:
-                    raise SolverError(self._obituary(target))
-                received += part
-        return frame_message(received)
-
-    def _obituary(self, target: str) -> str:
-        """Say how the process ended."""
+    def _exchange(self, target: str, payload: Any, seconds: float) -> Any:
+        if self._process is None or self._process.poll() is not None:
+            self._kill()
+            self._start()
         assert self._process is not None
-        status = self._process.wait()
-        how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-        assert self._process.stderr is not None
-        words = self._last_words + self._process.stderr.read()
-        tail = " ".join(words.decode(errors="replace").split())[-_TAIL:]
-        return f"{target}: the solver process {how}" + (f": {tail}" if tail else "")
+        assert self._requests is not None
+        assert self._said is not None
+        try:
+            self._requests.send((target, payload))
+            if self._requests.poll(seconds):
+                return self._requests.recv()
+        except (EOFError, OSError):
+            code = self._process.wait()
+            how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+            self._said.seek(0)
+            tail = " ".join(self._said.read().decode(errors="replace").split())[-_TAIL:]
+            raise SolverError(f"{target}: the solver process {how}" + (f": {tail}" if tail else "")) from None
+        self._given_up = f"{target} did not answer within {seconds:g} s"
+        raise SolverError(self._given_up)
+
+    def _start(self) -> None:
+        path = [str(Path(__file__).resolve().parents[4]), os.environ.get("PYTHONPATH", "")]
+        self._said = open(os.memfd_create("solver"), "w+b")
+        self._requests, theirs = Pipe()
+        with theirs:
+            try:
+                self._process = subprocess.Popen(
+                    [self._python, "-c", _PROGRAM, str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._said,
+                    stderr=self._said,
+                    env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))},
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,  # an interrupt is the planner's to handle
+                )
+            except OSError as error:
+                raise SolverError(f"solver process does not start: {error}") from None
 
     def _kill(self) -> None:
         if self._process is not None:
-            if self._process.poll() is None:
-                self._process.kill()
+            self._process.kill()
             self._process.wait()
-            for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
-                if pipe is not None:
-                    with contextlib.suppress(OSError):
-                        pipe.close()
-            self._process = None
+        for stream in (self._requests, self._said):
+            if stream is not None:
+                stream.close()
+        self._process = self._requests = self._said = None
 
 
 def call(target: str, payload: Any, *, seconds: float, worker: Worker | None = None) -> Any:

@@ -20,8 +20,7 @@ def pack(payload: dict[str, Any]) -> dict[str, Any]:
     Parameters
     ----------
     payload : dict
-        ``blocks``: lists of first step, last step, size; ``fixed``: address of each block that must lie
-        there, or -1; ``capacity``; ``attempts``: dicts with ``order``
+        ``blocks``: lists of first step, last step, size; ``capacity``; ``attempts``: dicts with ``order``
         (indices of blocks), ``presolve`` and ``conflicts``; ``seconds``: safety net of wall-clock time for
         all of them.
 
@@ -38,20 +37,19 @@ def pack(payload: dict[str, Any]) -> dict[str, Any]:
         if left <= 0:
             found["timed"] = True
             break
-        found |= _attempt(payload["blocks"], payload["fixed"], payload["capacity"], attempt, left)
+        found |= _attempt(payload["blocks"], payload["capacity"], attempt, left)
         if found["status"] != "unknown":
             break
     return found | {"version": ortools.__version__}
 
 
 def _attempt(
-    blocks: list[list[int]], fixed: list[int], capacity: int, attempt: dict[str, Any], seconds: float
+    blocks: list[list[int]], capacity: int, attempt: dict[str, Any], seconds: float
 ) -> dict[str, Any]:
     model = cp_model.CpModel()
     addresses, spans, heights = [], [], []
-    for (first, last, size), known in zip(blocks, fixed, strict=True):
-        low, high = (0, capacity - size) if known < 0 else (known, known)
-        address = model.new_int_var(low, high, "")
+    for first, last, size in blocks:
+        address = model.new_int_var(0, capacity - size, "")
         addresses.append(address)
         spans.append(model.new_fixed_size_interval_var(first, last + 1 - first, ""))
         heights.append(model.new_fixed_size_interval_var(address, size, ""))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hw.errors import InputError
+from hw.scheduler.planner.address.blocks import Block
 
 #: Steps and transfers visited before the search ends, some seconds in all.
 _WORK = 4_000_000
@@ -45,20 +46,6 @@ class Pace:
     def cycles(self, words: int) -> int:
         """Cycles that words take once they flow."""
         return math.ceil(words / self.words_per_cycle)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Block:
-    """Words ``low`` to ``low + size`` (excluded) of the scratchpad, in the steps ``first`` to ``last``.
-
-    ``owner`` is the tensor's index: no tensor is ever in two places at once. -1 for a buffer.
-    """
-
-    first: int
-    last: int
-    low: int
-    size: int
-    owner: int
 
 
 @dataclass(kw_only=True)
@@ -154,7 +141,12 @@ def simulate(moves: Sequence[Move], step_cycles: Sequence[int], pace: Pace) -> T
 
 
 def hide(
-    moves: Sequence[Move], blocks: Sequence[Block], step_cycles: Sequence[int], pace: Pace
+    moves: Sequence[Move],
+    blocks: Sequence[Block],
+    addresses: Sequence[int],
+    owners: Sequence[int],
+    step_cycles: Sequence[int],
+    pace: Pace,
 ) -> tuple[Move, ...]:
     """Move starts and deadlines so that less is waited for.
 
@@ -163,6 +155,8 @@ def hide(
     moves : sequence of Move
     blocks : sequence of Block
         Everything in the scratchpad; the sum of sizes in any step never exceeds today's maximum.
+    addresses, owners : sequence of int
+        Words of each block; its tensor, which is never in two places at once, or -1 for a buffer.
     step_cycles : sequence of int
     pace : Pace
 
@@ -171,7 +165,7 @@ def hide(
     tuple of Move
         In the order given; a read's block begins with its start, a write's ends before its deadline.
     """
-    search = _Search([replace(move) for move in moves], blocks, step_cycles, pace)
+    search = _Search([replace(move) for move in moves], blocks, addresses, owners, step_cycles, pace)
     for _ in range(_PASSES):
         if not search.improve():
             break
@@ -182,14 +176,20 @@ class _Search:
     """The longest wait first, each change tried and kept or undone."""
 
     def __init__(
-        self, moves: list[Move], blocks: Sequence[Block], step_cycles: Sequence[int], pace: Pace
+        self,
+        moves: list[Move],
+        blocks: Sequence[Block],
+        addresses: Sequence[int],
+        owners: Sequence[int],
+        step_cycles: Sequence[int],
+        pace: Pace,
     ) -> None:
         self.moves, self._step_cycles, self._pace = moves, step_cycles, pace
         self._first = np.array([block.first for block in blocks], dtype=np.int64)
         self._last = np.array([block.last for block in blocks], dtype=np.int64)
-        self._low = np.array([block.low for block in blocks], dtype=np.int64)
+        self._low = np.array(addresses, dtype=np.int64)
         self._high = self._low + np.array([block.size for block in blocks], dtype=np.int64)
-        self._owner = np.array([block.owner for block in blocks], dtype=np.int64)
+        self._owner = np.array(owners, dtype=np.int64)
         change = np.zeros(len(step_cycles) + 1, dtype=np.int64)
         np.add.at(change, self._first, self._high - self._low)
         np.subtract.at(change, self._last + 1, self._high - self._low)

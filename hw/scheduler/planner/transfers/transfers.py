@@ -8,7 +8,6 @@ tensor has its home.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from hw.errors import InputError
@@ -16,8 +15,9 @@ from hw.scheduler.graph.graph import Operator
 from hw.scheduler.plan.array import compute_cycles
 from hw.scheduler.plan.plan import Direction, Episode, Fifo, Stream, Transfer
 from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.address.blocks import Block
 from hw.scheduler.planner.residency.stays import Residency, steps_of
-from hw.scheduler.planner.transfers.hiding import Block, Move, Pace, Timing, hide, queue_key, simulate
+from hw.scheduler.planner.transfers.hiding import Move, Pace, Timing, hide, queue_key, simulate
 
 
 class Movements(NamedTuple):
@@ -44,30 +44,21 @@ class Movements(NamedTuple):
     homes: Mapping[str, int]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rectangle:
-    """Something that needs an address: words of the scratchpad over steps, both included."""
-
-    first: int
-    last: int
-    size: int
-
-
-def rectangles(problem: Problem, order: Sequence[int], residency: Residency) -> tuple[Rectangle, ...]:
+def blocks_of(problem: Problem, order: Sequence[int], residency: Residency) -> list[Block]:
     """Give what needs an address, in words: the stays, then the streams, as the residency lists them; then
     the buffers of the steps that execute a pipelined group.
     """
     found = [
-        Rectangle(first=stay.first_step, last=stay.last_step, size=problem.size[stay.tensor])
+        Block(first=stay.first_step, last=stay.last_step, size=problem.size[stay.tensor])
         for stay in residency.stays
     ]
     for stream in residency.streams:
         size = problem.window(order[stream.step], stream.tensor)
-        found.append(Rectangle(first=stream.step, last=stream.step, size=size))
+        found.append(Block(first=stream.step, last=stream.step, size=size))
     for step, operator in enumerate(order):
         if problem.fifo[operator]:
-            found.append(Rectangle(first=step, last=step, size=problem.fifo[operator]))
-    return tuple(found)
+            found.append(Block(first=step, last=step, size=problem.fifo[operator]))
+    return found
 
 
 def least_step_cycles(problem: Problem, order: Sequence[int], macs_per_cycle: int) -> tuple[int, ...]:
@@ -115,7 +106,7 @@ def make_transfers(
     residency : Residency
         Of this order.
     addresses : sequence of int
-        In words, of `rectangles` in their order.
+        In words, of `blocks_of` in their order.
     step_cycles : sequence of int or None
         Cycles of each step with its operands there. When given, fetches start early and writes end late
         where that shortens the plan: with the same addresses, words, peak and transfers. Without, every
@@ -128,21 +119,17 @@ def make_transfers(
     InputError
         When there is not one address for each rectangle, or not one length for each step.
     """
-    shapes = rectangles(problem, order, residency)
-    if len(addresses) != len(shapes):
-        raise InputError("addresses", len(addresses), f"{len(shapes)}, one for each stay, stream and buffer")
+    blocks = blocks_of(problem, order, residency)
+    if len(addresses) != len(blocks):
+        raise InputError("addresses", len(addresses), f"{len(blocks)}, one for each stay, stream and buffer")
     if step_cycles is not None and len(step_cycles) != len(order):
         raise InputError("step_cycles", len(step_cycles), f"{len(order)}, one for each step")
     owners = [stay.tensor for stay in residency.stays] + [stream.tensor for stream in residency.streams]
-    owners += [-1] * (len(shapes) - len(owners))
-    blocks = [
-        Block(first=shape.first, last=shape.last, low=low, size=shape.size, owner=owner)
-        for shape, low, owner in zip(shapes, addresses, owners, strict=True)
-    ]
     moves = latest_moves(problem, order, residency)
     if step_cycles is not None:
-        moves = list(hide(moves, blocks, step_cycles, pace or Pace()))
-    return _write_down(problem, order, residency, blocks, moves)
+        owners_or_none = [*owners, *[-1] * (len(blocks) - len(owners))]
+        moves = list(hide(moves, blocks, addresses, owners_or_none, step_cycles, pace or Pace()))
+    return _write_down(problem, order, residency, blocks, addresses, owners, moves)
 
 
 def timing_of(
@@ -245,12 +232,13 @@ def _write_down(
     order: Sequence[int],
     residency: Residency,
     blocks: Sequence[Block],
+    addresses: Sequence[int],
+    touched: Sequence[int],
     moves: Sequence[Move],
 ) -> Movements:
     """Give names and bytes to everything."""
     tensors, word = problem.graph.tensors, problem.word_bytes
     stays, streams = residency.stays, residency.streams
-    touched = [block.owner for block in blocks if block.owner >= 0]
     spans = [(block.first, block.last) for block in blocks]
     for move in moves:
         if not move.streams:
@@ -270,7 +258,7 @@ def _write_down(
             stream=move.block - len(stays) if move.streams else None,
             size_bytes=problem.size[tensor] * word,
             dram_address=homes[tensors[tensor].name],
-            scratchpad_address=blocks[move.block].low * word,
+            scratchpad_address=addresses[move.block] * word,
             start_step=move.start,
             deadline_step=move.deadline,
         )
@@ -281,26 +269,30 @@ def _write_down(
         episodes=tuple(
             Episode(
                 tensor=tensors[stay.tensor].name,
-                address=block.low * word,
+                address=low * word,
                 size_bytes=block.size * word,
                 first_step=first,
                 last_step=last,
             )
-            for stay, block, (first, last) in zip(stays, blocks, spans, strict=False)
+            for stay, block, low, (first, last) in zip(stays, blocks, addresses, spans, strict=False)
         ),
         streams=tuple(
             Stream(
                 tensor=tensors[stream.tensor].name,
                 direction=stream.direction,
                 step=stream.step,
-                address=block.low * word,
+                address=low * word,
                 window_bytes=block.size * word,
             )
-            for stream, block in zip(streams, blocks[len(stays) :], strict=False)
+            for stream, block, low in zip(
+                streams, blocks[len(stays) :], addresses[len(stays) :], strict=False
+            )
         ),
         fifos=tuple(
-            Fifo(step=step, address=block.low * word, size_bytes=block.size * word)
-            for step, block in zip(with_fifo, blocks[len(touched) :], strict=True)
+            Fifo(step=step, address=low * word, size_bytes=block.size * word)
+            for step, block, low in zip(
+                with_fifo, blocks[len(touched) :], addresses[len(touched) :], strict=True
+            )
         ),
         transfers=tuple(transfer(move) for reads in (True, False) for move in queued if move.reads is reads),
         homes=homes,

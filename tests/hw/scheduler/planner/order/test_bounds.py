@@ -8,7 +8,7 @@ from hw.scheduler.graph.importers import load_model
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.order.bounds import lower_bound
 from hw.scheduler.planner.order.cuts import reachable
-from hw.scheduler.planner.order.exact.exact import bound_units, solve_exact
+from hw.scheduler.planner.order.exact import bound_units, solve_exact
 from hw.scheduler.planner.order.intervals import Relations, interval, members
 from hw.scheduler.planner.order.lattice import Lattice
 from hw.scheduler.planner.order.moments import Moments, heaviest

@@ -7,7 +7,7 @@ from hw.scheduler.plan.options import PlanOptions, When
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.address.blocks import Block
 from hw.scheduler.planner.order.cosma import MAX_OPERATORS, minimum_peak_literal, solve_literal
-from hw.scheduler.planner.order.exact.min_peak import minimum_peak
+from hw.scheduler.planner.order.min_peak import minimum_peak
 from hw.scheduler.planner.planner import make_plan
 from hw.scheduler.planner.residency.stays import measure
 from hw.scheduler.planner.solvers import SolverError, milp

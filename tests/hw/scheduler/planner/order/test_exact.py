@@ -5,8 +5,8 @@ import pytest
 from hw.errors import InputError
 from hw.scheduler.graph.importers import load_model
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.order.exact.exact import solve_exact
-from hw.scheduler.planner.order.pinch import join, segments
+from hw.scheduler.planner.order.exact import solve_exact
+from hw.scheduler.planner.order.cut_vertices import join, segments
 from hw.scheduler.planner.residency.residency import keep_nothing, least_capacity, solve_residency
 from tests.support.planner.graphs import random_graph
 from tests.support.planner.orders import every_order, wide_problem

@@ -1,4 +1,4 @@
-"""Search over what was executed and what lies where, compiled; see `hw.scheduler.planner.order.exact.exact`.
+"""Search over what was executed and what lies where, compiled; see `hw.scheduler.planner.order.exact`.
 
 Levels of nodes with equally many operators executed are worked off one after the other.
 
@@ -14,10 +14,11 @@ Rules that lose no optimum:
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from hw.scheduler.planner.order.exact.min_peak_kernel import outlives
-from hw.scheduler.planner.order.exact.space import (
+from hw.scheduler.planner.order.exact_space import (
     ASIDE,
     COMPARISONS,
     COUNTS,
@@ -35,24 +36,69 @@ from hw.scheduler.planner.order.exact.space import (
     remove,
 )
 from hw.scheduler.planner.order.lattice import BITS, Integers, Lattice, compiled, contains, lowest, units_of
+from hw.scheduler.planner.order.min_peak_kernel import outlives
 
 #: What a search ends with.
 EXHAUSTED, FOUND, NO_ROOM = range(3)
 
 
+class Run(NamedTuple):
+    """A search for plans of fewer than ``upper`` units.
+
+    Members
+    -------
+    lattice : Lattice
+    space : Space
+        With its first state, and with nodes made before if there are any.
+    capacity, upper : int
+        Units.
+    choice : shape (3, tensors)
+        What could make room for an operator: units of room, units to pay, and the tensor.
+    suffix, chosen : shape (tensors + 1,)
+        Units of room of a choice and all after it; the choices made.
+    """
+
+    lattice: Lattice
+    space: Space
+    capacity: int
+    upper: int
+    choice: Integers
+    suffix: Integers
+    chosen: Integers
+
+    @classmethod
+    def of(cls, lattice: Lattice, space: Space, capacity: int, upper: int) -> Run:
+        """Make room to work in."""
+        tensors = len(lattice.size)
+        choice, suffix, chosen = (
+            np.zeros(shape, dtype=np.int64) for shape in ((3, tensors), tensors + 1, tensors + 1)
+        )
+        return cls(lattice, space, capacity, upper, choice, suffix, chosen)
+
+
+class Move(NamedTuple):
+    """An operator after a state, the node it leads to, and the units missing to execute it."""
+
+    item: int
+    operator: int
+    child: int
+    need: int
+
+
 @compiled
-def _turns(other: int, item: int, budget: int, space: Space, lattice: Lattice) -> bool:
+def _turns(other: int, item: int, budget: int, run: Run) -> bool:
     """Tell whether one state becomes another by writes and reads of no more units than a budget."""
+    space, size = run.space, run.lattice.size
     for word in range(space.absent.shape[1]):
         absent = space.absent[item, word] & ~space.absent[other, word]
         written = space.written[item, word] & ~space.written[other, word]
         while absent != 0:
-            budget -= lattice.size[word * BITS + lowest(absent)]
+            budget -= size[word * BITS + lowest(absent)]
             if budget < 0:
                 return False
             absent &= absent - 1
         while written != 0:
-            budget -= lattice.size[word * BITS + lowest(written)]
+            budget -= size[word * BITS + lowest(written)]
             if budget < 0:
                 return False
             written &= written - 1
@@ -60,19 +106,20 @@ def _turns(other: int, item: int, budget: int, space: Space, lattice: Lattice) -
 
 
 @compiled
-def _enter(space: Space, count: int, upper: int, lattice: Lattice) -> bool:
+def _enter(count: int, run: Run) -> bool:
     """Add state number ``count`` to its node unless it cannot matter; say whether it does.
 
     What it makes superfluous is marked so.
     """
+    space, size = run.space, run.lattice.size
     fact = space.state[count]
     node = fact[NODE]
     absent, written = space.absent[count], space.written[count]
     credit = 0
     for word in range(len(absent)):
-        credit += units_of(absent[word], word * BITS, lattice.size)
-        credit += units_of(written[word], word * BITS, lattice.size)
-    if fact[PAID] + max(0, space.ahead[node] - credit) >= upper:
+        credit += units_of(absent[word], word * BITS, size)
+        credit += units_of(written[word], word * BITS, size)
+    if fact[PAID] + max(0, space.ahead[node] - credit) >= run.upper:
         return False
     sunk = fact[PAID] - credit
     other = space.node[node, NEWEST]
@@ -82,9 +129,9 @@ def _enter(space: Space, count: int, upper: int, lattice: Lattice) -> bool:
             space.tally[COMPARISONS] += 1
             # Either can only make the other superfluous when it has paid and sunk less.
             saved = fact[PAID] - rival[PAID]
-            if saved >= 0 and rival[SUNK] <= sunk and _turns(other, count, saved, space, lattice):
+            if saved >= 0 and rival[SUNK] <= sunk and _turns(other, count, saved, run):
                 return False
-            if saved <= 0 and sunk <= rival[SUNK] and _turns(count, other, -saved, space, lattice):
+            if saved <= 0 and sunk <= rival[SUNK] and _turns(count, other, -saved, run):
                 rival[COUNTS] = 0
         other = rival[NEXT]
     fact[SUNK] = sunk
@@ -103,8 +150,9 @@ def _leaving(tensor: int, written: Integers, lattice: Lattice) -> int:
 
 
 @compiled
-def _is_free(operator: int, item: int, held: int, capacity: int, space: Space, lattice: Lattice) -> bool:
+def _is_free(operator: int, item: int, held: int, run: Run) -> bool:
     """Tell whether executing an operator at once loses nothing."""
+    space, lattice = run.space, run.lattice
     node = space.state[item, NODE]
     done, live = space.done[node], space.live[node]
     absent, written = space.absent[item], space.written[item]
@@ -120,7 +168,7 @@ def _is_free(operator: int, item: int, held: int, capacity: int, space: Space, l
         elif outlives(tensor, operator, done, lattice):
             left += size
             dear += size if lattice.cheap[tensor] == 1 else 2 * size
-    if during > capacity:
+    if during > run.capacity:
         return False
     if left == 0:
         return True
@@ -137,22 +185,16 @@ def _is_free(operator: int, item: int, held: int, capacity: int, space: Space, l
 
 
 @compiled
-def _choices(
-    mode: int,
-    operator: int,
-    item: int,
-    space: Space,
-    lattice: Lattice,
-    choice: Integers,
-) -> tuple[int, int]:
+def _choices(mode: int, item: int, operator: int, run: Run) -> tuple[int, int]:
     """List what could make room for an operator: other residents that leave, and operands that stream.
 
     Parameters
     ----------
     mode : int
         The operand that streams alone, or -1 when those do that need not.
-    choice : shape (3, tensors)
-        Units of room, units to pay, and the tensor: filled in.
+    item, operator : int
+    run : Run
+        Whose ``choice`` is filled in.
 
     Returns
     -------
@@ -160,6 +202,7 @@ def _choices(
     gained : int
         Units of room that cost nothing, or that the mode demands.
     """
+    space, lattice, choice = run.space, run.lattice, run.choice
     node = space.state[item, NODE]
     done, live = space.done[node], space.live[node]
     absent, written = space.absent[item], space.written[item]
@@ -214,26 +257,19 @@ def _choices(
 
 
 @compiled
-def _put(
-    count: int,
-    item: int,
-    child: int,
-    operator: int,
-    paid: int,
-    chosen: Integers,
-    depth: int,
-    choice: Integers,
-    space: Space,
-    lattice: Lattice,
-) -> None:
-    """Write down state number ``count``: after ``item``, the operator, with what was chosen absent."""
-    absent, written, live = space.absent[count], space.written[count], space.live[child]
-    absent[:] = space.absent[item]
-    written[:] = space.written[item]
-    for slot in range(lattice.first[operator], lattice.first[operator + 1]):
+def _put(move: Move, paid: int, depth: int, run: Run) -> bool:
+    """Enter the state after a move with what was chosen absent; False without room."""
+    space, lattice = run.space, run.lattice
+    count = space.tally[STATES]
+    if count == len(space.state):
+        return False
+    absent, written, live = space.absent[count], space.written[count], space.live[move.child]
+    absent[:] = space.absent[move.item]
+    written[:] = space.written[move.item]
+    for slot in range(lattice.first[move.operator], lattice.first[move.operator + 1]):
         remove(absent, lattice.tensor[slot])
     for index in range(depth):
-        tensor = choice[2, chosen[index]]
+        tensor = run.choice[2, run.chosen[index]]
         add(absent, tensor)
         if lattice.cheap[tensor] == 0:
             add(written, tensor)
@@ -241,159 +277,29 @@ def _put(
         absent[word] &= live[word]
         written[word] &= live[word]
     fact = space.state[count]
-    fact[NODE], fact[PAID], fact[PARENT], fact[OPERATOR] = child, paid, item, operator
-
-
-@compiled
-def _held(item: int, space: Space, lattice: Lattice) -> int:
-    """Give the units of the tensors that lie in the scratchpad."""
-    node = space.state[item, NODE]
-    total = 0
-    for word in range(space.live.shape[1]):
-        total += units_of(space.live[node, word] & ~space.absent[item, word], word * BITS, lattice.size)
-    return total
-
-
-@compiled
-def search(space: Space, capacity: int, upper: int, effort: int, lattice: Lattice) -> tuple[int, int]:
-    """Search for the plan with the fewest avoidable units, if they are fewer than ``upper``.
-
-    Parameters
-    ----------
-    space : Space
-        With its first state, and with nodes made before if there are any.
-    capacity, upper : int
-        Units.
-    effort : int
-        Comparisons of states at most.
-    lattice : Lattice
-
-    Returns
-    -------
-    end : int
-        `FOUND`, `EXHAUSTED` when there is none, `NO_ROOM` when the search had to stop.
-    goal : int
-        The last state of the plan, or -1.
-    """
-    operators, tensors = len(lattice.before), len(lattice.size)
-    choice = np.zeros((3, tensors), dtype=np.int64)
-    suffix = np.zeros(tensors + 1, dtype=np.int64)
-    chosen = np.zeros(tensors, dtype=np.int64)
-    for level in range(operators):
-        node = space.level[level]
-        while node >= 0:
-            item = space.node[node, NEWEST]
-            while item >= 0:
-                if space.state[item, COUNTS] == 1:
-                    held = _held(item, space, lattice)
-                    first, last = 0, operators
-                    for operator in range(operators):
-                        if contains(space.ready[node], operator) and _is_free(
-                            operator, item, held, capacity, space, lattice
-                        ):
-                            first, last = operator, operator + 1
-                            break
-                    for operator in range(first, last):
-                        if not contains(space.ready[node], operator):
-                            continue
-                        child = follow(node, operator, space, lattice)
-                        if child < 0 or not _take(
-                            operator,
-                            item,
-                            child,
-                            held - capacity,
-                            upper,
-                            choice,
-                            suffix,
-                            chosen,
-                            space,
-                            lattice,
-                        ):
-                            return NO_ROOM, -1
-                        if space.tally[COMPARISONS] > effort:
-                            return NO_ROOM, -1
-                item = space.state[item, NEXT]
-            node = space.node[node, ASIDE]
-    best = -1
-    if space.level[operators] >= 0:
-        item = space.node[space.level[operators], NEWEST]
-        while item >= 0:
-            if space.state[item, COUNTS] == 1 and (
-                best < 0 or space.state[item, PAID] < space.state[best, PAID]
-            ):
-                best = item
-            item = space.state[item, NEXT]
-    return (FOUND if best >= 0 else EXHAUSTED), best
-
-
-@compiled
-def _take(
-    operator: int,
-    item: int,
-    child: int,
-    over: int,
-    upper: int,
-    choice: Integers,
-    suffix: Integers,
-    chosen: Integers,
-    space: Space,
-    lattice: Lattice,
-) -> bool:
-    """Enter the states after an operator, ``over`` units above the capacity; False without room."""
-    node = space.state[item, NODE]
-    first, last = lattice.first[operator], lattice.first[operator + 1]
-    need = over + lattice.whole[operator]
-    for slot in range(first, last):
-        tensor = lattice.tensor[slot]
-        if contains(space.live[node], tensor) and not contains(space.absent[item], tensor):
-            need -= lattice.size[tensor]
-    if not _branch(-1, operator, item, child, need, upper, choice, suffix, chosen, space, lattice):
-        return False
-    if need > 0:
-        for slot in range(first, last):
-            if (
-                lattice.alone[slot] == 1
-                and lattice.saved[slot] > 0
-                and not _branch(
-                    slot, operator, item, child, need, upper, choice, suffix, chosen, space, lattice
-                )
-            ):
-                return False
+    fact[NODE], fact[PAID], fact[PARENT], fact[OPERATOR] = move.child, paid, move.item, move.operator
+    if _enter(count, run):
+        space.tally[STATES] += 1
     return True
 
 
 @compiled
-def _branch(
-    mode: int,
-    operator: int,
-    item: int,
-    child: int,
-    need: int,
-    upper: int,
-    choice: Integers,
-    suffix: Integers,
-    chosen: Integers,
-    space: Space,
-    lattice: Lattice,
-) -> bool:
+def _branch(mode: int, move: Move, run: Run) -> bool:
     """Enter a state for each choice that is just enough; False without room."""
-    options, gained = _choices(mode, operator, item, space, lattice, choice)
-    target = need - gained
-    paid = space.state[item, PAID]
+    choice, suffix, chosen = run.choice, run.suffix, run.chosen
+    options, gained = _choices(mode, move.item, move.operator, run)
+    target = move.need - gained
+    paid = run.space.state[move.item, PAID]
     suffix[options] = 0
     for index in range(options - 1, -1, -1):
         suffix[index] = suffix[index + 1] + choice[0, index]
     depth, room, index = 0, 0, 0
     while True:
         if room >= target:
-            count = space.tally[STATES]
-            if count == len(space.state):
+            if not _put(move, paid, depth, run):
                 return False
-            _put(count, item, child, operator, paid, chosen, depth, choice, space, lattice)
-            if _enter(space, count, upper, lattice):
-                space.tally[STATES] += 1
         elif index < options and room + suffix[index] >= target:
-            if paid + choice[1, index] < upper:
+            if paid + choice[1, index] < run.upper:
                 chosen[depth] = index
                 depth += 1
                 room += choice[0, index]
@@ -406,3 +312,83 @@ def _branch(
         index = chosen[depth] + 1
         room -= choice[0, chosen[depth]]
         paid -= choice[1, chosen[depth]]
+
+
+@compiled
+def _take(item: int, operator: int, held: int, run: Run) -> bool:
+    """Enter the states after an operator, beside ``held`` units in the scratchpad; False without room."""
+    space, lattice = run.space, run.lattice
+    node = space.state[item, NODE]
+    child = follow(node, operator, space, lattice)
+    if child < 0:
+        return False
+    first, last = lattice.first[operator], lattice.first[operator + 1]
+    need = held - run.capacity + lattice.whole[operator]
+    for slot in range(first, last):
+        tensor = lattice.tensor[slot]
+        if contains(space.live[node], tensor) and not contains(space.absent[item], tensor):
+            need -= lattice.size[tensor]
+    move = Move(item, operator, child, need)
+    if not _branch(-1, move, run):
+        return False
+    for slot in range(first, last):
+        alone = lattice.alone[slot] == 1 and lattice.saved[slot] > 0
+        if need > 0 and alone and not _branch(slot, move, run):
+            return False
+    return True
+
+
+@compiled
+def _expand(item: int, run: Run) -> bool:
+    """Enter all states after one, or those after one operator that loses nothing; False without room."""
+    space, lattice = run.space, run.lattice
+    node, held, operators = space.state[item, NODE], 0, len(lattice.before)
+    for word in range(space.live.shape[1]):
+        held += units_of(space.live[node, word] & ~space.absent[item, word], word * BITS, lattice.size)
+    for operator in range(operators):
+        if contains(space.ready[node], operator) and _is_free(operator, item, held, run):
+            return _take(item, operator, held, run)
+    for operator in range(operators):
+        if contains(space.ready[node], operator) and not _take(item, operator, held, run):
+            return False
+    return True
+
+
+@compiled
+def search(run: Run, effort: int) -> tuple[int, int]:
+    """Search for the plan with the fewest avoidable units, if they are fewer than the run's limit.
+
+    Parameters
+    ----------
+    run : Run
+    effort : int
+        Comparisons of states at most.
+
+    Returns
+    -------
+    end : int
+        `FOUND`, `EXHAUSTED` when there is none, `NO_ROOM` when the search had to stop.
+    goal : int
+        The last state of the plan, or -1.
+    """
+    space = run.space
+    for level in range(len(space.level) - 1):
+        node = space.level[level]
+        while node >= 0:
+            item = space.node[node, NEWEST]
+            while item >= 0:
+                if space.state[item, COUNTS] == 1 and not _expand(item, run):
+                    return NO_ROOM, -1
+                if space.tally[COMPARISONS] > effort:
+                    return NO_ROOM, -1
+                item = space.state[item, NEXT]
+            node = space.node[node, ASIDE]
+    best = -1
+    if space.level[-1] >= 0:
+        item = space.node[space.level[-1], NEWEST]
+        while item >= 0:
+            counts = space.state[item, COUNTS] == 1
+            if counts and (best < 0 or space.state[item, PAID] < space.state[best, PAID]):
+                best = item
+            item = space.state[item, NEXT]
+    return (FOUND if best >= 0 else EXHAUSTED), best

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from hw.scheduler.plan.options import BEST, Techniques
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.address.blocks import HardSteps, Placement
 from hw.scheduler.planner.residency.stays import Residency, measure
@@ -46,7 +47,7 @@ class Pack(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Eased:
+class WithHeadroom:
     """A residency that has addresses, these, and how it came by them."""
 
     residency: Residency
@@ -54,9 +55,16 @@ class Eased:
     note: str
 
 
-def ease(
-    problem: Problem, order: Sequence[int], capacity: int, *, least: int, decide: Decide, pack: Pack
-) -> Eased | None:
+def leave_headroom(
+    problem: Problem,
+    order: Sequence[int],
+    capacity: int,
+    *,
+    least: int,
+    decide: Decide,
+    pack: Pack,
+    techniques: Techniques = BEST,
+) -> WithHeadroom | None:
     """Find a residency that can be placed, with few avoidable words.
 
     Parameters
@@ -69,14 +77,15 @@ def ease(
         Words with which every operator fits alone.
     decide, pack
         What decides residency, and what places it.
+    techniques : Techniques
 
     Returns
     -------
-    Eased or None
+    WithHeadroom or None
         None when neither way ended in a packing.
     """
-    best = _by_reserve(problem, order, capacity, decide, pack)
-    low, high = _FEWEST, _PARTS
+    best = _by_reserve(problem, order, capacity, decide, pack) if techniques.step_headroom else None
+    low, high = (_FEWEST if techniques.capacity_headroom else _PARTS), _PARTS
     while high - low > 1:
         middle = (low + high) // 2
         words = max(least, capacity * middle // _PARTS)
@@ -90,13 +99,13 @@ def ease(
             continue
         low = middle
         note = f"residency was given {words} of {capacity} words, so that it has addresses"
-        best = Eased(residency=residency, placement=placement, note=note)
+        best = WithHeadroom(residency=residency, placement=placement, note=note)
     return best
 
 
 def _by_reserve(
     problem: Problem, order: Sequence[int], capacity: int, decide: Decide, pack: Pack
-) -> Eased | None:
+) -> WithHeadroom | None:
     reserve = [0] * len(order)
     for number in range(_ROUNDS + 1):
         residency = decide(_reserved(problem, order, reserve), capacity)
@@ -110,7 +119,7 @@ def _by_reserve(
                 if number
                 else ""
             )
-            return Eased(residency=residency, placement=placement, note=note)
+            return WithHeadroom(residency=residency, placement=placement, note=note)
         if not _reserve_more(problem, order, capacity, placement.hard, reserve):
             break
     return None

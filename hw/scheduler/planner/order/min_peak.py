@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from hw.errors import InputError
+from hw.scheduler.plan.options import BEST, Techniques
 from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.order.anneal import min_peak_search
+from hw.scheduler.planner.order.cut_vertices import join, segments
 from hw.scheduler.planner.order.cuts import forced_peak
-from hw.scheduler.planner.order.exact.min_peak_kernel import States, beam, best_first, order_to
 from hw.scheduler.planner.order.lattice import Lattice
-from hw.scheduler.planner.order.pinch import join, segments
-from hw.scheduler.planner.order.search.search import min_peak_search
+from hw.scheduler.planner.order.min_peak_kernel import States, beam, best_first, order_to
 
 #: Down-sets that are looked at in one part before the proof is given up.
 STATE_LIMIT = 400_000
@@ -51,7 +52,12 @@ class MinPeak:
 
 
 def minimum_peak(
-    problem: Problem, *, seed: int = 0, state_limit: int = STATE_LIMIT, enough: int = 0
+    problem: Problem,
+    *,
+    seed: int = 0,
+    state_limit: int = STATE_LIMIT,
+    enough: int = 0,
+    techniques: Techniques = BEST,
 ) -> MinPeak:
     """Find the order with the least peak of live words.
 
@@ -62,6 +68,7 @@ def minimum_peak(
         Of the choice between equally good states, where a part is too wide for the proof.
     state_limit : int
         Down-sets to look at in each part, and for which there is memory.
+    techniques : Techniques
     enough : int
         Words below which no peak need be. Where no order is as low as that, one with a low peak will do.
 
@@ -73,7 +80,7 @@ def minimum_peak(
     if state_limit < 1:
         raise InputError("state_limit", state_limit, "at least 1")
     parts = segments(problem)
-    found = [_part(part.problem, seed, state_limit, enough) for part in parts]
+    found = [_part(part.problem, seed, state_limit, enough, techniques) for part in parts]
     return MinPeak(
         order=join(parts, [part.order for part in found]),
         peak_words=max(part.peak_words for part in found),
@@ -94,12 +101,14 @@ def peak_of(problem: Problem, order: Sequence[int]) -> int:
     return max(words)
 
 
-def _part(problem: Problem, seed: int, state_limit: int, enough: int) -> MinPeak:
+def _part(problem: Problem, seed: int, state_limit: int, enough: int, techniques: Techniques) -> MinPeak:
     # The given order is often good; a search need not find one that is no better.
     order = tuple(range(problem.operator_count))
     peak = peak_of(problem, order)
     lattice = Lattice.of(problem)
-    bound = max(int(lattice.whole.max()), forced_peak(lattice))
+    bound = int(lattice.whole.max())
+    if techniques.min_cut_bound:
+        bound = max(bound, forced_peak(lattice))
     target = max(bound * lattice.unit, enough)
     widths: tuple[int, ...] = ()
     if peak > target > enough > 0:
@@ -115,7 +124,7 @@ def _part(problem: Problem, seed: int, state_limit: int, enough: int) -> MinPeak
             peak = peak_of(problem, order)
         else:
             widths = _WIDTHS
-    for width in widths:
+    for width in widths if techniques.least_peak_beam else ():
         states = states_for(lattice, _BEAM_STATES)
         goal = beam(states, max(bound, enough // lattice.unit), width, seed, lattice)
         found = _order(states, goal, lattice) if goal >= 0 else order
@@ -124,11 +133,11 @@ def _part(problem: Problem, seed: int, state_limit: int, enough: int) -> MinPeak
         if peak <= enough:
             break
     # A scratchpad that is given is searched for orders that fit it by whoever gives it.
-    if widths and not enough and problem.operator_count <= ANNEALED_OPERATORS:
-        annealed = min_peak_search(
+    annealed = techniques.least_peak_annealing and problem.operator_count <= ANNEALED_OPERATORS
+    if widths and not enough and annealed:
+        peak, order = min_peak_search(
             problem, seed=seed, start_orders=(order,), bound_words=bound * lattice.unit
         )
-        order, peak = annealed.order, annealed.peak_words
     return MinPeak(order=order, peak_words=peak, bound_words=min(peak, bound * lattice.unit))
 
 

@@ -5,7 +5,7 @@ import pytest
 from hw.errors import InputError
 from hw.scheduler.graph.graph import Graph, Operator, Tensor, TensorKind
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.order.pinch import join, segments
+from hw.scheduler.planner.order.cut_vertices import join, segments
 
 
 def graph(operators, *, sizes=None, kinds=None):

@@ -1,6 +1,6 @@
 """Exact decomposition: where a network can be cut so that the traffic and peaks of its parts say all.
 
-A **pinch** is an operator that every other operator comes before or after, whatever the order, and after
+A **cut vertex** is an operator that every other operator comes before or after, whatever the order, and after
 which only its own outputs are still needed.  Every order passes it with the same tensors alive, so the parts
 before and after it are planned apart and their avoidable words add up to the optimum of the whole.
 """
@@ -34,39 +34,43 @@ class Segment:
     operators: tuple[int, ...]
     entry: bool
 
+    @classmethod
+    def whole(cls, problem: Problem) -> Segment:
+        """Give a problem as its only part."""
+        return cls(problem=problem, operators=tuple(range(problem.operator_count)), entry=False)
+
     def original(self, order: Sequence[int]) -> tuple[int, ...]:
         """Give an order of the part as operators of the whole problem, without the entry."""
         return tuple(self.operators[operator] for operator in order if operator or not self.entry)
 
 
 def segments(problem: Problem, capacity: int | None = None) -> tuple[Segment, ...]:
-    """Cut a problem at its pinches.
+    """Cut a problem at its cut vertices.
 
     Parameters
     ----------
     problem : Problem
     capacity : int or None
-        Words of the scratchpad. A pinch that does not fit with its operands whole is not cut at then: which
-        of them are streamed ties both sides together. Without streaming, and for peaks, leave it out.
+        Words of the scratchpad. A cut vertex that does not fit with its operands whole is not cut at then:
+        which of them are streamed ties both sides together. Without streaming, and for peaks, leave it out.
 
     Returns
     -------
     tuple of Segment
-        In the order of execution; the problem itself when there is no pinch.
+        In the order of execution; the problem itself when there is none.
     """
-    pinches = [
+    vertices = [
         operator
-        for operator in _pinches(problem)
+        for operator in _cut_vertices(problem)
         if capacity is None or problem.working_set[operator] <= capacity
     ]
-    if not pinches:
-        whole = tuple(range(problem.operator_count))
-        return (Segment(problem=problem, operators=whole, entry=False),)
+    if not vertices:
+        return (Segment.whole(problem),)
     parts = []
     previous = -1
-    for pinch in [*pinches, problem.operator_count - 1]:
-        parts.append(_part(problem, previous, pinch))
-        previous = pinch
+    for vertex in [*vertices, problem.operator_count - 1]:
+        parts.append(_part(problem, previous, vertex))
+        previous = vertex
     return tuple(parts)
 
 
@@ -85,10 +89,10 @@ def join(parts: Sequence[Segment], orders: Sequence[Sequence[int]]) -> tuple[int
     )
 
 
-def _pinches(problem: Problem) -> list[int]:
+def _cut_vertices(problem: Problem) -> list[int]:
     """Operators after which the problem may be cut, in order; never the last one.
 
-    A pinch stands at the same place in every topological order, so it is enough to look at the given one.
+    A cut vertex stands at the same place in every topological order, so looking at the given one is enough.
     """
     count = problem.operator_count
     before = [0] * count
@@ -134,9 +138,9 @@ def _part(problem: Problem, previous: int, last: int) -> Segment:
     written = {name for operator in executed for name in operator.outputs}
     operators = tuple(range(previous + 1, last + 1))
     if previous >= 0:
-        pinch = graph.operators[previous]
-        handed = tuple(name for name in pinch.outputs if name in read)
-        entry = Operator(name=pinch.name, kind=pinch.kind, inputs=(), outputs=handed)
+        vertex = graph.operators[previous]
+        handed = tuple(name for name in vertex.outputs if name in read)
+        entry = Operator(name=vertex.name, kind=vertex.kind, inputs=(), outputs=handed)
         executed = (entry, *executed)
         operators = (previous, *operators)
         written |= set(handed)

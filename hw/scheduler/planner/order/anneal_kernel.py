@@ -9,16 +9,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 import numpy as np
 
-from hw.scheduler.planner.order.search.kernel import evaluate
-from hw.scheduler.planner.order.search.tables import Integers, Scratch, Tables
-
-_compiled: Any = numba.njit(cache=True)
+from hw.scheduler.planner.order.evaluate import Scratch, evaluate
+from hw.scheduler.planner.order.lattice import Integers, Lattice, compiled
 
 
-@_compiled
+@compiled
 def _random(state: Any) -> float:
     """Give the next number in [0, 1): splitmix64 (Steele, Lea, Flood, OOPSLA 2014)."""
     state[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -29,8 +26,10 @@ def _random(state: Any) -> float:
     return float(mixed >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@_compiled
-def shift(order: Integers, source: int, target: int, tables: Tables, mark: Integers, spare: Integers) -> None:
+@compiled
+def shift(
+    order: Integers, source: int, target: int, lattice: Lattice, mark: Integers, spare: Integers
+) -> None:
     """Move the operator at ``source`` to the side of ``target``, in place, with all that must go along.
 
     Parameters
@@ -38,56 +37,40 @@ def shift(order: Integers, source: int, target: int, tables: Tables, mark: Integ
     order : shape (operators,)
     source, target : int
         Positions.
+    lattice : Lattice
     mark : shape (operators,)
         All zero; is so afterwards.
     spare : shape (operators,)
         Overwritten.
     """
-    operator = order[source]
-    mark[operator] = 1
+    mark[order[source]] = 1
     taken = 0
-    if target < source:
-        # Downwards: an operator goes along when one that already does reads what it writes.
-        for position in range(source, target - 1, -1):
-            other = order[position]
-            goes = mark[other] == 1
-            if not goes:
-                for index in range(tables.after_first[other], tables.after_first[other + 1]):
-                    if mark[tables.after[index]] == 1:
-                        goes = True
-                        break
-            if goes:
-                mark[other] = 1
-                taken += 1
-        low, high, front = target, target, target + taken
-    else:
-        for position in range(source, target + 1):
-            other = order[position]
-            goes = mark[other] == 1
-            if not goes:
-                for index in range(tables.before_first[other], tables.before_first[other + 1]):
-                    if mark[tables.before[index]] == 1:
-                        goes = True
-                        break
-            if goes:
-                mark[other] = 1
-                taken += 1
-        low, front = source, source
-        high = target + 1 - taken
-    end = max(source, target) + 1
+    downwards = target < source
+    direction = -1 if downwards else 1
+    for position in range(source, target + direction, direction):
+        other = order[position]
+        for index in range(lattice.after_first[other], lattice.after_first[other + 1]):
+            # Downwards goes along what writes for another one that does, upwards what reads from one.
+            if downwards:
+                mark[other] |= mark[lattice.after[index]]
+            elif mark[other] == 1:
+                mark[lattice.after[index]] = 1
+        taken += mark[other]
+    low, end = min(source, target), max(source, target) + 1
+    moved, left = (low, low + taken) if downwards else (end - taken, low)
     for position in range(low, end):
         other = order[position]
         if mark[other] == 1:
-            spare[high] = other
-            high += 1
-            mark[other] = 0
+            spare[moved] = other
+            moved += 1
         else:
-            spare[front] = other
-            front += 1
+            spare[left] = other
+            left += 1
     order[low:end] = spare[low:end]
+    mark[:] = 0
 
 
-@_compiled
+@compiled
 def anneal(
     order: Integers,
     capacity: int,
@@ -95,7 +78,7 @@ def anneal(
     hot: float,
     cold: float,
     seed: int,
-    tables: Tables,
+    lattice: Lattice,
     work: Scratch,
 ) -> tuple[int, Integers]:
     """Improve an order.
@@ -125,7 +108,7 @@ def anneal(
     now = order.copy()
     trial = order.copy()
     best = order.copy()
-    cost = evaluate(now, capacity, tables, work)
+    cost = evaluate(now, capacity, lattice, work)
     least = cost
     cooling = math.log(cold / hot) / steps
     for done in range(steps):
@@ -139,8 +122,8 @@ def anneal(
         if target == source:
             continue
         trial[:] = now
-        shift(trial, source, target, tables, mark, spare)
-        found = evaluate(trial, capacity, tables, work)
+        shift(trial, source, target, lattice, mark, spare)
+        found = evaluate(trial, capacity, lattice, work)
         if found <= cost or _random(state) < math.exp((cost - found) / temperature):
             cost = found
             now, trial = trial, now

@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hw.scheduler.planner.order.exact.min_peak_kernel import execute, outlives
 from hw.scheduler.planner.order.lattice import (
     BITS,
     Integers,
@@ -22,6 +21,7 @@ from hw.scheduler.planner.order.lattice import (
     lowest,
     mixed,
 )
+from hw.scheduler.planner.order.min_peak_kernel import execute, outlives
 
 #: Columns of a node: operators executed, its newest state or -1, the node before on its level or -1.
 LEVEL, NEWEST, ASIDE = range(3)
@@ -66,6 +66,28 @@ class Space(NamedTuple):
     state: Integers
     level: Integers
     tally: Integers
+
+    @classmethod
+    def of(cls, lattice: Lattice, *, states: int, nodes: int) -> Space:
+        """Make room; memory is touched as it fills up, but for the hash table."""
+        set_of_operators, set_of_tensors = lattice.before.shape[1], -(-len(lattice.size) // BITS)
+
+        def rows(count: int, width: int) -> Integers:
+            return np.zeros((count + 1, width), dtype=np.int64)
+
+        return cls(
+            done=rows(nodes, set_of_operators),
+            ready=rows(nodes, set_of_operators),
+            live=rows(nodes, set_of_tensors),
+            node=rows(nodes, 3),
+            ahead=np.zeros(nodes + 1, dtype=np.int64),
+            table=np.full(1 << (2 * nodes + 1).bit_length(), -1, dtype=np.int64),
+            absent=rows(states, set_of_tensors),
+            written=rows(states, set_of_tensors),
+            state=rows(states, 7),
+            level=np.empty(len(lattice.before) + 1, dtype=np.int64),
+            tally=np.empty(3, dtype=np.int64),
+        )
 
 
 @compiled

@@ -9,17 +9,17 @@ from hw.errors import InputError
 from hw.scheduler.graph.fuse import fuse_elementwise
 from hw.scheduler.graph.importers import load_model
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.order.exact.min_peak import minimum_peak, peak_of
+from hw.scheduler.planner.order.min_peak import minimum_peak, peak_of
 from hw.scheduler.planner.order.search import windows as order_windows
-from hw.scheduler.planner.order.search.kernel import IMPOSSIBLE, evaluate
-from hw.scheduler.planner.order.search.search import min_peak_search, search
-from hw.scheduler.planner.order.search.tables import scratch_for, tables_of
+from hw.scheduler.planner.order.evaluate import IMPOSSIBLE, evaluate
+from hw.scheduler.planner.order.anneal import min_peak_search, search
+from hw.scheduler.planner.order.evaluate import scratch_for, tables_of
 from hw.scheduler.planner.residency.residency import least_capacity, solve_residency
 from hw.scheduler.planner.solvers.cpsat import Worker
-from tests.support.planner.graphs import random_graph
-from tests.support.planner.orders import every_order, wide_problem
-from tests.support.planner.residency_oracle import least_words
+from tests.support.graphs import random_graph
+from tests.support.orders import every_order, wide_problem
 from tests.support.processes import printed
+from tests.support.residency_oracle import least_words
 
 HERE = "tests.hw.scheduler.planner.order.test_search"
 
@@ -135,8 +135,8 @@ def test_a_bound_that_is_reached_ends_the_search():
 
 PROGRAM = """
 from hw.scheduler.planner.order.search import windows as order_windows
-from hw.scheduler.planner.order.search.search import search
-from tests.support.planner.orders import wide_problem
+from hw.scheduler.planner.order.anneal import search
+from tests.support.orders import wide_problem
 order_windows.WORK = 0.1
 problem = wide_problem(11, 18)
 print(search(problem, max(problem.working_set) + 3, streaming="never", seed=4))

@@ -7,6 +7,7 @@ in between fewer are alive.)  This rule alone merges most of the lattice.
 
 from __future__ import annotations
 
+import heapq
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +21,6 @@ from hw.scheduler.planner.order.lattice import (
     covers,
     meets,
     mixed,
-    pop,
-    push,
 )
 
 #: Columns of a state: live units, peak so far, the state before, the operator taken from it, operators done.
@@ -183,18 +182,13 @@ def best_first(states: States, floor: int, lattice: Lattice) -> tuple[int, int]:
     operators = len(lattice.before)
     trace = np.empty(operators, dtype=np.int64)
     limit = len(states.fact) - 1
-    # A state is put in again when its peak falls: room for a few times, and a stop when it runs out.
-    room = 4 * limit + 16
-    keys = np.empty(room, dtype=np.int64)
-    items = np.empty(room, dtype=np.int64)
     _first(states, floor, lattice, trace)
     known = 1
-    waiting = push(keys, items, 0, floor * (operators + 1) + operators - states.fact[0, DONE], 0)
+    waiting = [(floor * (operators + 1) + operators - states.fact[0, DONE], 0)]
     bound = floor
-    while waiting > 0:
-        bound = keys[0] // (operators + 1)
-        item = items[0]
-        waiting = pop(keys, items, waiting)
+    while len(waiting) > 0:
+        key, item = heapq.heappop(waiting)
+        bound = key // (operators + 1)
         if states.fact[item, PEAK] < bound:
             continue
         if states.fact[item, DONE] == operators:
@@ -202,13 +196,13 @@ def best_first(states: States, floor: int, lattice: Lattice) -> tuple[int, int]:
         for operator in range(operators):
             if not contains(states.ready[item], operator):
                 continue
-            if known == limit or waiting == room:
+            if known == limit:
                 return bound, -1
             reached = _enter(states, item, operator, known, lattice, trace)
             if reached >= 0:
                 known += reached == known
                 key = states.fact[reached, PEAK] * (operators + 1) + operators - states.fact[reached, DONE]
-                waiting = push(keys, items, waiting, key, reached)
+                heapq.heappush(waiting, (key, reached))
     return bound, -1
 
 

@@ -1,0 +1,119 @@
+"""The least avoidable traffic of a problem over all orders and residencies, with proof.
+
+All down-sets are listed first; the heaviest moment that is still to come bounds what is to be paid from
+each of them.  The search then works off what was executed level by level
+(`hw.scheduler.planner.order.exact_kernel`), and leaves out what is bound to cost a limit.  Limits rise up
+to a plan that is known: each is proven to be a bound, or passed by the best plan of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hw.errors import InputError
+from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.order.exact_kernel import EXHAUSTED, FOUND, Run, search
+from hw.scheduler.planner.order.exact_space import PAID, Space, begin, look_ahead, order_to, restart, survey
+from hw.scheduler.planner.order.lattice import Lattice
+from hw.scheduler.planner.residency.stays import steps_of
+
+#: States of a search at most.
+NODE_LIMIT = 1_000_000
+
+#: Comparisons of states for each state: where they are many, their number is what takes the time.
+_COMPARISONS = 200
+
+#: States for each down-set there is room for: where these are too many, there is no use in a search.
+_SHARE = 4
+
+#: Limits below the known plan that are tried, that itself last: each is much less work than the next.
+_LIMITS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exact:
+    """An order, and what is proven.
+
+    Members
+    -------
+    order : tuple of int
+        Operators by step: the one found, or the hint.
+    avoidable_words : int
+        What the order costs with the best residency; of a hint, what it was said to cost.
+    bound_words : int
+        No order and no residency costs less.
+    proven : bool
+        Whether both are equal.
+    """
+
+    order: tuple[int, ...]
+    avoidable_words: int
+    bound_words: int
+    proven: bool
+
+
+def solve_exact(
+    problem: Problem,
+    capacity: int,
+    *,
+    streaming: bool,
+    upper: int,
+    order_hint: Sequence[int],
+    lower: int = 0,
+    node_limit: int = NODE_LIMIT,
+) -> Exact:
+    """Find the least avoidable traffic over all orders and residencies, or bound it.
+
+    Parameters
+    ----------
+    problem : Problem
+    capacity : int
+        Words of the scratchpad.
+    streaming : bool
+        Whether a tensor may pass through a window instead of lying whole in the scratchpad.
+    upper : int
+        Avoidable words of a known plan: only plans that cost less are searched for.
+    order_hint : sequence of int
+        The known plan's order.
+    lower : int
+        Avoidable words that are known to be paid by every plan.
+    node_limit : int
+        States to look at, and for which there is memory: some 100 bytes each.
+
+    Raises
+    ------
+    InputError
+        When ``lower`` is negative or above ``upper``, ``node_limit`` is not positive, or the hint is not a
+        topological order.
+    """
+    if not 0 <= lower <= upper:
+        raise InputError("lower", lower, f"from 0 to {upper}, the known plan's words")
+    if node_limit < 1:
+        raise InputError("node_limit", node_limit, "at least 1")
+    steps_of(problem, order_hint)
+    hint = tuple(order_hint)
+    lattice = Lattice.of(problem, streaming=streaming)
+    capacity //= lattice.unit
+    limit, proven = -(-upper // lattice.unit), -(-lower // lattice.unit)
+    space = Space.of(lattice, states=node_limit, nodes=max(2, node_limit // _SHARE))
+    begin(space, lattice)
+    if survey(space, lattice):
+        for price in (1, 2):
+            look_ahead(space, capacity, price, lattice)
+        proven = max(proven, int(space.ahead[0]))
+        step = max(1, -(-(limit - proven) // _LIMITS))
+        for below in (*range(proven + step, limit, step), limit):
+            if below <= proven:
+                break
+            restart(space)
+            end, goal = search(Run.of(lattice, space, capacity, below), _COMPARISONS * node_limit)
+            if end == FOUND:
+                words = int(space.state[goal, PAID]) * lattice.unit
+                order = tuple(map(int, order_to(goal, space, lattice)))
+                return Exact(order=order, avoidable_words=words, bound_words=words, proven=True)
+            if end != EXHAUSTED:
+                break
+            proven = below
+    bound = upper if proven >= limit else proven * lattice.unit
+    return Exact(order=hint, avoidable_words=upper, bound_words=bound, proven=bound == upper)

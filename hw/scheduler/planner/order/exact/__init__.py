@@ -1,1 +1,0 @@
-"""Orders that are proven best, by search over down-sets."""

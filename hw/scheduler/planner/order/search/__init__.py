@@ -1,1 +1,0 @@
-"""Search over orders: annealing, and windows solved by CP-SAT."""
