@@ -6,7 +6,7 @@ from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
 from hw.scheduler.plan.array import compute_cycles
 from hw.scheduler.plan.plan import Certificate, Direction, Mode, Plan, StageCertificate, Step, Totals
 from hw.scheduler.planner.residency.stays import Residency, Stay, StreamUse, events_of, measure, steps_of
-from hw.scheduler.planner.transfers.transfers import make_transfers, rectangles
+from hw.scheduler.planner.transfers.transfers import blocks_of, make_transfers
 
 MACS_PER_CYCLE = 64
 
@@ -27,7 +27,7 @@ def plan_of(problem, order, residency, *, step_cycles=None, pace=None, addresses
     """The whole plan; predicted and exposed cycles are left at the steps' own."""
     height = 0
     if addresses is None:
-        addresses, height = first_fit(rectangles(problem, order, residency))
+        addresses, height = first_fit(blocks_of(problem, order, residency))
     moved = make_transfers(problem, order, residency, addresses, step_cycles=step_cycles, pace=pace)
     word = problem.word_bytes
     used = [0] * len(order)

@@ -2,7 +2,8 @@
 
 Nothing is ever spilled in this problem: with as many words as the peak a plan moves nothing avoidable.  A
 tensor is alive from the step that writes it (what lies off chip first: from its first use) to its last use.
-The problem falls apart at its pinches; each part is searched best first from a bound that minimum cuts give.
+The problem falls apart at its cut vertices; each part is searched best first from a bound that minimum cuts
+give.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The order of operators: decomposition, what is proven at once, and search for the rest.
 
 The problem falls apart at its cut vertices into segments whose avoidable traffic adds up.  A segment whose
-least peak fits moves nothing avoidable: that order is optimal.  An exact search decides most of the others at once.
-What it leaves open is bounded, and searched for a good order, which a longer exact search then tries to beat
-or to prove.
+least peak fits moves nothing avoidable: that order is optimal.  An exact search decides most of the others at
+once.  What it leaves open is bounded, and searched for a good order, which a longer exact search then tries
+to beat or to prove.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import sys
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from hw.errors import InputError
 from hw.scheduler.planner.solvers import SolverError
@@ -65,7 +65,7 @@ class Worker:
         self._python = python
         self._process: subprocess.Popen[bytes] | None = None
         self._requests: Connection | None = None
-        self._said: IO[bytes] | None = None
+        self._said = -1  # file of what the process prints
         self._crashes = 0
         self._given_up = ""
 
@@ -127,7 +127,6 @@ class Worker:
             self._start()
         assert self._process is not None
         assert self._requests is not None
-        assert self._said is not None
         try:
             self._requests.send((target, payload))
             if self._requests.poll(seconds):
@@ -135,15 +134,15 @@ class Worker:
         except (EOFError, OSError):
             code = self._process.wait()
             how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
-            self._said.seek(0)
-            tail = " ".join(self._said.read().decode(errors="replace").split())[-_TAIL:]
+            words = os.pread(self._said, os.fstat(self._said).st_size, 0).decode(errors="replace")
+            tail = " ".join(words.split())[-_TAIL:]
             raise SolverError(f"{target}: the solver process {how}" + (f": {tail}" if tail else "")) from None
         self._given_up = f"{target} did not answer within {seconds:g} s"
         raise SolverError(self._given_up)
 
     def _start(self) -> None:
         path = [str(Path(__file__).resolve().parents[4]), os.environ.get("PYTHONPATH", "")]
-        self._said = open(os.memfd_create("solver"), "w+b")
+        self._said = os.memfd_create("solver")
         self._requests, theirs = Pipe()
         with theirs:
             try:
@@ -163,10 +162,11 @@ class Worker:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
-        for stream in (self._requests, self._said):
-            if stream is not None:
-                stream.close()
-        self._process = self._requests = self._said = None
+        if self._requests is not None:
+            self._requests.close()
+        if self._said >= 0:
+            os.close(self._said)
+        self._process, self._requests, self._said = None, None, -1
 
 
 def call(target: str, payload: Any, *, seconds: float, worker: Worker | None = None) -> Any:

@@ -16,7 +16,7 @@ from hw.scheduler.plan.documents import plan_to_json
 from hw.scheduler.plan.options import PlanOptions, When
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.groups.pipeline import improve, weigh
-from hw.scheduler.planner.order.estimate import estimate
+from hw.scheduler.planner.order.evaluate import avoidable_words
 from hw.scheduler.planner.transfers.hiding import Pace
 from hw.scheduler.planner.transfers.transfers import least_step_cycles
 from tests.support.planner.networks import KERNEL, Network, chain, unet
@@ -139,7 +139,7 @@ def test_cycles_of_a_group():
 
 def words_and_steps(graph, options):
     problem = Problem(graph=graph)
-    words = estimate(problem, range(problem.operator_count), options.capacity, streaming=False)
+    words = avoidable_words(problem, range(problem.operator_count), options.capacity, streaming=False)
     return None if words is None else (words, problem.operator_count)
 
 

@@ -8,11 +8,11 @@ from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner import placing
 from hw.scheduler.planner.address import address
 from hw.scheduler.planner.address.address import place
-from hw.scheduler.planner.address.blocks import Block, HardSteps, Placement
+from hw.scheduler.planner.address.blocks import HardSteps, Placement
 from hw.scheduler.planner.placing import place_residency
 from hw.scheduler.planner.residency.residency import least_capacity, measure, solve_residency
 from hw.scheduler.planner.solvers.cpsat import Worker
-from hw.scheduler.planner.transfers.transfers import rectangles
+from hw.scheduler.planner.transfers import transfers
 from tests.support.planner.graphs import random_graph
 from tests.support.planner.packing_oracle import lie_apart, packable
 
@@ -32,8 +32,7 @@ def problem_of(seed, operators):
 
 
 def blocks_of(problem, residency):
-    shapes = rectangles(problem, residency.order, residency)
-    return [Block(first=shape.first, last=shape.last, size=shape.size) for shape in shapes]
+    return transfers.blocks_of(problem, residency.order, residency)
 
 
 def check_consistent(problem, placed, capacity):
@@ -48,7 +47,7 @@ def check_consistent(problem, placed, capacity):
     assert (residency.status == "optimal") == (residency.avoidable_words == residency.bound_words)
 
 
-@pytest.mark.parametrize("streaming", ["never", "auto"])
+@pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("seed", range(8))
 def test_addresses_lose_no_words(seed, streaming, worker):
     problem, order = problem_of(seed, 12)
@@ -87,9 +86,7 @@ def test_the_unplaceable_residency_has_no_packing_at_all():
 
 def test_a_shared_network_at_its_budget(worker):
     problem = Problem(graph=load_model("rw40"))
-    placed = place_residency(
-        problem, range(problem.operator_count), 898 * 32, streaming="never", worker=worker
-    )
+    placed = place_residency(problem, range(problem.operator_count), 898 * 32, streaming=False, worker=worker)
     check_consistent(problem, placed, 898 * 32)
     assert (placed.residency.avoidable_words, placed.residency.status) == (836 * 32, "optimal")
 
@@ -107,8 +104,8 @@ def refuse(monkeypatch, accepts):
 
 def test_words_are_left_free_when_repairs_do_not_help(monkeypatch, worker):
     problem, order = problem_of(3, 12)
-    capacity = least_capacity(problem, order, streaming="never") * 3 // 2
-    best = solve_residency(problem, order, capacity, streaming="never")
+    capacity = least_capacity(problem, order, streaming=False) * 3 // 2
+    best = solve_residency(problem, order, capacity, streaming=False)
 
     def narrow(blocks):
         return max(sum(b.size for b in blocks if b.first <= a.first <= b.last) for a in blocks) <= (
@@ -117,12 +114,12 @@ def test_words_are_left_free_when_repairs_do_not_help(monkeypatch, worker):
 
     assert best.peak_words > capacity * 28 // 32
     refuse(monkeypatch, narrow)
-    placed = place_residency(problem, order, capacity, streaming="never", repairs=1, worker=worker)
+    placed = place_residency(problem, order, capacity, streaming=False, repairs=1, worker=worker)
     check_consistent(problem, placed, capacity)
     assert placed.residency.peak_words <= capacity * 28 // 32
     assert f"of {capacity} words, so that it has addresses" in placed.placement.note
     assert placed.residency.bound_words == best.avoidable_words
-    less = solve_residency(problem, order, capacity * 112 // 128, streaming="never")
+    less = solve_residency(problem, order, capacity * 112 // 128, streaming=False)
     assert placed.residency.avoidable_words <= less.avoidable_words
 
 

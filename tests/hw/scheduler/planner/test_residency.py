@@ -50,14 +50,14 @@ def check_against_oracle(seed, streaming, operators):
             assert squeezed > exact
 
 
-@pytest.mark.parametrize("streaming", ["never", "auto"])
+@pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("seed", range(12))
 def test_equals_trying_everything(seed, streaming):
     check_against_oracle(seed, streaming, operators=5)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("streaming", ["never", "auto"])
+@pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("seed", range(100, 200))
 def test_equals_trying_everything_for_long(seed, streaming):
     check_against_oracle(seed, streaming, operators=6)
@@ -74,9 +74,7 @@ def test_equals_trying_everything_for_long(seed, streaming):
 )
 def test_known_optima_of_the_default_order(name, kib, optimum_kib):
     problem = Problem(graph=load_model(name))
-    found = solve_residency(
-        problem, default_order(problem), kib * KIB, streaming="never", minimise=("bytes",)
-    )
+    found = solve_residency(problem, default_order(problem), kib * KIB, streaming=False, minimise=("bytes",))
     assert found.status == "optimal"
     assert found.avoidable_words == optimum_kib * KIB
     assert found.peak_words <= kib * KIB
@@ -104,13 +102,13 @@ def test_transfers_are_the_last_criterion():
 def test_buffers_of_a_pipelined_group_count():
     problem = Problem(graph=pipelined_graph())
     order = default_order(problem)
-    least = least_capacity(problem, order, streaming="never")
+    least = least_capacity(problem, order, streaming=False)
     assert least == problem.working_set[1] == 3 * 32 + 6
     with pytest.raises(
         InputError, match=r"scratchpad must be at least 3264 bytes, which operator 'conv1\+conv2'"
     ):
-        solve_residency(problem, order, least - 1, streaming="never")
-    assert solve_residency(problem, order, least, streaming="never").peak_words <= least
+        solve_residency(problem, order, least - 1, streaming=False)
+    assert solve_residency(problem, order, least, streaming=False).peak_words <= least
 
 
 @pytest.mark.parametrize(
@@ -152,9 +150,9 @@ def test_forbidden_stays_are_not_chosen_together():
     problem = problem_of(1, 8)
     order = default_order(problem)
     capacity = sum(problem.size)
-    free = solve_residency(problem, order, capacity, streaming="never")
+    free = solve_residency(problem, order, capacity, streaming=False)
     longest = sorted(free.stays, key=lambda stay: stay.first_step - stay.last_step)[:2]
-    found = solve_residency(problem, order, capacity, streaming="never", forbid=[longest])
+    found = solve_residency(problem, order, capacity, streaming=False, forbid=[longest])
     covered = [
         any(
             stay.tensor == one.tensor
@@ -183,9 +181,7 @@ def test_keeping_nothing_is_the_dearest():
 def test_missing_highs_is_replaced_by_cbc_and_said(monkeypatch):
     monkeypatch.setattr(pulp.HiGHS, "available", lambda self: False)
     problem = Problem(graph=load_model("rw40"))
-    found = solve_residency(
-        problem, default_order(problem), 898 * KIB, streaming="never", minimise=("bytes",)
-    )
+    found = solve_residency(problem, default_order(problem), 898 * KIB, streaming=False, minimise=("bytes",))
     assert (found.avoidable_words, found.status) == (836 * KIB, "optimal")
     assert found.solver.startswith("CBC")
     assert "highs failed (not installed)" in found.note
@@ -197,9 +193,7 @@ def test_crashing_highs_is_replaced_by_cbc_and_said(monkeypatch):
 
     monkeypatch.setattr(pulp.HiGHS, "callSolver", crash)
     problem = Problem(graph=load_model("rw40"))
-    found = solve_residency(
-        problem, default_order(problem), 898 * KIB, streaming="never", minimise=("bytes",)
-    )
+    found = solve_residency(problem, default_order(problem), 898 * KIB, streaming=False, minimise=("bytes",))
     assert (found.avoidable_words, found.solver[:3]) == (836 * KIB, "CBC")
     assert "highs failed (lost its way)" in found.note
 
@@ -215,7 +209,7 @@ def test_no_solver_at_all(monkeypatch):
 def test_a_node_limit_is_said_and_the_bound_holds():
     problem = Problem(graph=load_model("rw80"))
     found = solve_residency(
-        problem, default_order(problem), 639 * KIB, streaming="auto", node_limit=1, minimise=("bytes",)
+        problem, default_order(problem), 639 * KIB, streaming=True, node_limit=1, minimise=("bytes",)
     )
     assert found.bound_words <= 5017 * KIB <= found.avoidable_words
     if found.status != "optimal":

@@ -14,7 +14,6 @@ from hw.scheduler.graph.documents import graph_to_json
 from hw.scheduler.plan.documents import plan_to_json
 from hw.scheduler.plan.options import OrderChoice, PlanOptions, When
 from hw.scheduler.planner.address import address
-from hw.scheduler.planner.order import ordering
 from hw.scheduler.planner.planner import make_plan
 from hw.scheduler.planner.solvers import SolverError
 from tests.support.planner.orders import wide_problem
@@ -143,16 +142,6 @@ def broken(request, tmp_path, monkeypatch):
     (package / "__init__.py").write_text(code)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     return said
-
-
-def test_the_order_is_searched_without_cpsat(broken, monkeypatch):
-    monkeypatch.setattr(ordering, "_GLANCE", 10)
-    monkeypatch.setattr(ordering, "NODE_LIMIT", 10)
-    plan = planned(time_limit_s=0.5)
-    note = stage(plan, "order").note
-    assert "windows of the order not improved by CP-SAT" in note
-    assert broken in note
-    assert plan.certificate.bound_avoidable_bytes <= plan.totals.avoidable_bytes
 
 
 def test_addresses_are_found_without_cpsat(broken, monkeypatch):

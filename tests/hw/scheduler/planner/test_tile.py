@@ -11,7 +11,7 @@ from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
 from hw.scheduler.plan.options import PlanOptions, When
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.bands.tile import repeated_words, tile
-from hw.scheduler.planner.order.estimate import estimate
+from hw.scheduler.planner.order.evaluate import avoidable_words
 from hw.scheduler.planner.residency.stays import Stay, events_of, measure
 from tests.support.planner.networks import chain, unet
 from tests.support.planner.planned import random_graph
@@ -230,7 +230,7 @@ def test_the_estimate_is_of_a_real_plan(seed, room):
         found = measure(problem, order, _stays(problem, order, chosen), ())
         if found.peak_words <= capacity and (best is None or found.avoidable_words < best):
             best = found.avoidable_words
-    words = estimate(problem, order, capacity, streaming=False)
+    words = avoidable_words(problem, order, capacity, streaming=False)
     assert words >= best
     assert (words == 0) or capacity < sum(problem.size)
 
@@ -250,7 +250,7 @@ def _stays(problem, order, chosen):
 
 def total_words(graph, options):
     problem = Problem(graph=graph)
-    return estimate(problem, range(problem.operator_count), options.capacity, streaming=True)
+    return avoidable_words(problem, range(problem.operator_count), options.capacity, streaming=True)
 
 
 @pytest.mark.parametrize(

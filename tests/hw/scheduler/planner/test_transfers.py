@@ -10,15 +10,16 @@ from hw.scheduler.graph.graph import Graph, Operator, Tensor, TensorKind
 from hw.scheduler.plan.documents import plan_to_json
 from hw.scheduler.plan.plan import Direction
 from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.address.blocks import Block
 from hw.scheduler.planner.residency.stays import Stay, StreamUse
-from hw.scheduler.planner.transfers.hiding import Block, Move, Pace, hide, simulate
+from hw.scheduler.planner.transfers.hiding import Move, Pace, hide, simulate
 from hw.scheduler.planner.transfers.transfers import (
     Movements,
+    blocks_of,
     latest_moves,
     least_step_cycles,
     make_transfers,
     reading_order,
-    rectangles,
     timing_of,
 )
 from tests.support.planner.planned import (
@@ -138,16 +139,18 @@ def test_hiding_is_never_worse_and_close_to_the_best_of_all_choices(data):
     steps = data.draw(st.integers(3, 5))
     cycles = data.draw(st.lists(st.integers(0, 300), min_size=steps, max_size=steps))
     count = data.draw(st.integers(1, 3))
-    moves, blocks = [], [Block(first=0, last=steps - 1, low=10_000, size=500, owner=9)]
+    moves, blocks = [], [Block(first=0, last=steps - 1, size=500)]
     for index in range(count):
         use = data.draw(st.integers(0, steps - 1))
         words = data.draw(st.integers(1, 200))
         moves.append(Move(words=words, start=use, deadline=use, reads=True, streams=False, block=index + 1))
-        blocks.append(Block(first=use, last=use, low=1000 * index, size=words, owner=index))
+        blocks.append(Block(first=use, last=use, size=words))
     # A block of its own gives the peak room for all.
-    blocks.append(Block(first=steps - 1, last=steps - 1, low=5000, size=600, owner=10))
+    blocks.append(Block(first=steps - 1, last=steps - 1, size=600))
+    addresses = [10_000, *(1000 * index for index in range(count)), 5000]
+    owners = range(count + 2)
     pace = Pace(latency_cycles=20)
-    found = simulate(hide(moves, blocks, cycles, pace), cycles, pace).total
+    found = simulate(hide(moves, blocks, addresses, owners, cycles, pace), cycles, pace).total
     best = simulate(moves, cycles, pace).total
     assert found <= best
 
@@ -225,7 +228,7 @@ def test_wrong_input():
     problem = chain(3)
     stays = [Stay(tensor=0, first_step=0, last_step=0), Stay(tensor=1, first_step=0, last_step=1)]
     residency = residency_of(problem, range(2), [*stays, Stay(tensor=2, first_step=1, last_step=1)])
-    assert len(rectangles(problem, range(2), residency)) == 3
+    assert len(blocks_of(problem, range(2), residency)) == 3
     with pytest.raises(InputError, match="addresses must be 3, one for each stay, stream and buffer, not 2"):
         make_transfers(problem, range(2), residency, [0, 64])
     with pytest.raises(InputError, match="step_cycles must be 2, one for each step, not 1"):

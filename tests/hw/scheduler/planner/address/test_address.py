@@ -1,12 +1,9 @@
-import sys
-
 import pytest
 
 from hw.errors import InputError
 from hw.scheduler.planner.address import address
 from hw.scheduler.planner.address.address import find_conflict, place
 from hw.scheduler.planner.address.blocks import Block, first_fit, live_words
-from hw.scheduler.planner.address.pieces import Pieces
 from hw.scheduler.planner.solvers.cpsat import Worker
 from tests.support.planner.packing_blocks import (
     CAPACITY,
@@ -134,61 +131,11 @@ def test_without_or_tools_the_other_packings_do_what_they_can(only_cpsat):
         found = place(blocks, capacity, worker=broken)
         assert (found.status, found.addresses) == ("unknown", ())
         assert "CP-SAT was not available (solver process does not start" in found.note
-        assert found.solver.startswith("omnimalloc")
+        assert found.solver == "skyline search"
         assert place(blocks, 2 * capacity, worker=broken).status == "placed"
         conflict, proven = find_conflict(blocks, capacity, worker=broken)
     assert conflict
     assert not proven
-
-
-def test_without_omnimalloc_first_fit_takes_its_place(monkeypatch):
-    monkeypatch.setitem(sys.modules, "omnimalloc", None)
-    blocks = random_blocks(5, 9)
-    found = place(blocks, 2 * live_words(blocks))
-    assert found.status == "placed"
-    assert found.solver == "first-fit"
-    assert "omnimalloc was not available" in found.note
-    assert lie_apart(blocks, found.addresses, 2 * live_words(blocks))
-
-
-@pytest.mark.parametrize("share", [32, 28])
-@pytest.mark.parametrize("seed", range(4))
-def test_many_blocks_are_placed_a_piece_at_a_time(seed, share, worker):
-    # Blocks that fill a rectangle, in one a little higher.
-    capacity = 1024 * 32 // share
-    blocks = perfect_blocks(seed, 200)
-    found = place(blocks, capacity, rounds=1, worker=worker)
-    assert found.status == "placed" or share == 32
-    if found.status == "placed":
-        assert lie_apart(blocks, found.addresses, capacity)
-
-
-def test_pieces_that_do_not_go_together_are_joined():
-    # The long block lies at the bottom of the fuller piece, where the other one needs the whole bottom.
-    blocks = [Block(first=0, last=3, size=2), Block(first=0, last=1, size=8), Block(first=2, last=3, size=7)]
-    asked = []
-
-    def pack(piece, fixed):
-        asked.append((len(piece), dict(fixed)))
-        if fixed:
-            return None
-        order = sorted(range(len(piece)), key=lambda index: piece[index].size)
-        return first_fit(piece, order)
-
-    pieces = Pieces(blocks=blocks, live=[10, 10, 9, 9], pack=pack, most=2)
-    assert pieces.place() == [0, 2, 2]
-    assert asked == [(2, {}), (2, {0: 0}), (3, {})]
-
-
-def test_a_piece_that_cannot_be_placed_ends_it():
-    blocks = [Block(first=0, last=3, size=2), Block(first=2, last=5, size=2)]
-    pieces = Pieces(blocks=blocks, live=[2, 2, 4, 4, 2, 2], pack=lambda piece, fixed: None)
-    assert pieces.place() is None
-
-
-def test_first_fit_goes_around_fixed_blocks():
-    blocks = [Block(first=0, last=1, size=4), Block(first=0, last=1, size=2), Block(first=0, last=1, size=2)]
-    assert first_fit(blocks, (0, 1, 2), {1: 1}) == [3, 1, 7]
 
 
 def test_first_fit_fills_the_lowest_gap():

@@ -41,7 +41,7 @@ def test_a_residual_block_stays_whole():
     assert spans(problem) == [(0,), (0, 1, 2, 3), (3, 4)]
 
 
-def test_parallel_branches_are_joined_again_at_the_pinch():
+def test_parallel_branches_are_joined_again_at_the_cut_vertex():
     problem = graph([("a", "b"), ("b", "c"), ("b", "d"), ("cd", "e"), ("e", "f")])
     assert spans(problem) == [(0,), (0, 1, 2, 3), (3, 4)]
 
@@ -57,7 +57,7 @@ def test_no_cut_beside_an_operator_that_may_run_on_either_side():
     assert spans(graph([("a", "b"), ("x", "y"), ("b", "c")])) == [(0, 1, 2)]
 
 
-def test_a_pinch_that_must_stream_is_not_cut_at():
+def test_a_cut_vertex_that_must_stream_is_not_cut_at():
     problem = graph([("a", "b"), ("b", "c"), ("c", "d")], sizes={"c": 5})
     assert spans(problem, 6) == [(0,), (0, 1), (1, 2)]
     assert spans(problem, 5) == [(0,), (0, 1, 2)]
@@ -82,7 +82,7 @@ def test_join_leaves_each_entry_out_once():
         join(parts, [(0,)])
 
 
-def test_every_pinch_is_at_its_place_in_every_order():
+def test_every_cut_vertex_is_at_its_place_in_every_order():
     problem = graph([("a", "b"), ("b", "c"), ("b", "d"), ("cd", "e"), ("e", "fg"), ("f", "h"), ("gh", "i")])
     cuts = [part.operators[-1] for part in segments(problem)][:-1]
     assert cuts == [0, 3, 4]

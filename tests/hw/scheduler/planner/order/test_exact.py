@@ -5,8 +5,8 @@ import pytest
 from hw.errors import InputError
 from hw.scheduler.graph.importers import load_model
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.order.exact import solve_exact
 from hw.scheduler.planner.order.cut_vertices import join, segments
+from hw.scheduler.planner.order.exact import solve_exact
 from hw.scheduler.planner.residency.residency import keep_nothing, least_capacity, solve_residency
 from tests.support.planner.graphs import random_graph
 from tests.support.planner.orders import every_order, wide_problem
@@ -21,13 +21,13 @@ def least_of_all(problem, capacity, streaming):
 
 def tight(problem, rng, streaming):
     """A capacity between what one operator needs and what all tensors take."""
-    least = least_capacity(problem, range(problem.operator_count), streaming="auto" if streaming else "never")
+    least = least_capacity(problem, range(problem.operator_count), streaming=streaming)
     return rng.randint(least, max(least, sum(problem.size) * 3 // 4))
 
 
 def known(problem, capacity, streaming):
     order = tuple(range(problem.operator_count))
-    plan = keep_nothing(problem, order, capacity, streaming="auto" if streaming else "never")
+    plan = keep_nothing(problem, order, capacity, streaming=streaming)
     return {"upper": plan.avoidable_words, "order_hint": order}
 
 
@@ -55,8 +55,7 @@ def test_nothing_is_better_among_all_orders_and_residencies_of_many_graphs(seed,
     found = solve_exact(problem, capacity, streaming=streaming, **known(problem, capacity, streaming))
     assert found.proven
     assert found.avoidable_words == least_of_all(problem, capacity, streaming)
-    way = "auto" if streaming else "never"
-    residency = solve_residency(problem, found.order, capacity, streaming=way, minimise=("bytes",))
+    residency = solve_residency(problem, found.order, capacity, streaming=streaming, minimise=("bytes",))
     assert residency.avoidable_words == found.avoidable_words
 
 
@@ -67,9 +66,10 @@ def test_the_order_costs_what_it_is_said_to_cost(seed, streaming):
     capacity = tight(problem, random.Random(seed), streaming)
     found = solve_exact(problem, capacity, streaming=streaming, **known(problem, capacity, streaming))
     assert found.proven
-    way = "auto" if streaming else "never"
     assert (
-        solve_residency(problem, found.order, capacity, streaming=way, minimise=("bytes",)).avoidable_words
+        solve_residency(
+            problem, found.order, capacity, streaming=streaming, minimise=("bytes",)
+        ).avoidable_words
         == found.avoidable_words
     )
 
@@ -88,10 +88,9 @@ def test_optima_of_segments_add_up(seed, streaming):
     ]
     whole = solve_exact(problem, capacity, streaming=streaming, **known(problem, capacity, streaming))
     assert sum(part.avoidable_words for part in found) == whole.avoidable_words
-    way = "auto" if streaming else "never"
     order = join(parts, [part.order for part in found])
     assert (
-        solve_residency(problem, order, capacity, streaming=way, minimise=("bytes",)).avoidable_words
+        solve_residency(problem, order, capacity, streaming=streaming, minimise=("bytes",)).avoidable_words
         == whole.avoidable_words
     )
 

@@ -6,8 +6,8 @@ from hw.errors import InputError
 from hw.scheduler.graph.graph import Graph, Operator, Tensor, TensorKind
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.order.cuts import forced_peak
-from hw.scheduler.planner.order.min_peak import minimum_peak, peak_of
 from hw.scheduler.planner.order.lattice import Lattice
+from hw.scheduler.planner.order.min_peak import minimum_peak, peak_of
 from tests.support.planner.graphs import random_graph
 from tests.support.planner.orders import every_order, wide_problem
 

@@ -5,17 +5,16 @@ import pytest
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.address.address import place
 from hw.scheduler.planner.address.blocks import Block, HardSteps, Placement, live_words
-from hw.scheduler.planner.residency.easing import ease
+from hw.scheduler.planner.residency.headroom import leave_headroom
 from hw.scheduler.planner.residency.residency import least_capacity, measure, solve_residency
-from hw.scheduler.planner.transfers.transfers import rectangles
+from hw.scheduler.planner.transfers import transfers
 from tests.support.planner.graphs import random_graph
 from tests.support.planner.packing_blocks import CAPACITY, minimalloc, random_blocks
 from tests.support.planner.packing_oracle import lie_apart, packable
 
 
 def blocks_of(problem, residency):
-    shapes = rectangles(problem, residency.order, residency)
-    return [Block(first=shape.first, last=shape.last, size=shape.size) for shape in shapes]
+    return transfers.blocks_of(problem, residency.order, residency)
 
 
 class Case:
@@ -44,7 +43,7 @@ class Case:
         return Placement(addresses=addresses, height=0, live=0, status="placed", solver="limit")
 
     def ease(self):
-        return ease(
+        return leave_headroom(
             self.problem, self.order, self.capacity, least=self.least, decide=self.decide, pack=self.pack
         )
 
