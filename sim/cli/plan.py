@@ -27,6 +27,7 @@ def register(app: typer.Typer, compare: typer.Typer) -> None:
     app.command()(lower)
     app.command()(graph)
     app.command()(networks)
+    app.command()(ablate)
     compare.command("plan")(compare_plan)
 
 
@@ -132,6 +133,24 @@ def networks() -> None:
     from sim.plans.commands import run_networks
 
     run_networks()
+
+
+def ablate(
+    models: Annotated[
+        list[str] | None, typer.Argument(help="Networks or model files; every shipped network without one.")
+    ] = None,
+    budgets: Annotated[str, typer.Option(help="Scratchpads, with commas between.")] = "M_H,M_R",
+    without: Annotated[
+        list[str] | None, typer.Option(help="Technique to switch off; each of all in turn without one.")
+    ] = None,
+    whole: Annotated[bool, typer.Option(help="Whole tensors only: no windows, bands or groups.")] = False,
+    effort: Annotated[int, typer.Option(help="Work of the search; 1 is the default.")] = 1,
+    output: Annotated[Path, typer.Option("--output", help="Directory to write.")] = Path("build/ablate"),
+) -> None:
+    """Plan networks with each technique of the planner switched off, and print what that loses."""
+    from sim.plans.ablate import run_ablate
+
+    run_ablate(models or [], budgets, without or [], output, whole=whole, effort=effort)
 
 
 def compare_plan(

@@ -117,8 +117,10 @@ def place_residency(
             forbid=forbid,
         )
 
-    def pack(residency: Residency, rounds: int = ROUNDS) -> Placement:
+    def pack(residency: Residency, rounds: int | None = None) -> Placement:
         blocks = blocks_of(problem, residency.order, residency)
+        if rounds is None:
+            rounds = 1 if len(blocks) > MANY else ROUNDS
         return place(blocks, capacity, rounds=rounds, seconds=seconds, worker=worker, techniques=techniques)
 
     seconds = SECONDS if time_limit_s is None else time_limit_s

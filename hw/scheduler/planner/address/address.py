@@ -42,7 +42,7 @@ SEARCHES, QUICK_SEARCHES = 20, 10
 #: Blocks up to which a conflict is narrowed down one by one.
 _SINGLE_PROBES = 48
 
-#: Blocks above which CP-SAT is not asked.
+#: Blocks above which CP-SAT is asked only where all rounds are asked for.
 MANY = 150
 
 
@@ -221,8 +221,9 @@ def _place_part(
             solver="skyline search",
             hard=_hard(searched.failures),
         )
-    # Of many blocks CP-SAT mostly finds nothing, and takes minutes to.
-    if found.status != "unknown" or not rounds or len(blocks) > MANY or not techniques.exact_packing:
+    # Many blocks take CP-SAT minutes.
+    hasty = not rounds or (rounds < ROUNDS and len(blocks) > MANY)
+    if found.status != "unknown" or hasty or not techniques.exact_packing:
         return found
     attempts = [
         {"order": orders[name], "presolve": presolve, "conflicts": FIRST_CONFLICTS * 8**number}

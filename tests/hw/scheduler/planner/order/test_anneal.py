@@ -14,8 +14,8 @@ from hw.scheduler.planner.order.min_peak import minimum_peak, peak_of
 from hw.scheduler.planner.residency.residency import least_capacity, solve_residency
 from tests.support.planner.graphs import random_graph
 from tests.support.planner.orders import every_order, wide_problem
-from tests.support.processes import printed
 from tests.support.planner.residency_oracle import least_words
+from tests.support.processes import printed
 
 
 def least_of_all(problem, capacity, streaming):
