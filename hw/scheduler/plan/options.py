@@ -129,6 +129,8 @@ class PlanOptions:
         decided by the first three. Where latency is not the last one, several plans are made (whole and in
         bands, with pipelined groups and without, of least peak or not) and the best of them is given;
         otherwise it is what transfers are begun early for.
+    cores : int
+        Parts the array can be split into: the most operators of a pipelined group.
     macs_per_cycle : int
         Multiply-accumulates of the whole array: what a step's least cycles follow from.
     seed, effort : int
@@ -147,6 +149,7 @@ class PlanOptions:
     tiling: When = When.AUTO
     pipelining: When = When.AUTO
     objective: tuple[str, ...] = CRITERIA
+    cores: int = 2
     macs_per_cycle: int = 4096
     seed: int = 0
     effort: int = 1
@@ -169,7 +172,7 @@ class PlanOptions:
                 if getattr(self, name) is When.ALWAYS:
                     raise InputError(name, "always", "auto or never with COSMA's program")
                 object.__setattr__(self, name, When.NEVER)
-        for name, least in (("macs_per_cycle", 1), ("effort", 1), ("seed", 0)):
+        for name, least in (("cores", 1), ("macs_per_cycle", 1), ("effort", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise InputError(name, getattr(self, name), f"at least {least}")
         if not self.time_limit_s > 0:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hw.board import Board
+from hw.errors import InputError
 from hw.scheduler.graph.graph import Graph
 from hw.scheduler.plan.array import compute_cycles
 from hw.scheduler.plan.diagnose import diagnose, refuse
@@ -20,6 +21,7 @@ from hw.scheduler.planner.solvers.cpsat import Worker
 from hw.scheduler.planner.transfers.hiding import Pace
 from hw.scheduler.planner.transfers.transfers import Movements, least_step_cycles, make_transfers
 from hw.scheduler.program.lower import lower
+from hw.scheduler.program.program import MAX_CORES
 from hw.scheduler.program.timing.timeline import TimingModel, predict
 
 #: Operators of a graph with groups above which no bound is looked for: it takes minutes there.
@@ -73,6 +75,8 @@ def make_plan(
         When no plan is possible: with the smallest set of tensors that do not fit together and the
         scratchpad that would do.
     """
+    if options.cores > MAX_CORES:
+        raise InputError("cores", options.cores, f"from 1 to {MAX_CORES}")
     problem = Problem(graph=graph, word_bytes=options.word_bytes)
     timing = TimingModel.of(board) if board else TimingModel()
     with Worker() as worker:
@@ -168,7 +172,7 @@ class _Planner:
             operators=tuple(graph.operators[operator] for operator in order),
             made_by=graph.made_by,
         )
-        grouped = improve(ordered, self._options, pace=self._pace)
+        grouped = improve(ordered, self._options, pace=self._pace, most_members=self._options.cores)
         if len(grouped.operators) == len(ordered.operators):
             return None
         problem = Problem(graph=grouped, word_bytes=self._options.word_bytes)
@@ -310,6 +314,7 @@ def _plain(options: PlanOptions) -> dict[str, str | int | float | bool | None]:
         "tiling": options.tiling.value,
         "pipelining": options.pipelining.value,
         "objective": ",".join(options.objective),
+        "cores": options.cores,
         "macs_per_cycle": options.macs_per_cycle,
         "seed": options.seed,
         "effort": options.effort,

@@ -31,11 +31,19 @@ from hw.scheduler.planner.order.exact_space import (
     STATES,
     SUNK,
     Space,
-    add,
     follow,
-    remove,
 )
-from hw.scheduler.planner.order.lattice import BITS, Integers, Lattice, compiled, contains, lowest, units_of
+from hw.scheduler.planner.order.lattice import (
+    BITS,
+    Integers,
+    Lattice,
+    add,
+    compiled,
+    contains,
+    lowest,
+    remove,
+    units_of,
+)
 from hw.scheduler.planner.order.min_peak_kernel import outlives
 
 #: What a search ends with.

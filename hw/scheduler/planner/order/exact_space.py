@@ -15,11 +15,13 @@ from hw.scheduler.planner.order.lattice import (
     BITS,
     Integers,
     Lattice,
+    add,
     compiled,
     contains,
     covers,
     lowest,
-    mixed,
+    remove,
+    slot_of,
 )
 from hw.scheduler.planner.order.min_peak_kernel import execute, outlives
 
@@ -91,25 +93,13 @@ class Space(NamedTuple):
 
 
 @compiled
-def add(row: Integers, member: int) -> None:
-    """Add a member to a set."""
-    row[member // BITS] |= 1 << member % BITS
-
-
-@compiled
-def remove(row: Integers, member: int) -> None:
-    """Take a member from a set."""
-    row[member // BITS] &= ~(1 << member % BITS)
-
-
-@compiled
 def begin(space: Space, lattice: Lattice) -> None:
     """Put down the node and the state before the first operator."""
     for operator in range(len(lattice.before)):
         if covers(space.done[0], lattice.before[operator]):
             add(space.ready[0], operator)
     space.node[0, LEVEL], space.node[0, NEWEST], space.node[0, ASIDE] = 0, 0, -1
-    space.table[mixed(space.done[0]) & (len(space.table) - 1)] = 0
+    space.table[slot_of(space.done[0], space.done, space.table)] = 0
     space.state[0, COUNTS], space.state[0, NEXT], space.state[0, PARENT] = 1, -1, -1
     space.level[:] = -1
     space.level[0] = 0
@@ -136,15 +126,9 @@ def follow(parent: int, operator: int, space: Space, lattice: Lattice) -> int:
     done[:] = space.done[parent]
     ready[:] = space.ready[parent]
     execute(operator, done, ready, lattice)
-    place = mixed(done) & (len(space.table) - 1)
-    while space.table[place] >= 0:
-        other = space.table[place]
-        different = 0
-        for word in range(len(done)):
-            different |= space.done[other, word] ^ done[word]
-        if different == 0:
-            return other
-        place = (place + 1) & (len(space.table) - 1)
+    place = slot_of(done, space.done, space.table)
+    if space.table[place] >= 0:
+        return space.table[place]
     space.table[place] = count
     live[:] = space.live[parent]
     for slot in range(lattice.first[operator], lattice.first[operator + 1]):

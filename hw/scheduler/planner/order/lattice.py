@@ -125,6 +125,18 @@ def contains(row: Integers, member: int) -> bool:
 
 
 @compiled
+def add(row: Integers, member: int) -> None:
+    """Add a member to a set."""
+    row[member // BITS] |= 1 << member % BITS
+
+
+@compiled
+def remove(row: Integers, member: int) -> None:
+    """Take a member from a set."""
+    row[member // BITS] &= ~(1 << member % BITS)
+
+
+@compiled
 def covers(row: Integers, other: Integers) -> bool:
     """Tell whether a set contains another."""
     missing = 0
@@ -169,3 +181,17 @@ def mixed(row: Integers) -> np.int64:
         value *= np.uint64(0x94D049BB133111EB)
         value ^= value >> np.uint64(32)
     return np.int64(value >> np.uint64(2))
+
+
+@compiled
+def slot_of(row: Integers, rows: Integers, table: Integers) -> int:
+    """Give the place in a hash table of a set that is among rows, or a free one; free ones hold -1."""
+    place = mixed(row) & (len(table) - 1)
+    while table[place] >= 0:
+        different = 0
+        for word in range(len(row)):
+            different |= rows[table[place], word] ^ row[word]
+        if different == 0:
+            break
+        place = (place + 1) & (len(table) - 1)
+    return place

@@ -16,11 +16,14 @@ from hw.scheduler.planner.order.lattice import (
     BITS,
     Integers,
     Lattice,
+    add,
     compiled,
     contains,
     covers,
     meets,
     mixed,
+    remove,
+    slot_of,
 )
 
 #: Columns of a state: live units, peak so far, the state before, the operator taken from it, operators done.
@@ -81,12 +84,12 @@ def weigh(operator: int, done: Integers, live: int, lattice: Lattice) -> tuple[i
 @compiled
 def execute(operator: int, done: Integers, ready: Integers, lattice: Lattice) -> None:
     """Add an operator to ``done``, and to ``ready`` what can follow it, in place."""
-    done[operator // BITS] |= 1 << operator % BITS
-    ready[operator // BITS] &= ~(1 << operator % BITS)
+    add(done, operator)
+    remove(ready, operator)
     for index in range(lattice.after_first[operator], lattice.after_first[operator + 1]):
         follower = lattice.after[index]
         if covers(done, lattice.before[follower]):
-            ready[follower // BITS] |= 1 << follower % BITS
+            add(ready, follower)
 
 
 @compiled
@@ -118,11 +121,11 @@ def _first(states: States, peak: int, lattice: Lattice, trace: Integers) -> None
     done, ready = states.done[0], states.ready[0]
     for operator in range(len(lattice.before)):
         if covers(done, lattice.before[operator]):
-            ready[operator // BITS] |= 1 << operator % BITS
+            add(ready, operator)
     live, count = _close(done, ready, 0, 0, peak, lattice, trace)
     fact = states.fact[0]
     fact[LIVE], fact[PEAK], fact[PARENT], fact[OPERATOR], fact[DONE] = live, peak, -1, -1, count
-    states.table[mixed(done) & (len(states.table) - 1)] = 0
+    states.table[slot_of(done, states.done, states.table)] = 0
 
 
 @compiled
@@ -138,17 +141,8 @@ def _enter(states: States, item: int, operator: int, known: int, lattice: Lattic
     peak = max(states.fact[item, PEAK], during)
     execute(operator, done, ready, lattice)
     live, count = _close(done, ready, live, states.fact[item, DONE] + 1, peak, lattice, trace)
-    place = mixed(done) & (len(states.table) - 1)
-    found = -1
-    while states.table[place] >= 0:
-        other = states.table[place]
-        same = True
-        for word in range(len(done)):
-            same = same and states.done[other, word] == done[word]
-        if same:
-            found = other
-            break
-        place = (place + 1) & (len(states.table) - 1)
+    place = slot_of(done, states.done, states.table)
+    found = states.table[place]
     if found >= 0:
         if states.fact[found, PEAK] <= peak:
             return -1
@@ -282,7 +276,7 @@ def order_to(states: States, goal: int, lattice: Lattice) -> Integers:
             ready[:] = 0
             for operator in range(operators):
                 if covers(done, lattice.before[operator]):
-                    ready[operator // BITS] |= 1 << operator % BITS
+                    add(ready, operator)
             _close(done, ready, 0, 0, peak, lattice, order)
         else:
             done[:] = states.done[parent]

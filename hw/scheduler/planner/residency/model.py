@@ -76,9 +76,17 @@ class Model:
     @cached_property
     def unit(self) -> int:
         """Words that everything is a multiple of."""
+        return math.gcd(*self.problem.size, *self.problem.fifo, *self._saved.values())
+
+    @cached_property
+    def _saved(self) -> dict[tuple[int, int], int]:
+        """Words that streaming saves, by operator and operand; nothing where it is not allowed."""
         problem = self.problem
-        windows = [event.saved for event in self._raw_events]
-        return math.gcd(*problem.size, *problem.fifo, *windows)
+        return {
+            (operator, tensor): problem.size[tensor] - problem.window(operator, tensor)
+            for operator in (self.order if self.streaming else ())
+            for tensor in (*problem.inputs[operator], *problem.outputs[operator])
+        }
 
     @cached_property
     def size(self) -> tuple[int, ...]:
@@ -95,38 +103,23 @@ class Model:
         return tuple(found)
 
     @cached_property
-    def _raw_events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[Event, ...]:
+        """All events, by step; ``saved`` in units: what streaming saves, 0 when it saves nothing."""
         beside: dict[tuple[int, int], list[int]] = {}
         for index, gap in enumerate(self.gaps):
             beside.setdefault((gap.tensor, gap.begin), []).append(index)
             beside.setdefault((gap.tensor, gap.end), []).append(index)
-        found = []
-        for step, operator in enumerate(self.order):
-            for tensor in (*self.problem.inputs[operator], *self.problem.outputs[operator]):
-                saved, alone = 0, False
-                if self.streaming:
-                    saved = self.problem.size[tensor] - self.problem.window(operator, tensor)
-                    alone = self.problem.streams_alone(operator, tensor)
-                gaps = tuple(beside.get((tensor, step), ()))
-                writes = tensor in self.problem.outputs[operator]
-                found.append(
-                    Event(tensor=tensor, step=step, gaps=gaps, saved=saved, alone=alone, writes=writes)
-                )
-        return tuple(found)
-
-    @cached_property
-    def events(self) -> tuple[Event, ...]:
-        """All events, by step; ``saved`` in units: what streaming saves, 0 when it saves nothing."""
         return tuple(
             Event(
-                tensor=event.tensor,
-                step=event.step,
-                gaps=event.gaps,
-                saved=event.saved // self.unit,
-                alone=event.alone,
-                writes=event.writes,
+                tensor=tensor,
+                step=step,
+                gaps=tuple(beside.get((tensor, step), ())),
+                saved=self._saved.get((operator, tensor), 0) // self.unit,
+                alone=self.streaming and self.problem.streams_alone(operator, tensor),
+                writes=tensor in self.problem.outputs[operator],
             )
-            for event in self._raw_events
+            for step, operator in enumerate(self.order)
+            for tensor in (*self.problem.inputs[operator], *self.problem.outputs[operator])
         )
 
     @cached_property

@@ -173,7 +173,7 @@ class Program:
     def problem(self) -> pulp.LpProblem:
         """Give the problem with every row but no objective; to be called once."""
         lp = self._lp
-        for step in self._lasting():
+        for step in self.tight:
             lp.addConstraint(self.used(step) <= self.capacity, f"step{step:06d}")
         self._link(lp)
         self._forbid(lp)
@@ -182,34 +182,6 @@ class Program:
         if self.moves_budget is not None:
             lp.addConstraint(self.moves <= self.moves_budget, "moves")
         return lp
-
-    def _lasting(self) -> list[int]:
-        """Tight steps whose row does not follow from another step's: all the same gaps and more of them."""
-        model = self.model
-        rows = {}
-        for step in self.tight:
-            if not any(index in self.stream for index in model.events_at[step]):
-                free = frozenset(index for index in model.over[step] if index in self.keep)
-                fixed = model.whole[step] + sum(
-                    model.size[model.gaps[index].tensor]
-                    for index in model.over[step]
-                    if index not in self.keep and index not in self.dropped
-                )
-                rows[step] = (fixed, free)
-        return [step for step in self.tight if step not in rows or not self._follows(step, rows)]
-
-    def _follows(self, step: int, rows: dict[int, tuple[int, frozenset[int]]]) -> bool:
-        """Whether another row has all that this one has; of two equal ones the later follows."""
-        fixed, free = rows[step]
-        gaps = [self.model.gaps[index] for index in free]
-        first = max((gap.begin + 1 for gap in gaps), default=0)
-        last = min((gap.end - 1 for gap in gaps), default=len(self.model.order) - 1)
-        for other in range(first, last + 1):
-            if other != step and other in rows:
-                more, wider = rows[other]
-                if fixed <= more and free <= wider and (other < step or (fixed, free) != (more, wider)):
-                    return True
-        return False
 
     def _link(self, lp: pulp.LpProblem) -> None:
         model = self.model

@@ -17,8 +17,10 @@ from hw.scheduler.plan.options import PlanOptions, When
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.groups.pipeline import improve, weigh
 from hw.scheduler.planner.order.evaluate import avoidable_words
+from hw.scheduler.planner.planner import make_plan
 from hw.scheduler.planner.transfers.hiding import Pace
 from hw.scheduler.planner.transfers.transfers import least_step_cycles
+from hw.scheduler.program.lower import lower
 from tests.support.planner.networks import KERNEL, Network, chain, unet
 from tests.support.planner.planned import MACS_PER_CYCLE, plan_of, random_residency
 
@@ -219,6 +221,21 @@ def test_weight_of_a_graph():
     pairs = improve(graph, tight)
     assert weigh(pairs, tight, Pace()) < weigh(graph, tight, Pace())
     assert any(operator.members for operator in pairs.operators)
+
+
+@pytest.mark.parametrize("cores", [1, 2, 4])
+def test_as_many_neighbours_share_the_array_as_there_are_cores(cores):
+    graph = chain(4, side=32, channels=4)
+    plan = make_plan(graph, PlanOptions(scratchpad_bytes=6 * 1024, tiling=When.NEVER, cores=cores))
+    assert max(len(operator.members) or 1 for operator in plan.graph.operators) == cores
+    assert lower(plan).cores == cores
+    assert check(json.loads(plan_to_json(plan))) == []
+
+
+@pytest.mark.parametrize("cores", [0, 5])
+def test_a_number_of_cores_there_is_no_hardware_for(cores):
+    with pytest.raises(InputError, match="cores must be"):
+        make_plan(chain(2), PlanOptions(scratchpad_bytes=6 * 1024, cores=cores))
 
 
 def test_wrong_groups():
