@@ -209,7 +209,6 @@ def test_the_checker_knows_neither_planner_nor_solvers():
         "pulp",
         "highspy",
         "ortools",
-        "omnimalloc",
         "numba",
         "amaranth",
     }
