@@ -81,7 +81,9 @@ def group(graph: Graph, members: Sequence[str], *, word_bytes: int = 32) -> Grap
         raise InputError("members of a group", tuple(members), "at least two")
     joined = members[0]
     for name in members[1:]:
-        if (joined, name) not in candidates(graph, most_members=len(graph.operators)):
+        if (joined, name) not in candidates(
+            graph, most_members=sum(len(_members(each)) for each in graph.operators)
+        ):
             raise InputError(
                 "members of a group", (joined, name), "a producer and the only reader, by rows, of its tensor"
             )

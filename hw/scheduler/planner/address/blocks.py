@@ -110,6 +110,7 @@ def hardest_first(blocks: Sequence[Block], lasting: Sequence[int]) -> dict[str, 
     peak = [max(live[block.first : block.last + 1]) for block in blocks]
     area = [(block.last + 1 - block.first) * block.size for block in blocks]
     keys: dict[str, list[tuple[int, ...]]] = {
+        "size": [(block.size,) for block in blocks],
         "contended": [(peak[i], lasting[i], block.size) for i, block in enumerate(blocks)],
         "area": [(size,) for size in area],
         "contended-area": [(peak[i], lasting[i] * block.size) for i, block in enumerate(blocks)],
