@@ -226,7 +226,7 @@ def test_weight_of_a_graph():
 @pytest.mark.parametrize("cores", [1, 2, 4])
 def test_as_many_neighbours_share_the_array_as_there_are_cores(cores):
     graph = chain(4, side=32, channels=4)
-    plan = make_plan(graph, PlanOptions(scratchpad_bytes=6 * 1024, tiling=When.NEVER, cores=cores))
+    plan = make_plan(graph, PlanOptions(scratchpad_bytes=3 * 1024, tiling=When.NEVER, cores=cores))
     assert max(len(operator.members) or 1 for operator in plan.graph.operators) == cores
     assert lower(plan).cores == cores
     assert check(json.loads(plan_to_json(plan))) == []
