@@ -118,6 +118,11 @@ class Memory:
         """Capacity of all channels."""
         return self.channels * self.channel_bytes
 
+    @property
+    def channel_bytes_per_second(self) -> float:
+        """One channel's share of what a well-behaved kernel was measured to get."""
+        return self.realistic_bytes_per_second / self.channels
+
 
 @dataclass(frozen=True, kw_only=True)
 class Board:
@@ -191,3 +196,22 @@ class Board:
     def host(self) -> Memory | None:
         """The host's memory behind PCIe, or None."""
         return next((memory for memory in self.memories if memory.kind == "host"), None)
+
+    def cycles(self, nanoseconds: float) -> float:
+        """Give a time in cycles of the kernel clock."""
+        return nanoseconds * self.clock_mhz / 1e3
+
+    @property
+    def idle_read_cycles(self) -> int:
+        """Whole cycles from a read address to its first data, of the kernels' memory when it is idle."""
+        return math.ceil(self.cycles(self.memory.timing.idle_read_ns))
+
+    @property
+    def idle_write_cycles(self) -> int:
+        """Whole cycles from the last write data to the response, of the kernels' memory when it is idle."""
+        return math.ceil(self.cycles(self.memory.timing.idle_write_ns))
+
+    @property
+    def channel_bytes_per_cycle(self) -> float:
+        """What a channel of the kernels' memory realistically moves in a cycle of the kernel clock."""
+        return self.memory.channel_bytes_per_second / (self.clock_mhz * 1e6)

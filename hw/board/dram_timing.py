@@ -223,3 +223,40 @@ class DramTiming:
             raise InputError(
                 "address_map", self.address_map, "one with the bits of bank_groups and banks_per_group"
             )
+
+    @property
+    def switch_ns(self) -> float:
+        """What lies between port and channel beside the fixed path, both ways together; none here."""
+        return 0.0
+
+    @property
+    def request_ns(self) -> float:
+        """From an address, or the last write data, on the kernel's bus to the idle channel's command."""
+        return self.fabric_request_ns + 1e3 * self.request_axi_cycles / self.axi_clock_mhz + self.switch_ns / 2
+
+    @property
+    def read_response_ns(self) -> float:
+        """From a read command of an idle channel, whose row is closed, to the data on the kernel's bus."""
+        command_ck = self.rcd_read_ck + self.cas_latency_ck + self.data_ck
+        return (
+            self.fabric_response_ns
+            + 1e3 * self.response_axi_cycles / self.axi_clock_mhz
+            + 1e3 * command_ck / self.command_clock_mhz
+            + self.switch_ns / 2
+        )
+
+    @property
+    def write_response_ns(self) -> float:
+        """From write data taken by the channel to the response on the kernel's bus."""
+        back_ns = 1e3 * self.write_response_axi_cycles / self.axi_clock_mhz
+        return self.fabric_response_ns + back_ns + self.switch_ns / 2
+
+    @property
+    def idle_read_ns(self) -> float:
+        """From a read address to its first data, of idle memory."""
+        return self.request_ns + self.read_response_ns
+
+    @property
+    def idle_write_ns(self) -> float:
+        """From the last write data to the response, of idle memory."""
+        return self.request_ns + self.write_response_ns

@@ -110,6 +110,11 @@ class HbmTiming(DramTiming):
                 "lateral_axi_cycles", distances, "a rising list of whole numbers, one a distance"
             )
 
+    @property
+    def switch_ns(self) -> float:
+        """What the switch adds, both ways together, to a channel of the port's own mini-switch."""
+        return 1e3 * self.switch_axi_cycles / self.axi_clock_mhz
+
 
 @dataclass(frozen=True, kw_only=True)
 class DdrTiming(DramTiming):
@@ -216,3 +221,13 @@ class HostTiming:
             )
         if self.write_buffer_bytes < 1024:
             raise InputError("write_buffer_bytes", self.write_buffer_bytes, "at least 1024")
+
+    @property
+    def idle_read_ns(self) -> float:
+        """From a read address to its first data, of an idle link."""
+        return self.first_data_ns
+
+    @property
+    def idle_write_ns(self) -> float:
+        """From the last write data to the response, of an idle link."""
+        return self.write_response_ns

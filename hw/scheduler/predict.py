@@ -40,8 +40,6 @@ def predict(workload: SchedulerWorkload, config: SchedulerConfig, board: Board) 
     program = workload.program
     assert program.dataflow is not None  # the workload refuses others
     played = timeline.predict(program, timeline.TimingModel.of(board))
-    memory = board.memory
-    channel = memory.realistic_bytes_per_second / memory.channels / (board.clock_mhz * 1e6)
     compulsory = sum(
         -(-item.size_bytes // config.word_bytes) * config.word_bytes
         for item in program.dataflow.items
@@ -58,7 +56,7 @@ def predict(workload: SchedulerWorkload, config: SchedulerConfig, board: Board) 
         useful_macs=0,
         mac_slots_per_cycle=0,
         compulsory_bytes=compulsory,
-        memory_bytes_per_cycle=min(2 * config.word_bytes, channel),
+        memory_bytes_per_cycle=min(2 * config.word_bytes, board.channel_bytes_per_cycle),
         # One step after the other, each as long as its slowest core.
         least_compute_cycles=sum(max(core.compute_cycles for core in step.cores) for step in program.steps),
         details={

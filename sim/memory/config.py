@@ -127,7 +127,7 @@ def memory_config(
     timing: Timing = memory.timing
     waits, latency = 0, 0
     if mode != "model":
-        timing = FastTiming(bytes_per_second=memory.realistic_bytes_per_second / memory.channels)
+        timing = FastTiming(bytes_per_second=memory.channel_bytes_per_second)
     if mode == "jitter":
         waits, latency = (30, 50, 70)[seed % 3], 48
     elif mode not in ("model", "fast"):

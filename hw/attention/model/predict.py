@@ -30,7 +30,6 @@ def predict(workload: AttentionWorkload, config: AttentionConfig, board: Board) 
     queries = workload.heads * sum(workload.queries)
     ports, memory = port_count(config), board.memory
     width = config.port_width(memory.port_data_width)
-    channel_bytes = memory.realistic_bytes_per_second / memory.channels / (board.clock_mhz * 1e6)
     return Prediction(
         cycles={
             "cycles_busy": cycles.busy,
@@ -51,7 +50,7 @@ def predict(workload: AttentionWorkload, config: AttentionConfig, board: Board) 
         mac_slots_per_cycle=2 * config.streams * config.rows * config.lanes,
         compulsory_bytes=queries * (workload.query_size + workload.value_size * config.result_bits // 8)
         + seen_keys_total(shares, config) * sizes,
-        memory_bytes_per_cycle=min(ports * width / 8, min(ports, memory.channels) * channel_bytes),
+        memory_bytes_per_cycle=min(ports * width / 8, min(ports, memory.channels) * board.channel_bytes_per_cycle),
         details={
             "jobs": len(jobs),
             "heads": workload.heads,

@@ -58,7 +58,7 @@ class Measured:
     def of_realistic(self) -> float:
         """Bytes a cycle over what the board's memory was measured to give at best."""
         board = load_board(BOARD)
-        return self.bytes_per_cycle / (board.memory.realistic_bytes_per_second / (board.clock_mhz * 1e6))
+        return self.bytes_per_cycle / (board.memory.channels * board.channel_bytes_per_cycle)
 
 
 @dataclass(frozen=True, kw_only=True)

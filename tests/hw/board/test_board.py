@@ -308,3 +308,16 @@ def test_rules_hold_for_boards_made_without_a_file():
 def test_boards_stand_beside_the_packages():
     assert Path(BOARDS).name == "boards"
     assert (BOARDS.parent / "hw").is_dir()
+
+
+def test_idle_latencies_and_shares_follow_from_the_timing():
+    board = load_board("u55c")
+    timing = board.memory.timing
+    # Shuhai's closed-row read with the switch on, 62 cycles of 450 MHz, and the fabric both ways.
+    assert timing.idle_read_ns == pytest.approx(62 / 0.45 + 18 + 22, abs=3)
+    assert timing.idle_write_ns == pytest.approx((9 + 7 + 3) / 0.45 + 18 + 22)
+    assert board.idle_read_cycles == 54
+    assert board.idle_write_cycles == 25
+    assert board.channel_bytes_per_cycle * 32 * 300e6 == pytest.approx(board.memory.realistic_bytes_per_second)
+    assert board.host.timing.idle_read_ns == board.host.timing.first_data_ns
+    assert board.host.timing.idle_write_ns == board.host.timing.write_response_ns

@@ -8,7 +8,6 @@ import numpy as np
 
 from hw.board import Board
 from hw.board.dram_timing import DramTiming
-from hw.board.memory_timing import HbmTiming
 from hw.errors import InputError, LoomworkError
 from hw.scheduler.program.program import MAX_CORES, OperandWord, Program, TransferWord, Via
 from hw.scheduler.program.timing import core_kernel, kernel
@@ -83,21 +82,14 @@ class TimingModel:
         assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
         axi = board.clock_mhz / timing.axi_clock_mhz
         command = board.clock_mhz / timing.command_clock_mhz
-        switch = timing.switch_axi_cycles / 2 if isinstance(timing, HbmTiming) else 0.0
-        request = (
-            timing.fabric_request_ns * board.clock_mhz / 1e3 + (timing.request_axi_cycles + switch) * axi
-        )
-        response = timing.fabric_response_ns * board.clock_mhz / 1e3
         word_bytes = memory.port_data_width / 8
         granules = word_bytes / timing.granule_bytes
         return cls(
-            read_request_cycles=request,
-            read_response_cycles=response
-            + (timing.response_axi_cycles + switch) * axi
+            read_request_cycles=board.cycles(timing.request_ns),
             # A row is opened for the first word; for those behind it, ahead of them.
-            + (timing.rcd_read_ck + timing.cas_latency_ck + timing.data_ck) * command,
-            write_request_cycles=request,
-            write_response_cycles=response + (timing.write_response_axi_cycles + switch) * axi,
+            read_response_cycles=board.cycles(timing.read_response_ns),
+            write_request_cycles=board.cycles(timing.request_ns),
+            write_response_cycles=board.cycles(timing.write_response_ns),
             word_cycles=max(
                 granules * timing.ccd_short_ck * command,
                 granules * timing.granule_bytes / timing.port_beat_bytes * axi,

@@ -123,7 +123,7 @@ def make_setting(config: AttentionConfig, board: Board, heads: int) -> Setting:
     machine = Machine(
         macs=2 * config.rows * config.lanes * config.streams,
         on_chip_bytes=caches + tile,
-        bytes_per_cycle=board.memory.realistic_bytes_per_second / (board.clock_mhz * 1e6),
+        bytes_per_cycle=board.memory.channels * board.channel_bytes_per_cycle,
     )
     return Setting(
         board=board.name,
