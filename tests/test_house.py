@@ -60,7 +60,7 @@ DOORS = {
         "hw.lib", "hw.attention.config", "hw.attention.core", "hw.attention.walk", "hw.attention.movers",
     ],
     "hw.attention.model": [
-        "hw.errors", "hw.board", "hw.prediction", "hw.attention.config", "hw.attention.core",
+        "hw.errors", "hw.board", "hw.lib", "hw.prediction", "hw.attention.config", "hw.attention.core",
         "hw.attention.walk", "hw.attention.movers",
     ],
     "hw.attention": ["hw.errors", "hw.board", "hw.lib", "hw.engine", "hw.prediction"],

@@ -203,13 +203,16 @@ class Board:
 
     @property
     def idle_read_cycles(self) -> int:
-        """Whole cycles from a read address to its first data, of the kernels' memory when it is idle."""
-        return math.ceil(self.cycles(self.memory.timing.idle_read_ns))
+        """Cycles from a read address on the bus to its first data there, of the kernels' memory when idle.
+
+        The address is seen at the end of its cycle; data that come within a cycle are seen at its end.
+        """
+        return 1 + math.floor(self.cycles(self.memory.timing.idle_read_ns))
 
     @property
     def idle_write_cycles(self) -> int:
-        """Whole cycles from the last write data to the response, of the kernels' memory when it is idle."""
-        return math.ceil(self.cycles(self.memory.timing.idle_write_ns))
+        """Cycles from the last write data to the response, likewise; a cycle's rest goes into its channel."""
+        return 1 + math.ceil(self.cycles(self.memory.timing.idle_write_ns))
 
     @property
     def channel_bytes_per_cycle(self) -> float:

@@ -232,7 +232,9 @@ class DramTiming:
     @property
     def request_ns(self) -> float:
         """From an address, or the last write data, on the kernel's bus to the idle channel's command."""
-        return self.fabric_request_ns + 1e3 * self.request_axi_cycles / self.axi_clock_mhz + self.switch_ns / 2
+        return (
+            self.fabric_request_ns + 1e3 * self.request_axi_cycles / self.axi_clock_mhz + self.switch_ns / 2
+        )
 
     @property
     def read_response_ns(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -64,6 +64,12 @@ class ReadDMA(wiring.Component):
     longest burst, not of the burst at hand: the comparison is then a few upper bits of a register.
     """
 
+    #: Cycles from ``command`` to ``arvalid``, and from ``rvalid`` to ``o``.
+    ADDRESS_LATENCY: ClassVar = 2
+    DATA_LATENCY: ClassVar = 2
+    #: Beats that may be asked for and not yet taken, unless another number is given.
+    FIFO_BEATS: ClassVar = 512
+
     def __init__(
         self,
         *,
@@ -71,7 +77,7 @@ class ReadDMA(wiring.Component):
         addr_width: int = 64,
         id_width: int = 1,
         burst_beats: int = 16,
-        fifo_beats: int = 512,
+        fifo_beats: int = FIFO_BEATS,
         commands: int = 64,
     ) -> None:
         port = axi.ReadSignature(data_width=data_width, addr_width=addr_width, id_width=id_width)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib import data, stream, wiring
@@ -65,6 +65,10 @@ class WriteDMA(wiring.Component):
     the HBM switch until its last beat has passed: issued ahead of data, one engine that waits for its own
     results would stop every other port behind that switch.  The price is the latency of one burst.
     """
+
+    #: Cycles from the last word of a burst on ``i`` to ``awvalid``, and from its response to ``done``.
+    ADDRESS_LATENCY: ClassVar = 3
+    DONE_LATENCY: ClassVar = Fifo.LATENCY
 
     def __init__(
         self,

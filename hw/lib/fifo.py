@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from amaranth.hdl import Module, Mux, Shape, ShapeLike, Signal, Value
 from amaranth.lib import stream, wiring
@@ -49,6 +49,9 @@ class Fifo(wiring.Component):
     The level counts what the output register holds too: a producer that reserves room (a DMA issuing bursts)
     may rely on every one of ``depth`` places.
     """
+
+    #: Cycles from ``i`` to ``o`` of a shallow one.
+    LATENCY: ClassVar = 1
 
     def __init__(self, shape: ShapeLike, *, depth: int, ram_style: RamStyle | None = None) -> None:
         if not isinstance(depth, int) or depth < 1:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from amaranth.hdl import Module, Shape, ShapeLike, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -30,6 +32,10 @@ class Skid(wiring.Component):
     With one entry, ``i.ready`` would have to know ``o.ready`` in the same cycle to keep the rate.  The spare
     entry takes the one item that arrives before a stall has been told.
     """
+
+    #: Cycles from ``i`` to ``o``, and items it holds.
+    LATENCY: ClassVar = 1
+    CAPACITY: ClassVar = 2
 
     def __init__(self, shape: ShapeLike) -> None:
         self._shape = shape

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -62,6 +64,9 @@ class WidthConverter(wiring.Component):
       that ends the packet has ``last``; a beat with ``last`` that keeps nothing gives one piece that keeps
       nothing. All pieces of a beat without ``last`` are sent.
     """
+
+    #: Cycles from the beat that completes another on ``i`` to that on ``o``.
+    LATENCY: ClassVar = 1
 
     def __init__(self, *, lane_width: int, i_lanes: int, o_lanes: int) -> None:
         for name, value in (("lane_width", lane_width), ("i_lanes", i_lanes), ("o_lanes", o_lanes)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -49,6 +49,9 @@ class Drain(wiring.Component):
     First beat 2 cycles after a result is taken, then one a cycle, across passes too; as many for each row as
     its elements need.
     """
+
+    #: Cycles from the read of a beat to ``o``: the buffers' output latch, the register on ``o``.
+    LATENCY: ClassVar = 2
 
     def __init__(self, config: AttentionConfig, *, beat_width: int) -> None:
         self._config = config

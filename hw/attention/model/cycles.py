@@ -16,14 +16,12 @@ from typing import NamedTuple
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import UNIT_ELEMENTS
+from hw.attention.core.drain import Drain
 from hw.attention.core.row.cell import Timing
 from hw.attention.core.row.maximum import LOGIT_TILES
 from hw.attention.core.value_side import BANKS, spacing
 from hw.attention.model.shapes import PassShape
 from hw.attention.model.supply import Known, Source, Supply
-
-#: From a beat's place in the schedule of results to its transfer: the buffers' latch, the register on ``o``.
-_DRAIN_LATENCY = 2
 
 
 @dataclass(frozen=True)
@@ -365,7 +363,7 @@ class Schedule:
         start = max(complete, self._drained[-1] + 1 if self._drained else 0)
         beats = -(-shape.value_units * UNIT_ELEMENTS * config.result_bits // self._beat_width)
         self._drained = [*self._drained[1 - BANKS :], start + shape.rows * beats - 1]
-        self.last_output = self._drained[-1] + _DRAIN_LATENCY
+        self.last_output = self._drained[-1] + Drain.LATENCY
 
 
 def core_cycles(config: AttentionConfig, passes: Iterable[PassShape], *, beat_width: int = 256) -> int:

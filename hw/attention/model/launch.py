@@ -14,35 +14,17 @@ from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
 from hw.attention.model.cycles import Run, Schedule, Waits
-from hw.attention.model.shapes import JobShape, Tiles
+from hw.attention.model.latency import Latency
+from hw.attention.model.shapes import JobPass, JobShape, Tiles
 from hw.attention.model.supply import Known, Supply
 from hw.attention.model.traffic import fetches, traffic
 from hw.attention.movers.movers import port_count
-from hw.attention.walk.descriptor import USED_BYTES
+from hw.attention.walk.bitmap import WORD_TILES
+from hw.attention.walk.geometry import BITMAP_ROW_BYTES
 from hw.attention.walk.job_queue import JOBS_AHEAD
-from hw.board import Board, Memory
-from hw.board.memory_timing import DramTiming, HbmTiming, HostTiming
-
-#: From ``start`` to the job's first pass, and of any other job from its descriptor to that.
-_FIRST_PASS_CYCLES, _NEXT_JOB_CYCLES = 5, 7
-#: From a pass to the first address of its queries and of its bitmap; from its tiles to the first address of
-#: keys, and to the first key out of the cache.
-_QUERY_REQUEST_CYCLES, _BITMAP_REQUEST_CYCLES = 7, 7
-_KEY_REQUEST_CYCLES, _KEY_REPLAY_CYCLES = 9, 16
-#: From ``rvalid`` to the end of a reader; a row that waits for its turn.
-_RECEIVE_CYCLES, _JOIN_CYCLES = 2, 1
-#: From a bitmap's word to the walk over its tiles.
-_BITMAP_RECEIVE_CYCLES = 4
-#: From the last beat of results through the write DMA's buffer to its address; then follows its burst.
-_SEND_CYCLES = 15
-#: From a write response to ``done``.
-_DONE_CYCLES = 2
-#: Beats that a reader holds.
-_READER_BEATS = 512
-#: Cycles of the walk over passes and tiles: for a pass, a tile; with a bitmap for a pass, and a word of it.
-_PASS_CYCLES, _TILE_CYCLES, _BITMAP_CYCLES, _WORD_CYCLES = 4, 3, 3, 3
-#: Tiles of a word of a bitmap; words of the least row.
-_WORD_TILES, _LEAST_WORDS = 128, 2
+from hw.attention.walk.segments import TileWalker
+from hw.board import Board
+from hw.lib.dma_read import ReadDMA
 
 
 def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape]) -> Waits:
@@ -55,9 +37,8 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
     jobs
         All jobs of the launch in order.
     """
-    memory = board.memory
-    width = config.port_width(memory.port_data_width)
-    latency, write_cycles = _latencies(memory.timing, board.clock_mhz)
+    width = config.port_width(board.memory.port_data_width)
+    latency = Latency(config, data_width=width, memory_cycles=board.idle_read_cycles)
     schedule = Schedule(
         config,
         beat_width=width,
@@ -65,65 +46,89 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
         keys=_key_supply(config, board, jobs, jobs[0].query_size, latency),
         values=_key_supply(config, board, jobs, jobs[0].value_size, latency),
     )
-    descriptors = _Descriptors(latency, 8 * USED_BYTES // width)
-    known = tiles_known = 0
+    walk = Walk(config, latency)
     last_beats = 0
     for job, this, fetched in fetches(config, jobs):
-        if this.first:
-            known = max(known, descriptors.take(known))
         runs = [_runs(tiles, missing) for tiles, missing in zip(this.tiles, fetched, strict=True)]
-        tiles = max(len(own.numbers) for own in this.tiles)
-        if job.bitmap is None:
-            tiles_known = max(tiles_known, known)
-            walk = max(_PASS_CYCLES, _TILE_CYCLES * tiles)
-        else:
-            # A bitmap comes through port 0 behind the queries of the pass before.
-            words = max(_LEAST_WORDS, -(-job.bitmap.shape[1] // _WORD_TILES))
-            walk = _BITMAP_CYCLES + _WORD_CYCLES * words + tiles
-            come = max(schedule.loaded, known + _BITMAP_REQUEST_CYCLES + latency) + _BITMAP_RECEIVE_CYCLES
-            tiles_known = max(tiles_known, come + walk - tiles)
-        schedule.add(
-            this.shape,
-            runs,
-            known=Known(
-                queries=known,
-                keys=tiles_known + _KEY_REQUEST_CYCLES,
-                cached=tiles_known + _KEY_REPLAY_CYCLES,
-            ),
-        )
-        known += _PASS_CYCLES
-        tiles_known += walk
+        schedule.add(this.shape, runs, known=walk.known(job, this, schedule.loaded))
         last_beats = this.shape.rows * -(-job.value_size * config.result_bits // width)
-    last_burst = min(memory.burst_beats, last_beats)
-    done = schedule.last_output + _SEND_CYCLES + last_burst + write_cycles + _DONE_CYCLES
+    last_beat = schedule.last_output + latency.send + min(board.memory.burst_beats, last_beats) - 1
+    done = last_beat + board.idle_write_cycles + latency.done
     return schedule.waits.plus(Waits(idle=done - sum(schedule.waits)))
 
 
-class _Descriptors:
-    """When jobs are known: `JOBS_AHEAD` descriptors are asked for ahead of their use.
+class Walk:
+    """When passes and tiles are known: both walks, and `JOBS_AHEAD` descriptors asked for ahead of their use.
 
     Parameters
     ----------
+    config
+        Shape of the engine.
     latency
-        Cycles from an address to its first beat.
-    beats
-        Of a descriptor.
+        Of its movers.
     """
 
-    def __init__(self, latency: int, beats: int) -> None:
-        self._delay = _QUERY_REQUEST_CYCLES + latency + _RECEIVE_CYCLES + beats
-        self._taken: list[int] = []
+    def __init__(self, config: AttentionConfig, latency: Latency) -> None:
+        self._latency = latency
+        self._word_tiles = WORD_TILES // config.streams
+        self._pass = 0  # the last one
+        self._ends: list[int] = []  # last passes of the jobs before
+        self._joined: list[int] = []  # when descriptors were there
+        self._taken = 0  # the last one
+        self._free = 0  # from when on the walk over tiles can take a pass
 
-    def take(self, now: int) -> int:
-        """Give the cycle of the first pass of the next job, if all jobs before it are walked ``now``."""
-        number = len(self._taken)
+    def known(self, job: JobShape, this: JobPass, loaded: int) -> Known:
+        """Give when what the next pass needs is known, the queries of the one before being ``loaded``."""
+        latency = self._latency
+        if this.first:
+            self._pass = self._first_pass()
+        else:
+            self._pass += latency.next_set if this.opens_set else latency.next_pass
+        taken = max(self._pass + latency.tile, self._free)
+        numbers = max((own.numbers for own in this.tiles), key=len)
+        tile = taken
+        if job.bitmap is None:
+            self._free = taken + latency.tiles * max(1, len(numbers)) + TileWalker.LATENCY
+        else:
+            # A bitmap comes through port 0 behind the queries of the pass before.
+            come = max(taken, self._pass + latency.bitmap, loaded + latency.bits)
+            rows = -(-job.bitmap.shape[1] // (8 * BITMAP_ROW_BYTES))
+            words = np.bincount(
+                numbers // self._word_tiles, minlength=rows * 8 * BITMAP_ROW_BYTES // WORD_TILES
+            )
+            tile, self._free = self._over_bits(come, words.tolist())
+        return Known(queries=self._pass, keys=tile, cached=tile + latency.replay)
+
+    def _first_pass(self) -> int:
+        """Give the cycle of the first pass of the next job."""
+        latency, number = self._latency, len(self._joined)
         if not number:
-            self._taken.append(0)
-            return _FIRST_PASS_CYCLES
-        asked = self._taken[number - JOBS_AHEAD] if number > JOBS_AHEAD else 0
-        joined = max(asked + self._delay, self._taken[-1] + 1)
-        self._taken.append(max(joined, now))
-        return self._taken[-1] + _NEXT_JOB_CYCLES
+            self._joined.append(0)
+            return latency.first_pass
+        asked = number if number <= JOBS_AHEAD else self._joined[number - JOBS_AHEAD]
+        joined = max(asked + latency.descriptor, self._taken + latency.descriptor_words)
+        self._joined.append(joined)
+        self._ends.append(self._pass)
+        # One job waits behind the one that is walked.
+        self._taken = max(joined, self._ends[-2] if number > 1 else 0)
+        return max(self._taken + latency.first_pass, self._pass + latency.next_pass)
+
+    def _over_bits(self, cycle: int, words: list[int]) -> tuple[int, int]:
+        """Give the cycles of the first tile, and from which on there can be another pass.
+
+        A tile goes when the next one is found, so that it is known whether it closes.
+        """
+        first, waiting = None, False
+        for tiles in words:
+            cycle += TileWalker.BITS_LATENCY
+            if tiles and not waiting:
+                cycle, tiles, waiting = cycle + 1, tiles - 1, True
+            if tiles:
+                first = cycle if first is None else first
+                cycle += tiles * self._latency.tiles
+            cycle += TileWalker.WORD_LATENCY
+        cycle += TileWalker.WORD_LATENCY
+        return cycle if first is None else first, cycle + self._latency.tiles + TileWalker.LATENCY
 
 
 def _runs(tiles: Tiles, fetched: NDArray[np.int_]) -> list[Run]:
@@ -136,55 +141,32 @@ def _runs(tiles: Tiles, fetched: NDArray[np.int_]) -> list[Run]:
     return [Run(b - a, int(tiles.keys[a]), int(fetched[a])) for a, b in zip(starts, ends, strict=True)]
 
 
-def _query_supply(config: AttentionConfig, job: JobShape, width: int, latency: int) -> Supply:
-    parts = -(-job.query_size // config.lanes)
-    beats = 8 * job.query_size / width / parts
-    behind = _QUERY_REQUEST_CYCLES + latency + _RECEIVE_CYCLES + (beats != 1)
-    return Supply(latency=behind, interval=max(1.0, beats))
+def _query_supply(config: AttentionConfig, job: JobShape, width: int, latency: Latency) -> Supply:
+    beats = max(1.0, 8 * job.query_size / width / -(-job.query_size // config.lanes))
+    return Supply(latency=latency.query + math.ceil(beats) - 1, interval=beats)
 
 
 def _key_supply(
-    config: AttentionConfig, board: Board, jobs: Sequence[JobShape], size: int, latency: int
+    config: AttentionConfig, board: Board, jobs: Sequence[JobShape], size: int, latency: Latency
 ) -> Supply:
     """Give the supply of parts of keys, or of values, of ``size`` elements."""
-    memory = board.memory
-    width = config.port_width(memory.port_data_width)
     parts = -(-size // config.lanes)
     part_bytes = size / parts / config.ports_per_stream  # through each port
-    beats = 8 * part_bytes / width
-    interval = max(1.0, beats, part_bytes / _port_bytes(config, board, memory, jobs))
-    behind = latency + _RECEIVE_CYCLES + (beats != 1) + _JOIN_CYCLES
-    depth = _READER_BEATS / beats - latency / interval
-    return Supply(latency=behind, interval=interval, gap=max(1.0, beats), depth=max(1.0, depth))
+    beats = 8 * part_bytes / config.port_width(board.memory.port_data_width)
+    gap = max(1.0, beats)
+    interval = max(gap, part_bytes / _port_bytes(config, board, jobs))
+    depth = ReadDMA.FIFO_BEATS / beats - board.idle_read_cycles / interval
+    first = latency.key + math.ceil(gap) - 1
+    return Supply(latency=first, interval=interval, gap=gap, depth=max(1.0, depth))
 
 
-def _port_bytes(config: AttentionConfig, board: Board, memory: Memory, jobs: Sequence[JobShape]) -> float:
+def _port_bytes(config: AttentionConfig, board: Board, jobs: Sequence[JobShape]) -> float:
     """Give the bytes a cycle that memory has for a port of keys or values."""
-    channel = memory.realistic_bytes_per_second / memory.channels / (board.clock_mhz * 1e6)
-    ports = 2 * config.streams * config.ports_per_stream
-    shared = -(-ports // memory.channels)
-    if port_count(config) <= memory.channels or shared == 1:
-        return channel / shared
+    channels = board.memory.channels
+    shared = -(-2 * config.streams * config.ports_per_stream // channels)
+    if port_count(config) <= channels or shared == 1:
+        return board.channel_bytes_per_cycle / shared
     # Queries and results go through the same channels.
     moved = traffic(config, jobs)
     streamed = moved.key_bytes + moved.value_bytes
-    return channel / shared * (streamed / moved.moved_bytes if streamed else 1.0)
-
-
-def _latencies(timing: DramTiming | HostTiming, clock_mhz: float) -> tuple[int, int]:
-    """Give cycles from a read request to its data, and from written data to the response, on idle memory."""
-    if isinstance(timing, HostTiming):
-        read_ns, write_ns = timing.first_data_ns, timing.write_response_ns
-    else:
-        fabric_ns = timing.fabric_request_ns + timing.fabric_response_ns
-        axi_cycles = timing.request_axi_cycles + timing.response_axi_cycles
-        if isinstance(timing, HbmTiming):
-            axi_cycles += timing.switch_axi_cycles
-        command_cycles = timing.rcd_read_ck + timing.cas_latency_ck + timing.data_ck
-        read_ns = (
-            fabric_ns
-            + 1e3 * axi_cycles / timing.axi_clock_mhz
-            + 1e3 * command_cycles / timing.command_clock_mhz
-        )
-        write_ns = fabric_ns + 1e3 * timing.write_response_axi_cycles / timing.axi_clock_mhz
-    return math.ceil(read_ns * clock_mhz / 1e3), math.ceil(write_ns * clock_mhz / 1e3)
+    return board.channel_bytes_per_cycle / shared * (streamed / moved.moved_bytes if streamed else 1.0)

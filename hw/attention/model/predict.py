@@ -50,7 +50,9 @@ def predict(workload: AttentionWorkload, config: AttentionConfig, board: Board) 
         mac_slots_per_cycle=2 * config.streams * config.rows * config.lanes,
         compulsory_bytes=queries * (workload.query_size + workload.value_size * config.result_bits // 8)
         + seen_keys_total(shares, config) * sizes,
-        memory_bytes_per_cycle=min(ports * width / 8, min(ports, memory.channels) * board.channel_bytes_per_cycle),
+        memory_bytes_per_cycle=min(
+            ports * width / 8, min(ports, memory.channels) * board.channel_bytes_per_cycle
+        ),
         details={
             "jobs": len(jobs),
             "heads": workload.heads,

@@ -6,8 +6,10 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
-#: Items that wait behind a converter: its own, and two in the skid buffer.
-_ITEMS_READY = 3
+from hw.lib.skid import Skid
+
+#: Items that wait behind a converter: its own, and those in the skid buffer.
+_ITEMS_READY = 1 + Skid.CAPACITY
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -66,6 +66,11 @@ class PartCache(wiring.Component):
         self.free = Signal(range(_PLACES + 1), init=_PLACES)
         self.level = Signal(range(_PLACES + 1))
 
+    @staticmethod
+    def latency(config: AttentionConfig) -> int:
+        """Give the cycles from a part's entrance to ``o``."""
+        return 4 if config.cached_keys else Skid.LATENCY
+
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
         m = Module()

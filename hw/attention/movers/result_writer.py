@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -45,6 +45,10 @@ class ResultWriter(wiring.Component):
     ---------
     A command a cycle; a beat a cycle, see `RowPacker`.
     """
+
+    #: Cycles from a burst's last beat to its address, and from the last response to ``busy`` low.
+    LATENCY: ClassVar = RowPacker.LATENCY + WriteDMA.ADDRESS_LATENCY
+    DONE_LATENCY: ClassVar = WriteDMA.DONE_LATENCY + 1
 
     def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
         self._config = config

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
@@ -43,6 +43,9 @@ class TileFetch(wiring.Component):
     ---------
     Latency 4 cycles; a tile a cycle.
     """
+
+    #: Cycles from ``i`` to the queues of commands.
+    LATENCY: ClassVar = 4
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config

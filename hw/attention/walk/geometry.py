@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from amaranth.hdl import Array, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
@@ -99,6 +99,9 @@ class JobSetup(wiring.Component):
     Latency 2 cycles; a job a cycle.  One job waits here, ready, while the one on ``o`` is worked on, so jobs
     follow each other without a gap.  All products are of 18 by 6 bits.
     """
+
+    #: Cycles from ``i`` to ``o``.
+    LATENCY: ClassVar = 2
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Mux, Signal, Value, signed
 from amaranth.lib import stream, wiring
@@ -43,6 +43,11 @@ class PassWalker(wiring.Component):
     A pass follows from the one before by additions.  What takes a product, of a tile's rows and their bytes,
     is small and has a cycle of its own.
     """
+
+    #: Cycles from a plan to the job's first pass; from a pass to the next set's, and to any other next one.
+    LATENCY: ClassVar = 3
+    SET_INTERVAL: ClassVar = 3
+    INTERVAL: ClassVar = 4
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import stream, wiring
@@ -35,8 +35,8 @@ class TileWalker(wiring.Component):
 
     Behaviour
     ---------
-    First tile of a pass 2 cycles after it was taken, then one a cycle; with a bitmap, one a cycle but three
-    cycles more for each word.
+    First tile of a pass in the cycle after it was taken, then one a cycle; with a bitmap, one a cycle but
+    three cycles more for each word.
 
     Why
     ---
@@ -44,6 +44,12 @@ class TileWalker(wiring.Component):
     waits for that, for all other passes the last tile follows from the last key.  Bits outside the pass's
     range are taken off before they are looked at, so that tiles that other rules hide cost nothing either.
     """
+
+    #: Cycles from a pass to its first tile; from a word of a bitmap to its first bit; from the last bit, and
+    #: from the last word, to what comes next.
+    LATENCY: ClassVar = 1
+    BITS_LATENCY: ClassVar = 2
+    WORD_LATENCY: ClassVar = 1
 
     def __init__(self, config: AttentionConfig, *, index: int) -> None:
         self._config = config

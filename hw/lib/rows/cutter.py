@@ -72,13 +72,23 @@ class RowCutter(wiring.Component):
             }
         )
 
+    @staticmethod
+    def joined(part_bits: int, data_width: int) -> int:
+        """Count the words that are joined before they are cut, for each of them to hold a part."""
+        return 1 << max(0, (-(-part_bits // data_width) - 1).bit_length())
+
+    @classmethod
+    def latency(cls, part_bits: int, data_width: int) -> int:
+        """Give the cycles from a part's last word on ``i`` to the part on ``o``."""
+        return 2 + (WidthConverter.LATENCY if cls.joined(part_bits, data_width) > 1 else 0)
+
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
         m = Module()
         unit_bits = self._unit_bits
         part_units = self._part_bits // unit_bits
         word_units = self._data_width // unit_bits
-        joined = 1 << max(0, (-(-part_units // word_units) - 1).bit_length())
+        joined = self.joined(self._part_bits, self._data_width)
         word: Any = self.i
         if joined > 1:
             word = self._join(m, joined)

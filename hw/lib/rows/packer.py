@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
@@ -36,6 +36,9 @@ class RowPacker(wiring.Component):
     word is on ``o`` a cycle after the beat that fills it.  ``i.ready`` and ``rows.ready`` depend on
     ``o.ready``.
     """
+
+    #: Cycles from the beat that completes a word to ``o``.
+    LATENCY: ClassVar = 1
 
     def __init__(self, command: RowsCommand, *, data_width: int) -> None:
         command.check_width(data_width)

@@ -317,7 +317,9 @@ def test_idle_latencies_and_shares_follow_from_the_timing():
     assert timing.idle_read_ns == pytest.approx(62 / 0.45 + 18 + 22, abs=3)
     assert timing.idle_write_ns == pytest.approx((9 + 7 + 3) / 0.45 + 18 + 22)
     assert board.idle_read_cycles == 54
-    assert board.idle_write_cycles == 25
-    assert board.channel_bytes_per_cycle * 32 * 300e6 == pytest.approx(board.memory.realistic_bytes_per_second)
+    assert board.idle_write_cycles == 26
+    assert board.channel_bytes_per_cycle * 32 * 300e6 == pytest.approx(
+        board.memory.realistic_bytes_per_second
+    )
     assert board.host.timing.idle_read_ns == board.host.timing.first_data_ns
     assert board.host.timing.idle_write_ns == board.host.timing.write_response_ns

@@ -30,8 +30,8 @@ K_BASE, V_BASE, JOBS = 0x7_0000_0000, 0x9_0000_0000, 0x5_0000_00C0
 class Launch:
     """Jobs of one launch: memory's content, and all that must come of it.
 
-    Keys and values lie at multiples of ``grain`` bytes.  Results are those of the golden model if ``golden``,
-    else noise that the core would have to send.
+    What is read and written lies at multiples of ``grain`` bytes.  Results are those of the golden model if
+    ``golden``, else noise that the core would have to send.
     """
 
     config: AttentionConfig
@@ -80,16 +80,16 @@ class Launch:
 
     def _place(self, content):
         """Put something behind port 0, at any address."""
-        address = self._next
+        address = -(-self._next // self.grain) * self.grain
         self._fill(0, address, content)
-        self._next += len(content) + self.rng.randrange(1, 200)
+        self._next = address + len(content) + self.rng.randrange(1, 200)
         return address
 
     def _tensors(self, job):
         config, rng = self.config, self.rng
         job.q = rng.randbytes(job.heads * job.queries * job.dqk)
         job.address["q"] = self._place(job.q)
-        job.address["o"] = 0x2_0000_0000 + self._next
+        job.address["o"] = 0x2_0000_0000 + -(-self._next // self.grain) * self.grain
         self._next += job.heads * job.queries * job.dv * 2
         if job.bits is not None:
             job.address["bitmap"] = self._place(bitmap_rows(job))

@@ -1,0 +1,79 @@
+"""How long the movers take from one event to the next, put together from what each of them says of itself."""
+
+from __future__ import annotations
+
+from hw.attention.config import AttentionConfig
+from hw.attention.movers.cache import PartCache
+from hw.attention.movers.result_writer import ResultWriter
+from hw.attention.walk.descriptor import USED_BYTES
+from hw.attention.walk.fetch import TileFetch
+from hw.attention.walk.geometry import JobSetup
+from hw.attention.walk.passes import PassWalker
+from hw.attention.walk.segments import TileWalker
+from hw.attention.walk.tags import CacheTags
+from hw.lib.dma_read import ReadDMA
+from hw.lib.fifo import Fifo
+from hw.lib.rows.cutter import RowCutter
+from hw.lib.skid import Skid
+from hw.lib.width import WidthConverter
+
+
+class Latency:
+    """Cycles from one event in the movers to another, where nothing waits.
+
+    A pass, a job or a beat is at a place in the cycle in which it is transferred there.  Parts begin with a
+    beat.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    data_width
+        Bits of a beat of the memory ports.
+    memory_cycles
+        From a read address to its first beat.
+
+    Members
+    -------
+    first_pass
+        From a job to its first pass.
+    next_set, next_pass
+        From a pass to the first one of the next set of heads, and to any other next one.
+    descriptor
+        From its request to the job: all its words have come.
+    query
+        From a pass to the first part of its queries, if a beat holds it.
+    bitmap
+        From a pass to the first bits of its bitmap, and ``bits`` from the last part of queries before it.
+    key
+        From the first tile to the first part of keys or values out of memory, likewise.
+    replay
+        From the first tile to the first part of keys out of the cache.
+    tile
+        From a pass to its first tile without a bitmap; ``tiles`` from a tile to the next.
+    send
+        From a burst's last beat of results to its address.
+    done
+        From the last response to the end.
+    """
+
+    def __init__(self, config: AttentionConfig, *, data_width: int, memory_cycles: int) -> None:
+        read = ReadDMA.ADDRESS_LATENCY + memory_cycles + ReadDMA.DATA_LATENCY
+        cut = RowCutter.latency(config.part_bits, data_width) + Skid.LATENCY
+        self.first_pass = JobSetup.LATENCY + PassWalker.LATENCY
+        self.next_set, self.next_pass = PassWalker.SET_INTERVAL, PassWalker.INTERVAL
+        self.descriptor_words = 8 * USED_BYTES // data_width
+        self.descriptor = read + Fifo.LATENCY + self.descriptor_words
+        self.query = Fifo.LATENCY + read + cut
+        words = WidthConverter.LATENCY + Fifo.LATENCY
+        self.bitmap = Fifo.LATENCY + read + words
+        # The bits lie behind the parts that wait in the cutter and behind it.
+        self.bits = words + 1 - cut
+        self.tile = Fifo.LATENCY + TileWalker.LATENCY
+        self.tiles = CacheTags.interval(config)
+        plan = CacheTags.latency(config, clears=True) + TileFetch.LATENCY
+        self.key = plan + read + cut + PartCache.latency(config)
+        held = CacheTags.latency(config, clears=False) + TileFetch.LATENCY
+        self.replay = held + PartCache.latency(config)
+        self.send = ResultWriter.LATENCY
+        self.done = ResultWriter.DONE_LATENCY

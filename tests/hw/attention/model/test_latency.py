@@ -1,0 +1,116 @@
+# amaranth: UnusedElaboratable=no
+"""Latencies that the model derives, against the movers' gates before a memory of fixed latency."""
+
+import numpy as np
+import pytest
+
+from hw.attention.model.latency import Latency
+from hw.attention.model.launch import Walk
+from hw.attention.movers.movers import AttentionMovers, port_count
+from hw.lib.fifo import Fifo
+from hw.lib.rows.cutter import RowCutter
+from tests.hw.attention.movers.launch import JOBS, Launch
+from tests.hw.attention.plain import PlainJob, shape_of, small
+from tests.support.gateware.axi_memory import AxiMemory
+from tests.support.gateware.streams import simulate
+
+#: From an address to its data.
+MEMORY_CYCLES = 20
+#: When results begin to come.
+RESULTS_FROM = 300
+#: Lanes, folds, ports, entries of caches, bits of a port: words of a part, half a part and many parts.
+SHAPES = [
+    (32, 1, 1, 0, 256),
+    (32, 2, 1, 64, 256),
+    (32, 1, 1, 64, 128),
+    (32, 2, 2, 64, 128),
+    (16, 1, 1, 64, 256),
+]
+
+
+def transfers(config, jobs, width):
+    """Give the cycles of the transfers on the core's streams and on port 0, ``start`` being in cycle 0."""
+    launch = Launch(config, jobs, 0, width, grain=4096)
+    movers = AttentionMovers(config, data_width=width)
+    span = (MEMORY_CYCLES, MEMORY_CYCLES)
+    memories = [AxiMemory(getattr(movers, f"gmem{n}"), latency=span) for n in range(port_count(config))]
+    for memory, content in zip(memories, launch.memory, strict=True):
+        memory.bytes.update(content)
+    streams = {"command": movers.o_command, "query": movers.o_query, "key": movers.o_key[0], "i": movers.i}
+    seen = {name: [] for name in [*streams, "done"]}
+
+    async def host(ctx):
+        ctx.set(movers.job, launch.jobs[0].layout(config))
+        ctx.set(movers.jobs, JOBS)
+        ctx.set(movers.job_count, len(jobs) - 1)
+        for p in range(config.ports_per_stream):
+            ctx.set(movers.k_base[0][p], launch.address("k", 0, p))
+            ctx.set(movers.v_base[0][p], launch.address("v", 0, p))
+        for port in (movers.o_command, movers.o_row, movers.o_query):
+            ctx.set(port.ready, 1)
+        for port in (movers.o_tile[0], movers.o_key[0], movers.o_value[0]):
+            ctx.set(port.ready, 1)
+        beats = [beat for of_pass in launch.beats for beat in of_pass]
+        ctx.set(movers.start, 1)
+        cycle = 0
+        while not seen["done"]:
+            ctx.set(movers.i.valid, cycle >= RESULTS_FROM and len(seen["i"]) < len(beats))
+            pairs = [signal for port in streams.values() for signal in (port.valid, port.ready)]
+            _, _, *values, done = await ctx.tick().sample(*pairs, movers.done)
+            ctx.set(movers.start, 0)
+            for name, valid, ready in zip(streams, values[::2], values[1::2], strict=True):
+                seen[name] += [cycle] * (valid & ready)
+            seen["done"] += [cycle] * done
+            cycle += 1
+
+    simulate(movers, host, background=[b for memory in memories for b in memory.testbenches()], limit=3000)
+    write = memories[0].cycles
+    return seen | {"aw": write["aw"], "w": write["w"], "b": write["b"]}
+
+
+def made(lanes, folds, ports, cached, width):
+    config = small(rows=2, lanes=lanes, folds=folds, ports_per_stream=ports, cached_keys=cached)
+    return config, width, Latency(config, data_width=width, memory_cycles=MEMORY_CYCLES)
+
+
+def job(config, **changes):
+    return PlainJob(**{"queries": 2, "keys": 40, "dqk": config.lanes, "dv": config.lanes} | changes)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_first_pass(shape):
+    config, width, latency = made(*shape)
+    seen = transfers(config, [job(config)], width)
+    assert seen["command"] == [latency.first_pass + Fifo.LATENCY]
+    more = RowCutter.joined(config.part_bits, width) - 1
+    assert seen["query"][0] == latency.first_pass + latency.query + more
+    assert seen["key"][0] == latency.first_pass + latency.tile + latency.key + more
+    # A burst goes when its last beat has come; the end follows the last response.
+    assert seen["aw"][0] == seen["i"][min(15, len(seen["i"]) - 1)] + latency.send
+    assert seen["done"][0] == seen["b"][-1] + latency.done
+
+
+def test_walk_over_passes_and_jobs():
+    """Sets of heads, jobs from descriptors; keys out of the cache once memory is not in the way."""
+    config, width, latency = made(*SHAPES[1])
+    jobs = [job(config, queries=40, keys=1), job(config, queries=5, keys=1, heads=2), job(config, keys=1)]
+    seen = transfers(config, jobs, width)
+    walk = Walk(config, latency)
+    known = [
+        walk.known(shape, this, -RESULTS_FROM)
+        for shape in map(shape_of, jobs)
+        for this in shape.passes(config)
+    ]
+    assert seen["command"] == [each.queries + Fifo.LATENCY for each in known]
+    assert seen["key"][19] == known[19].cached
+
+
+@pytest.mark.parametrize("bits", [[1, 1, 0], [0, 0, 1]])
+def test_tiles_from_a_bitmap(bits):
+    """The first tile goes when the next one is found, or when all words have been looked at."""
+    config, width, latency = made(*SHAPES[1])
+    sparse = job(config, bits=np.array([bits], bool))
+    seen = transfers(config, [sparse], width)
+    (this,) = shape_of(sparse).passes(config)
+    known = Walk(config, latency).known(shape_of(sparse), this, -RESULTS_FROM)
+    assert seen["key"][0] == known.keys + latency.key
