@@ -9,7 +9,7 @@ from amaranth.back import verilog
 from hw.lib.traffic import PROGRAM, RESULT, Traffic
 from sim.calibration.program import PROGRAM_WORDS, RESULT_WORDS
 from sim.host.template import filled
-from sim.memory.sources import model_sources
+from sim.memory.config import model_sources
 
 TOP = "loomwork_calibration"
 #: Name of the memory in the bench.

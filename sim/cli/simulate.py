@@ -76,8 +76,8 @@ def simulate(
         written.append(output_path)
     if result.measured is not None:
         from sim.host.console import console
+        from sim.report.figures import summary
         from sim.report.report import save
-        from sim.report.table import summary
 
         if report_path is not None:
             save(result.measured, report_path)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from pathlib import Path
 
 from hw.board import Memory
 from hw.board.memory_timing import DdrTiming, HbmTiming, HostTiming
@@ -144,3 +145,9 @@ def memory_config(
         jitter_latency_cycles=latency,
         seed=seed,
     )
+
+
+def model_sources() -> dict[str, str]:
+    """Give the text of every source by file name: C++, and the SystemVerilog module ``loom_memory``."""
+    paths = sorted(Path(__file__).resolve().parent.iterdir())
+    return {path.name: path.read_text() for path in paths if path.suffix in (".cpp", ".h", ".sv")}

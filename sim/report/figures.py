@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
 
 from sim.report.report import Report
 from sim.report.schema import glossary
@@ -46,72 +50,51 @@ def _value(value: Any) -> str:
 
 
 #: Every figure of a run, under its heading.
-TABLE: tuple[tuple[str, tuple[Row, ...]], ...] = (
-    (
-        "Correctness",
-        (("bit exact", "bit_exact", _exact), ("{}", "errors.*", _scientific)),
+TABLE: Mapping[str, tuple[Row, ...]] = {
+    "Correctness": (("bit exact", "bit_exact", _exact), ("{}", "errors.*", _scientific)),
+    "Cycles": (
+        ("total", "cycles.cycles_total", whole),
+        ("time, µs", "cycles.kernel_microseconds", lambda value: f"{value:,.2f}"),
+        ("busy", "cycles.cycles_busy", whole),
+        ("stall: {}", "cycles.cycles_stall.*", whole),
+        ("idle", "cycles.cycles_idle", whole),
     ),
-    (
-        "Cycles",
-        (
-            ("total", "cycles.cycles_total", whole),
-            ("time, µs", "cycles.kernel_microseconds", lambda value: f"{value:,.2f}"),
-            ("busy", "cycles.cycles_busy", whole),
-            ("stall: {}", "cycles.cycles_stall.*", whole),
-            ("idle", "cycles.cycles_idle", whole),
-        ),
+    "Multipliers": (
+        ("useful MACs", "work.useful_macs", whole),
+        ("MAC slots a cycle", "work.mac_slots_per_cycle", whole),
+        ("utilization", "work.mac_utilization_ratio", percent),
+        ("MACs a second", "work.macs_per_second", scaled),
     ),
-    (
-        "Multipliers",
-        (
-            ("useful MACs", "work.useful_macs", whole),
-            ("MAC slots a cycle", "work.mac_slots_per_cycle", whole),
-            ("utilization", "work.mac_utilization_ratio", percent),
-            ("MACs a second", "work.macs_per_second", scaled),
-        ),
+    "Bytes": (
+        ("compulsory", "traffic.compulsory_bytes", whole),
+        ("moved, useful", "traffic.useful_bytes", whole),
+        ("moved, on the bus", "traffic.bus_bytes", whole),
+        ("useful over compulsory", "traffic.useful_over_compulsory_ratio", times),
     ),
-    (
-        "Bytes",
-        (
-            ("compulsory", "traffic.compulsory_bytes", whole),
-            ("moved, useful", "traffic.useful_bytes", whole),
-            ("moved, on the bus", "traffic.bus_bytes", whole),
-            ("useful over compulsory", "traffic.useful_over_compulsory_ratio", times),
-        ),
+    "Roofline": (
+        ("compute bound, cycles", "roofline.compute_bound_cycles", whole),
+        ("memory bound, cycles", "roofline.memory_bound_cycles", whole),
+        ("bound by", "roofline.bound_by", str),
+        ("cycles over bound", "roofline.cycles_over_bound_ratio", times),
     ),
-    (
-        "Roofline",
-        (
-            ("compute bound, cycles", "roofline.compute_bound_cycles", whole),
-            ("memory bound, cycles", "roofline.memory_bound_cycles", whole),
-            ("bound by", "roofline.bound_by", str),
-            ("cycles over bound", "roofline.cycles_over_bound_ratio", times),
-        ),
+    "Prediction": (
+        ("cycles", "prediction.predicted_cycles", whole),
+        ("error of cycles", "prediction.predicted_cycles_error_ratio", signed_percent),
+        ("error of bytes read", "prediction.predicted_read_error_bytes", whole),
+        ("error of bytes written", "prediction.predicted_write_error_bytes", whole),
     ),
-    (
-        "Prediction",
-        (
-            ("cycles", "prediction.predicted_cycles", whole),
-            ("error of cycles", "prediction.predicted_cycles_error_ratio", signed_percent),
-            ("error of bytes read", "prediction.predicted_read_error_bytes", whole),
-            ("error of bytes written", "prediction.predicted_write_error_bytes", whole),
-        ),
+    "Simulation": (
+        ("memory", "simulation.memory_mode", str),
+        ("seed", "simulation.seed", str),
+        ("cycles, start to interrupt", "simulation.cycles_start_to_done", whole),
+        ("cycles simulated", "simulation.cycles_simulated", whole),
+        ("cycles a second", "simulation.simulated_cycles_per_second", scaled),
+        ("run, s", "simulation.run_seconds", lambda value: f"{value:.2f}"),
+        ("build, s", "simulation.build_seconds", lambda value: f"{value:.2f}"),
+        ("build from cache", "simulation.build_cached", _yes),
     ),
-    (
-        "Simulation",
-        (
-            ("memory", "simulation.memory_mode", str),
-            ("seed", "simulation.seed", str),
-            ("cycles, start to interrupt", "simulation.cycles_start_to_done", whole),
-            ("cycles simulated", "simulation.cycles_simulated", whole),
-            ("cycles a second", "simulation.simulated_cycles_per_second", scaled),
-            ("run, s", "simulation.run_seconds", lambda value: f"{value:.2f}"),
-            ("build, s", "simulation.build_seconds", lambda value: f"{value:.2f}"),
-            ("build from cache", "simulation.build_cached", _yes),
-        ),
-    ),
-    ("Workload and engine", (("{}", "details.*", _number),)),
-)
+    "Workload and engine": (("{}", "details.*", _number),),
+}
 
 #: What a run was made of.
 ORIGIN: tuple[Row, ...] = (
@@ -179,6 +162,18 @@ def lines(reports: Sequence[Report], rows: Sequence[Row]) -> Iterator[Line]:
 def multiplies(report: Report) -> bool:
     """Tell whether the engine of a run has multipliers to fill."""
     return report.work.mac_slots_per_cycle > 0
+
+
+def summary(reports: Sequence[Report], *, title: str = "") -> Table:
+    """Give a table with a row for each figure of `SUMMARY` and a column for each run."""
+    table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
+    table.add_column("")
+    for label in labels(reports):
+        table.add_column(Text(label), justify="right")
+    for line in lines(reports, SUMMARY):
+        cells = (Text(cell, style="bold red" if cell == FAILED else "") for cell in line.cells)
+        table.add_row(Text(line.label), *cells)
+    return table
 
 
 def _at(report: Report, path: str) -> Any:

@@ -32,7 +32,7 @@ def render(reports: Sequence[Report], path: Path) -> None:
         engines=", ".join(dict.fromkeys(report.engine for report in reports)),
         boards=", ".join(dict.fromkeys(report.board for report in reports)),
         tiles=_tiles(reports),
-        figures=[(title, list(lines(reports, rows))) for title, rows in TABLE],
+        figures=[(title, list(lines(reports, rows))) for title, rows in TABLE.items()],
         common=[line for line in origin if len(set(line.cells)) == 1],
         differing=[line for line in origin if len(set(line.cells)) > 1],
         glossary=glossary(),

@@ -15,11 +15,10 @@ from hw.errors import InputError
 from hw.registry import ENGINES, find_engine
 from hw.verilog import generate, write_package
 from sim.host.console import console as default_console
-from sim.report.figures import SUMMARY, labels, lines
+from sim.report.figures import SUMMARY, labels, lines, summary
 from sim.report.page import render
 from sim.report.parts import exact_tile, write_page
 from sim.report.report import Report, save
-from sim.report.table import summary
 from sim.run.adapter import Demo, Tensor
 from sim.run.run import find_adapter, run
 

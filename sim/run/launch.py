@@ -19,8 +19,7 @@ from sim.build.cache import BuildCache
 from sim.build.design import KernelVerilog
 from sim.build.simulator import Built, SimulationError, build, run
 from sim.host.progress import Activity
-from sim.memory.config import CONFIG_VARIABLE
-from sim.memory.sources import model_sources
+from sim.memory.config import CONFIG_VARIABLE, model_sources
 from sim.run.adapter import Launch
 from sim.run.layout import linked, place_buffers, register_writes
 from sim.run.memories import memory_parameters, ports_by_memory

@@ -83,16 +83,23 @@ class Bar:
         return f"{self.name} {shown} ({' and '.join(limits)})"
 
 
-@dataclass(frozen=True, kw_only=True)
+def _compulsory(most: float = 1.0) -> Bar:
+    return Bar(name="over_compulsory", least=1.0, most=most)
+
+
+def _useful(least: float, *, most: float = 1.0) -> tuple[Bar, ...]:
+    return Bar(name="utilization", least=least), _compulsory(most)
+
+
+@dataclass(frozen=True)
 class Figure:
     """A launch and its bars."""
 
-    #: Of the figure.
     name: str
     title: str
-    engine: str  #: Name of its configuration in `CONFIGS`.
     tensors: Callable[[], Tensors]  #: Makes the user's tensors.
-    bars: tuple[Bar, ...]  #: All must hold.
+    bars: tuple[Bar, ...] = _useful(0.98)  #: All must hold.
+    engine: str = "full"  #: Name of its configuration in `CONFIGS`.
 
     @property
     def config(self) -> AttentionConfig:
@@ -161,90 +168,60 @@ def _packed(heads: int, sequences: int) -> dict[str, Tensor]:
     return normal(heads, int(lengths.sum())) | {"sequence_lengths": lengths}
 
 
-_COMPULSORY = Bar(name="over_compulsory", least=1.0, most=1.0)
-
-
-def _useful(least: float) -> tuple[Bar, ...]:
-    return Bar(name="utilization", least=least), _COMPULSORY
-
-
-def _figure(
-    name: str, title: str, engine: str, tensors: Callable[[], Tensors], bars: Sequence[Bar]
-) -> Figure:
-    return Figure(name=name, title=title, engine=engine, tensors=tensors, bars=tuple(bars))
-
-
 _decode = functools.partial(normal, 8, 1, 8192)
 
 FIGURES = (
-    _figure("head_1024", "1 head, N = 1,024", "full", lambda: normal(1, 1024), _useful(0.98)),
-    _figure("heads_1024", "12 heads, N = 1,024", "full", lambda: normal(12, 1024), _useful(0.995)),
-    _figure("heads_256", "12 heads, N = 256", "full", lambda: normal(12, 256), _useful(0.98)),
-    _figure("causal_1024", "12 heads, causal, N = 1,024", "full", lambda: _causal(12, 1024), _useful(0.95)),
-    _figure("causal_4096", "12 heads, causal, N = 4,096", "full", lambda: _causal(12, 4096), _useful(0.985)),
-    _figure("rising", "1 head, N = 1,024, maxima rise at every tile", "full", rising, _useful(0.98)),
-    _figure(
-        "grouped_8_on_2",
-        "8 query heads on 2, N = 1,024",
-        "full",
-        lambda: normal(8, 1024, kv_heads=2),
-        _useful(0.98),
+    Figure("head_1024", "1 head, N = 1,024", lambda: normal(1, 1024)),
+    Figure("heads_1024", "12 heads, N = 1,024", lambda: normal(12, 1024), _useful(0.995)),
+    Figure("heads_256", "12 heads, N = 256", lambda: normal(12, 256)),
+    Figure("causal_1024", "12 heads, causal, N = 1,024", lambda: _causal(12, 1024), _useful(0.95)),
+    Figure("causal_4096", "12 heads, causal, N = 4,096", lambda: _causal(12, 4096), _useful(0.985)),
+    Figure("rising", "1 head, N = 1,024, maxima rise at every tile", rising),
+    Figure(
+        "grouped_8_on_2", "8 query heads on 2, N = 1,024", lambda: normal(8, 1024, kv_heads=2), _useful(0.98)
     ),
-    _figure(
+    Figure(
         "grouped_32_on_8",
         "32 query heads on 8, N = 1,024",
-        "full",
         lambda: normal(32, 1024, kv_heads=8),
         _useful(0.98),
     ),
-    _figure(
+    Figure(
         "sparse_1024",
         "12 heads, N = 1,024, a quarter of all tiles",
-        "full",
         lambda: _sparse(12, 1024, 0.25),
-        (Bar(name="utilization", least=0.98), Bar(name="over_compulsory", least=1.0, most=1.005)),
+        _useful(0.98, most=1.005),
     ),
-    _figure(
+    Figure(
         "packed_16",
         "12 heads of 16 packed sequences of 64 to 511 tokens",
-        "full",
         lambda: _packed(12, 16),
-        (Bar(name="utilization", least=0.9), Bar(name="over_compulsory", least=1.0, most=1.0005)),
+        _useful(0.9, most=1.0005),
     ),
-    _figure(
+    Figure(
         "small_array",
         "ITA's size: 8 rows, S = 256",
-        "small",
         lambda: normal(1, 256),
-        (Bar(name="cycles", most=8650), _COMPULSORY),
+        (Bar(name="cycles", most=8650), _compulsory()),
+        "small",
     ),
-    _figure(
+    Figure(
         "decode_4_streams",
         "decode, 8 heads, 1 query on 8,192 keys, 4 streams of 128 B a cycle",
-        "decode_4",
         _decode,
-        (Bar(name="bytes_per_cycle", least=0.85 * 4 * 128), _COMPULSORY),
+        (Bar(name="bytes_per_cycle", least=0.85 * 4 * 128), _compulsory()),
+        "decode_4",
     ),
-    _figure(
+    Figure(
         "decode_16_streams",
         "the same, 16 streams that ask for more than the HBM has",
-        "decode_16",
         _decode,
-        (Bar(name="of_realistic", least=0.85), _COMPULSORY),
+        (Bar(name="of_realistic", least=0.85), _compulsory()),
+        "decode_16",
     ),
-    _figure(
-        "long_flat",
-        "1 head, N = 8,192, flat logits",
-        "full",
-        lambda: normal(1, 8192, spread=0.1),
-        _useful(0.98),
-    ),
-    _figure(
-        "long_peaky",
-        "1 head, N = 8,192, peaky logits",
-        "full",
-        lambda: normal(1, 8192, spread=4.0),
-        _useful(0.98),
+    Figure("long_flat", "1 head, N = 8,192, flat logits", lambda: normal(1, 8192, spread=0.1)),
+    Figure(
+        "long_peaky", "1 head, N = 8,192, peaky logits", lambda: normal(1, 8192, spread=4.0), _useful(0.98)
     ),
 )
 

@@ -16,8 +16,7 @@ from hw.errors import InputError, ToolError
 from sim.build.cache import BuildCache
 from sim.build.toolchain import CXX_STANDARD, find_toolchain
 from sim.host.digest import key_of
-from sim.memory.config import MemoryConfig, parameter_text
-from sim.memory.sources import model_sources
+from sim.memory.config import MemoryConfig, model_sources, parameter_text
 from sim.memory.view import MemoryView, bind
 
 _FLAGS = (CXX_STANDARD, "-O2", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared")

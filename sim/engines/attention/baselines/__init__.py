@@ -8,8 +8,7 @@ bandwidth, and 8-bit operands and intermediate matrices where the original has 1
 from sim.engines.attention.baselines.fsa import fsa
 from sim.engines.attention.baselines.fusemax import fusemax
 from sim.engines.attention.baselines.ita import ita
-from sim.engines.attention.baselines.limits import flash_law_bytes
 from sim.engines.attention.baselines.spilled import three_pass, two_pass
-from sim.engines.attention.baselines.work import Cost, Machine, Work
+from sim.engines.attention.baselines.work import Cost, Machine, Work, flash_law_bytes
 
 __all__ = ["Cost", "Machine", "Work", "flash_law_bytes", "fsa", "fusemax", "ita", "three_pass", "two_pass"]

@@ -16,10 +16,13 @@ from sim.engines.attention.compare.compare import (
     COMPARE_FORMAT,
     METHODS,
     MODEL_COLUMNS,
+    OURS,
+    SPILLING,
     Comparison,
+    CoSimulation,
     Figures,
+    prediction_error,
 )
-from sim.engines.attention.compare.rows import OURS, SPILLING, CoSimulation, prediction_error
 from sim.host.files import write_text
 from sim.report.parts import Tile, chart, write_page
 from sim.report.style import INK, RUNS, beside, styled

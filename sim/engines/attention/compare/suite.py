@@ -24,13 +24,15 @@ from sim.compare.table import show
 from sim.engines.attention.baselines import Cost, Machine
 from sim.engines.attention.compare.compare import (
     COMPARE_FORMAT,
+    SCHEDULES,
+    AttentionRow,
     Comparison,
+    CoSimulation,
     Setting,
     attention_tables,
     co_simulations_of,
 )
 from sim.engines.attention.compare.page import DATA_NAME, write_comparison
-from sim.engines.attention.compare.rows import SCHEDULES, AttentionRow, CoSimulation
 from sim.host.digest import key_of, source_digest
 from sim.host.paths import check_directory
 

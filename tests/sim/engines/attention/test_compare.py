@@ -16,9 +16,17 @@ from hw.errors import InputError
 from sim.cli.main import app
 from sim.engines.attention.baselines import Cost, Machine, Work, fusemax
 from sim.engines.attention.compare import suite as attention_suite
-from sim.engines.attention.compare.compare import METHODS, Comparison, attention_tables
+from sim.engines.attention.compare.compare import (
+    METHODS,
+    OURS,
+    SCHEDULES,
+    AttentionRow,
+    Comparison,
+    CoSimulation,
+    attention_tables,
+    prediction_error,
+)
 from sim.engines.attention.compare.page import bandwidth, traffic, utilization, write_comparison
-from sim.engines.attention.compare.rows import OURS, SCHEDULES, AttentionRow, CoSimulation, prediction_error
 from sim.engines.attention.compare.suite import CompareRequest, make_setting, parse_sizes, run_compare
 from sim.host.console import console
 from tests.support.pages.browser import drawn_page
