@@ -31,16 +31,15 @@ def compare_attention(
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")] = 0,
 ) -> None:
     """Compare the attention engine with published schedules: useful MACs and bytes over sequence length."""
-    from sim.engines.attention.compare.suite import CompareRequest, run_compare
+    from sim.engines.attention.compare.suite import run_compare
 
-    request = CompareRequest(
-        sizes=sizes,
-        board=board,
-        config=config,
+    if not run_compare(
+        sizes,
+        board_name=board,
+        config_path=config,
         heads=heads,
         measure_up_to=measure_up_to,
         output=output,
         seed=seed,
-    )
-    if not run_compare(request):
+    ):
         raise typer.Exit(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,24 +40,17 @@ from sim.host.paths import check_directory
 _MOST_HEADS = 1024
 
 
-@dataclass(frozen=True, kw_only=True)
-class CompareRequest:
-    """The options of ``loomwork compare attention``, as given."""
-
-    sizes: str
-    board: str
-    config: Path | None
-    heads: int
-    measure_up_to: int
-    output: Path
-    seed: int
-
-
-#: Simulates so many tokens.
-Simulate = Callable[[int], CoSimulation]
-
-
-def run_compare(request: CompareRequest, simulate: Simulate | None = None) -> bool:
+def run_compare(
+    sizes: str,
+    *,
+    board_name: str,
+    config_path: Path | None,
+    heads: int,
+    measure_up_to: int,
+    output: Path,
+    seed: int,
+    simulate: Callable[[int], CoSimulation] | None = None,
+) -> bool:
     """Compare the engine with published schedules: write files and a page, print tables, and say whether
     every co-simulation gave the golden model's bits.
 
@@ -66,37 +59,36 @@ def run_compare(request: CompareRequest, simulate: Simulate | None = None) -> bo
     a length; by default that is a co-simulation of the engine on random numbers. Raises `InputError` before
     any work, for a wrong option.
     """
-    check_directory("--output", request.output)
-    sizes = parse_sizes(request.sizes)
-    _check_range("--heads", request.heads, 1, _MOST_HEADS)
-    _check_range("--measure-up-to", request.measure_up_to, 0, MAX_KEYS)
-    engine, board = find_engine("attention"), load_board(request.board)
-    config: AttentionConfig = load_config(engine, request.config, board)
+    check_directory("--output", output)
+    lengths = parse_sizes(sizes)
+    _check_range("--heads", heads, 1, _MOST_HEADS)
+    _check_range("--measure-up-to", measure_up_to, 0, MAX_KEYS)
+    engine, board = find_engine("attention"), load_board(board_name)
+    config: AttentionConfig = load_config(engine, config_path, board)
     check_fits(engine, config, board)
-    setting = make_setting(config, board, request.heads)
-    if simulate is None:
-        simulate = _Simulate(config, board, request)
-    data = request.output / DATA_NAME
+    setting = make_setting(config, board, heads)
+    measure = simulate or partial(_co_simulated, config, board, heads, seed, output)
+    data = output / DATA_NAME
     known = read_rows(data, COMPARE_FORMAT, co_simulations_of)
     # What a co-simulation is made of: the gateware, the memory model, and what is put into them.
     code = source_digest(hw.attention, hw.lib, sim.memory)
-    from_what = [code, config_hash("attention", config, board), str(request.heads), str(request.seed)]
-    keys = {tokens: key_of([*from_what, str(tokens)]) for tokens in sizes}
+    from_what = [code, config_hash("attention", config, board), str(heads), str(seed)]
+    keys = {tokens: key_of([*from_what, str(tokens)]) for tokens in lengths}
 
     def compared() -> Comparison:
-        rows = (_row(setting, config, board, tokens, known.get(keys[tokens])) for tokens in sizes)
+        rows = (_row(setting, config, board, tokens, known.get(keys[tokens])) for tokens in lengths)
         return Comparison(setting, tuple(rows))
 
     def task(tokens: int) -> Task[CoSimulation]:
-        return Task(key=keys[tokens], title=f"{tokens:,} tokens", make=lambda progress: simulate(tokens))
+        return Task(key=keys[tokens], title=f"{tokens:,} tokens", make=lambda progress: measure(tokens))
 
     def keep() -> None:
         write_document(data, COMPARE_FORMAT, compared().document(known))
 
-    tasks = [task(tokens) for tokens in sizes if tokens <= request.measure_up_to]
+    tasks = [task(tokens) for tokens in lengths if tokens <= measure_up_to]
     make_rows("Comparing", tasks, known, keep)
     comparison = compared()
-    show(attention_tables(comparison), write_comparison(comparison, request.output, known))
+    show(attention_tables(comparison), write_comparison(comparison, output, known))
     return comparison.exact
 
 
@@ -155,31 +147,21 @@ def _row(
     return AttentionRow(tokens=tokens, predicted=predicted, measured=measured, published=published)
 
 
-class _Simulate:
-    """Runs the engine's gates on random queries, keys and values."""
+def _co_simulated(
+    config: AttentionConfig, board: Board, heads: int, seed: int, output: Path, tokens: int
+) -> CoSimulation:
+    """Run the engine's gates on random queries, keys and values."""
+    from sim.run.run import run
 
-    def __init__(self, config: AttentionConfig, board: Board, request: CompareRequest) -> None:
-        self._config, self._board, self._request = config, board, request
-
-    def __call__(self, tokens: int) -> CoSimulation:
-        from sim.run.run import run
-
-        directory = self._request.output / f"run-{tokens}"
-        result = run(
-            "attention",
-            self._config,
-            self._board,
-            random_tensors(self._config, self._request.heads, tokens, self._request.seed),
-            directory=directory,
-            seed=self._request.seed,
-        )
-        report = result.report
-        return CoSimulation(
-            cycles=report.cycles.cycles_total,
-            moved_bytes=report.traffic.useful_bytes,
-            exact=result.bit_exact,
-            seconds=report.simulation.run_seconds,
-        )
+    tensors = random_tensors(config, heads, tokens, seed)
+    result = run("attention", config, board, tensors, directory=output / f"run-{tokens}", seed=seed)
+    report = result.report
+    return CoSimulation(
+        cycles=report.cycles.cycles_total,
+        moved_bytes=report.traffic.useful_bytes,
+        exact=result.bit_exact,
+        seconds=report.simulation.run_seconds,
+    )
 
 
 def random_tensors(config: AttentionConfig, heads: int, tokens: int, seed: int) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from sim.engines.attention.compare.compare import (
     prediction_error,
 )
 from sim.engines.attention.compare.page import bandwidth, traffic, utilization, write_comparison
-from sim.engines.attention.compare.suite import CompareRequest, make_setting, parse_sizes, run_compare
+from sim.engines.attention.compare.suite import make_setting, parse_sizes, run_compare
 from sim.host.console import console
 from tests.support.pages.browser import drawn_page
 
@@ -193,48 +193,48 @@ class Runs:
 def request(tmp_path, **changes):
     fields = {
         "sizes": "256,1024,512",
-        "board": "u55c",
-        "config": None,
+        "board_name": "u55c",
+        "config_path": None,
         "heads": 2,
         "measure_up_to": 512,
         "output": tmp_path / "out",
         "seed": 0,
     }
-    return CompareRequest(**fields | changes)
+    return fields | changes
 
 
 def test_an_interrupted_comparison_goes_on(tmp_path, capsys, monkeypatch):
     first = Runs(stop_at=512)
     with pytest.raises(KeyboardInterrupt):
-        run_compare(request(tmp_path), first)
+        run_compare(**request(tmp_path), simulate=first)
     assert first.lengths == [256]
     second = Runs()
-    assert run_compare(request(tmp_path), second)
+    assert run_compare(**request(tmp_path), simulate=second)
     assert second.lengths == [512]
     # Fewer lengths lose nothing that more had.
     third = Runs()
-    run_compare(request(tmp_path, sizes="256"), third)
-    run_compare(request(tmp_path), third)
+    run_compare(**request(tmp_path, sizes="256"), simulate=third)
+    run_compare(**request(tmp_path), simulate=third)
     assert third.lengths == []
     document = json.loads((tmp_path / "out" / "compare.json").read_text())
     assert [entry["source"] for entry in document["figures"] if entry["method"] == OURS] == [
         "measured", "measured", "predicted",
     ]  # fmt: skip
-    for changes in ({"heads": 3}, {"seed": 1}, {"board": "u280"}):
+    for changes in ({"heads": 3}, {"seed": 1}, {"board_name": "u280"}):
         again = Runs()
-        run_compare(request(tmp_path, **changes), again)
+        run_compare(**request(tmp_path, **changes), simulate=again)
         assert again.lengths == [256, 512]
     monkeypatch.setattr(attention_suite, "source_digest", lambda *packages: "other gates")
     again = Runs()
-    run_compare(request(tmp_path), again)
+    run_compare(**request(tmp_path), simulate=again)
     assert again.lengths == [256, 512]
     assert "measured" in capsys.readouterr().out
 
 
 def test_what_was_wrong_is_simulated_again(tmp_path):
-    assert not run_compare(request(tmp_path), Runs(exact=False))
+    assert not run_compare(**request(tmp_path), simulate=Runs(exact=False))
     again = Runs()
-    assert run_compare(request(tmp_path), again)
+    assert run_compare(**request(tmp_path), simulate=again)
     assert again.lengths == [256, 512]
 
 
@@ -243,7 +243,7 @@ def test_a_file_of_another_kind_is_not_used(tmp_path):
     for text in ("", "[]", '{"format": "other"}', '{"format": "loomwork-compare-attention/1"}'):
         (tmp_path / "out" / "compare.json").write_text(text)
         runs = Runs()
-        run_compare(request(tmp_path, sizes="256"), runs)
+        run_compare(**request(tmp_path, sizes="256"), simulate=runs)
         assert runs.lengths == [256]
 
 
