@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from hw.scheduler.graph.graph import Operator
 from sim.plans.axis import AVOIDABLE_READ, listed, step_axis
 from sim.plans.facts import CurvePoint, Edge, Path, PlanFacts
-from sim.report.style import INK, RUNS, byte_axis, styled
+from sim.report.style import INK, RUNS, byte_axis, hover, styled
 from sim.report.text import sized
 
 #: From so many steps on, operators are drawn smaller.
@@ -48,8 +48,7 @@ def graph_by_step(facts: PlanFacts) -> go.Figure:
                 "size": 10 if len(lanes) < _CROWDED else 6,
                 "line": {"color": "white", "width": 1},
             },
-            customdata=[_step_text(facts, step) for step in steps],
-            hovertemplate="%{customdata}<extra></extra>",
+            **hover([_step_text(facts, step) for step in steps]),
             showlegend=number < len(RUNS) - 1,
         )
     styled(figure, height=min(900, 200 + 26 * (max(lanes) + 1)))
@@ -128,8 +127,7 @@ def traffic_curve(points: Sequence[CurvePoint], here: CurvePoint, marks: Mapping
             name=escape(method),
             line={"color": RUNS[(number + 3) % len(RUNS)], "width": 1.2, "dash": "dot"},
             marker={"size": 5},
-            customdata=[_point_text(point, method) for point in known],
-            hovertemplate="%{customdata}<extra></extra>",
+            **hover([_point_text(point, method) for point in known]),
         )
     bounded = [point for point in points if point.bound_avoidable_bytes is not None]
     if bounded:
@@ -148,8 +146,7 @@ def traffic_curve(points: Sequence[CurvePoint], here: CurvePoint, marks: Mapping
         name="planned",
         line={"color": RUNS[0], "width": 2.4},
         marker={"size": 7},
-        customdata=[_point_text(point, "") for point in points],
-        hovertemplate="%{customdata}<extra></extra>",
+        **hover([_point_text(point, "") for point in points]),
     )
     figure.add_scatter(
         x=[here.scratchpad_bytes],

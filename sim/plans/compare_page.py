@@ -12,7 +12,7 @@ from sim.compare.rows import write_document
 from sim.plans.compare import COMPARE_FORMAT, ROW_COLUMNS, SUMMARY_COLUMNS, Comparison
 from sim.plans.rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, PlanRow
 from sim.report.parts import Tile, chart, write_page
-from sim.report.style import INK, RUNS, beside, menu, styled
+from sim.report.style import INK, RUNS, beside, hover, menu, styled
 from sim.report.text import percent, sized
 
 #: Name of the comparison's file in its directory.
@@ -115,8 +115,7 @@ def savings(comparison: Comparison, kind: str) -> go.Figure:
             text=texts,
             texttemplate="%{text}",
             textfont={"size": 12},
-            customdata=hovers,
-            hovertemplate="%{customdata}<extra></extra>",
+            **hover(hovers),
             hoverongaps=False,
             xgap=2,
             ygap=2,
@@ -222,8 +221,7 @@ def planning_times(comparison: Comparison) -> go.Figure:
                         "size": 9,
                         "line": {"color": "white", "width": 1},
                     },
-                    customdata=[_hover(row) for row, _ in planned],
-                    hovertemplate="%{customdata}<extra></extra>",
+                    **hover([_hover(row) for row, _ in planned]),
                 )
     figure.update_yaxes(type="log", title="seconds (logarithmic)", dtick=1)
     figure.update_xaxes(type="category", categoryarray=[escape(graph) for graph in comparison.graphs])

@@ -13,7 +13,7 @@ from hw.scheduler.graph.graph import TensorKind
 from hw.scheduler.plan.plan import Direction, Episode
 from sim.plans.axis import AVOIDABLE_READ, AVOIDABLE_WRITE, listed, step_axis
 from sim.plans.facts import PlanFacts, Why
-from sim.report.style import INK, byte_axis, styled
+from sim.report.style import INK, byte_axis, hover, styled
 
 SOURCE, ACTIVATION, OUTPUT, WINDOW, BUFFER = "#8fa3d6", "#7fb8c0", "#b4c37a", "#e9c46a", "#b98aa5"
 _MARKS = {
@@ -99,10 +99,7 @@ def _rectangles(
         for first, last, _, size, label, _ in rectangles
     ]
     return go.Bar(
-        x=[(first + last) / 2 for first, last, *_ in rectangles],
-        width=[last + 1 - first for first, last, *_ in rectangles],
-        base=[address for _, _, address, *_ in rectangles],
-        y=[size for _, _, _, size, *_ in rectangles],
+        **_places([rectangle[:4] for rectangle in rectangles]),
         name=name,
         marker={"color": colour, "line": {"color": "white", "width": 1}},
         text=texts,
@@ -110,9 +107,18 @@ def _rectangles(
         insidetextanchor="middle",
         textangle=0,
         textfont={"size": 11, "color": INK},
-        customdata=[text for *_, text in rectangles],
-        hovertemplate="%{customdata}<extra></extra>",
+        **hover([text for *_, text in rectangles]),
     )
+
+
+def _places(parts: Sequence[tuple[int, int, int, int]]) -> dict[str, list[float]]:
+    """Give the bars of first and last steps, addresses and sizes."""
+    return {
+        "x": [(first + last) / 2 for first, last, _, _ in parts],
+        "width": [last + 1 - first for first, last, _, _ in parts],
+        "base": [address for _, _, address, _ in parts],
+        "y": [size for _, _, _, size in parts],
+    }
 
 
 def _place_text(address: int, size: int) -> str:
@@ -177,10 +183,7 @@ def _waiting(facts: PlanFacts) -> list[tuple[int, int, int, int]]:
 
 def _hatching(parts: Sequence[tuple[int, int, int, int]]) -> go.Bar:
     return go.Bar(
-        x=[(first + last) / 2 for first, last, _, _ in parts],
-        width=[last + 1 - first for first, last, _, _ in parts],
-        base=[address for _, _, address, _ in parts],
-        y=[size for _, _, _, size in parts],
+        **_places(parts),
         name="only moving",
         marker={
             "color": "rgba(255,255,255,0.35)",
@@ -217,8 +220,7 @@ def _move_marks(facts: PlanFacts) -> list[go.Scatter]:
                     mode="markers",
                     name=name,
                     marker={"symbol": symbol, "color": colour, "size": 9, "line": {"width": 1.2}},
-                    customdata=texts,
-                    hovertemplate="%{customdata}<extra></extra>",
+                    **hover(texts),
                 )
             )
     return traces

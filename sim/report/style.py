@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import plotly.graph_objects as go
 
@@ -44,6 +45,11 @@ def beside(figure: go.Figure, *, top: int, x: float = 1.01) -> go.Figure:
     """Put the legend of a styled figure beside it, with a margin of ``top`` pixels above."""
     legend = {"orientation": "v", "x": x, "y": 1, "yanchor": "top", "font": {"size": 12}}
     return figure.update_layout(legend=legend, margin_t=top)
+
+
+def hover(texts: Sequence[Any]) -> dict[str, object]:
+    """Give what shows a text of its own, in HTML, at each mark of a trace."""
+    return {"customdata": texts, "hovertemplate": "%{customdata}<extra></extra>"}
 
 
 def menu(labels: Sequence[str], traces_each: int, **place: object) -> dict[str, object]:
