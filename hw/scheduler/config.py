@@ -1,4 +1,4 @@
-"""Shape of the scheduler's hardware: a program, and the scratchpad it runs in."""
+"""Shape of the scheduler's hardware: the scratchpad, and what programs it can hold."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import Literal
 from amaranth.utils import bits_for
 
 from hw.errors import InputError
-from hw.scheduler.program.program import MAX_CORES, OperandWord, Program, TransferWord
-
-#: Most scratchpad: what a 32-bit byte address reaches, far more than any device has.
-MAX_SCRATCHPAD_BYTES = 2**32
+from hw.scheduler.program.image import ADDRESS_BITS, DRAM_BITS, INDEX_BITS, WORDS_BITS, Table, table_rows
+from hw.scheduler.program.program import MAX_CORES, Program
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,12 +18,10 @@ class SchedulerConfig:
 
     Parameters
     ----------
-    program : Program
-        What it executes: fixed before synthesis.
     scratchpad_bytes : int
         Size of the scratchpad, a multiple of ``banks`` words.
     word_bytes : int
-        Width of the scratchpad and of the memory port: the board's, and the program's.
+        Width of the scratchpad and of the memory port: the board's. A power of two from 4 to 128.
     banks : int
         Banks of the scratchpad, each with a read and a write a cycle; word ``a`` lies in bank ``a % banks``.
         A power of two from 2 to 32; twice the ``cores`` plus two or more keep every client at its rate.
@@ -33,42 +29,77 @@ class SchedulerConfig:
         ``"ultra"`` or ``"block"``: what the banks are made of.
     cores : int
         Operator ports, 1 to 4; those of a pipelined step form a chain.
+    max_steps : int
+        Most steps of a program.
+    max_operands : int
+        Most operands of a program that one core reads, and that it writes.
+    max_transfers : int
+        Most transfers of a program in one direction.
+    max_operator_bytes : int
+        Most bytes that an operator reads, that it writes, and of a transfer.
+    max_region_bytes : int
+        Most bytes of a program's region of the memory.
+    program : Program or None
+        A program that is fixed before synthesis, in ROMs; None for a kernel that loads one at each launch.
     """
 
-    program: Program
     scratchpad_bytes: int = 1 << 20
     word_bytes: int = 32
     banks: int = 8
     memory: Literal["ultra", "block"] = "ultra"
     cores: int = 2
+    max_steps: int = 1024
+    max_operands: int = 2048
+    max_transfers: int = 2048
+    max_operator_bytes: int = 1 << 27
+    max_region_bytes: int = 1 << 32
+    program: Program | None = None
 
     def __post_init__(self) -> None:
-        if self.word_bytes != self.program.word_bytes:
-            raise InputError("word_bytes", self.word_bytes, f"{self.program.word_bytes}, as of the program")
+        if self.word_bytes not in (4, 8, 16, 32, 64, 128):
+            raise InputError("word_bytes", self.word_bytes, "a power of two from 4 to 128")
         if not isinstance(self.banks, int) or not 2 <= self.banks <= 32 or self.banks & (self.banks - 1):
             raise InputError("banks", self.banks, "a power of two from 2 to 32")
         if self.memory not in ("ultra", "block"):
             raise InputError("memory", self.memory, "one of ultra, block")
-        if not isinstance(self.cores, int) or not self.program.cores <= self.cores <= MAX_CORES:
-            raise InputError(
-                "cores", self.cores, f"from {self.program.cores}, what the program needs, to {MAX_CORES}"
-            )
         step = self.banks * self.word_bytes
-        if (
-            not isinstance(self.scratchpad_bytes, int)
-            or not 2 * step <= self.scratchpad_bytes <= MAX_SCRATCHPAD_BYTES
-            or self.scratchpad_bytes % step
+        if not isinstance(self.scratchpad_bytes, int) or self.scratchpad_bytes % step:
+            raise InputError(
+                "scratchpad_bytes", self.scratchpad_bytes, f"a multiple of {step}, a word a bank"
+            )
+        word = self.word_bytes
+        for name, least, most in (
+            ("scratchpad_bytes", 2 * step, word << ADDRESS_BITS),
+            ("cores", 1, MAX_CORES),
+            ("max_steps", 1, 2**INDEX_BITS - 1),
+            ("max_operands", 1, 2**INDEX_BITS - 1),
+            ("max_transfers", 1, 2**INDEX_BITS - 1),
+            ("max_operator_bytes", word, word * (2**WORDS_BITS - 1)),
+            ("max_region_bytes", word, word << DRAM_BITS),
         ):
+            value = getattr(self, name)
+            if not isinstance(value, int) or not least <= value <= most:
+                raise InputError(name, value, f"from {least} to {most}")
+        if self.program is not None:
+            self.check_program(self.program)
+
+    def check_program(self, program: Program) -> None:
+        """Refuse a program that does not fit.
+
+        Raises
+        ------
+        InputError
+            For the first limit it exceeds: what there is too much of, how much, and the limit.
+        """
+        if program.word_bytes != self.word_bytes:
             raise InputError(
-                "scratchpad_bytes",
-                self.scratchpad_bytes,
-                f"a multiple of {step}, a word a bank, of at least {2 * step}",
+                "word_bytes of the program", program.word_bytes, f"{self.word_bytes}, as of the hardware"
             )
-        need = self.program.scratchpad_words * self.word_bytes
-        if need > self.scratchpad_bytes:
-            raise InputError(
-                "scratchpad_bytes", self.scratchpad_bytes, f"at least {need}, what the program uses"
-            )
+        for field, value in needs(program).items():
+            most = getattr(self, field)
+            if value > most:
+                name = f"{field.removeprefix('max_')} of the program"
+                raise InputError(name, value, f"at most {most}, the {field} of the hardware")
 
     @property
     def word_bits(self) -> int:
@@ -92,34 +123,55 @@ class SchedulerConfig:
 
     @property
     def size_bits(self) -> int:
-        """Bits of the words of an operand, a transfer or a ring."""
-        program = self.program
-        sizes: tuple[OperandWord | TransferWord, ...] = (
-            *program.operands,
-            *program.reads,
-            *program.writes,
-        )
-        return bits_for(max(max(item.words, item.ring) for item in sizes))
-
-    @property
-    def total_bits(self) -> int:
-        """Bits of the words of all inputs, or all outputs, of one operator."""
-        program = self.program
-        cores = [core for step in program.steps for core in step.cores]
-        lists = [(program.inputs_of(core), program.outputs_of(core)) for core in cores]
-        return bits_for(max(sum(item.words for item in items) for pair in lists for items in pair))
+        """Bits of the words of an operand, an operator, a transfer or a ring."""
+        return bits_for(self.max_operator_bytes // self.word_bytes)
 
     @property
     def dram_bits(self) -> int:
         """Bits of a word's address in the program's region of the memory."""
-        return bits_for(self.program.memory_words)
+        return bits_for(self.max_region_bytes // self.word_bytes - 1)
 
     @property
     def step_bits(self) -> int:
         """Bits of a count of steps."""
-        return bits_for(len(self.program.steps))
+        return bits_for(self.max_steps)
 
     @property
     def transfer_bits(self) -> int:
         """Bits of a count of transfers of one direction."""
-        return bits_for(max(len(self.program.reads), len(self.program.writes)))
+        return bits_for(self.max_transfers)
+
+
+def needs(program: Program) -> dict[str, int]:
+    """Give the least of each limit of `SchedulerConfig` that a program fits."""
+    operators = [core for step in program.steps for core in step.cores]
+    lists = [(program.inputs_of(core), program.outputs_of(core)) for core in operators]
+    words = [sum(operand.words for operand in operands) for pair in lists for operands in pair]
+    words += [transfer.words for transfer in (*program.reads, *program.writes)]
+    operands = [len(rows) for number, rows in table_rows(program).items() if number >= Table.INPUTS]
+    size = program.word_bytes
+    return {
+        "cores": program.cores,
+        "scratchpad_bytes": program.scratchpad_words * size,
+        "max_steps": len(program.steps),
+        "max_operands": max(operands),
+        "max_transfers": max(len(program.reads), len(program.writes), 1),
+        "max_operator_bytes": max(words) * size,
+        "max_region_bytes": program.memory_words * size,
+    }
+
+
+def frozen(
+    program: Program, *, scratchpad_bytes: int = 0, memory: Literal["ultra", "block"] = "ultra"
+) -> SchedulerConfig:
+    """Give the smallest shape for a program, with the program in it, and a scratchpad of at least a size."""
+    least = needs(program)
+    row = SchedulerConfig.banks * program.word_bytes
+    rows = -(-max(scratchpad_bytes, least.pop("scratchpad_bytes")) // row)
+    return SchedulerConfig(
+        scratchpad_bytes=max(2, rows) * row,
+        word_bytes=program.word_bytes,
+        memory=memory,
+        program=program,
+        **least,
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hw.board import Board
 from hw.board.resources import Resources
 from hw.engine import Engine
@@ -10,29 +12,38 @@ from hw.lib.arguments import ArgumentTable
 from hw.lib.place import Placer
 from hw.prediction import Prediction
 from hw.scheduler.config import SchedulerConfig
-from hw.scheduler.default_plan import default_plan
 from hw.scheduler.kernel.arguments import argument_table
 from hw.scheduler.kernel.body import SchedulerBody
 from hw.scheduler.predict import SchedulerWorkload, predict
-from hw.scheduler.program.lower import configure
 from hw.scheduler.resources import estimate
+
+#: Scratchpad of the default configuration, where the device has twice as much RAM of its kind.
+_SCRATCHPAD_BYTES = 2 << 20
 
 
 class SchedulerEngine(Engine[SchedulerConfig, SchedulerWorkload]):
     """A static schedule of operators, transfers and a scratchpad; see `hw.scheduler`."""
 
     name = "scheduler"
-    summary = "static schedule of operators over one scratchpad, from a plan"
+    summary = "static schedule of operators over one scratchpad, loaded as a program"
     config_type = SchedulerConfig
     workload_type = SchedulerWorkload
 
     def default_config(self, board: Board) -> SchedulerConfig:
-        """Lower the plan of `hw.scheduler.default_plan`, a transformer's layer, for the board."""
-        return configure(default_plan(board.memory.port_data_width // 8), board)
+        """Give 2 MiB of scratchpad or, on a small board, what takes half of its RAM."""
+        config = SchedulerConfig(
+            scratchpad_bytes=_SCRATCHPAD_BYTES,
+            word_bytes=board.memory.port_data_width // 8,
+            memory="ultra" if board.user.uram else "block",
+        )
+        half = replace(board.user, uram=board.user.uram // 2, bram36=board.user.bram36 // 2)
+        while estimate(config).first_over(half) in ("uram", "bram36"):
+            config = replace(config, scratchpad_bytes=config.scratchpad_bytes // 2)
+        return config
 
     def arguments(self, config: SchedulerConfig, board: Board) -> ArgumentTable:
         """See `hw.scheduler.kernel.arguments.argument_table`."""
-        return argument_table()
+        return argument_table(config)
 
     def body(self, config: SchedulerConfig, board: Board, placer: Placer) -> SchedulerBody:
         """Make a `SchedulerBody`.
@@ -40,7 +51,7 @@ class SchedulerEngine(Engine[SchedulerConfig, SchedulerWorkload]):
         Raises
         ------
         InputError
-            When the words of the program are not as wide as the board's memory port.
+            When the words are not as wide as the board's memory port.
         """
         width = board.memory.port_data_width
         if config.word_bits != width:

@@ -9,6 +9,7 @@ from hw.errors import InputError
 from hw.prediction import Prediction
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.graph.graph import TensorKind
+from hw.scheduler.program.image import encode
 from hw.scheduler.program.program import Program
 from hw.scheduler.program.timing import timeline
 
@@ -36,10 +37,19 @@ class SchedulerWorkload:
 
 
 def predict(workload: SchedulerWorkload, config: SchedulerConfig, board: Board) -> Prediction:
-    """Count the program's transfers, and play its time with `hw.scheduler.program.timing.timeline`."""
+    """Count the program's transfers, and play its time with `hw.scheduler.program.timing.timeline`.
+
+    Raises
+    ------
+    InputError
+        When the program does not fit the configuration.
+    """
     program = workload.program
+    config.check_program(program)
     assert program.dataflow is not None  # the workload refuses others
-    played = timeline.predict(program, timeline.TimingModel.of(board))
+    loaded = 0 if config.program is not None else len(encode(program))
+    model = timeline.TimingModel.of(board)
+    played = timeline.predict(program, model, image_words=loaded // config.word_bytes)
     compulsory = sum(
         -(-item.size_bytes // config.word_bytes) * config.word_bytes
         for item in program.dataflow.items
@@ -47,11 +57,12 @@ def predict(workload: SchedulerWorkload, config: SchedulerConfig, board: Board) 
     )
     return Prediction(
         cycles={
-            "cycles_busy": played.cycles_total - played.exposed_cycles,
+            "cycles_busy": played.cycles_total - played.exposed_cycles - played.load_cycles,
+            "cycles_stall_load": played.load_cycles,
             "cycles_stall_transfer": played.exposed_cycles,
             "cycles_idle": 0,
         },
-        read_bytes={"tensors": program.read_bytes},
+        read_bytes={"program": loaded, "tensors": program.read_bytes},
         write_bytes={"tensors": program.write_bytes},
         useful_macs=0,
         mac_slots_per_cycle=0,
@@ -65,5 +76,7 @@ def predict(workload: SchedulerWorkload, config: SchedulerConfig, board: Board) 
             "avoidable_bytes": program.read_bytes + program.write_bytes - compulsory,
             "scratchpad_used_bytes": program.scratchpad_words * config.word_bytes,
             "predicted_exposed_cycles": played.exposed_cycles,
+            "predicted_load_cycles": played.load_cycles,
+            "program_bytes": loaded,
         },
     )

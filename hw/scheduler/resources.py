@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hw.board.resources import Resources
 from hw.scheduler.config import SchedulerConfig
-from hw.scheduler.core.layouts import operand_layout, step_layout, transfer_layout
-from hw.scheduler.core.roms import operand_rows
+from hw.scheduler.core.layouts import command_layout, operand_layout, step_layout, transfer_layout
 from hw.scheduler.core.scratchpad import TILE_ROWS
 
 # For two cores, eight banks and 256 bits these give 19,544 LUT, 23,753 FF and 18 block RAMs beside the banks.
@@ -44,20 +43,17 @@ def estimate(config: SchedulerConfig) -> Resources:
         lut=int(width * (_TRANSFER_LUT + config.cores * _CORE_LUT) + bits * ports * _BANK_LUT_A_PORT_BIT),
         ff=int(width * (_TRANSFER_FF + config.cores * _CORE_FF) + bits * _BANK_FF_A_BIT),
         dsp=0,
-        bram36=rams["bram36"] + buffers + _rom_brams(config),
+        bram36=rams["bram36"] + buffers + _table_brams(config),
         uram=rams["uram"],
     )
 
 
-def _rom_brams(config: SchedulerConfig) -> int:
-    """Count the block RAMs of the ROMs."""
-    program = config.program
-    operand_bits = operand_layout(config).size
-    transfer_bits = transfer_layout(config).size
-    roms = [
-        (step_layout(config).size, len(program.steps)),
-        (transfer_bits, len(program.reads)),
-        (transfer_bits, len(program.writes)),
-        *((operand_bits, len(rows)) for core in range(config.cores) for rows in operand_rows(program, core)),
+def _table_brams(config: SchedulerConfig) -> int:
+    """Count the block RAMs of the program's tables."""
+    tables = [
+        (1, step_layout(config).size, config.max_steps),
+        (2, transfer_layout(config).size, config.max_transfers),
+        (config.cores, command_layout(config).size, config.max_steps),
+        (2 * config.cores, operand_layout(config).size, config.max_operands),
     ]
-    return sum(-(-bits // _BRAM_BITS) * -(-rows // _BRAM_ROWS) for bits, rows in roms)
+    return sum(count * -(-bits // _BRAM_BITS) * -(-rows // _BRAM_ROWS) for count, bits, rows in tables)

@@ -121,6 +121,9 @@ def sim(
     input: Annotated[
         Path | None, typer.Option("--input", help="Tensors, .npz; an engine may do without.")
     ] = None,
+    plan: Annotated[
+        Path | None, typer.Option("--plan", help="Plan to execute, .json, for an engine that executes plans.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", help="Results to write, .npz.")] = None,
     board: BoardOption = DEFAULT_BOARD,
     config: ConfigOption = None,
@@ -136,6 +139,7 @@ def sim(
     exact = simulate(
         *_setup(engine, board, config),
         input_path=input,
+        plan_path=plan,
         output_path=output,
         report_path=report,
         waves=waves,

@@ -108,15 +108,18 @@ def check(
 
 def lower(
     plan: Annotated[Path, typer.Argument(help="Plan, .json.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Configuration to write.")] = Path(
-        "scheduler.yaml"
-    ),
-    board: Annotated[str, typer.Option("--board", help="Board it is executed on.")] = "u55c",
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Program image or configuration to write.")
+    ] = Path("program.bin"),
+    frozen: Annotated[
+        str | None,
+        typer.Option(help="Board: write the configuration of a kernel with the program in ROMs instead."),
+    ] = None,
 ) -> None:
-    """Turn a plan into the configuration of the engine `scheduler`, for `verilog` and `sim`."""
+    """Turn a plan into the program image that a scheduler kernel loads at launch."""
     from sim.plans.commands import run_lower
 
-    run_lower(plan, board, output)
+    run_lower(plan, output, frozen_for=frozen)
 
 
 def graph(

@@ -13,8 +13,8 @@ from typing import Any
 from hw.board import Board
 from hw.engine import Engine
 from hw.errors import InputError
-from sim.host.paths import check_writable
-from sim.run.adapter import Tensor
+from sim.host.paths import check_readable, check_writable
+from sim.run.adapter import PLAN, Tensor
 from sim.run.tensors import load_tensors, save_tensors
 
 
@@ -24,6 +24,7 @@ def simulate(
     config: Any,
     *,
     input_path: Path | None,
+    plan_path: Path | None,
     output_path: Path | None,
     report_path: Path | None,
     waves: bool,
@@ -35,8 +36,8 @@ def simulate(
 
     The output file is written whatever the verdict: what differs is best looked at.  It holds what
     `sim.run.adapter.EngineAdapter.results` gives, and the golden model's integers as ``golden_int``;
-    waveforms lie beside it under its name.  Without an input file no tensor is given, and without a report's
-    path none is written. See `sim.run.run.run` for the rest.  Raises `InputError` before any work, when a
+    waveforms lie beside it under its name.  Without an input file no tensor is given, without a plan
+    an engine that executes plans takes its own, and without a report's path none is written. See `sim.run.run.run` for the rest.  Raises `InputError` before any work, when a
     file cannot be read or written or holds what the engine cannot use.
     """
     if report_path is not None and backend == "golden":
@@ -51,13 +52,16 @@ def simulate(
         )
         raise InputError("--output", None, legal)
     _check_distinct({"--input": input_path, "--output": output_path, "--report": report_path})
-    tensors = load_tensors(input_path) if input_path is not None else {}
+    from sim.run.run import find_adapter, run
+
+    tensors = dict(load_tensors(input_path)) if input_path is not None else {}
+    if plan_path is not None:
+        check_readable("--plan", plan_path)
+        tensors[PLAN] = find_adapter(engine.name).read_plan(plan_path)
     if output_path is not None:
         check_writable("--output", output_path)
     if report_path is not None:
         check_writable("--report", report_path)
-    from sim.run.run import run
-
     with _work_directory(f"{engine.name}-{board.name}") as directory:
         result = run(
             engine.name,

@@ -1,7 +1,7 @@
 """Golden model of a program's operators: what every tensor holds, from the dataflow alone.
 
 It knows no scratchpad address, no transfer and no order of anything but calls: see
-`hw.scheduler.program.dataflow`. The function of an operator is that of `hw.scheduler.operators.digest`,
+`hw.scheduler.program.dataflow`. The function of an operator is the traffic engine's of ``docs/scheduler.md``,
 solved for all words at once.  With ``R`` for "turn the word by one lane, and each lane by `ROTATION` bits",
 the digest is
 
@@ -18,9 +18,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.scheduler.operators.digest import LANE_BITS, OUTPUT_STEP, POSITION_STEP, ROTATION, lane_constants
 from hw.scheduler.program.dataflow import Dataflow
 
+#: Of the function, as ``docs/scheduler.md`` defines it.
+LANE_BITS, ROTATION = 32, 7
+POSITION_STEP, OUTPUT_STEP = 0x9E3779B9, 0x85EBCA6B
 #: Words, a row each, of 32-bit lanes.
 Words = NDArray[np.uint32]
 _LANE_BYTES = LANE_BITS // 8
@@ -57,7 +59,7 @@ def operator_words(operator: int, inputs: Sequence[Words], lengths: Sequence[int
     """
     taken = sum(len(words) for words in inputs)
     made = sum(lengths)
-    constants = np.array(lane_constants(lanes), np.uint32)
+    constants = (np.arange(1, lanes + 1, dtype=np.uint64) * np.uint64(POSITION_STEP)).astype(np.uint32)
     # Digest after how many inputs each output word is made from, and what is added to it.
     seen = -(-np.arange(1, made + 1, dtype=np.int64) * taken // made)
     keys = np.concatenate(
@@ -101,7 +103,7 @@ def execute(dataflow: Dataflow, sources: Mapping[str, Words], word_bytes: int) -
         results = operator_words(call.operator, [held[index] for index in call.inputs], lengths, lanes)
         for index, words in zip(call.outputs, results, strict=True):
             held[index] = words
-            if items[index].home is not None:
+            if items[index].dram_address is not None:
                 saved[items[index].name] = words
         uses.subtract(call.inputs)
         for index in (*call.inputs, *call.outputs):

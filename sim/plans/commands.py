@@ -8,11 +8,11 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from hw.errors import InputError
 from hw.scheduler.plan.options import When
-from sim.host.files import write_text
+from sim.host.files import write_bytes, write_text
 from sim.host.paths import check_readable, check_writable
 from sim.host.progress import Activity
 
@@ -170,9 +170,10 @@ def run_check(path: Path) -> bool:
     return not problems
 
 
-def run_lower(path: Path, board_name: str, output: Path) -> None:
-    """Lower a plan for a board and write the engine's configuration.
+def run_lower(path: Path, output: Path, *, frozen_for: str | None) -> None:
+    """Lower a plan and write its program image, or the configuration of a kernel with the program in it.
 
+    The image where ``frozen_for`` is None; else it is the board of the kernel in which the program is frozen.
     Raises `InputError` when the plan cannot be read, the checker refuses it, or the board's port has another
     width.
     """
@@ -181,17 +182,25 @@ def run_lower(path: Path, board_name: str, output: Path) -> None:
     from hw.board import load_board
     from hw.config import config_dict
     from hw.scheduler.check.check import check_file
+    from hw.scheduler.config import frozen
     from hw.scheduler.plan.documents import read_plan
-    from hw.scheduler.program.lower import configure
+    from hw.scheduler.program.image import encode
+    from hw.scheduler.program.lower import lower
 
-    board = load_board(board_name)
     problems = check_file(path)
     if problems:
         raise InputError("plan", str(path), f"true: {problems[0]}")
     plan = read_plan(path)
-    # JSON is YAML, and read and written much faster.
-    config = json.dumps(config_dict(configure(plan, board)), separators=(",", ":"))
-    write_text(output, f"# {plan.graph.name} on {board.name}, lowered from {path.name}\n{config}\n")
+    program = lower(plan)
+    if frozen_for is None:
+        write_bytes(output, encode(program))
+    else:
+        board = load_board(frozen_for)
+        memory: Literal["ultra", "block"] = "ultra" if board.user.uram else "block"
+        config = frozen(program, scratchpad_bytes=plan.scratchpad_bytes, memory=memory)
+        # JSON is YAML, and read and written much faster.
+        text = json.dumps(config_dict(config), separators=(",", ":"))
+        write_text(output, f"# {plan.graph.name} on {board.name}, lowered from {path.name}\n{text}\n")
     print(output)
 
 

@@ -12,12 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.board import Board
+from hw.errors import InputError
 
 if TYPE_CHECKING:
     from sim.report.report import Report
 
 Tensor = NDArray[Any]
 Tensors = Mapping[str, Tensor]
+
+#: Name of the plan among the tensors of an engine that executes plans: see `EngineAdapter.read_plan`.
+PLAN = "(plan)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,8 +127,18 @@ class EngineAdapter(abc.ABC):
     def workload(self, job: Any, config: Any) -> Any:
         """Give the job without its tensors, as `hw.engine.Engine.predict` takes it."""
 
-    def label(self, config: Any) -> str:
-        """Name the work that a configuration fixes, for reports; empty when only the input says it."""
+    def read_plan(self, path: Path) -> Tensor:
+        """Read a plan to execute: what `job` takes among the tensors under the name `PLAN`.
+
+        Raises
+        ------
+        InputError
+            When it is none, or the engine executes no plans.
+        """
+        raise InputError("--plan", str(path), f"left out: the engine {self.name} executes no plans")
+
+    def label(self, job: Any, config: Any) -> str:
+        """Name the work of a job, for reports; empty when its figures say all."""
         return ""
 
     @abc.abstractmethod

@@ -150,7 +150,7 @@ def run(
         ],
         bit_exact=not mismatches,
         errors=adapter.errors(job, config, integers),
-        label=adapter.label(config),
+        label=adapter.label(job, config),
     )
     return RunResult(
         outputs=adapter.results(job, config, integers),

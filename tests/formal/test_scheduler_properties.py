@@ -1,4 +1,4 @@
-"""Turns, rings and the sequencer, for all time."""
+"""Bank arbiter, rings, tables and the sequencer, for all time."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ import pytest
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
 
 from hw.scheduler.config import SchedulerConfig
-from hw.scheduler.core.layouts import Path
+from hw.scheduler.core.bank_arbiter import BankArbiter
 from hw.scheduler.core.ring import Ring
 from hw.scheduler.core.sequencer import Phase, Sequencer
-from hw.scheduler.core.turns import Turns
 from hw.scheduler.core.walker import Walker
-from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord
+from hw.scheduler.program.image import Path
 from tests.formal.stream_properties import free_input
 from tests.support.proofs.formal import PropertyFailure, check, constant, cover, free, prove, reach, suppose
 from tests.support.proofs.mutants import mutant
 
 
-class TurnsSpec(Elaboratable):
-    """Turns between free users; ``who`` is any one input."""
+class BankArbiterSpec(Elaboratable):
+    """A bank between free users; ``who`` is any one input."""
 
-    def __init__(self, cls=Turns, *, inputs=3):
+    def __init__(self, cls=BankArbiter, *, inputs=3):
         self.inputs = inputs
         self.dut = cls(2, inputs=inputs)
 
@@ -73,13 +72,13 @@ class TurnsSpec(Elaboratable):
 
 
 @pytest.mark.parametrize("inputs", [2, 3, pytest.param(4, marks=pytest.mark.soak)])
-def test_turns(inputs):
-    prove(TurnsSpec(inputs=inputs), depth=3)
+def test_bank_arbiter(inputs):
+    prove(BankArbiterSpec(inputs=inputs), depth=3)
     if inputs > 2:
-        cover(TurnsSpec(inputs=inputs), depth=10)
+        cover(BankArbiterSpec(inputs=inputs), depth=10)
 
 
-TURNS_BUGS = {
+ARBITER_BUGS = {
     "no rounds": ("m.d.sync += [left.eq(now & ~grant),", "m.d.sync += [left.eq(0),", "more than twice"),
     "two at once": ("grant.eq(now & -now)", "grant.eq(now)", "at most one"),
     "highest first": (
@@ -96,21 +95,18 @@ TURNS_BUGS = {
 }
 
 
-@pytest.mark.parametrize("bug", TURNS_BUGS)
-def test_seeded_bug_in_turns_is_found(bug):
-    old, new, words = TURNS_BUGS[bug]
+@pytest.mark.parametrize("bug", ARBITER_BUGS)
+def test_seeded_bug_in_the_bank_arbiter_is_found(bug):
+    old, new, words = ARBITER_BUGS[bug]
     with pytest.raises(PropertyFailure, match=words):
-        prove(TurnsSpec(mutant(Turns, old, new)), depth=3)
+        prove(BankArbiterSpec(mutant(BankArbiter, old, new)), depth=3)
 
 
 def ring_config(size):
     """Give a configuration with pieces of up to ``size`` words, in a scratchpad of eight."""
-    program = Program(
-        word_bytes=4,
-        steps=(StepWord(cores=(CoreWord(operator=0, first_operand=0, inputs=0, outputs=1),)),),
-        operands=(OperandWord(address=0, words=size),),
+    return SchedulerConfig(
+        scratchpad_bytes=32, word_bytes=4, banks=2, cores=1, max_operator_bytes=4 * size, max_region_bytes=32
     )
-    return SchedulerConfig(program=program, scratchpad_bytes=32, word_bytes=4, banks=2, cores=1)
 
 
 class RingSpec(Elaboratable):
@@ -232,27 +228,17 @@ def test_seeded_bug_in_walker_is_found(bug):
         prove(RingSpec(walker=mutant(Walker, old, new)), depth=12, reset="low", pdr=False)
 
 
-def sequencer_config():
-    """Give a program of three steps on two cores with two transfers each way; only its widths count."""
-    core = CoreWord(operator=0, first_operand=0, inputs=0, outputs=1)
-    transfer = TransferWord(dram_address=0, address=0, words=1, start_step=0)
-    return SchedulerConfig(
-        program=Program(
-            word_bytes=4,
-            steps=(
-                StepWord(cores=(core,)),
-                StepWord(cores=(core,), wait_reads=2, wait_writes=2),
-                StepWord(cores=(core,)),
-            ),
-            operands=(OperandWord(address=0, words=1),),
-            reads=(transfer, transfer),
-            writes=(transfer, transfer),
-        ),
-        scratchpad_bytes=32,
-        word_bytes=4,
-        banks=2,
-        cores=2,
-    )
+#: Three steps on two cores with two transfers each way; only the widths count.
+SEQUENCER_SHAPE = SchedulerConfig(
+    scratchpad_bytes=32,
+    word_bytes=4,
+    banks=2,
+    cores=2,
+    max_steps=3,
+    max_transfers=2,
+    max_operator_bytes=4,
+    max_region_bytes=32,
+)
 
 
 class SequencerSpec(Elaboratable):
@@ -261,7 +247,7 @@ class SequencerSpec(Elaboratable):
     TRANSFERS = 2
 
     def __init__(self, cls=Sequencer):
-        self.dut = cls(sequencer_config())
+        self.dut = cls(SEQUENCER_SHAPE)
 
     def elaborate(self, platform):
         m = Module()
@@ -274,13 +260,13 @@ class SequencerSpec(Elaboratable):
         suppose(m, step.active.any(), "some core takes part")
 
         # Transfers complete one after the other, and begin anew with a start.
-        for name, count, wait in (
-            ("reads", dut.reads_completed, step.wait_reads),
-            ("writes", dut.writes_completed, step.wait_writes),
+        for name, count, total, wait in (
+            ("reads", dut.reads_completed, dut.reads_total, step.wait_reads),
+            ("writes", dut.writes_completed, dut.writes_total, step.wait_writes),
         ):
             more, completed = Signal(name=f"{name}_more"), Signal(2, name=f"{name}_completed")
             free(m, more)
-            m.d.comb += count.eq(completed)
+            m.d.comb += [count.eq(completed), total.eq(self.TRANSFERS)]
             m.d.sync += completed.eq(Mux(dut.start, 0, completed + (more & (completed != self.TRANSFERS))))
             check(m, completed <= self.TRANSFERS, f"{name} are counted")
             suppose(m, wait <= self.TRANSFERS, f"no step waits for more {name} than there are")
@@ -289,6 +275,8 @@ class SequencerSpec(Elaboratable):
         popped = dut.steps.valid & dut.steps.ready
         for core in range(2):
             command = dut.commands[core]
+            row = dut.rows[core]
+            free_input(m, row, f"rows_{core}")
             free(m, command.ready)
             given = command.valid & command.ready
             ends = Signal(name=f"ends_{core}")
@@ -307,7 +295,8 @@ class SequencerSpec(Elaboratable):
                 check(m, dut.reads_completed >= step.wait_reads, "the reads it needs are complete")
                 check(m, dut.writes_completed >= step.wait_writes, "the writes its slot needs are complete")
                 check(m, dut.begun == (dut.computed + 1)[:2], "its slot has begun")
-                check(m, command.payload == step.commands[core], "with its own row")
+                check(m, command.payload == row.payload, "with its own row")
+            check(m, (row.valid & row.ready) == given, "a row is taken with its command")
 
         # Counts, compared over a cycle.
         begun, computed, started = (Signal(2, name=name) for name in ("begun", "computed", "launched"))
@@ -390,7 +379,7 @@ SEQUENCER_BUGS = {
         "at most one slot|row is taken",
     ),
     "done too early": (
-        "& (self.writes_completed == len(program.writes))",
+        "& (self.writes_completed == self.writes_total)",
         "",
         "done after all writes",
     ),

@@ -4,14 +4,17 @@ import numpy as np
 import pytest
 
 from hw.board import load_board
+from hw.scheduler.engine import SchedulerEngine
 from hw.scheduler.plan.options import OrderChoice, When
 from hw.scheduler.plan.plan import Direction, Mode
 from hw.scheduler.plan_model import plan_model
-from hw.scheduler.program.lower import configure
+from sim.run.adapter import PLAN
 from sim.run.run import run
 
 #: What the cycles of a plan may be off those of the RTL.
 TOLERANCE = 0.03
+#: The memory may be refreshing when the program is loaded.
+LOAD_TOLERANCE_CYCLES = 120
 NO_STREAMS = {"streaming": When.NEVER}
 WHOLE_OPERATORS = {"tiling": When.NEVER, "pipelining": When.NEVER}
 #: Spares the search, and leaves more to be moved.
@@ -63,21 +66,25 @@ def test_the_rtl_keeps_what_the_plan_promises(name, tmp_path):
     board = load_board("u55c")
     plan = plan_model(model, scratchpad, board=board, **options)
     assert wanted <= features(plan)
-    config = configure(plan, board)
+    config = SchedulerEngine().default_config(board)  # one kernel executes them all
     for memory in ("model", "jitter"):
         result = run(
             "scheduler",
             config,
             board,
-            {"seed": np.asarray(len(memory))},
+            {PLAN: np.array(plan, object), "seed": np.asarray(len(memory))},
             seed=3,
             memory_mode=memory,
             directory=tmp_path / memory,
         )
         assert result.bit_exact, result.mismatches
         (port,) = result.report.traffic.ports
-        assert port.useful_read_bytes == plan.totals.offchip_read_bytes
+        loaded = result.report.details["program_bytes"]
+        assert port.useful_read_bytes - loaded == plan.totals.offchip_read_bytes
         assert port.useful_write_bytes == plan.totals.offchip_write_bytes
         if memory == "model":  # whose time is the board's
-            cycles = result.report.cycles.cycles_total
+            counted = result.report.cycles
+            loading = counted.cycles_stall["load"]
+            cycles = counted.cycles_total - loading
             assert abs(plan.totals.predicted_cycles - cycles) <= TOLERANCE * cycles
+            assert abs(result.report.details["predicted_load_cycles"] - loading) <= LOAD_TOLERANCE_CYCLES

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import enum
+from collections.abc import Mapping
 
 from amaranth.hdl import ShapeLike
 from amaranth.lib import data
 
 from hw.scheduler.config import SchedulerConfig
-from hw.scheduler.plan.plan import Mode
-from hw.scheduler.program.program import COUNT_BITS, CYCLES_BITS, OPERATOR_BITS, Via
-
-
-class Path(enum.IntEnum):
-    """`hw.scheduler.program.program.Via` in gates."""
-
-    WHOLE = 0
-    MEMORY = 1
-    FIFO = 2
-
-
-#: Codes of the plain data's enumerations.
-PATH_OF = {Via.WHOLE: Path.WHOLE, Via.MEMORY: Path.MEMORY, Via.FIFO: Path.FIFO}
-MODE_CODE = {Mode.SEQUENTIAL: 0, Mode.PIPELINED: 1}
+from hw.scheduler.program.image import COMMAND_FIELDS, STEP_FIELDS, TRANSFER_FIELDS, Path
 
 
 def operand_layout(config: SchedulerConfig) -> data.StructLayout:
@@ -51,8 +37,6 @@ def command_layout(config: SchedulerConfig) -> data.StructLayout:
     -------
     operator
         Number of the operator.
-    mode
-        0 sequential, 1 pipelined.
     inputs, outputs
         Operands that follow on the core's two operand streams.
     input_words, output_words
@@ -60,21 +44,11 @@ def command_layout(config: SchedulerConfig) -> data.StructLayout:
     compute_cycles
         Least cycles from the command to done.
     """
-    return data.StructLayout(
-        {
-            "operator": OPERATOR_BITS,
-            "mode": 1,
-            "inputs": COUNT_BITS,
-            "outputs": COUNT_BITS,
-            "input_words": config.total_bits,
-            "output_words": config.total_bits,
-            "compute_cycles": CYCLES_BITS,
-        }
-    )
+    return _narrowed(COMMAND_FIELDS, input_words=config.size_bits, output_words=config.size_bits)
 
 
 def step_layout(config: SchedulerConfig) -> data.StructLayout:
-    """Give a row of the step ROM.
+    """Give a step.
 
     Members
     -------
@@ -82,31 +56,26 @@ def step_layout(config: SchedulerConfig) -> data.StructLayout:
         Transfers that are complete before the slot begins, and before the cores start.
     active
         One bit a core that takes part.
-    commands
-        One `command_layout` a core.
     last
         The program ends with this step.
     """
-    return data.StructLayout(
-        {
-            "wait_writes": config.transfer_bits,
-            "wait_reads": config.transfer_bits,
-            "active": config.cores,
-            "commands": data.ArrayLayout(command_layout(config), config.cores),
-            "last": 1,
-        }
-    )
+    transfers = config.transfer_bits
+    return _narrowed(STEP_FIELDS, wait_writes=transfers, wait_reads=transfers, active=config.cores)
 
 
 def transfer_layout(config: SchedulerConfig) -> data.StructLayout:
-    """Give a row of a DMA ROM; fields as of `hw.scheduler.program.program.TransferWord`, ``core`` one-hot."""
-    return data.StructLayout(
-        {
-            "dram": config.dram_bits,
-            "address": config.address_bits,
-            "words": config.size_bits,
-            "ring": config.size_bits,
-            "core": config.cores,
-            "start_step": config.step_bits,
-        }
+    """Give a transfer; fields as of `hw.scheduler.program.program.TransferWord`, ``core`` one-hot."""
+    return _narrowed(
+        TRANSFER_FIELDS,
+        dram=config.dram_bits,
+        address=config.address_bits,
+        words=config.size_bits,
+        ring=config.size_bits,
+        core=config.cores,
+        start_step=config.step_bits,
     )
+
+
+def _narrowed(fields: Mapping[str, int], **bits: int) -> data.StructLayout:
+    """Give the layout of a record's fields, some of them with fewer bits than in the image."""
+    return data.StructLayout({**fields, **bits})

@@ -14,15 +14,11 @@ from hw.lib.fifo import Fifo
 from hw.lib.memory import RamStyle, uninitialised
 from hw.lib.place import Placer
 from hw.scheduler.config import SchedulerConfig
-from hw.scheduler.core.turns import Turns
+from hw.scheduler.core.bank_arbiter import BankArbiter
+from hw.scheduler.program.latency import READ_LATENCY, READS_AHEAD
 
 #: Words of a tile: the depth of one UltraRAM.
 TILE_ROWS = 4096
-#: From the grant of a read to its word on ``response``: the register of the turns, the RAM, the RAM's output
-#: register, the FIFO.
-READ_LATENCY = 4
-#: Words a read port may have under way: enough for one a cycle.
-READS_AHEAD = 8
 
 
 def write_layout(config: SchedulerConfig) -> data.StructLayout:
@@ -90,7 +86,7 @@ class Tile(wiring.Component):
 
 
 class Bank(wiring.Component):
-    """Every ``banks``-th word of the scratchpad: tiles, and turns for each direction.
+    """Every ``banks``-th word of the scratchpad: tiles, and an arbiter for each direction.
 
     Parameters
     ----------
@@ -110,7 +106,7 @@ class Bank(wiring.Component):
 
     Behaviour
     ---------
-    Each direction grants one port a cycle (`turns`); ``ready`` is the grant.  Reads and writes
+    Each direction grants one port a cycle (`BankArbiter`); ``ready`` is the grant.  Reads and writes
     reach the RAM one cycle after it: a read granted in any cycle after the grant of a write sees what was
     written.
     """
@@ -130,13 +126,13 @@ class Bank(wiring.Component):
         )
 
     def elaborate(self, platform: object) -> Module:
-        """Turns -> tiles -> output register."""
+        """Arbiters -> tiles -> output register."""
         m = Module()
         config = self._config
-        m.submodules.reads = reads = Turns(self._read, inputs=len(self.read))
-        m.submodules.writes = writes = Turns(self._write, inputs=len(self.write))
-        for turns, ports in ((reads, self.read), (writes, self.write)):
-            for inner, outer in zip(turns.i, ports, strict=True):
+        m.submodules.reads = reads = BankArbiter(self._read, inputs=len(self.read))
+        m.submodules.writes = writes = BankArbiter(self._write, inputs=len(self.write))
+        for arbiter, ports in ((reads, self.read), (writes, self.write)):
+            for inner, outer in zip(arbiter.i, ports, strict=True):
                 connect(m, flipped(outer), inner)
 
         rows = min(config.bank_rows, TILE_ROWS)
@@ -150,14 +146,14 @@ class Bank(wiring.Component):
                 "scheduler_tile",
                 lambda: Tile(width=config.word_bits, rows=rows, ram_style=config.memory),
             )
-            for turns, enable, row in (
+            for arbiter, enable, row in (
                 (reads, tile.read, tile.read_row),
                 (writes, tile.write, tile.write_row),
             ):
-                here = turns.payload.row[row_bits:] == index
+                here = arbiter.payload.row[row_bits:] == index
                 m.d.comb += [
-                    row.eq(turns.payload.row[:row_bits]),
-                    enable.eq(turns.valid & here),
+                    row.eq(arbiter.payload.row[:row_bits]),
+                    enable.eq(arbiter.valid & here),
                 ]
             m.d.comb += tile.write_data.eq(writes.payload.data)
             m.d.sync += arrived[index].eq(tile.read)

@@ -20,7 +20,7 @@ class Phase(enum.IntEnum):
     IDLE
         A start.
     SLOT
-        The writes the slot needs, and its row of the ROM.
+        The writes the slot needs, and its row.
     READS
         The reads the cores need.
     COMPUTE
@@ -42,15 +42,19 @@ class Sequencer(wiring.Component):
     Parameters
     ----------
     config
-        Its ``program`` gives widths and the numbers of transfers.
+        Widths.
 
     Members
     -------
     start : In(1)
         One-cycle pulse; not before the last ``done``.
     steps : In(stream of step_layout)
+    rows : In(stream of command_layout) array of ``cores``
+        The commands of each core, for the steps in which it is active.
     reads_completed, writes_completed : In(transfer_bits)
         Transfers completed since ``start``.
+    reads_total, writes_total : In(transfer_bits)
+        Transfers of the program.
     begun, computed : Out(step_bits)
         Slots begun, and steps whose cores are done, since ``start``.
     commands : Out(stream of command_layout) array of ``cores``
@@ -73,8 +77,11 @@ class Sequencer(wiring.Component):
             {
                 "start": In(1),
                 "steps": In(stream.Signature(step_layout(config))),
+                "rows": In(stream.Signature(command_layout(config))).array(config.cores),
                 "reads_completed": In(config.transfer_bits),
                 "writes_completed": In(config.transfer_bits),
+                "reads_total": In(config.transfer_bits),
+                "writes_total": In(config.transfer_bits),
                 "begun": Out(config.step_bits),
                 "computed": Out(config.step_bits),
                 "commands": Out(stream.Signature(command_layout(config))).array(config.cores),
@@ -88,11 +95,15 @@ class Sequencer(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Make the gates."""
         m = Module()
-        program, step = self._config.program, self.steps.payload
+        step = self.steps.payload
         # One bit a core: its command is to be given, and its done is to come.
         asked, awaited = Signal(self._config.cores), Signal(self._config.cores)
-        for core, command in enumerate(self.commands):
-            m.d.comb += [command.payload.eq(step.commands[core]), command.valid.eq(asked[core])]
+        for core, (row, command) in enumerate(zip(self.rows, self.commands, strict=True)):
+            m.d.comb += [
+                command.payload.eq(row.payload),
+                command.valid.eq(row.valid & asked[core]),
+                row.ready.eq(command.ready & asked[core]),
+            ]
         accepted = Cat(command.valid & command.ready for command in self.commands)
         m.d.sync += asked.eq(asked & ~accepted)
 
@@ -116,8 +127,7 @@ class Sequencer(wiring.Component):
                         m.d.sync += self.phase.eq(Phase.DRAIN)
             with m.Case(Phase.DRAIN):
                 m.d.comb += self.ready.eq(
-                    (self.reads_completed == len(program.reads))
-                    & (self.writes_completed == len(program.writes))
+                    (self.reads_completed == self.reads_total) & (self.writes_completed == self.writes_total)
                 )
                 with m.If(self.ready):
                     m.d.comb += self.done.eq(1)

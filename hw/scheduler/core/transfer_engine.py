@@ -1,4 +1,4 @@
-"""The two transfer engines: memory to scratchpad, and back, each strictly in the order of its ROM."""
+"""The two transfer engines: memory to scratchpad, and back, each strictly in the order of its table."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from hw.lib import axi
+from hw.lib.align_read import packed_layout
 from hw.lib.burst import command_layout
 from hw.lib.dma_read import ReadDMA
 from hw.lib.dma_write import WriteDMA
@@ -20,9 +21,8 @@ from hw.scheduler.core.layouts import piece_layout, transfer_layout
 from hw.scheduler.core.ring import RingReader, RingWriter
 from hw.scheduler.core.scratchpad import ReadPort, write_layout
 from hw.scheduler.core.walker import Walker
+from hw.scheduler.program.latency import TRANSFERS_AHEAD
 
-#: Transfers that may wait between their DMA command and their first word in the scratchpad.
-TRANSFERS_AHEAD = 16
 ADDRESS_BITS = 64
 
 
@@ -118,6 +118,10 @@ class ReadEngine(wiring.Component):
     axi : Out(hw.lib.axi.ReadSignature)
     bytes_moved : Out(48)
         Since reset.
+    loading : In(1)
+        The DMA is the loader's (`hw.scheduler.core.loader`); no transfer may run.
+    load, loaded
+        Its command and its words.
 
     Behaviour
     ---------
@@ -138,6 +142,9 @@ class ReadEngine(wiring.Component):
                 "rings": Out(RingWriter(config.size_bits)).array(config.cores),
                 "axi": Out(axi.ReadSignature(data_width=config.word_bits, addr_width=ADDRESS_BITS)),
                 "bytes_moved": Out(48),
+                "loading": In(1),
+                "load": In(stream.Signature(command_layout(ADDRESS_BITS))),
+                "loaded": Out(stream.Signature(packed_layout(config.word_bits))),
             }
         )
 
@@ -149,7 +156,6 @@ class ReadEngine(wiring.Component):
         m.submodules.dma = dma = ReadDMA(data_width=config.word_bits, addr_width=ADDRESS_BITS)
         m.submodules.walker = walker = Walker(config, config.cores)
         connect(m, flipped(self.i), issue.i)
-        connect(m, issue.command, dma.command)
         connect(m, issue.piece, walker.i)
         connect(m, dma.axi, flipped(self.axi))
         m.d.comb += [
@@ -159,15 +165,26 @@ class ReadEngine(wiring.Component):
             self.bytes_moved.eq(dma.bytes_useful),
         ]
 
+        m.d.comb += [
+            dma.command.valid.eq(self.load.valid | issue.command.valid),
+            dma.command.payload.eq(issue.command.payload),
+            issue.command.ready.eq(dma.command.ready & ~self.load.valid),
+            self.load.ready.eq(dma.command.ready),
+            self.loaded.valid.eq(dma.o.valid & self.loading),
+            self.loaded.payload.eq(dma.o.payload),
+        ]
+        with m.If(self.load.valid):
+            m.d.comb += dma.command.payload.eq(self.load.payload)
+
         place = walker.o.payload
         held = Signal(place.shape())
         filled = Signal()
         allowed = Signal()
-        joined = dma.o.valid & walker.o.valid
+        joined = dma.o.valid & walker.o.valid  # never while loading: there are no places
         moved = self.write.valid & self.write.ready
         free = ~filled | moved
         m.d.comb += [
-            dma.o.ready.eq(joined & free),
+            dma.o.ready.eq((joined & free) | (self.loading & self.loaded.ready)),
             walker.o.ready.eq(joined & free),
             allowed.eq(held.tag == 0),
             self.write.valid.eq(filled & allowed),

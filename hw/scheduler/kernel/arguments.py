@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from hw.lib.arguments import Argument, ArgumentTable, Kind
 from hw.lib.counters import counter_names
+from hw.scheduler.config import SchedulerConfig
 
 #: Why nothing was done in a cycle, in order of precedence.
-CAUSES = ("write", "read", "ring", "bank", "drain")
+CAUSES = ("load", "write", "read", "ring", "bank", "drain")
 _CYCLE_DOCS = {
     "cycles_total": "Cycles from start to done",
     "cycles_busy": "Cycles in which an operator moved a word or computed",
+    "cycles_stall_load": "Cycles before the first step, loading the program",
     "cycles_stall_write": "Cycles before a slot, waiting for a transfer to memory",
     "cycles_stall_read": "Cycles before an operator, waiting for a transfer from memory",
     "cycles_stall_ring": "Cycles in which operators waited for the other end of a ring",
@@ -25,16 +27,28 @@ COUNTS = {
 }
 
 
-def argument_table() -> ArgumentTable:
-    """Give the table: the pointer, then counters."""
+_IMAGE = (
+    Argument(
+        name="program",
+        kind=Kind.POINTER,
+        doc="The program image, at a multiple of the port's word",
+        port="gmem0",
+    ),
+    Argument(name="program_records", kind=Kind.SCALAR, doc="Records of the program image"),
+)
+
+
+def argument_table(config: SchedulerConfig) -> ArgumentTable:
+    """Give the table: the pointers and the size of the program, none where it is frozen, then counters."""
     return ArgumentTable(
         (
             Argument(
                 name="memory",
                 kind=Kind.POINTER,
-                doc="The program's region of the memory, where every tensor has its home",
+                doc="The program's region of the memory, where every tensor has its address",
                 port="gmem0",
             ),
+            *(_IMAGE if config.program is None else ()),
             *(
                 Argument(name=name, kind=Kind.COUNTER, doc=_CYCLE_DOCS[name])
                 for name in counter_names(CAUSES)

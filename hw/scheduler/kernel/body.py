@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal
-from amaranth.lib import wiring
+from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import connect
 
 from hw.lib import axi
@@ -13,15 +13,17 @@ from hw.lib.counters import Counters, counter_names
 from hw.lib.kernel import BodySignature
 from hw.lib.place import Placer
 from hw.scheduler.config import SchedulerConfig
-from hw.scheduler.core.layouts import operand_layout, step_layout, transfer_layout
+from hw.scheduler.core.layouts import command_layout, operand_layout, step_layout, transfer_layout
+from hw.scheduler.core.loader import Loader
 from hw.scheduler.core.operator_port import OperatorPort
 from hw.scheduler.core.ring import Ring
-from hw.scheduler.core.roms import RomStream, operand_rows, step_rows, transfer_rows
 from hw.scheduler.core.scratchpad import Scratchpad
 from hw.scheduler.core.sequencer import Phase, Sequencer
+from hw.scheduler.core.table import Table
 from hw.scheduler.core.transfer_engine import ReadEngine, WriteEngine
 from hw.scheduler.kernel.arguments import CAUSES, argument_table
 from hw.scheduler.operators.traffic import TrafficEngine
+from hw.scheduler.program import image
 
 
 class SchedulerBody(wiring.Component):
@@ -30,7 +32,7 @@ class SchedulerBody(wiring.Component):
     Parameters
     ----------
     config
-        The program, and the shape of the hardware.
+        The shape of the hardware.
     placer
         How the tiles of the scratchpad enter.
 
@@ -40,17 +42,17 @@ class SchedulerBody(wiring.Component):
 
     Behaviour
     ---------
-    A launch executes the whole program: it reads the sources from their homes in the region at ``memory`` and
-    leaves the outputs, and what was spilled, in theirs.
+    A launch loads the program image at ``program``, where none is frozen, and executes all of it: it reads
+    the sources from the region at ``memory`` and leaves the outputs, and what was spilled, there.
     """
 
     def __init__(self, config: SchedulerConfig, placer: Placer) -> None:
         self._config = config
         self._placer = placer
-        super().__init__(BodySignature(argument_table(), data_width=config.word_bits))
+        super().__init__(BodySignature(argument_table(config), data_width=config.word_bits))
 
     def elaborate(self, platform: Any) -> Module:
-        """ROMs -> sequencer, transfer engines and operators -> scratchpad."""
+        """Loader -> tables -> sequencer, transfer engines and operators -> scratchpad."""
         m = Module()
         config = self._config
         m.submodules.scratchpad = scratchpad = Scratchpad(config, self._placer)
@@ -58,48 +60,70 @@ class SchedulerBody(wiring.Component):
         m.submodules.reader = reader = ReadEngine(config)
         m.submodules.writer = writer = WriteEngine(config)
         axi.connect(m, read=reader.axi, write=writer.axi, port=self.gmem0)
-        self._rom(m, "steps", step_layout(config), step_rows(config), sequencer.steps)
+        loader = self._loader(m, reader)
+        tables = _Tables(m, config, loader, start=self.start if loader is None else loader.done)
+        tables.place("steps", image.Table.STEPS, step_layout(config), config.max_steps, sequencer.steps)
         m.d.comb += [
-            sequencer.start.eq(self.start),
+            sequencer.start.eq(tables.start),
             sequencer.reads_completed.eq(reader.completed),
             sequencer.writes_completed.eq(writer.completed),
             writer.computed.eq(sequencer.computed),
             self.done.eq(sequencer.done),
         ]
-        for name, engine, transfers in (
-            ("reads", reader, config.program.reads),
-            ("writes", writer, config.program.writes),
+        for name, engine, number, total in (
+            ("reads", reader, image.Table.READS, sequencer.reads_total),
+            ("writes", writer, image.Table.WRITES, sequencer.writes_total),
         ):
-            self._rom(m, name, transfer_layout(config), transfer_rows(transfers), engine.i)
+            count = tables.place(name, number, transfer_layout(config), config.max_transfers, engine.i)
             m.d.comb += [
-                engine.start.eq(self.start),
+                total.eq(count),
+                engine.start.eq(tables.start),
                 engine.base.eq(self.args.memory),
                 engine.begun.eq(sequencer.begun),
             ]
         connect(m, reader.write, scratchpad.write[0])
         connect(m, writer.read, scratchpad.read[config.cores])
-        ports, busy = self._cores(m, scratchpad, sequencer, reader, writer)
+        ports, busy = self._cores(m, tables, scratchpad, sequencer, reader, writer)
         self._count(m, sequencer, reader, writer, ports, busy)
         return m
 
-    def _rom(self, m: Module, name: str, layout: Any, rows: Any, target: Any) -> None:
-        m.submodules[f"{name}_rom"] = rom = RomStream(layout, rows)
-        m.d.comb += rom.start.eq(self.start)
-        connect(m, rom.o, target)
+    def _loader(self, m: Module, reader: ReadEngine) -> Loader | None:
+        """Place the loader, on the read engine's DMA; none where the program is frozen."""
+        if self._config.program is not None:
+            return None
+        m.submodules.loader = loader = Loader(self._config)
+        m.d.comb += [
+            loader.start.eq(self.start),
+            loader.address.eq(self.args.program),
+            loader.records.eq(self.args.program_records),
+            reader.loading.eq(loader.loading),
+        ]
+        connect(m, loader.command, reader.load)
+        connect(m, reader.loaded, loader.words)
+        return loader
 
     def _cores(
-        self, m: Module, scratchpad: Scratchpad, sequencer: Sequencer, reader: ReadEngine, writer: WriteEngine
+        self,
+        m: Module,
+        tables: _Tables,
+        scratchpad: Scratchpad,
+        sequencer: Sequencer,
+        reader: ReadEngine,
+        writer: WriteEngine,
     ) -> tuple[list[OperatorPort], Any]:
-        """Place the operators: each with its port, its operand ROMs and the rings at its ends."""
+        """Place the operators: each with its port, its tables and the rings at its ends."""
         config = self._config
         ports: list[OperatorPort] = []
         busy = []
         for core in range(config.cores):
             m.submodules[f"operator_{core}"] = operator = TrafficEngine(config)
             m.submodules[f"port_{core}"] = port = OperatorPort(config)
-            inputs, outputs = operand_rows(config.program, core)
-            self._rom(m, f"inputs_{core}", operand_layout(config), inputs, operator.inputs)
-            self._rom(m, f"outputs_{core}", operand_layout(config), outputs, operator.outputs)
+            for name, number, layout, depth, target in (
+                ("commands", image.Table.COMMANDS, command_layout, config.max_steps, sequencer.rows[core]),
+                ("inputs", image.Table.INPUTS, operand_layout, config.max_operands, operator.inputs),
+                ("outputs", image.Table.OUTPUTS, operand_layout, config.max_operands, operator.outputs),
+            ):
+                tables.place(f"{name}_{core}", number + core, layout(config), depth, target)
             connect(m, sequencer.commands[core], operator.command)
             connect(m, operator.read, port.i_read)
             connect(m, operator.write, port.i_write)
@@ -136,6 +160,7 @@ class SchedulerBody(wiring.Component):
             counters.start.eq(self.start),
             counters.done.eq(self.done),
             counters.busy.eq(computing & busy),
+            counters.stall.load.eq(reader.loading),
             counters.stall.write.eq(
                 (sequencer.phase == Phase.SLOT) & sequencer.steps.valid & ~sequencer.ready
             ),
@@ -152,3 +177,29 @@ class SchedulerBody(wiring.Component):
             with m.If(self.start):
                 m.d.sync += before.eq(moved)
             m.d.sync += self.counters[f"gmem0_{name}_bytes"].eq((moved - before)[: len(moved)])
+
+
+class _Tables:
+    """Places tables, each written by the loader or frozen."""
+
+    def __init__(self, m: Module, config: SchedulerConfig, loader: Loader | None, *, start: Any) -> None:
+        self.start = start
+        self._m, self._loader = m, loader
+        self._frozen = None if config.program is None else image.table_rows(config.program)
+
+    def place(self, name: str, number: int, layout: data.StructLayout, depth: int, target: Any) -> Any:
+        """Place a table that feeds a stream; gives the number of its rows."""
+        m, loader = self._m, self._loader
+        rows = None if self._frozen is None else self._frozen.get(number, [])
+        m.submodules[f"{name}_table"] = table = Table(layout, depth=depth, rows=rows)
+        m.d.comb += table.start.eq(self.start)
+        connect(m, table.o, target)
+        if loader is not None:
+            fields = data.StructLayout(image.fields(number))
+            record = data.View(fields, loader.row[: fields.size])
+            m.d.comb += [
+                table.clear.eq(loader.start),
+                table.write.eq(loader.write & (loader.table == number)),
+                *(Value.cast(table.row[field]).eq(record[field]) for field in layout.members),
+            ]
+        return table.count

@@ -52,7 +52,7 @@ class TrafficEngine(wiring.Component):
         config = self._config
         command = self.command.payload
         begin, running = Signal(), Signal()
-        left = Signal(config.total_bits)  # words still to be made
+        left = Signal(config.size_bits)  # words still to be made
         cycles = Signal(CYCLES_BITS)  # left of the least
         m.d.comb += [
             self.command.ready.eq(~running),
@@ -96,8 +96,8 @@ class TrafficEngine(wiring.Component):
 
         # I words in are spread over O words out as a line is drawn: `lead` is in * O - (out + 1) * I, and a
         # word is owed while it is not negative.
-        total_in, total_out = Signal(config.total_bits), Signal(config.total_bits)
-        lead = Signal(signed(config.total_bits + 2))
+        total_in, total_out = Signal(config.size_bits), Signal(config.size_bits)
+        lead = Signal(signed(config.size_bits + 2))
         owed = lead >= 0
         free = ~self.write.valid | self.write.ready
         m.d.comb += [

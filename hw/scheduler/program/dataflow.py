@@ -23,24 +23,24 @@ class Item:
     size_bytes : int
         At least 1; in the scratchpad and in memory it takes whole words.
     kind : TensorKind
-    home : int or None
-        First word of its place in the program's region of the memory; None when it is never there.
+    dram_address : int or None
+        Its first word in the program's region of the memory; None when it is never there.
     """
 
     name: str
     size_bytes: int
     kind: TensorKind = TensorKind.ACTIVATION
-    home: int | None = None
+    dram_address: int | None = None
 
     def __post_init__(self) -> None:
         if not self.name:
             raise InputError("name of an item", self.name, "at least one character")
         if self.size_bytes < 1:
             raise InputError(f"size_bytes of {self.name!r}", self.size_bytes, "at least 1")
-        if self.home is not None and self.home < 0:
-            raise InputError(f"home of {self.name!r}", self.home, "at least 0")
-        if self.home is None and self.kind is not TensorKind.ACTIVATION:
-            raise InputError(f"home of {self.name!r}", None, f"given: its kind is {self.kind.value}")
+        if self.dram_address is not None and self.dram_address < 0:
+            raise InputError(f"dram_address of {self.name!r}", self.dram_address, "at least 0")
+        if self.dram_address is None and self.kind is not TensorKind.ACTIVATION:
+            raise InputError(f"dram_address of {self.name!r}", None, f"given: its kind is {self.kind.value}")
 
     @property
     def off_chip_first(self) -> bool:
@@ -111,4 +111,4 @@ class Dataflow:
     @cached_property
     def saved(self) -> tuple[Item, ...]:
         """Items that the program writes to memory: outputs, and what is spilled."""
-        return tuple(item for item in self.items if item.home is not None and not item.off_chip_first)
+        return tuple(item for item in self.items if item.dram_address is not None and not item.off_chip_first)

@@ -1,4 +1,4 @@
-"""From a plan to the program of the sequencer: names become ROM rows, bytes become words.
+"""From a plan to the program of the sequencer: names become rows of tables, bytes become words.
 
 Nothing is decided here but what the plan leaves open: where in the area of a pipelined group each buffer
 lies, and, when several members of a group read streams, that a member takes what the one before makes first,
@@ -10,15 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from hw.board import Board
 from hw.errors import InputError
-from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.graph.graph import Operator, Tensor
 from hw.scheduler.graph.groups import buffer_bytes
 from hw.scheduler.plan.plan import Direction, Episode, Fifo, Plan, Stream, Transfer
 from hw.scheduler.program.dataflow import Call, Dataflow, Item
 from hw.scheduler.program.program import (
-    MAX_CORES,
     OPERATOR_BITS,
     CoreWord,
     OperandWord,
@@ -28,18 +25,9 @@ from hw.scheduler.program.program import (
     Via,
 )
 
-#: Banks of the scratchpad: with one or two cores every client keeps its rate.
-_BANKS = 8
 
-
-def lower(plan: Plan, *, cores: int = MAX_CORES) -> Program:
-    """Turn a plan into a program.
-
-    Parameters
-    ----------
-    plan : Plan
-    cores : int
-        Most cores the hardware may have; a pipelined group needs one a member.
+def lower(plan: Plan) -> Program:
+    """Turn a plan into a program; a pipelined group takes a core a member.
 
     Raises
     ------
@@ -56,10 +44,6 @@ def lower(plan: Plan, *, cores: int = MAX_CORES) -> Program:
     calls: list[Call] = []
     for number in range(len(plan.steps)):
         members = lowering.members(number)
-        if len(members) > cores:
-            raise InputError(
-                f"members of step {number}", len(members), f"at most {cores}, the cores there are"
-            )
         words = []
         for member in members:
             words.append(
@@ -79,7 +63,7 @@ def lower(plan: Plan, *, cores: int = MAX_CORES) -> Program:
                     outputs=tuple(lowering.items[name] for name, _ in member.outputs),
                 )
             )
-        steps.append(StepWord(cores=tuple(words), mode=plan.steps[number].mode))
+        steps.append(StepWord(cores=tuple(words)))
     reads, wait_reads = lowering.queue(Direction.READ)
     writes, wait_writes = lowering.queue(Direction.WRITE)
     return Program(
@@ -92,31 +76,6 @@ def lower(plan: Plan, *, cores: int = MAX_CORES) -> Program:
         reads=reads,
         writes=writes,
         dataflow=Dataflow(items=lowering.all_items(), calls=tuple(calls), name=plan.graph.name),
-    )
-
-
-def configure(plan: Plan, board: Board) -> SchedulerConfig:
-    """Give the configuration of the engine that executes a plan on a board.
-
-    Raises
-    ------
-    InputError
-        When the plan's words are not as wide as the board's memory port; as `lower`.
-    """
-    width = board.memory.port_data_width // 8
-    if plan.word_bytes != width:
-        raise InputError(
-            "word_bytes of the plan", plan.word_bytes, f"{width}, the port of {board.name}'s memory"
-        )
-    program = lower(plan)
-    row = _BANKS * plan.word_bytes
-    return SchedulerConfig(
-        program=program,
-        scratchpad_bytes=max(2 * row, -(-plan.scratchpad_bytes // row) * row),
-        word_bytes=plan.word_bytes,
-        banks=_BANKS,
-        memory="ultra" if board.user.uram else "block",
-        cores=program.cores,
     )
 
 
@@ -161,7 +120,9 @@ class _Lowering:
                 name=tensor.name,
                 size_bytes=tensor.size_bytes,
                 kind=tensor.kind,
-                home=self._words(self._plan.homes[tensor.name]) if tensor.name in self._plan.homes else None,
+                dram_address=self._words(self._plan.homes[tensor.name])
+                if tensor.name in self._plan.homes
+                else None,
             )
             for tensor in self._tensors.values()
         )

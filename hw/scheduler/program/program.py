@@ -1,7 +1,7 @@
-"""What the sequencer executes: a plan lowered to the words of four ROMs, as plain data.
+"""What the sequencer executes: a plan lowered to rows of tables, as plain data.
 
-`hw.scheduler.program.lower` makes a program from a plan; `hw.scheduler.config.SchedulerConfig` embeds it;
-the gates hold it in ROMs.  All addresses and sizes are in words of ``word_bytes``.
+`hw.scheduler.program.lower` makes a program from a plan; `hw.scheduler.program.image` lays it out in memory,
+from where the gates load it at launch.  All addresses and sizes are in words of ``word_bytes``.
 
 The four phases of step ``s`` (`hw.scheduler`), as the gates time them:
 
@@ -30,7 +30,6 @@ import itertools
 from dataclasses import dataclass
 
 from hw.errors import InputError
-from hw.scheduler.plan.plan import Mode
 from hw.scheduler.program.dataflow import Dataflow
 
 #: Bits of an operator's number, of the counts of a core's operands, and of its least cycles.
@@ -132,19 +131,15 @@ class StepWord:
         Write transfers, from the front of their list, that are complete before the slot begins.
     wait_reads : int
         Read transfers, from the front of their list, that are complete before the cores start.
-    mode : Mode
     """
 
     cores: tuple[CoreWord, ...]
     wait_writes: int = 0
     wait_reads: int = 0
-    mode: Mode = Mode.SEQUENTIAL
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.cores) <= MAX_CORES:
             raise InputError("cores of a step", len(self.cores), f"from 1 to {MAX_CORES}")
-        if self.mode is not Mode.PIPELINED and len(self.cores) > 1:
-            raise InputError("mode of a step", self.mode.value, "pipelined with several cores")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hw.board import Board
 from hw.errors import InputError
+from hw.scheduler.check.check import check_file
 from hw.scheduler.config import SchedulerConfig
+from hw.scheduler.default_plan import default_plan
 from hw.scheduler.graph.graph import TensorKind
+from hw.scheduler.plan.documents import read_plan
 from hw.scheduler.predict import SchedulerWorkload
 from hw.scheduler.program.dataflow import Dataflow, Item
+from hw.scheduler.program.image import encode, record_bytes
+from hw.scheduler.program.lower import lower
+from hw.scheduler.program.program import Program
 from sim.golden.scheduler import Words, execute, to_bytes, to_words
-from sim.run.adapter import Buffer, Case, Demo, EngineAdapter, Launch, Tensor
+from sim.run.adapter import PLAN, Buffer, Case, Demo, EngineAdapter, Launch, Tensor
 
 #: Name of the array that chooses the sources that are not given.
 SEED = "seed"
@@ -29,12 +36,32 @@ _EMPTY = 0x5A
 class SchedulerJob:
     """One launch."""
 
+    program: Program
+    dataflow: Dataflow  #: What the program is to compute.
+    image: bytes  #: The program image; empty where the program is frozen in the kernel.
     sources: Mapping[str, Words]  #: Words of every item that lies in memory before.
     region: NDArray[np.uint8]  #: The program's region of the memory before the launch, uint8.
+
+    def place(self, item: Item) -> slice:
+        """Give the bytes of an item in the region."""
+        assert item.dram_address is not None  # sources and saved items have one
+        size = self.program.word_bytes
+        return slice(item.dram_address * size, (item.dram_address + -(-item.size_bytes // size)) * size)
+
+    @property
+    def unwritten(self) -> NDArray[np.bool_]:
+        """The bytes of the region where no saved item lies."""
+        mask = np.ones(self.region.size, np.bool_)
+        for item in self.dataflow.saved:
+            mask[self.place(item)] = False
+        return mask
 
 
 class SchedulerAdapter(EngineAdapter):
     """See `sim.run.adapter.EngineAdapter`; a job is a `SchedulerJob`.
+
+    The program is the one frozen in the configuration, or lowered from a plan: the one given as `PLAN`, an array
+    of no dimension that holds a `hw.scheduler.plan.plan.Plan`, else that of `hw.scheduler.default_plan`.
 
     The input tensors are the program's sources by name, arrays of any type and shape with as many bytes as
     the tensor has.  Those that are not given are random, by ``seed`` (a whole number, default 0).
@@ -46,46 +73,62 @@ class SchedulerAdapter(EngineAdapter):
 
     name = "scheduler"
 
+    def read_plan(self, path: Path) -> Tensor:
+        """Read a plan.json; see `EngineAdapter.read_plan`."""
+        problems = check_file(path)
+        if problems:
+            raise InputError("plan", str(path), f"true: {problems[0]}")
+        return np.array(read_plan(path), object)
+
     def job(self, tensors: Mapping[str, Tensor], config: SchedulerConfig) -> SchedulerJob:
-        """Check the given sources and make up the others; see `EngineAdapter.job`."""
-        dataflow = _dataflow(config)
+        """Lower the plan, check the given sources and make up the others; see `EngineAdapter.job`."""
+        program, dataflow = _program(tensors, config)
         known = [item.name for item in dataflow.sources]
         for name in tensors:
-            if name not in known and name != SEED:
+            if name not in known and name not in (SEED, PLAN):
                 shown = ", ".join(known[:8]) + (f" and {len(known) - 8} more" if len(known) > 8 else "")
                 raise InputError("tensor name", name, f"{SEED} or a source of the network: {shown}")
         seed = _seed(tensors) if SEED not in known else 0
-        region = np.full(config.program.memory_words * config.word_bytes, _EMPTY, np.uint8)
-        sources = {}
-        for number, item in enumerate(dataflow.sources):
-            if item.name in tensors:
-                content = _given(item, np.asarray(tensors[item.name]))
-            else:
-                generator = np.random.default_rng([seed, number])
-                content = generator.integers(0, 256, item.size_bytes, np.uint8)
-            sources[item.name] = to_words(content, config.word_bytes)
-            region[_place(item, config)] = to_bytes(sources[item.name])
-        return SchedulerJob(sources=sources, region=region)
+        job = SchedulerJob(
+            program=program,
+            dataflow=dataflow,
+            image=b"" if config.program is not None else encode(program),
+            sources={
+                item.name: to_words(_content(item, tensors, (seed, number)), config.word_bytes)
+                for number, item in enumerate(dataflow.sources)
+            },
+            region=np.full(program.memory_words * config.word_bytes, _EMPTY, np.uint8),
+        )
+        for item in dataflow.sources:
+            job.region[job.place(item)] = to_bytes(job.sources[item.name])
+        return job
 
     def launch(self, job: SchedulerJob, config: SchedulerConfig, board: Board) -> Launch:
-        """Place the region: read and written."""
-        buffer = Buffer(argument="memory", data=job.region, size_bytes=job.region.size, output=True)
-        return Launch(scalars={}, buffers=(buffer,))
+        """Place the region, read and written, and the program image."""
+        region = Buffer(argument="memory", data=job.region, size_bytes=job.region.size, output=True)
+        if not job.image:
+            return Launch(scalars={}, buffers=(region,))
+        image = np.frombuffer(job.image, np.uint8)
+        return Launch(
+            scalars={"program_records": image.size // record_bytes(config.word_bytes)},
+            buffers=(region, Buffer(argument="program", data=image, size_bytes=image.size)),
+        )
 
     def golden(self, job: SchedulerJob, config: SchedulerConfig) -> dict[str, Tensor]:
         """Run `sim.golden.scheduler.execute`."""
-        dataflow = _dataflow(config)
-        saved = execute(dataflow, job.sources, config.word_bytes)
-        kept = job.region[_unwritten(dataflow, config)]
-        return {**{name: to_bytes(words) for name, words in saved.items()}, UNWRITTEN: kept}
+        saved = execute(job.dataflow, job.sources, config.word_bytes)
+        return {
+            **{name: to_bytes(words) for name, words in saved.items()},
+            UNWRITTEN: job.region[job.unwritten],
+        }
 
     def outputs(
         self, job: SchedulerJob, config: SchedulerConfig, buffers: Mapping[str, NDArray[np.uint8]]
     ) -> dict[str, Tensor]:
-        """Read every saved tensor from its home, and what lies outside of them."""
-        dataflow, region = _dataflow(config), buffers["memory"]
-        saved: dict[str, Tensor] = {item.name: region[_place(item, config)] for item in dataflow.saved}
-        return {**saved, UNWRITTEN: region[_unwritten(dataflow, config)]}
+        """Read every saved tensor from where it lies, and what lies outside of them."""
+        region = buffers["memory"]
+        saved: dict[str, Tensor] = {item.name: region[job.place(item)] for item in job.dataflow.saved}
+        return {**saved, UNWRITTEN: region[job.unwritten]}
 
     def results(
         self, job: SchedulerJob, config: SchedulerConfig, integers: Mapping[str, Tensor]
@@ -93,7 +136,7 @@ class SchedulerAdapter(EngineAdapter):
         """Give the outputs of the network."""
         return {
             item.name: integers[item.name][: item.size_bytes]
-            for item in _dataflow(config).saved
+            for item in job.dataflow.saved
             if item.kind is TensorKind.OUTPUT
         }
 
@@ -105,12 +148,12 @@ class SchedulerAdapter(EngineAdapter):
 
     def workload(self, job: SchedulerJob, config: SchedulerConfig) -> SchedulerWorkload:
         """Give the program, which is all: what a launch does depends on no tensor."""
-        return SchedulerWorkload(program=config.program)
+        return SchedulerWorkload(program=job.program)
 
-    def label(self, config: SchedulerConfig) -> str:
-        """Name the network and its scratchpad."""
-        name = config.program.dataflow.name if config.program.dataflow is not None else ""
-        return f"{name} in {config.scratchpad_bytes / 1024:,.5g} KiB" if name else ""
+    def label(self, job: SchedulerJob, config: SchedulerConfig) -> str:
+        """Name the network and the scratchpad it uses."""
+        used = job.program.scratchpad_words * config.word_bytes
+        return f"{job.dataflow.name} in {used / 1024:,.5g} KiB" if job.dataflow.name else ""
 
     def cases(self) -> Iterator[Case]:
         """See `sim.engines.scheduler.cases`."""
@@ -125,10 +168,17 @@ class SchedulerAdapter(EngineAdapter):
         return scheduler_demo(board)
 
 
-def _dataflow(config: SchedulerConfig) -> Dataflow:
-    if config.program.dataflow is None:
+def _program(tensors: Mapping[str, Tensor], config: SchedulerConfig) -> tuple[Program, Dataflow]:
+    program = config.program
+    if program is None:
+        plan = tensors[PLAN].item() if PLAN in tensors else default_plan(config.word_bytes)
+        program = lower(plan)
+        config.check_program(program)
+    elif PLAN in tensors:
+        raise InputError("plan", "given", "left out: the program of this kernel is frozen")
+    if program.dataflow is None:
         raise InputError("program.dataflow", None, "given: it says what the program is to compute")
-    return config.program.dataflow
+    return program, program.dataflow
 
 
 def _seed(tensors: Mapping[str, Tensor]) -> int:
@@ -138,25 +188,14 @@ def _seed(tensors: Mapping[str, Tensor]) -> int:
     return int(value.reshape(()))
 
 
-def _given(item: Item, tensor: Tensor) -> NDArray[np.uint8]:
+def _content(item: Item, tensors: Mapping[str, Tensor], seed: tuple[int, int]) -> NDArray[np.uint8]:
+    """Give the bytes of a source: those given, or random ones."""
+    if item.name not in tensors:
+        return np.random.default_rng(seed).integers(0, 256, item.size_bytes, np.uint8)
+    tensor = np.asarray(tensors[item.name])
     if tensor.nbytes != item.size_bytes:
         raise InputError(f"bytes of tensor {item.name}", tensor.nbytes, f"{item.size_bytes}")
     return np.frombuffer(np.ascontiguousarray(tensor).tobytes(), np.uint8)
-
-
-def _place(item: Item, config: SchedulerConfig) -> slice:
-    """Give the bytes of an item's home in the region."""
-    assert item.home is not None  # sources and saved items have one
-    first = item.home * config.word_bytes
-    return slice(first, first + -(-item.size_bytes // config.word_bytes) * config.word_bytes)
-
-
-def _unwritten(dataflow: Dataflow, config: SchedulerConfig) -> NDArray[np.bool_]:
-    """Mark the bytes of the region that no saved item has its home in."""
-    mask = np.ones(config.program.memory_words * config.word_bytes, np.bool_)
-    for item in dataflow.saved:
-        mask[_place(item, config)] = False
-    return mask
 
 
 ADAPTER = SchedulerAdapter()

@@ -7,8 +7,10 @@ import pytest
 from hw.board import board_names, load_board
 from hw.errors import InputError
 from hw.lib.place import InlinePlacer
+from hw.scheduler.config import frozen
 from hw.scheduler.engine import SchedulerEngine
 from hw.verilog import generate, write_package
+from tests.support.program.example import example_program
 
 ENGINE = SchedulerEngine()
 
@@ -26,7 +28,7 @@ def test_a_large_scratchpad_is_small_text():
     board = load_board("u55c")
     config = dataclasses.replace(ENGINE.default_config(board), scratchpad_bytes=16 << 20)
     design = generate(ENGINE, config, board)
-    # One bank and one tile, placed many times, and no initial content but the ROMs'.
+    # One bank and one tile, placed many times, and no initial content.
     assert design.verilog.count("module scheduler_bank(") == 1
     assert design.verilog.count("module scheduler_tile(") == 1
     assert design.verilog.count("scheduler_bank bank_") == config.banks
@@ -36,21 +38,41 @@ def test_a_large_scratchpad_is_small_text():
     assert design.meta["estimated_resources"]["dsp"] == 0
 
 
+def test_a_program_may_be_frozen():
+    board = load_board("u55c")
+    program = example_program(32)
+    design = generate(ENGINE, frozen(program), board)
+    assert "loader" not in design.verilog
+    assert [argument.name for argument in ENGINE.arguments(frozen(program), board).call] == ["memory"]
+    loading = ENGINE.arguments(ENGINE.default_config(board), board)
+    assert [argument.name for argument in loading.call] == ["memory", "program", "program_records"]
+
+
 def test_block_ram_is_counted():
     board = load_board("u55c")
-    config = dataclasses.replace(ENGINE.default_config(board), memory="block")
+    config = frozen(example_program(32), scratchpad_bytes=96 << 10, memory="block")
     ultra = ENGINE.resources(dataclasses.replace(config, memory="ultra"), board)
     block = ENGINE.resources(config, board)
     # 384 words of 256 bits a bank: four block RAMs, or four UltraRAMs.
     assert (ultra.uram, block.uram) == (32, 0)
     assert block.bram36 - ultra.bram36 == 32
+    # Tables of 1,025 rows take three block RAMs where those of five take one, and transfers and commands of
+    # more than 72 bits twice as many: steps, two transfers, two commands, four of operands.
+    rows = {"max_steps": 1025, "max_operands": 1025, "max_transfers": 1025}
+    more = ENGINE.resources(dataclasses.replace(config, program=None, **rows), board)
+    assert more.bram36 - block.bram36 == 2 * (1 + 2 * 1 + 2 * 2 + 4)
 
 
-def test_the_package_by_default_is_a_network_s(tmp_path):
+def test_a_small_device_gets_a_small_scratchpad():
+    sizes = {name: ENGINE.default_config(load_board(name)).scratchpad_bytes >> 10 for name in board_names()}
+    assert sizes == {"u280": 2048, "u50": 2048, "u55c": 2048, "ultra96v2": 128, "zcu104": 1024}
+
+
+def test_the_package(tmp_path):
     board = load_board("u55c")
     design = generate(ENGINE, ENGINE.default_config(board), board)
     write_package(design, tmp_path)
-    assert design.meta["estimated_resources"]["uram"] == 32
+    assert design.meta["estimated_resources"]["uram"] == 64
     assert "module loomwork_scheduler(" in design.verilog
     assert [port.name for port in design.ports] == ["gmem0"]
 

@@ -77,10 +77,10 @@ def test_bytes_come_back_with_padding():
 def dataflow():
     return Dataflow(
         items=(
-            Item(name="x", size_bytes=40, kind=TensorKind.INPUT, home=0),
+            Item(name="x", size_bytes=40, kind=TensorKind.INPUT, dram_address=0),
             Item(name="a", size_bytes=64),
-            Item(name="spilled", size_bytes=33, home=2),
-            Item(name="y", size_bytes=96, kind=TensorKind.OUTPUT, home=4),
+            Item(name="spilled", size_bytes=33, dram_address=2),
+            Item(name="y", size_bytes=96, kind=TensorKind.OUTPUT, dram_address=4),
         ),
         calls=(
             Call(operator=0, inputs=(0,), outputs=(1, 2)),
@@ -112,7 +112,7 @@ def test_a_dataflow_gives_what_is_saved():
     ],
 )
 def test_a_dataflow_must_flow(items, calls, message):
-    made = [Item(name=items[0], size_bytes=1, kind=TensorKind.INPUT, home=0)]
+    made = [Item(name=items[0], size_bytes=1, kind=TensorKind.INPUT, dram_address=0)]
     made += [Item(name=name, size_bytes=1) for name in items[1:]]
     with pytest.raises(InputError, match=message):
         Dataflow(items=tuple(made), calls=tuple(calls))

@@ -16,11 +16,11 @@ from hw.errors import InputError
 from hw.scheduler.check.check import check
 from hw.scheduler.engine import SchedulerEngine
 from hw.scheduler.plan.documents import read_plan
-from hw.scheduler.program.lower import configure
 from sim.engines.attention import minilm
 from sim.engines.attention.demo import attention_demo
 from sim.report.report import load
 from sim.run.accounting import ChannelStatistics
+from sim.run.adapter import PLAN
 from sim.run.demo import demo
 from sim.run.run import find_adapter
 from tests.support.attention.capture import capture
@@ -182,11 +182,12 @@ def test_the_shape_follows_the_board(weights, board):
 # The scheduler's: a plan is made, and what it promises stands beside what was counted.
 
 
-def counted(plan, *, lost_bytes=0):
+def counted(plan, prediction, *, lost_bytes=0):
     """The counters of a run that keeps to a plan, but for some bytes."""
-    totals = plan.totals
+    totals, details = plan.totals, prediction.details
     return {
-        "cycles_total": totals.predicted_cycles,
+        "cycles_total": totals.predicted_cycles + details["predicted_load_cycles"],
+        "cycles_stall_load": details["predicted_load_cycles"],
         "cycles_busy": totals.predicted_cycles - totals.exposed_cycles,
         "cycles_stall_write": 0,
         "cycles_stall_read": totals.exposed_cycles,
@@ -194,7 +195,7 @@ def counted(plan, *, lost_bytes=0):
         "cycles_stall_bank": 0,
         "cycles_stall_drain": 0,
         "cycles_idle": 0,
-        "gmem0_read_bytes": totals.offchip_read_bytes - lost_bytes,
+        "gmem0_read_bytes": totals.offchip_read_bytes + details["program_bytes"] - lost_bytes,
         "gmem0_write_bytes": totals.offchip_write_bytes,
         "steps_total": len(plan.steps),
     }
@@ -208,8 +209,8 @@ def test_the_scheduler_shows_plan_and_run_side_by_side(bench, tmp_path, monkeypa
         job = adapter.job(tensors, config)
         integers = adapter.golden(job, config)
         made.append((engine, config, tensors))
-        plan = read_plan(directory.parent / "plan.json")
-        counters = counted(plan, lost_bytes=32)
+        prediction = SchedulerEngine().predict(adapter.workload(job, config), config, board)
+        counters = counted(tensors[PLAN].item(), prediction, lost_bytes=32)
         channel = ChannelStatistics(
             memory="hbm",
             channel=0,
@@ -223,7 +224,7 @@ def test_the_scheduler_shows_plan_and_run_side_by_side(bench, tmp_path, monkeypa
             engine=engine,
             counters=counters,
             placement={"gmem0": 0},
-            prediction=SchedulerEngine().predict(adapter.workload(job, config), config, board),
+            prediction=prediction,
             memory=[channel],
             simulator=seen,
             errors={},
@@ -233,11 +234,12 @@ def test_the_scheduler_shows_plan_and_run_side_by_side(bench, tmp_path, monkeypa
     monkeypatch.setattr(sim.run.demo, "run", run)
     passed, text = show(tmp_path, engines=["scheduler"])
     assert passed
-    ((engine, config, tensors),) = made
-    assert (engine, tensors) == ("scheduler", {})
+    (engine, config, tensors), (_, second, others) = made
+    assert engine == "scheduler"
+    assert config == second == SchedulerEngine().default_config(load_board("u55c")), "one kernel"
     plan = read_plan(tmp_path / "scheduler" / "plan.json")
     assert check(json.loads((tmp_path / "scheduler" / "plan.json").read_text())) == []
-    assert config == configure(plan, load_board("u55c"))
+    assert plan == tensors[PLAN].item() != others[PLAN].item()
     assert plan.totals.avoidable_bytes > 0
     index = (tmp_path / "index.html").read_text()
     read = plan.totals.offchip_read_bytes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from hw.scheduler.graph.graph import TensorKind
-from hw.scheduler.plan.plan import Mode
 from hw.scheduler.program.dataflow import Call, Dataflow, Item
 from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
 
@@ -61,7 +60,7 @@ def example_program(word_bytes: int) -> Program:
             StepWord(cores=(core(0, 0, 1),), wait_reads=1),
             StepWord(cores=(core(1, 2, 1),), wait_reads=1),
             StepWord(cores=(core(2, 4, 2),), wait_reads=1, wait_writes=1),
-            StepWord(cores=(core(3, 7, 1), core(4, 9, 2)), wait_reads=3, wait_writes=1, mode=Mode.PIPELINED),
+            StepWord(cores=(core(3, 7, 1), core(4, 9, 2)), wait_reads=3, wait_writes=1),
             StepWord(cores=(core(5, 12, 1),), wait_reads=3, wait_writes=1),
         ),
         operands=operands,
@@ -89,7 +88,7 @@ def _dataflow(word_bytes: int, homes: dict[str, int]) -> Dataflow:
                 name=name,
                 size_bytes=_TENSOR * word_bytes,
                 kind=kinds.get(name, TensorKind.ACTIVATION),
-                home=homes.get(name),
+                dram_address=homes.get(name),
             )
             for name in names
         ),

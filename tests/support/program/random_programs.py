@@ -11,7 +11,6 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from hw.scheduler.plan.plan import Mode
 from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
 
 _MASK = 0xFFFFFFFF
@@ -182,7 +181,7 @@ class RandomProgram:
                 self._fetch(number, number + self._rng.randrange(3))
             pipelined = self._cores > 1 and self._rng.random() < 0.4
             cores = self._pipelined(number) if pipelined else (self._core(number, 0, [], []),)
-            words.append((cores, Mode.PIPELINED if pipelined else Mode.SEQUENTIAL))
+            words.append(cores)
         self._evict(self._steps, 1.0)
         reads = sorted(self._reads, key=lambda item: (item[0].start_step, item[0].ring > 0, item[1]))
         writes = sorted(self._writes, key=lambda item: (item[0].start_step, item[0].ring == 0, item[1]))
@@ -190,8 +189,8 @@ class RandomProgram:
         return Program(
             word_bytes=self._word_bytes,
             steps=tuple(
-                StepWord(cores=cores, wait_reads=read, wait_writes=write, mode=mode)
-                for (cores, mode), read, write in zip(words, wait_reads, wait_writes, strict=True)
+                StepWord(cores=cores, wait_reads=read, wait_writes=write)
+                for cores, read, write in zip(words, wait_reads, wait_writes, strict=True)
             ),
             operands=tuple(self._operands),
             reads=tuple(transfer for transfer, _ in reads),

@@ -23,8 +23,18 @@ _PIPELINE_CYCLES = 9
 _OUTPUT_CYCLES = 3
 #: From the slot to the address of a read on the bus, and from its last word on the bus to "complete".
 _READ_CYCLES = 6
+#: From start to the address of the image on the bus, and from its last word there to the start of the tables.
+_LOAD_CYCLES = 5
 #: From the step's end to the first word in the write DMA, and from the last response to "complete".
 _WRITE_CYCLES = 9
+
+
+def load_cycles(words: int, latency_cycles: int) -> int:
+    """Count the cycles a launch takes more when a program image of so many words of the port is loaded.
+
+    Words are at least as wide as a record; ``latency_cycles`` as of `read_cycles`.
+    """
+    return words + latency_cycles + _LOAD_CYCLES
 
 
 def operator_cycles(input_words: int, output_words: int, compute_cycles: int) -> int:

@@ -14,33 +14,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hw.scheduler.program.timing.core_kernel import (
-    BEGIN,
-    GIVEN,
-    IN,
-    OUT,
-    Integers,
-    Parts,
-    Tables,
-    begin,
-    compiled,
-    compute,
-    is_apart,
-    work,
+from hw.scheduler.operators.timing import begin, computes_until, has_given, work
+from hw.scheduler.program.latency import (
+    ADDRESS_CYCLES,
+    DMA_WORDS,
+    DRAIN_CYCLES,
+    FILL_CYCLES,
+    MAX_BURST_WORDS,
+    SEND_CYCLES,
+    TOKEN_CYCLES,
+    TRANSFERS_AHEAD,
+    WALK_CYCLES,
 )
+from hw.scheduler.program.timing.state import IN, MEMORY, NEXT, OUT, Integers, Parts, Tables, compiled
 
 #: Phases of the sequencer.
-_SLOT, _READS, _COMPUTE, _DRAIN = 0, 1, 2, 3
+_LOAD, _SLOT, _READS, _COMPUTE, _DRAIN = range(5)
 
-#: Transfers between their DMA and the scratchpad, words in a DMA.
-_TRANSFERS_AHEAD, _DMA_WORDS = 17, 512
-#: Words of a burst.
-_BURST = 16
-#: From a transfer's leave to run to its first address on the bus; from a word on the bus to the scratchpad.
-_ADDRESS_CYCLES, _FILL_CYCLES = 3, 2
-#: From a transfer's leave to run to its first read of the scratchpad; from that to the write DMA; from a
-#: whole burst there to its first word on the bus; from the response to "complete".
-_WALK_CYCLES, _DRAIN_CYCLES, _SEND_CYCLES, _TOKEN_CYCLES = 3, 4, 3, 1
 #: Length of queues that no count below exceeds; powers of two.
 BURSTS, WORDS = 256, 4096
 
@@ -75,7 +65,7 @@ def _issue(
 ) -> bool:
     """Let the next transfer of an engine run, if its step has come."""
     number = state[_ISSUED]
-    if number == len(transfers) or number - state[_PLACED] >= _TRANSFERS_AHEAD:
+    if number == len(transfers) or number - state[_PLACED] >= (TRANSFERS_AHEAD + 1):
         return False
     start = transfers[number, 1]
     if computed <= start and not (transfers[number, 2] > 0 and begun > start):
@@ -88,7 +78,7 @@ def _issue(
 @compiled
 def _burst(transfer: Integers, at: int) -> int:
     """Give the words of a transfer's burst that begins with word ``at``: up to the next multiple of 16."""
-    return min(_BURST - (transfer[4] + at) % _BURST, transfer[0] - at)
+    return min(MAX_BURST_WORDS - (transfer[4] + at) % MAX_BURST_WORDS, transfer[0] - at)
 
 
 @compiled
@@ -106,7 +96,7 @@ def _fill(cycle: int, begun: int, tables: Tables, parts: Parts, pace: Pace) -> b
                 parts.changes[IN, core, 1] += 1
             state[_DONE] += state[_HELD_LAST]
     if fires or not state[_HELD]:
-        joined = state[_JOINED] < state[_BUS] and parts.ready[state[_JOINED] % WORDS] + _FILL_CYCLES <= cycle
+        joined = state[_JOINED] < state[_BUS] and parts.ready[state[_JOINED] % WORDS] + FILL_CYCLES <= cycle
         state[_HELD] = joined
         if joined:
             row = reads[state[_PLACED]]
@@ -119,8 +109,8 @@ def _fill(cycle: int, begun: int, tables: Tables, parts: Parts, pace: Pace) -> b
     # Addresses.
     if (
         state[_SPLIT] < state[_ISSUED]
-        and parts.reading[state[_SPLIT]] + _ADDRESS_CYCLES <= cycle
-        and _DMA_WORDS - (state[_REQUESTED] - state[_JOINED]) >= _BURST
+        and parts.reading[state[_SPLIT]] + ADDRESS_CYCLES <= cycle
+        and DMA_WORDS - (state[_REQUESTED] - state[_JOINED]) >= MAX_BURST_WORDS
     ):
         row = reads[state[_SPLIT]]
         words = _burst(row, state[_SPLIT_AT])
@@ -143,9 +133,9 @@ def _drain(
     """Advance the write engine up to the bus; tell whether anything is under way."""
     state, writes = parts.writer, tables.writes
     # Out of the scratchpad.
-    if state[_PLACED] < state[_ISSUED] and state[_GRANTED] - state[_SENT] < _DMA_WORDS:
+    if state[_PLACED] < state[_ISSUED] and state[_GRANTED] - state[_SENT] < DMA_WORDS:
         row = writes[state[_PLACED]]
-        if parts.writing[state[_PLACED]] + _WALK_CYCLES <= cycle and (
+        if parts.writing[state[_PLACED]] + WALK_CYCLES <= cycle and (
             row[2] == 0 or parts.rings[OUT, row[3], 1] > 0
         ):
             if row[2]:
@@ -160,7 +150,7 @@ def _drain(
                 # With this word a burst is whole.
                 slot = state[_BURST_GO] % BURSTS
                 parts.released[slot, 0] = state[_GRANTED]
-                parts.released[slot, 1] = cycle + _DRAIN_CYCLES + _SEND_CYCLES
+                parts.released[slot, 1] = cycle + DRAIN_CYCLES + SEND_CYCLES
                 state[_BURST_GO] += 1
             if state[_LEFT] == 0:
                 last[state[_PLACED]] = state[_GRANTED]
@@ -182,7 +172,7 @@ def _drain(
             state[_ENTERED] += 1
             number = state[_DONE_OUT]
             if number < state[_PLACED] and last[number] == state[_ENTERED]:
-                parts.writing[number] = cycle + int(np.ceil(pace.write_response)) + _TOKEN_CYCLES
+                parts.writing[number] = cycle + int(np.ceil(pace.write_response)) + TOKEN_CYCLES
                 state[_DONE_OUT] += 1
     _issue(state, writes, parts.writing, begun, computed, cycle)
     return state[_PLACED] < state[_ISSUED] or state[_WRITTEN] < state[_GRANTED]
@@ -249,9 +239,42 @@ def _completed(state: Integers, times: Integers, known: int, cycle: int) -> int:
 
 
 @compiled
+def _is_apart(step: int, tables: Tables) -> bool:
+    """Tell whether a step's cores stream nothing: while no transfer is under way none can begin then, and the
+    cores can be followed without the other units.
+    """
+    for core in range(tables.steps[step, 2]):
+        word = tables.cores[step, core]
+        for first, count in ((word[3], word[4]), (word[5], word[6])):
+            for operand in range(first, first + count):
+                if tables.operands[operand, 1] == MEMORY:
+                    return False
+    return True
+
+
+@compiled
+def _compute(step: int, cycle: int, tables: Tables, parts: Parts) -> int:
+    """Follow the cores alone until all have given their last word; give the cycle in which that happened."""
+    count, words = tables.steps[step, 2], tables.cores[step]
+    while True:
+        given = True
+        for core in range(count):
+            given = given and has_given(words[core], parts.cores[core])
+        if given:
+            return cycle
+        for core in range(count - 1):
+            for column in range(2):
+                parts.rings[NEXT, core, column] += parts.changes[NEXT, core, column]
+                parts.changes[NEXT, core, column] = 0
+        cycle += 1
+        for core in range(count):
+            work(core, cycle, words[core], parts.cores[core], tables.operands, parts.rings, parts.changes)
+
+
+@compiled
 def simulate(
-    tables: Tables, parts: Parts, pace: Pace, starts: Integers, ends: Integers, limit: int
-) -> tuple[int, int]:
+    tables: Tables, parts: Parts, pace: Pace, starts: Integers, ends: Integers, loads: int, limit: int
+) -> tuple[int, int, int]:
     """Run a program.
 
     Parameters
@@ -261,17 +284,24 @@ def simulate(
         All zero, but for the memory's time and first refresh.
     starts, ends : ndarray
         Filled with the cycle in which each step's slot begins, and the one in which it is computed.
+    loads : int
+        1 when the first read is the program image, which is loaded before the first step; else 0.
     limit : int
         Cycles after which a program counts as stuck.
 
     Returns
     -------
     tuple of int
-        Cycles from start to done, and how many of them transfers were waited for; -1 and 0 when stuck.
+        Cycles from start to done, how many of them transfers were waited for, and how many the program was
+        loaded; the first is -1 when stuck.
     """
     steps = len(tables.steps)
     last = np.zeros(len(tables.writes), np.int64)
-    phase, step, begun, computed, exposed = _SLOT, 0, 0, 0, 0
+    phase, step, begun, computed, exposed, loading = _SLOT, 0, 0, 0, 0, 0
+    if loads:
+        # Its command is in the DMA when that of a transfer let run with the start would be.
+        phase = _LOAD
+        parts.reader[_ISSUED] = 1
     done_reads = done_writes = 0
     cycle = 2
     while cycle < limit:
@@ -291,13 +321,18 @@ def simulate(
                 done = done and core_done
                 moved = moved or core_moved
                 waits = waits or core_waits
-                computing = computing or cycle < parts.cores[core, BEGIN] + tables.cores[step, core, 2]
+                computing = computing or cycle < computes_until(tables.cores[step, core], parts.cores[core])
             # Arithmetic hides what is waited for behind it.
             exposed += waits and not moved and not computing
         busy = _fill(cycle, begun, tables, parts, pace)
         busy = _drain(cycle, begun, computed, tables, parts, pace, last) or busy
         _serve(cycle, parts, pace)
-        if phase == _SLOT:
+        if phase == _LOAD:
+            if done_reads == loads:
+                # The loader takes a word a cycle before the scratchpad, and its end shows a cycle later.
+                loading = cycle - 2
+                phase = _SLOT
+        elif phase == _SLOT:
             if done_writes >= tables.steps[step, 1]:
                 starts[step] = cycle
                 begun += 1
@@ -307,7 +342,7 @@ def simulate(
         elif phase == _READS:
             if done_reads >= tables.steps[step, 0]:
                 for core in range(tables.steps[step, 2]):
-                    begin(core, step, cycle + 1, tables, parts)
+                    begin(cycle + 1, tables.cores[step, core], parts.cores[core], tables.operands)
                 phase = _COMPUTE
             else:
                 exposed += 1
@@ -321,24 +356,24 @@ def simulate(
                 # Only arithmetic is under way: on to its end.
                 target = 0
                 for core in range(tables.steps[step, 2]):
-                    state = parts.cores[core]
-                    if state[GIVEN] == tables.cores[step, core, 1]:
-                        target = max(target, state[BEGIN] + tables.cores[step, core, 2])
+                    word, state = tables.cores[step, core], parts.cores[core]
+                    if has_given(word, state):
+                        target = max(target, computes_until(word, state))
                     else:
                         target = 0
                         break
                 if target - 1 > cycle:
                     cycle = target - 1
                     _idle(cycle, parts, pace)
-            elif not busy and is_apart(step, tables):
-                cycle = compute(step, cycle, tables, parts)
+            elif not busy and _is_apart(step, tables):
+                cycle = _compute(step, cycle, tables, parts)
                 _idle(cycle, parts, pace)
         else:
             if done_reads == len(tables.reads) and done_writes == len(tables.writes):
-                return cycle, exposed
+                return cycle, exposed, loading
             exposed += 1
         parts.rings[:] += parts.changes
         done_reads = parts.reader[_DONE]
         done_writes = _completed(parts.writer, parts.writing, done_writes, cycle)
         cycle += 1
-    return -1, 0
+    return -1, 0, 0

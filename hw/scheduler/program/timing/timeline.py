@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,10 +10,12 @@ import numpy as np
 from hw.board import Board
 from hw.board.dram_timing import DramTiming
 from hw.errors import InputError, LoomworkError
+from hw.scheduler.operators.timing import STATE
 from hw.scheduler.program.program import MAX_CORES, OperandWord, Program, TransferWord, Via
-from hw.scheduler.program.timing import core_kernel, kernel
+from hw.scheduler.program.timing import kernel
+from hw.scheduler.program.timing.state import FIFO, MEMORY, WHOLE, Integers, Parts, Tables
 
-_VIA = {Via.WHOLE: core_kernel.WHOLE, Via.MEMORY: core_kernel.MEMORY, Via.FIFO: core_kernel.FIFO}
+_VIA = {Via.WHOLE: WHOLE, Via.MEMORY: MEMORY, Via.FIFO: FIFO}
 #: Cycles of a program that is given up: all its words one after the other, many times over.
 _LIMIT_FACTOR, _LIMIT_EXTRA_CYCLES = 64, 1_000_000
 
@@ -118,17 +121,20 @@ class Prediction:
         From start to done.
     exposed_cycles
         Those of them in which only transfers were waited for.
+    load_cycles
+        Those of them in which the program was loaded.
     starts, ends
         Of each step: the cycle in which its slot begins, and the one in which it is computed.
     """
 
     cycles_total: int
     exposed_cycles: int
+    load_cycles: int
     starts: tuple[int, ...]
     ends: tuple[int, ...]
 
 
-def predict(program: Program, model: TimingModel | None = None) -> Prediction:
+def predict(program: Program, model: TimingModel | None = None, *, image_words: int = 0) -> Prediction:
     """Predict the time of a program.
 
     Parameters
@@ -136,32 +142,42 @@ def predict(program: Program, model: TimingModel | None = None) -> Prediction:
     program : Program
     model : TimingModel or None
         Of the memory; the default one when None.
+    image_words : int
+        Words of the program image that is loaded before; 0 where the program is frozen, and for a plan, whose
+        cycles begin with its first step.
 
     Raises
     ------
     LoomworkError
         When the program waits for itself; `Program` refuses all known ways to.
     """
-    tables = _tables(program)
+    tables = _tables(program, image_words)
     model = model or TimingModel()
     steps = len(program.steps)
     starts, ends = np.zeros(steps, np.int64), np.zeros(steps, np.int64)
-    words = sum(item.words for items in (program.operands, program.reads, program.writes) for item in items)
+    words = image_words + sum(
+        item.words for items in (program.operands, program.reads, program.writes) for item in items
+    )
     least = sum(core.compute_cycles for step in program.steps for core in step.cores)
     limit = _LIMIT_FACTOR * (words + least + 100 * steps) + _LIMIT_EXTRA_CYCLES
-    total, exposed = kernel.simulate(tables, _parts(program, model), _pace(model), starts, ends, limit)
+    loads = int(image_words > 0)
+    total, exposed, load = kernel.simulate(
+        tables, _parts(tables, model), _pace(model), starts, ends, loads, limit
+    )
     if total < 0:
         raise LoomworkError("the program waits for itself: no step ends any more")
     return Prediction(
         cycles_total=int(total),
         exposed_cycles=int(exposed),
+        load_cycles=int(load),
         starts=tuple(starts.tolist()),
         ends=tuple(ends.tolist()),
     )
 
 
-def _tables(program: Program) -> core_kernel.Tables:
-    """Give the program in numbers."""
+def _tables(program: Program, image_words: int) -> Tables:
+    """Give the program in numbers; the image is a read before all others."""
+    image = [(image_words, -1, 0, 0, 0)] if image_words else []
     cores = np.zeros((len(program.steps), MAX_CORES, 7), np.int64)
     for number, step in enumerate(program.steps):
         for index, core in enumerate(step.cores):
@@ -174,11 +190,13 @@ def _tables(program: Program) -> core_kernel.Tables:
                 core.first_operand + core.inputs,
                 core.outputs,
             )
-    return core_kernel.Tables(
-        steps=np.array([(s.wait_reads, s.wait_writes, len(s.cores)) for s in program.steps], np.int64),
+    return Tables(
+        steps=np.array(
+            [(s.wait_reads + len(image), s.wait_writes, len(s.cores)) for s in program.steps], np.int64
+        ),
         cores=cores,
         operands=np.array([_operand(operand) for operand in program.operands], np.int64),
-        reads=_transfers(program.reads),
+        reads=_transfers(program.reads, image),
         writes=_transfers(program.writes),
     )
 
@@ -187,9 +205,9 @@ def _operand(operand: OperandWord) -> tuple[int, int, int]:
     return operand.words, _VIA[operand.via], operand.ring
 
 
-def _transfers(transfers: tuple[TransferWord, ...]) -> core_kernel.Integers:
+def _transfers(transfers: tuple[TransferWord, ...], before: Sequence[tuple[int, ...]] = ()) -> Integers:
     rows = [(word.words, word.start_step, word.ring, word.core, word.dram_address) for word in transfers]
-    return np.array(rows, np.int64).reshape(-1, 5)
+    return np.array([*before, *rows], np.int64).reshape(-1, 5)
 
 
 def _pace(model: TimingModel) -> kernel.Pace:
@@ -209,18 +227,18 @@ def _pace(model: TimingModel) -> kernel.Pace:
     )
 
 
-def _parts(program: Program, model: TimingModel) -> core_kernel.Parts:
-    def zeros(*shape: int) -> core_kernel.Integers:
+def _parts(tables: Tables, model: TimingModel) -> Parts:
+    def zeros(*shape: int) -> Integers:
         return np.zeros(shape, np.int64)
 
-    return core_kernel.Parts(
-        cores=zeros(MAX_CORES, core_kernel.CORE_STATE),
+    return Parts(
+        cores=zeros(MAX_CORES, STATE),
         rings=zeros(3, MAX_CORES, 2),
         changes=zeros(3, MAX_CORES, 2),
         reader=zeros(kernel.ENGINE_STATE),
         writer=zeros(kernel.ENGINE_STATE),
-        reading=zeros(len(program.reads) + 1),
-        writing=zeros(len(program.writes) + 1),
+        reading=zeros(len(tables.reads) + 1),
+        writing=zeros(len(tables.writes) + 1),
         burst_words=zeros(kernel.BURSTS),
         burst_cycle=zeros(kernel.BURSTS),
         ready=np.zeros(kernel.WORDS),

@@ -13,18 +13,12 @@ from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.core.operator_port import OperatorPort
 from hw.scheduler.core.scratchpad import Scratchpad
 from hw.scheduler.operators.traffic import TrafficEngine
-from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord
 
 
 def config_for(*, words: int = 64, word_bytes: int = 8, cores: int = 1, banks: int = 4) -> SchedulerConfig:
-    """Give a configuration whose widths fit operands as large as the scratchpad; nobody runs its program."""
-    program = Program(
-        word_bytes=word_bytes,
-        steps=(StepWord(cores=(CoreWord(operator=0, first_operand=0, inputs=0, outputs=1),)),),
-        operands=(OperandWord(address=0, words=words),),
-    )
+    """Give a configuration whose widths fit operands as large as the scratchpad."""
     return SchedulerConfig(
-        program=program,
+        max_operator_bytes=words * word_bytes,
         scratchpad_bytes=words * word_bytes,
         word_bytes=word_bytes,
         banks=banks,

@@ -5,38 +5,52 @@ import random
 import pytest
 
 from hw.lib.place import InlinePlacer
-from hw.scheduler.config import SchedulerConfig
+from hw.scheduler.config import SchedulerConfig, frozen
 from hw.scheduler.core import transfer_engine
 from hw.scheduler.core.operator_port import OperatorPort
 from hw.scheduler.core.transfer_engine import Issue, ReadEngine, WriteEngine
 from hw.scheduler.kernel import body as body_module
 from hw.scheduler.kernel.arguments import CAUSES
 from hw.scheduler.kernel.body import SchedulerBody
-from hw.scheduler.plan.plan import Mode
+from hw.scheduler.program.image import encode, record_bytes
 from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
-from hw.scheduler.program.timing.gate_cycles import LAUNCH_CYCLES, read_cycles, step_cycles, write_cycles
+from hw.scheduler.program.timing.gate_cycles import (
+    LAUNCH_CYCLES,
+    load_cycles,
+    read_cycles,
+    step_cycles,
+    write_cycles,
+)
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import seeds, simulate
 from tests.support.program.example import example_program
 from tests.support.program.random_programs import RandomProgram, interpret
 from tests.support.proofs.mutants import mutant
 
-BASE = 0x1_0000_1000
+BASE, IMAGE = 0x1_0000_1000, 0x2_0000_0000
 SOAK = pytest.mark.soak
 
 
-def run(config, content, *, launches=1, stall=0.0, latency=(1, 12), seed=0, limit=60_000):
-    """Run a program with ``content`` in memory; gives the bytes written and the counters of each launch."""
+def run(config, content, *programs, stall=0.0, latency=(1, 12), seed=0, limit=60_000):
+    """Launch programs, frozen ones where the shape has one, with ``content`` in memory.
+
+    Gives the memory, and the counters of each launch.
+    """
     body = SchedulerBody(config, InlinePlacer())
     memory = AxiMemory(body.gmem0, stall=stall, latency=latency, seed=seed)
     size = config.word_bytes
     for address, word in content.items():
         memory.bytes.update(enumerate(word.to_bytes(size, "little"), BASE + address * size))
+    images = [encode(program) for program in programs]
     outcomes = []
 
     async def host(ctx):
         ctx.set(body.args.memory, BASE)
-        for _ in range(launches):
+        for image in images:
+            if config.program is None:
+                memory.bytes.update(enumerate(image, IMAGE))
+                ctx.set(body.args.program, IMAGE)
+                ctx.set(body.args.program_records, len(image) // record_bytes(size))
             ctx.set(body.start, 1)
             await ctx.tick()
             ctx.set(body.start, 0)
@@ -54,7 +68,7 @@ def run(config, content, *, launches=1, stall=0.0, latency=(1, 12), seed=0, limi
     return memory, outcomes
 
 
-def check(program, sources, *, config=None, **options):
+def check(program, sources, *, config=None, launches=1, **options):
     """Run ``program`` on random sources and compare everything it writes, and its counters."""
     rng = random.Random(options.get("seed", 0))
     content = {
@@ -62,20 +76,28 @@ def check(program, sources, *, config=None, **options):
         for home, words in sources
         for address in range(home, home + words)
     }
-    config = config or SchedulerConfig(
-        program=program, scratchpad_bytes=128 * program.word_bytes, word_bytes=program.word_bytes, banks=4
-    )
-    memory, outcomes = run(config, content, **options)
+    config = config or shape(program)
+    loaded = 0 if config.program else len(encode(program))
+    memory, outcomes = run(config, content, *[program] * launches, **options)
     for address, word in interpret(program, content).items():
         at = BASE + address * program.word_bytes
         assert memory.content(at, program.word_bytes) == word.to_bytes(program.word_bytes, "little"), address
     for counters in outcomes:
-        assert counters["gmem0_read_bytes"] == program.read_bytes
+        assert counters["gmem0_read_bytes"] == loaded + program.read_bytes
+        assert (counters["cycles_stall_load"] > 0) == (loaded > 0)
         assert counters["gmem0_write_bytes"] == program.write_bytes
         assert counters["steps_total"] == len(program.steps)
         parts = ["cycles_busy", *(f"cycles_stall_{cause}" for cause in CAUSES), "cycles_idle"]
         assert sum(counters[part] for part in parts) == counters["cycles_total"]
     return outcomes
+
+
+def shape(program, **fields):
+    """Give a shape of a few words and rows that loads ``program``."""
+    small = {"max_steps": 15, "max_operands": 63, "max_transfers": 63, "banks": 4}
+    size = program.word_bytes
+    sizes = {"scratchpad_bytes": 128 * size, "max_operator_bytes": 255 * size, "max_region_bytes": 1 << 16}
+    return SchedulerConfig(word_bytes=size, **{**small, **sizes, **fields})
 
 
 @pytest.mark.parametrize("stall", [0.0, 0.3, 0.7])
@@ -88,9 +110,24 @@ def test_random_programs(seed, stall):
 @pytest.mark.parametrize("word_bytes", [pytest.param(4, marks=SOAK), 32])
 def test_example(word_bytes):
     program = example_program(word_bytes)
-    config = SchedulerConfig(program=program, scratchpad_bytes=512 * word_bytes, word_bytes=word_bytes)
     sources = [(read.dram_address, read.words) for read in program.reads if read.start_step != 3]
-    check(program, sources, config=config)
+    check(program, sources, config=shape(program, scratchpad_bytes=512 * word_bytes))
+    check(program, sources, config=frozen(program))
+
+
+def test_programs_one_after_another():
+    """A kernel keeps nothing of the program before: a longer one, a shorter one, the first again."""
+    makers = [RandomProgram(seed, steps=steps) for seed, steps in ((3, 8), (4, 2), (3, 8))]
+    programs = [maker.make() for maker in makers]
+    rng = random.Random(7)
+    words = 1 + max(program.memory_words for program in programs)
+    content = {address: rng.getrandbits(64) for address in range(words)}
+    memory, outcomes = run(shape(programs[0]), content, *programs)
+    for program in programs:
+        content |= interpret(program, content)
+    for address, word in content.items():
+        assert memory.content(BASE + address * 8, 8) == word.to_bytes(8, "little"), address
+    assert [counters["steps_total"] for counters in outcomes] == [8, 2, 8]
 
 
 def test_launches_one_after_another():
@@ -110,8 +147,12 @@ def timed(steps, operands, reads=(), writes=(), cores=1):
     program = Program(
         word_bytes=32, steps=tuple(steps), operands=tuple(operands), reads=tuple(reads), writes=tuple(writes)
     )
-    config = SchedulerConfig(program=program, scratchpad_bytes=1 << 14, word_bytes=32, cores=cores)
-    _, (counters,) = run(config, dict.fromkeys(range(256), 0), latency=(LATENCY, LATENCY))
+    _, (counters,) = run(frozen(program), dict.fromkeys(range(256), 0), program, latency=(LATENCY, LATENCY))
+    loading = shape(program, scratchpad_bytes=1 << 14, banks=8, cores=cores)
+    _, (loaded,) = run(loading, dict.fromkeys(range(256), 0), program, latency=(LATENCY, LATENCY))
+    records = len(encode(program)) // 32
+    assert loaded["cycles_stall_load"] == load_cycles(records, LATENCY) - 1
+    assert loaded["cycles_total"] == counters["cycles_total"] + load_cycles(records, LATENCY)
     return counters
 
 
@@ -154,7 +195,7 @@ def test_rings_pass_a_word_a_cycle(ring):
 
     fifo = OperandWord(address=400, words=words, via=Via.FIFO, ring=ring)
     cores = tuple(CoreWord(operator=core, first_operand=2 * core, inputs=1, outputs=1) for core in range(2))
-    pipelined = StepWord(cores=cores, mode=Mode.PIPELINED)
+    pipelined = StepWord(cores=cores)
     counters = timed([pipelined], [source, fifo, fifo, target], cores=2)
     assert counters["cycles_total"] <= one + 10
 

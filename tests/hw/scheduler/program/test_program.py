@@ -6,13 +6,12 @@ import pytest
 
 from hw.config import config_dict
 from hw.errors import InputError
-from hw.scheduler.config import SchedulerConfig
-from hw.scheduler.plan.plan import Mode
+from hw.scheduler.config import SchedulerConfig, frozen, needs
 from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
 from tests.support.program.example import example_program
 
 PROGRAM = example_program(32)
-CONFIG = SchedulerConfig(program=PROGRAM, scratchpad_bytes=16384)
+CONFIG = frozen(PROGRAM, scratchpad_bytes=16384)
 
 
 def changed(items, index, **fields):
@@ -43,11 +42,6 @@ WORDS = {
         "compute_cycles must be a whole number",
     ),
     "no cores": (StepWord, {"cores": ()}, "cores of a step must be from 1 to 4, not 0"),
-    "mode": (
-        StepWord,
-        {"cores": PROGRAM.steps[3].cores, "mode": Mode.SEQUENTIAL},
-        "mode of a step must be pipelined with several cores, not 'sequential'",
-    ),
     "transfer": (
         TransferWord,
         {"dram_address": 0, "address": 0, "words": 0, "start_step": 0},
@@ -142,7 +136,7 @@ def pipelined(front, back, *, reads=(), writes=(), fifo_first=True):
 
     return Program(
         word_bytes=4,
-        steps=(StepWord(cores=cores, mode=Mode.PIPELINED),),
+        steps=(StepWord(cores=cores),),
         operands=operands,
         reads=transfers(reads),
         writes=transfers(writes),
@@ -175,18 +169,45 @@ def test_programs(case):
 
 
 CONFIGS = {
-    "word": ({"word_bytes": 16}, "word_bytes must be 32, as of the program, not 16"),
+    "word": ({"word_bytes": 24}, "word_bytes must be a power of two from 4 to 128, not 24"),
     "banks": ({"banks": 6}, "banks must be a power of two from 2 to 32, not 6"),
     "one bank": ({"banks": 1}, "banks must be a power of two from 2 to 32, not 1"),
     "memory": ({"memory": "distributed"}, "memory must be one of ultra, block"),
-    "cores": ({"cores": 1}, "cores must be from 2, what the program needs, to 4, not 1"),
+    "cores": ({"cores": 5}, "cores must be from 1 to 4, not 5"),
     "size": ({"scratchpad_bytes": 16385}, "scratchpad_bytes must be a multiple of 256"),
-    "tiny": ({"scratchpad_bytes": 256}, "scratchpad_bytes must be a multiple of 256, .* at least 512"),
-    "too small": (
-        {"scratchpad_bytes": 8192},
-        "scratchpad_bytes must be at least 10752, what the program uses",
-    ),
+    "tiny": ({"scratchpad_bytes": 256}, "scratchpad_bytes must be from 512 to 536870912, not 256"),
+    "steps": ({"max_steps": 0}, "max_steps must be from 1 to 65535, not 0"),
+    "operands": ({"max_operands": 1 << 16}, "max_operands must be from 1 to 65535, not 65536"),
+    "transfers": ({"max_transfers": 2.5}, "max_transfers must be from 1 to 65535, not 2.5"),
+    "operator": ({"max_operator_bytes": 31}, "max_operator_bytes must be from 32 to 536870880, not 31"),
+    "region": ({"max_region_bytes": 1 << 38}, "max_region_bytes must be from 32 to 137438953472"),
 }
+#: Each limit one below what the example needs, and what is said.
+LIMITS = {
+    "cores": (1, "cores of the program must be at most 1, the cores of the hardware, not 2"),
+    "scratchpad_bytes": (10496, "scratchpad_bytes of the program must be at most 10496, .* not 10752"),
+    "max_steps": (4, "steps of the program must be at most 4, the max_steps of the hardware, not 5"),
+    "max_operands": (5, "operands of the program must be at most 5, the max_operands of .*, not 6"),
+    "max_transfers": (2, "transfers of the program must be at most 2, the max_transfers of .*, not 3"),
+    "max_operator_bytes": (6143, "operator_bytes of the program must be at most 6143, .* not 6144"),
+    "max_region_bytes": (12287, "region_bytes of the program must be at most 12287, .* not 12288"),
+}
+
+
+@pytest.mark.parametrize("field", LIMITS)
+def test_a_program_that_does_not_fit_is_refused(field):
+    limit, message = LIMITS[field]
+    shape = SchedulerConfig(scratchpad_bytes=10752)
+    shape.check_program(PROGRAM)
+    least = dataclasses.replace(shape, **needs(PROGRAM))
+    least.check_program(PROGRAM)
+    with pytest.raises(InputError, match=message):
+        dataclasses.replace(shape, **{field: limit}).check_program(PROGRAM)
+
+
+def test_a_program_of_other_words_is_refused():
+    with pytest.raises(InputError, match="word_bytes of the program must be 32, as of the hardware, not 16"):
+        CONFIG.check_program(example_program(16))
 
 
 @pytest.mark.parametrize("case", CONFIGS)
@@ -208,17 +229,16 @@ def test_totals_of_a_program():
     assert (without.write_bytes, without.transfers_total) == (0, 1)
 
 
-def test_widths_follow_from_the_program():
+def test_widths_follow_from_the_limits():
     assert (CONFIG.word_bits, CONFIG.words, CONFIG.bank_rows) == (256, 512, 64)
     assert CONFIG.address_bits == 9
-    assert 2**CONFIG.size_bits > 96 >= 2 ** (CONFIG.size_bits - 1)
-    assert 2**CONFIG.total_bits > 192 >= 2 ** (CONFIG.total_bits - 1)
-    assert 2**CONFIG.dram_bits > 384 >= 2 ** (CONFIG.dram_bits - 1)
+    assert 2**CONFIG.size_bits > 192 >= 2 ** (CONFIG.size_bits - 1)
+    assert 2**CONFIG.dram_bits >= 384 > 2 ** (CONFIG.dram_bits - 1)
     assert (CONFIG.step_bits, CONFIG.transfer_bits) == (3, 2)
 
 
 def test_a_configuration_is_plain_data():
     plain = config_dict(CONFIG)
-    assert plain["program"]["steps"][3]["mode"] == "pipelined"
+    assert len(plain["program"]["steps"][3]["cores"]) == 2
     assert plain["program"]["operands"][5] == {"address": 288, "words": 96, "via": "memory", "ring": 32}
     assert plain["memory"] == "ultra"

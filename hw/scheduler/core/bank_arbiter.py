@@ -1,4 +1,4 @@
-"""Who may use a bank: the first in line, but everybody in turn."""
+"""Who may use a bank of the scratchpad: the first in line, but everybody in turn."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from amaranth.lib.wiring import In, Out
 from hw.errors import InputError
 
 
-class Turns(wiring.Component):
-    """Arbiter in rounds: within a round, lower inputs come first.
+class BankArbiter(wiring.Component):
+    """Arbiter in rounds: within a round, lower inputs come first (`hw.lib.arbiter` is round-robin).
 
     Parameters
     ----------

@@ -1,0 +1,113 @@
+"""The loader: the program image from memory to the tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from hw.lib.align_read import packed_layout
+from hw.lib.burst import LENGTH_BITS, command_layout
+from hw.lib.width import WidthConverter
+from hw.scheduler.config import SchedulerConfig
+from hw.scheduler.program.image import RECORD_BITS, TABLE_BITS, record_bytes
+
+ADDRESS_BITS = 64
+
+
+class Loader(wiring.Component):
+    """Reads an image and gives it record by record (`hw.scheduler.program.image`).
+
+    Parameters
+    ----------
+    config
+        Widths.
+
+    Members
+    -------
+    start : In(1)
+        One-cycle pulse; not while ``loading``.
+    address : In(64)
+        Of the image: a multiple of the word.
+    records : In(32)
+        At least 1.
+    command : Out(stream of hw.lib.burst.command_layout)
+    words : In(stream of hw.lib.align_read.packed_layout)
+        To and from the read DMA.
+    table : Out(4)
+        Of the record in ``row``.
+    row : Out(124)
+        The record behind its table's number.
+    write : Out(1)
+        A record is there.
+    loading : Out(1)
+        From the cycle after ``start`` to the one of the last record.
+    done : Out(1)
+        One-cycle pulse, in the cycle after the last record.
+
+    Behaviour
+    ---------
+    One record a cycle, and one less to come; where a word is narrower than a record, a word a cycle.
+    """
+
+    def __init__(self, config: SchedulerConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "start": In(1),
+                "address": In(ADDRESS_BITS),
+                "records": In(32),
+                "command": Out(stream.Signature(command_layout(ADDRESS_BITS))),
+                "words": In(stream.Signature(packed_layout(config.word_bits))),
+                "table": Out(TABLE_BITS),
+                "row": Out(RECORD_BITS - TABLE_BITS),
+                "write": Out(1),
+                "loading": Out(1),
+                "done": Out(1),
+            }
+        )
+        #: Records to come.
+        self.left = Signal(32)
+
+    def elaborate(self, platform: Any) -> Module:
+        """Words -> record -> table and row."""
+        m = Module()
+        record = Signal(RECORD_BITS)
+        width = self._config.word_bits
+        if width >= RECORD_BITS:
+            m.d.comb += [
+                record.eq(self.words.payload.data),
+                self.write.eq(self.words.valid),
+                self.words.ready.eq(1),
+            ]
+        else:
+            m.submodules.join = join = WidthConverter(
+                lane_width=width, i_lanes=1, o_lanes=RECORD_BITS // width
+            )
+            m.d.comb += [
+                join.i.payload.data.eq(self.words.payload.data),
+                join.i.payload.keep.eq(1),
+                join.i.valid.eq(self.words.valid),
+                self.words.ready.eq(join.i.ready),
+                join.o.ready.eq(1),
+                record.eq(join.o.payload.data),
+                self.write.eq(join.o.valid),
+            ]
+        last = self.write & (self.left == 1)
+        low = Const(0, exact_log2(record_bytes(self._config.word_bytes)))
+        m.d.comb += [
+            Cat(self.table, self.row).eq(record),
+            self.command.payload.address.eq(self.address),
+            self.command.payload.length.eq(Cat(low, self.records)[:LENGTH_BITS]),
+        ]
+        m.d.sync += [self.done.eq(last), self.left.eq(self.left - self.write)]
+        with m.If(self.command.ready):
+            m.d.sync += self.command.valid.eq(0)
+        with m.If(last):
+            m.d.sync += self.loading.eq(0)
+        with m.If(self.start):
+            m.d.sync += [self.loading.eq(1), self.command.valid.eq(1), self.left.eq(self.records)]
+        return m

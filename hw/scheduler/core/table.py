@@ -1,0 +1,99 @@
+"""A table of the program: rows written once, then sent in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, memory, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.lib.memory import uninitialised
+from hw.scheduler.program.image import Row
+
+
+class Table(wiring.Component):
+    """Sends its rows, once after every ``start``.
+
+    Parameters
+    ----------
+    layout
+        Of a row.
+    depth
+        Most rows, at least 1.
+    rows
+        Field values of a table that is frozen, a ROM; None for one that is written.
+
+    Members
+    -------
+    clear : In(1)
+        Forget all rows.
+    write : In(1)
+        ``row`` is the next row.
+    row : In(layout)
+    count : Out(range(depth + 1))
+        Rows there are.
+    start : In(1)
+        One-cycle pulse: begin with the first row, whatever was sent before.
+    o : Out(stream.Signature(layout))
+
+    Behaviour
+    ---------
+    The first row is offered two cycles after ``start``, then one row a cycle.  A row that is written in the
+    cycle before ``start`` or earlier is sent.
+
+    Why
+    ---
+    A static schedule is read from front to back.  So no table needs an address from outside, and whoever
+    takes the rows runs as far ahead of the others as its own rules let it.
+    """
+
+    def __init__(self, layout: data.StructLayout, *, depth: int, rows: Sequence[Row] | None = None) -> None:
+        self._layout = layout
+        self._depth = max(2, depth)  # an address has at least one bit
+        self._rows = rows
+        super().__init__(
+            {
+                "clear": In(1),
+                "write": In(1),
+                "row": In(layout),
+                "count": Out(range(depth + 1)),
+                "start": In(1),
+                "o": Out(stream.Signature(layout)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        """Make the gates."""
+        m = Module()
+        if self._rows is None:
+            m.submodules.ram = ram = uninitialised(
+                width=self._layout.size, depth=self._depth, ram_style="block"
+            )
+            port = ram.write_port()
+            m.d.comb += [port.addr.eq(self.count), port.data.eq(self.row), port.en.eq(self.write)]
+            m.d.sync += self.count.eq(self.count + self.write)
+            with m.If(self.clear):
+                m.d.sync += self.count.eq(0)
+        else:
+            m.submodules.rom = ram = memory.Memory(
+                shape=self._layout, depth=self._depth, init=self._rows, attrs={"ram_style": "block"}
+            )
+            m.d.comb += self.count.eq(len(self._rows))
+        read = ram.read_port()
+        position = Signal.like(self.count)
+        sending = Signal()  # nothing is sent before the first start
+        more = sending & (position != self.count)
+        advance = ~self.o.valid | self.o.ready
+        m.d.comb += [
+            read.addr.eq(position),
+            read.en.eq(advance & more),
+            self.o.payload.eq(read.data),
+        ]
+        with m.If(advance):
+            m.d.sync += [self.o.valid.eq(more), position.eq(position + more)]
+        with m.If(self.clear):
+            m.d.sync += [self.o.valid.eq(0), sending.eq(0)]
+        with m.If(self.start):
+            m.d.sync += [self.o.valid.eq(0), position.eq(0), sending.eq(1)]
+        return m

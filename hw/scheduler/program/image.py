@@ -1,0 +1,184 @@
+"""The program image: a program as it lies in memory, to be loaded at launch; ``docs/scheduler.md`` shows it.
+
+An image is a sequence of records.  A record is 16 bytes; where the memory port's words are wider, each
+record begins a word and the rest of the word is 0.  Fields follow each other from bit 0 of the record,
+little-endian.  The first four bits say which table the record is the next row of (`Table`); record 0 is the
+header.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+
+from hw.scheduler.program.program import (
+    COUNT_BITS,
+    CYCLES_BITS,
+    MAX_CORES,
+    OPERATOR_BITS,
+    CoreWord,
+    OperandWord,
+    Program,
+    TransferWord,
+    Via,
+)
+
+VERSION = 1
+#: ``"LWPI"``, little-endian.
+MAGIC = 0x4950574C
+RECORD_BITS = 128
+TABLE_BITS = 4
+#: Widths that limit every shape of hardware: of an address in the scratchpad; of the words of an operand, an
+#: operator or a transfer; of an address in memory; of a step's number and a count of transfers.
+ADDRESS_BITS = WORDS_BITS = 24
+DRAM_BITS = 32
+INDEX_BITS = 16
+
+Row = Mapping[str, int]
+
+
+class Path(enum.IntEnum):
+    """`hw.scheduler.program.program.Via` as a code."""
+
+    WHOLE = 0
+    MEMORY = 1
+    FIFO = 2
+
+
+class Table(enum.IntEnum):
+    """Tables of the sequencer; of the last three there is one a core, at the number plus the core's."""
+
+    HEADER = 0
+    STEPS = 1
+    READS = 2
+    WRITES = 3
+    COMMANDS = 4
+    INPUTS = 8
+    OUTPUTS = 12
+
+
+# Fields of a record behind the table's number, and their bits.
+STEP_FIELDS = {"wait_writes": INDEX_BITS, "wait_reads": INDEX_BITS, "active": MAX_CORES, "last": 1}
+TRANSFER_FIELDS = {
+    "dram": DRAM_BITS,
+    "address": ADDRESS_BITS,
+    "words": WORDS_BITS,
+    "ring": WORDS_BITS,
+    "core": MAX_CORES,
+    "start_step": INDEX_BITS,
+}
+COMMAND_FIELDS = {
+    "operator": OPERATOR_BITS,
+    "inputs": COUNT_BITS,
+    "outputs": COUNT_BITS,
+    "input_words": WORDS_BITS,
+    "output_words": WORDS_BITS,
+    "compute_cycles": CYCLES_BITS,
+}
+OPERAND_FIELDS = {"address": ADDRESS_BITS, "words": WORDS_BITS, "ring": WORDS_BITS, "tag": 2}
+_HEADER_FIELDS = {"version": 12, "magic": 32, "word_bytes": 16, "records": 32, "scratchpad_words": 32}
+_FIELDS = {
+    Table.HEADER: _HEADER_FIELDS,
+    Table.STEPS: STEP_FIELDS,
+    Table.READS: TRANSFER_FIELDS,
+    Table.WRITES: TRANSFER_FIELDS,
+    Table.COMMANDS: COMMAND_FIELDS,
+    Table.INPUTS: OPERAND_FIELDS,
+    Table.OUTPUTS: OPERAND_FIELDS,
+}
+_PATH = {Via.WHOLE: Path.WHOLE, Via.MEMORY: Path.MEMORY, Via.FIFO: Path.FIFO}
+
+
+def fields(number: int) -> dict[str, int]:
+    """Give the fields of a table's records, and their bits, by the table's number."""
+    return _FIELDS[Table(number if number < Table.COMMANDS else number - number % MAX_CORES)]
+
+
+def table_rows(program: Program) -> dict[int, list[Row]]:
+    """Give the rows of each table, by its number, in the order in which they are executed."""
+    tables: dict[int, list[Row]] = {
+        Table.STEPS: [
+            {
+                "wait_writes": step.wait_writes,
+                "wait_reads": step.wait_reads,
+                "active": 2 ** len(step.cores) - 1,
+                "last": int(step is program.steps[-1]),
+            }
+            for step in program.steps
+        ],
+        Table.READS: _transfers(program.reads),
+        Table.WRITES: _transfers(program.writes),
+    }
+    for core in range(program.cores):
+        words = [step.cores[core] for step in program.steps if core < len(step.cores)]
+        tables[Table.COMMANDS + core] = [_command(program, word) for word in words]
+        tables[Table.INPUTS + core] = [_operand(each) for word in words for each in program.inputs_of(word)]
+        tables[Table.OUTPUTS + core] = [_operand(each) for word in words for each in program.outputs_of(word)]
+    return tables
+
+
+def record_bytes(word_bytes: int) -> int:
+    """Give the distance from record to record."""
+    return max(RECORD_BITS // 8, word_bytes)
+
+
+def encode(program: Program) -> bytes:
+    """Give the image of a program that fits `hw.scheduler.config.SchedulerConfig.check_program`."""
+    tables = table_rows(program)
+    header = {
+        "version": VERSION,
+        "magic": MAGIC,
+        "word_bytes": program.word_bytes,
+        "records": 1 + sum(len(rows) for rows in tables.values()),
+        "scratchpad_words": program.scratchpad_words,
+    }
+    size = record_bytes(program.word_bytes)
+    return b"".join(
+        _record(number, row).to_bytes(size, "little")
+        for number, rows in ({Table.HEADER: [header]} | tables).items()
+        for row in rows
+    )
+
+
+def _record(number: int, row: Row) -> int:
+    record, low = number, TABLE_BITS
+    for name, bits in fields(number).items():
+        if row[name] >> bits:
+            raise OverflowError(f"{name} {row[name]} has more than {bits} bits")
+        record |= row[name] << low
+        low += bits
+    return record
+
+
+def _transfers(transfers: Iterable[TransferWord]) -> list[Row]:
+    return [
+        {
+            "dram": transfer.dram_address,
+            "address": transfer.address,
+            "words": transfer.words,
+            "ring": transfer.ring,
+            "core": 1 << transfer.core,
+            "start_step": transfer.start_step,
+        }
+        for transfer in transfers
+    ]
+
+
+def _command(program: Program, core: CoreWord) -> Row:
+    return {
+        "operator": core.operator,
+        "inputs": core.inputs,
+        "outputs": core.outputs,
+        "input_words": sum(operand.words for operand in program.inputs_of(core)),
+        "output_words": sum(operand.words for operand in program.outputs_of(core)),
+        "compute_cycles": core.compute_cycles,
+    }
+
+
+def _operand(operand: OperandWord) -> Row:
+    return {
+        "address": operand.address,
+        "words": operand.words,
+        "ring": operand.ring,
+        "tag": _PATH[operand.via],
+    }
