@@ -6,7 +6,7 @@ The way of a network, each arrow a pure function from one plain structure to the
                                                                                                |
                               check (independent)  <------------  plan.json  <-----------------+
                                                                       |
-    HBM <-> DMA engines <-> scratchpad banks <-> operator ports       +-> lower -> step, operand, DMA ROMs
+    HBM <-> DMA engines <-> scratchpad banks <-> operator ports       +-> lower -> program image, tables
                                                       ^                                    |
                                                       +------------ sequencer <------------+
 

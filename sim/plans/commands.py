@@ -196,6 +196,10 @@ def run_lower(path: Path, output: Path, *, frozen_for: str | None) -> None:
         write_bytes(output, encode(program))
     else:
         board = load_board(frozen_for)
+        width = board.memory.port_data_width // 8
+        if plan.word_bytes != width:
+            legal = f"{width}, the port of {board.name}'s memory"
+            raise InputError("word_bytes of the plan", plan.word_bytes, legal)
         memory: Literal["ultra", "block"] = "ultra" if board.user.uram else "block"
         config = frozen(program, scratchpad_bytes=plan.scratchpad_bytes, memory=memory)
         # JSON is YAML, and read and written much faster.

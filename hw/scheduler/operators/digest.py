@@ -1,21 +1,4 @@
-"""The function a traffic engine computes: every word it writes depends on words it has read.
-
-All arithmetic is on lanes of 32 bits, modulo 2^32; a word of ``word_bytes`` has ``L = word_bytes / 4`` lanes,
-lane 0 in its lowest bytes, each little-endian.  ``rotl`` rotates a lane to the left.  ``G`` is
-`POSITION_STEP`, ``H`` is `OUTPUT_STEP`, ``r`` is `ROTATION` and ``c[l] = G * (l + 1)``.
-
-Operator number ``p`` reads the words ``w[0] ... w[I-1]`` of all its inputs, one input after the other, into a
-digest ``s``::
-
-    s[0][l]   = c[l] + p
-    s[k+1][l] = rotl(s[k][(l + 1) % L], r) ^ (w[k][l] + G * (k + 1))
-
-It writes ``O`` words, those of all its outputs one after the other.  Word ``j`` of them, which is word ``i``
-of output ``q`` (both from 0), is::
-
-    n         = ceil((j + 1) * I / O)          # words read before it; the last has seen all
-    u         = (p << 16 | q) + H * (i + 1)
-    out[l]    = (s[n][l] ^ c[l]) + u
+"""The function a traffic engine computes, in gates; ``docs/scheduler.md`` defines it in the same names.
 
 For fixed other words, ``w[k] -> s`` and ``s -> out`` are one to one: a single wrong word always shows in the
 operator's last word, and so on to the network's outputs.  Positions differ by the added ``G * (k + 1)``: its

@@ -60,8 +60,8 @@ class SchedulerJob:
 class SchedulerAdapter(EngineAdapter):
     """See `sim.run.adapter.EngineAdapter`; a job is a `SchedulerJob`.
 
-    The program is the one frozen in the configuration, or lowered from a plan: the one given as `PLAN`, an array
-    of no dimension that holds a `hw.scheduler.plan.plan.Plan`, else that of `hw.scheduler.default_plan`.
+    The program is the one frozen in the configuration, or lowered from a plan: the one given as `PLAN`, an
+    array of no dimension that holds a `hw.scheduler.plan.plan.Plan`, else `hw.scheduler.default_plan`'s.
 
     The input tensors are the program's sources by name, arrays of any type and shape with as many bytes as
     the tensor has.  Those that are not given are random, by ``seed`` (a whole number, default 0).

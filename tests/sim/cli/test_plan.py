@@ -8,11 +8,16 @@ import pytest
 from onnx import TensorProto, helper
 from typer.testing import CliRunner
 
+from hw.board import load_board
+from hw.config import load_config
 from hw.scheduler.check.check import check
+from hw.scheduler.engine import SchedulerEngine
 from hw.scheduler.graph.documents import graph_to_json
 from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
 from hw.scheduler.plan.documents import read_plan
 from hw.scheduler.plan_model import plan_model
+from hw.scheduler.program.image import encode
+from hw.scheduler.program.lower import lower
 from sim.cli.main import app
 from sim.plans import suite as plan_suite
 from tests.hw.scheduler.graph.onnx_models import model as model_of
@@ -353,3 +358,30 @@ def test_a_damaged_comparison_is_made_anew(model):
 def test_comparisons_that_are_refused(model, given, message):
     assert message in refused("compare", "plan", model, *given, "--output", "out")
     assert not Path("out").exists()
+
+
+def test_a_plan_is_lowered_to_an_image_or_frozen_into_a_kernel(model):
+    call("plan", model, "--scratchpad", "M_R", "--board", "u55c", "-o", "p.json")
+    program = lower(read_plan(Path("p.json")))
+    call("lower", "p.json", "-o", "p.bin")
+    assert Path("p.bin").read_bytes() == encode(program)
+    call("lower", "p.json", "--frozen", "u55c", "-o", "p.yaml")
+    board = load_board("u55c")
+    config = load_config(SchedulerEngine(), Path("p.yaml"), board)
+    assert config.program == program
+    assert config.max_steps == len(program.steps)
+    line = refused("lower", "p.json", "--frozen", "zcu104", "-o", "q.yaml")
+    assert line == "word_bytes of the plan must be 16, the port of zcu104's memory, not 32"
+    assert not Path("q.yaml").exists()
+
+
+def test_what_is_no_plan_is_neither_lowered_nor_executed(model):
+    call("plan", model, "--scratchpad", "M_R", "-o", "p.json")
+    document = json.loads(Path("p.json").read_text())
+    document["totals"]["peak_bytes"] += 32
+    Path("p.json").write_text(json.dumps(document))
+    assert "plan must be true: " in refused("lower", "p.json", "-o", "p.bin")
+    assert "plan must be true: " in refused("sim", "scheduler", "--plan", "p.json")
+    line = refused("sim", "attention", "--plan", "p.json")
+    assert line == "--plan must be left out: the engine attention executes no plans, not 'p.json'"
+    assert not Path("p.bin").exists()
