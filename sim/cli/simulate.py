@@ -36,9 +36,10 @@ def simulate(
 
     The output file is written whatever the verdict: what differs is best looked at.  It holds what
     `sim.run.adapter.EngineAdapter.results` gives, and the golden model's integers as ``golden_int``;
-    waveforms lie beside it under its name.  Without an input file no tensor is given, without a plan
-    an engine that executes plans takes its own, and without a report's path none is written. See `sim.run.run.run` for the rest.  Raises `InputError` before any work, when a
-    file cannot be read or written or holds what the engine cannot use.
+    waveforms lie beside it under its name.  Without an input file no tensor is given, without a plan an
+    engine that executes plans takes its own, and without a report's path none is written. See
+    `sim.run.run.run` for the rest.  Raises `InputError` before any work, when a file cannot be read or
+    written or holds what the engine cannot use.
     """
     if report_path is not None and backend == "golden":
         raise InputError(
