@@ -8,8 +8,8 @@ import pytest
 from hw.errors import InputError
 from hw.lib.place import InlinePlacer
 from hw.scheduler.core import scratchpad as scratchpad_module
+from hw.scheduler.core.bank_arbiter import BankArbiter
 from hw.scheduler.core.scratchpad import READ_LATENCY, Scratchpad
-from hw.scheduler.core.turns import Turns
 from tests.hw.scheduler.core.benches import config_for
 from tests.support.gateware.streams import STALLS, Side, exchange, get, hash_seed, put, seeds, simulate
 
@@ -105,11 +105,11 @@ def test_a_read_right_behind_a_write_sees_it():
 @pytest.mark.parametrize("inputs", [0, -1, 1.5])
 def test_turns_need_an_input(inputs):
     with pytest.raises(InputError, match=r"^inputs must be an integer of at least 1, not"):
-        Turns(1, inputs=inputs)
+        BankArbiter(1, inputs=inputs)
 
 
 def test_who_comes_together_is_served_lowest_first_and_before_who_comes_later():
-    dut = Turns(8, inputs=3)
+    dut = BankArbiter(8, inputs=3)
     order = []
 
     def user(port, when, count):

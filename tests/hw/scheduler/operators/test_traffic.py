@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from hw.scheduler.core.layouts import Path
+from hw.scheduler.program.image import Path
 from hw.scheduler.program.timing.gate_cycles import operator_cycles
 from tests.hw.scheduler.core.benches import OneOperator, config_for
 from tests.support.gateware.streams import get, put, simulate
