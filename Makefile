@@ -13,13 +13,17 @@ BIN        := .venv/bin
 READY      := .venv/ready
 PYTEST     := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test lint regression soak verilog calibrate doctor clean
+.PHONY: demo test pytest lint regression soak verilog calibrate doctor clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
 	$(BIN)/loomwork demo
 
-test: lint
+# Lint and types beside the tests: alone they would leave a core idle.
+test: $(READY)
+	$(MAKE) --no-print-directory --jobs 2 lint pytest
+
+pytest: $(READY)
 	$(PYTEST)
 
 lint: $(READY)

@@ -26,9 +26,10 @@ from sim.build.toolchain import CXX_STANDARD, Toolchain, find_toolchain, has_fst
 from sim.host.digest import key_of
 from sim.host.progress import Activity
 
-#: Of the compiler on code that runs every cycle and on the run-time library.  -O1 gains no build time, -Os
-#: loses a third of the speed.  Verilator's own -O3 is left out: it inlines every placement of a cell, and the
-#: compiler then takes minutes over one function.
+#: Of the compiler on code that runs every cycle and on the run-time library: -O2 unless this variable says
+#: otherwise.  -Os loses a third of the speed; Verilator's own -O3 inlines every placement of a cell, and the
+#: compiler then takes minutes over one function.  Runs of some thousand cycles are over sooner with -O0.
+OPTIMIZE_VARIABLE = "LOOMWORK_OPTIMIZE"
 _OPTIMIZE = "-O2"
 _MAX_JOBS = 8
 
@@ -205,9 +206,10 @@ class _Job:
 
     @property
     def make_variables(self) -> list[str]:
+        optimize = os.environ.get(OPTIMIZE_VARIABLE, _OPTIMIZE)
         return [
-            f"OPT_FAST={_OPTIMIZE}",
-            f"OPT_GLOBAL={_OPTIMIZE}",
+            f"OPT_FAST={optimize}",
+            f"OPT_GLOBAL={optimize}",
             # The packaged Verilator leaves out how the compiler is told of a precompiled header.
             "CFG_CXXFLAGS_PCH_I=-include",
             f"CXX={self.tools.cxx}",

@@ -12,17 +12,14 @@ from hw.attention.model.cycles import core_cycles
 from hw.attention.model.shapes import pass_shapes
 from sim.engines.attention.figures import FIGURES, measure
 
-#: Figures of more than half a million cycles, or with a simulator that takes minutes to build.
-LONG = {"causal_4096", "grouped_32_on_8", "decode_16_streams", "long_flat", "long_peaky"}
-
 
 def parameters():
+    """Give all figures; those of one configuration stay on the worker that builds its simulator."""
     for figure in FIGURES:
-        marks = [pytest.mark.xdist_group(f"figures-{figure.engine}")]
-        marks += [pytest.mark.soak] if figure.name in LONG else []
-        yield pytest.param(figure, id=figure.name, marks=marks)
+        yield pytest.param(figure, id=figure.name, marks=pytest.mark.xdist_group(f"figures-{figure.engine}"))
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("figure", list(parameters()))
 def test_figure(figure, tmp_path):
     measured = measure(figure, tmp_path)
@@ -41,6 +38,7 @@ def test_figure(figure, tmp_path):
 
 
 @pytest.mark.soak
+@pytest.mark.xdist_group("figures-full")
 def test_many_heads_are_simulated_in_seconds(tmp_path):
     """12 heads of 1,024 tokens, 400,000 cycles, with the simulator in the cache."""
     figure = next(figure for figure in FIGURES if figure.name == "heads_1024")
@@ -56,6 +54,8 @@ def test_first_score_to_last_output_of_a_small_array():
     assert count - (config.rows + 1 + Timing(config).scale) <= 8360
 
 
+@pytest.mark.soak
+@pytest.mark.xdist_group("figures-full")
 def test_rising_maxima_cost_no_cycle(tmp_path):
     """The same launch with every key alike and with keys that raise the maximum at every tile."""
     figure = next(figure for figure in FIGURES if figure.name == "rising")
