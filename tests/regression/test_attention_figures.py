@@ -1,22 +1,52 @@
-"""The figures the attention engine promises, on the generated RTL with the calibrated HBM model attached.
+"""The figures the attention engine promises: predicted, and in the soak measured on the generated RTL.
 
-``docs/attention.md`` has the measured numbers, and `sim.engines.attention.figures` prints them.
+The memory is the calibrated model of the HBM.  ``docs/attention.md`` has the measured numbers, and
+`sim.engines.attention.figures` prints them.
 """
 
 import dataclasses
+from types import SimpleNamespace
 
 import pytest
 
 from hw.attention.core.row.cell import Timing
+from hw.attention.engine import AttentionEngine
 from hw.attention.model.cycles import core_cycles
 from hw.attention.model.shapes import pass_shapes
-from sim.engines.attention.figures import FIGURES, measure
+from hw.board import load_board
+from sim.engines.attention.figures import BOARD, FIGURES, measure
+from sim.engines.attention.job import workload_of
+from sim.engines.attention.tensors import read_inputs
 
 
 def parameters():
     """Give all figures; those of one configuration stay on the worker that builds its simulator."""
     for figure in FIGURES:
         yield pytest.param(figure, id=figure.name, marks=pytest.mark.xdist_group(f"figures-{figure.engine}"))
+
+
+def predict(figure):
+    """Give what the bars are about, without a simulation."""
+    board = load_board(BOARD)
+    workload = workload_of(read_inputs(figure.tensors(), figure.config))
+    prediction = AttentionEngine().predict(workload, figure.config, board)
+    realistic = board.memory.realistic_bytes_per_second / (board.clock_mhz * 1e6)
+    bytes_per_cycle = prediction.moved_bytes / prediction.cycles_total
+    return SimpleNamespace(
+        cycles=prediction.cycles_total,
+        utilization=prediction.useful_macs / prediction.mac_slots,
+        over_compulsory=prediction.moved_bytes / prediction.compulsory_bytes,
+        bytes_per_cycle=bytes_per_cycle,
+        of_realistic=bytes_per_cycle / realistic,
+    )
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
+def test_figures_are_predicted_within_their_bars(figure):
+    """`tests.regression.test_engines` compares the model with the RTL; here it speaks for large launches."""
+    predicted = predict(figure)
+    for bar in figure.bars:
+        assert bar.holds(predicted), bar.text(predicted)
 
 
 @pytest.mark.soak

@@ -25,7 +25,6 @@ CONFIGS = (
             probability_bits=16, exp_segments=8, output="bfloat16",
         ),
     ),
-    ),
     (
         "u55c",
         AttentionConfig(
