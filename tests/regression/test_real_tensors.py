@@ -34,6 +34,7 @@ def test_minilm_heads_are_exact_and_near_float64(tmp_path):
     assert abs(report.prediction.predicted_cycles_error_ratio) < 0.02
 
 
+@pytest.mark.soak
 def test_a_sentence_through_the_rtl_keeps_its_meaning(tmp_path):
     """Every head of every layer, each layer reading what the RTL made of the one before."""
     for module in (minilm.PACKAGE, "safetensors", "tokenizers"):
