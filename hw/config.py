@@ -48,9 +48,12 @@ def config_dict(config: Any) -> dict[str, Any]:
 def config_hash(engine_name: str, config: Any, board: Board) -> str:
     """Give 12 hexadecimal digits that stand for an engine, its configuration and all numbers of the board.
 
-    Equal digits mean equal gates and an equal simulated memory; a change of any field shows.
+    Equal digits mean equal gates and an equal simulated memory; a change of any field shows, but for the
+    clock budget, which judges gates and makes none.
     """
-    whole = {"engine": engine_name, "config": config_dict(config), "board": dataclasses.asdict(board)}
+    numbers = dataclasses.asdict(board)
+    del numbers["budget"]
+    whole = {"engine": engine_name, "config": config_dict(config), "board": numbers}
     text = json.dumps(whole, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 

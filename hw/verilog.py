@@ -45,7 +45,7 @@ def kernel_name(engine: Engine[Any, Any]) -> str:
     return f"loomwork_{engine.name}"
 
 
-def generate(engine: Engine[Any, Any], config: Any, board: Board) -> Design:
+def generate(engine: Engine[Any, Any], config: Any, board: Board, *, sources: bool = False) -> Design:
     """Generate the kernel of ``engine``.
 
     A pure function: equal input and equal versions of the generators give equal text, on every machine and
@@ -59,6 +59,8 @@ def generate(engine: Engine[Any, Any], config: Any, board: Board) -> Design:
         Its configuration, an instance of ``engine.config_type``.
     board
         The board: width and channels of the memory, resources.
+    sources
+        Whether the text names the lines of Python it is from; see `hw.lib.convert.to_verilog`.
 
     Raises
     ------
@@ -69,12 +71,12 @@ def generate(engine: Engine[Any, Any], config: Any, board: Board) -> Design:
     name = kernel_name(engine)
     table = engine.arguments(config, board)
     memories = _memories(table, engine.placement(config, board), board)
-    placer = CellPlacer()
+    placer = CellPlacer(sources=sources)
     body = engine.body(config, board, placer)
     kernel = Kernel(name, table, body)
     ports = _ports(body.signature, memories)
     # The top first: elaborating it is what makes the cells.
-    top = to_verilog(kernel, name=name)
+    top = to_verilog(kernel, name=name, sources=sources)
     versions = {generator.replace("-", "_"): version(generator) for generator in _GENERATORS}
     resources = engine.resources(config, board)
     digest = config_hash(engine.name, config, board)

@@ -88,6 +88,7 @@ DOORS = {
     "sim.build": ["hw", "sim.host"],
     "sim.report": ["hw.errors", "sim.host"],
     "sim.memory": ["hw.errors", "hw.board", "sim.host"],
+    "sim.timing": ["hw", "sim.host", "sim.build"],
     "sim.compare": ["sim.host", "sim.report"],
     "sim.plans": [
         "hw.errors", "hw.board", "hw.config", "hw.scheduler", "sim.host", "sim.report", "sim.compare",

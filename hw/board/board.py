@@ -125,6 +125,30 @@ class Memory:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ClockBudget:
+    """What of a clock period a path between registers may use; see `Board.path_budget_ps`.
+
+    Members
+    -------
+    uncertainty_ps, skew_ps
+        Kept back for jitter, and for clocks that arrive at different times.
+    slr_crossing_ps
+        What a net between two dies takes longer than one within a die.
+    delay_factor
+        How much slower the device is than one of speed grade -2 at 0.85 V.
+    """
+
+    uncertainty_ps: float
+    skew_ps: float
+    slr_crossing_ps: float
+    delay_factor: float
+
+    def __post_init__(self) -> None:
+        for field in ("uncertainty_ps", "skew_ps", "slr_crossing_ps", "delay_factor"):
+            _positive(field, getattr(self, field))
+
+
+@dataclass(frozen=True, kw_only=True)
 class Board:
     """A card or a development board.
 
@@ -146,6 +170,8 @@ class Board:
         Super logic regions (dies) of the device.
     clock_mhz
         Kernel clock unless the user says otherwise.
+    budget
+        What of its period is not for paths, and how fast the device is.
     memories
         All memories; the first is the one kernels keep their data in.
     """
@@ -159,6 +185,7 @@ class Board:
     user: Resources
     slrs: int
     clock_mhz: float
+    budget: ClockBudget
     memories: tuple[Memory, ...]
 
     def __post_init__(self) -> None:
@@ -178,6 +205,10 @@ class Board:
         _positive("clock_mhz", self.clock_mhz)
         if self.clock_mhz > 1000:
             raise InputError("clock_mhz", self.clock_mhz, "at most 1000, faster than any UltraScale+ fabric")
+        if self.path_budget_ps <= 0:
+            raise InputError(
+                "clock_mhz", self.clock_mhz, "slow enough for uncertainty and skew of the budget"
+            )
         names = [memory.name for memory in self.memories]
         for index, name in enumerate(names):
             if name in names[:index]:
@@ -186,6 +217,11 @@ class Board:
             raise InputError("memories", names, "a list that begins with a memory of the board")
         if sum(memory.kind == "host" for memory in self.memories) > 1:
             raise InputError("memories", names, "a list with at most one of kind host")
+
+    @property
+    def path_budget_ps(self) -> float:
+        """Time a path between registers may take: the period less uncertainty and skew."""
+        return 1e6 / self.clock_mhz - self.budget.uncertainty_ps - self.budget.skew_ps
 
     @property
     def memory(self) -> Memory:

@@ -16,9 +16,9 @@ from typing import Any, Generic, TypeVar, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter, create_model
 
-from hw.board.board import TIMING_OF_KIND, Board, Family, Kind, Memory, Protocol, Timing
+from hw.board.board import TIMING_OF_KIND, Board, ClockBudget, Family, Kind, Memory, Protocol, Timing
 from hw.board.resources import Resources
-from hw.board.units import Beats, Bits, Bytes, BytesPerSecond, Megahertz
+from hw.board.units import Beats, Bits, Bytes, BytesPerSecond, Megahertz, Picoseconds
 from hw.edge import Document, Location, dotted, read_document, validate
 from hw.errors import InputError
 
@@ -50,6 +50,13 @@ class _MemoryForm(BaseModel):
     timing: dict[str, dict[str, Any]]
 
 
+class _BudgetForm(BaseModel):
+    uncertainty: _Sourced[Picoseconds]
+    skew: _Sourced[Picoseconds]
+    slr_crossing: _Sourced[Picoseconds]
+    delay_factor: _Sourced[float]
+
+
 class _BoardForm(BaseModel):
     title: str
     family: Family
@@ -57,6 +64,7 @@ class _BoardForm(BaseModel):
     platform: _Sourced[str] | None = None
     slrs: _Sourced[int]
     clock: _Sourced[Megahertz]
+    budget: _BudgetForm
     device: _ResourcesForm
     user: _ResourcesForm
     memories: dict[str, _MemoryForm]
@@ -73,6 +81,9 @@ _KEYS = {
     "peak_bytes_per_second": "peak",
     "realistic_bytes_per_second": "realistic",
     "clock_mhz": "clock",
+    "uncertainty_ps": "uncertainty",
+    "skew_ps": "skew",
+    "slr_crossing_ps": "slr_crossing",
 }
 _FIELDS = {key: field for field, key in _KEYS.items()}
 
@@ -120,9 +131,11 @@ def read_board(path: Path) -> Board:
     for name in ("device", "user"):
         with _Placed(document.part(name)):
             resources[name] = Resources(**_values(getattr(form, name)))
+    with _Placed(document.part("budget")):
+        budget = ClockBudget(**_values(form.budget))
     values = {name: value for name, value in _values(form).items() if name != "sources"}
     with _Placed(document):
-        return Board(name=path.stem, **values | resources | {"memories": tuple(memories)})
+        return Board(name=path.stem, **values | resources | {"budget": budget, "memories": tuple(memories)})
 
 
 def _values(form: BaseModel) -> dict[str, Any]:

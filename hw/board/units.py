@@ -18,6 +18,7 @@ _BYTES = {f"{prefix}B": factor for prefix, factor in (_DECIMAL | _BINARY).items(
 BYTES = _BYTES
 BYTES_PER_SECOND = {f"{unit}/s": factor for unit, factor in _BYTES.items()}
 MEGAHERTZ = {"kHz": Fraction(1, 1000), "MHz": 1, "GHz": 1000}
+PICOSECONDS = {"ps": 1, "ns": 1000}
 BITS = {"bit": 1}
 BEATS = {"beats": 1}
 
@@ -56,5 +57,6 @@ def quantity(text: Any, units: Mapping[str, int | Fraction], *, whole: bool) -> 
 Bytes = Annotated[int, BeforeValidator(lambda text: quantity(text, BYTES, whole=True))]
 BytesPerSecond = Annotated[float, BeforeValidator(lambda text: quantity(text, BYTES_PER_SECOND, whole=False))]
 Megahertz = Annotated[float, BeforeValidator(lambda text: quantity(text, MEGAHERTZ, whole=False))]
+Picoseconds = Annotated[float, BeforeValidator(lambda text: quantity(text, PICOSECONDS, whole=False))]
 Bits = Annotated[int, BeforeValidator(lambda text: quantity(text, BITS, whole=True))]
 Beats = Annotated[int, BeforeValidator(lambda text: quantity(text, BEATS, whole=True))]

@@ -19,7 +19,7 @@ from amaranth.hdl import Elaboratable, Fragment, MemoryInstance
 from hw.lib.memory import NO_INIT
 
 #: Attributes that speak of the generator, not of the hardware.
-_INTERNAL = ("generator", "top", "src", "amaranth.hierarchy", "amaranth.decoding")
+_INTERNAL = ("generator", "top", "amaranth.hierarchy", "amaranth.decoding")
 _MODULE = re.compile(r"module (\S+)")
 _MEMORY = re.compile(r"  memory .*(\\\S+)")
 _MARK = f"  attribute \\{NO_INIT} "
@@ -27,7 +27,7 @@ _CONTENT = "  cell $meminit_v2 "
 _MEMORY_NAME = re.compile(r'    parameter \\MEMID "\\(\\\S+)"')
 
 
-def to_verilog(component: Any, *, name: str) -> str:
+def to_verilog(component: Any, *, name: str, sources: bool = False) -> str:
     """Give the Verilog of a component.
 
     Parameters
@@ -36,6 +36,8 @@ def to_verilog(component: Any, *, name: str) -> str:
         A `wiring.Component`; its signature gives the ports.
     name
         Of the top module; modules within it are named ``NAME.x``.
+    sources
+        Whether signals and statements carry the line of Python they are from, as attributes ``src``.
 
     Raises
     ------
@@ -43,8 +45,9 @@ def to_verilog(component: Any, *, name: str) -> str:
         If the content of a memory that is to have none is written in a way this module does not know.
     """
     with _emptied(component) as emptied:
-        text = rtlil.convert(emptied, name=name, emit_src=False)
-    removed = " ".join(f"-remove {attribute}" for attribute in _INTERNAL)
+        text = rtlil.convert(emptied, name=name, emit_src=sources)
+    internal = _INTERNAL if sources else (*_INTERNAL, "src")
+    removed = " ".join(f"-remove {attribute}" for attribute in internal)
     script = [
         f"read_rtlil <<rtlil\n{without_content(text)}\nrtlil",
         "proc -nomux -norom",

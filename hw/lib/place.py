@@ -56,13 +56,19 @@ class InlinePlacer:
 class CellPlacer:
     """Every placement is an ``Instance`` of a cell converted once.
 
+    Parameters
+    ----------
+    sources
+        Whether the text names the lines of Python; see `hw.lib.convert.to_verilog`.
+
     Members
     -------
     cells : dict
         Verilog text of each cell, by module name, in order of first use.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, sources: bool = False) -> None:
+        self._sources = sources
         self.cells: dict[str, str] = {}
         self._signatures: dict[str, wiring.Signature] = {}
         self._clocks: dict[str, dict[str, Any]] = {}
@@ -75,7 +81,7 @@ class CellPlacer:
         """
         if cell not in self.cells:
             component = make()
-            text = to_verilog(component, name=cell)
+            text = to_verilog(component, name=cell, sources=self._sources)
             self.cells[cell] = text
             self._signatures[cell] = component.signature
             self._clocks[cell] = _clock_connections(cell, text)

@@ -28,19 +28,25 @@ class KernelVerilog:
 
 
 def kernel_verilog(
-    engine: Engine[Any, Any], config: Any, board: Board, *, cache: BuildCache | None = None
+    engine: Engine[Any, Any],
+    config: Any,
+    board: Board,
+    *,
+    sources: bool = False,
+    cache: BuildCache | None = None,
 ) -> KernelVerilog:
-    """Give the Verilog of an engine; see `hw.verilog.generate`.
+    """Give the Verilog of an engine, with source lines of Python or without; see `hw.verilog.generate`.
 
     It is generated only when configuration, board, the text of any file in ``hw`` or Amaranth have changed.
     """
-    key = key_of(["verilog", config_hash(engine.name, config, board), source_digest(hw), version("amaranth")])
+    kind = "verilog with sources" if sources else "verilog"
+    key = key_of([kind, config_hash(engine.name, config, board), source_digest(hw), version("amaranth")])
 
     def generate_into(folder: Path) -> None:
         from hw.verilog import generate
 
         with Activity(f"Generating {engine.name} for {board.name}"):
-            design = generate(engine, config, board)
+            design = generate(engine, config, board, sources=sources)
         (folder / _VERILOG).write_text(design.verilog)
         (folder / _TOP).write_text(design.top_name)
 

@@ -7,11 +7,7 @@ is kept in the cache of builds by its own text, so that sizes that share their r
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
-import re
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,9 +16,8 @@ from pathlib import Path
 from hw.board.resources import Resources
 from hw.errors import ToolError
 from sim.build.cache import BuildCache
+from sim.build.yosys import part_texts, placed_in, run_yosys
 from sim.host.digest import key_of
-from sim.host.process import supervise
-from sim.host.progress import Activity
 
 #: Six-input LUTs that a primitive takes; RAM32M16 and RAM64M8 are the eight LUTs of a slice.
 _LUTS = {**{f"LUT{n}": 1 for n in range(1, 7)}, "LUT6_2": 1}
@@ -44,15 +39,7 @@ _BLOCK_HALVES = {"RAMB18E2": 1, "RAMB36E2": 2}
 #: inverter goes into what it feeds.
 _FREE = ("CARRY4", "CARRY8", "MUXF7", "MUXF8", "MUXF9", "INV", "GND", "VCC", "$scopeinfo")
 
-_YOSYS = """
-import sys
-from pyosys import libyosys
-design = libyosys.Design()
-for command in sys.argv[1:]:
-    libyosys.run_pass(command, design)
-"""
-_STAT, _LOG, _SOURCE = "stat.json", "yosys.log", "part.v"
-_MODULE = re.compile(r"^module\s+\\?([^\s(;]+)", re.MULTILINE)
+_STAT = "stat.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,9 +72,7 @@ def synthesize(verilog: str, top: str, *, cache: BuildCache | None = None) -> Sy
 
     Raises `ToolError` when pyosys is missing or refuses the text, or maps to a cell that is not known here.
     """
-    if importlib.util.find_spec("pyosys") is None:
-        raise ToolError("Yosys is missing: install pyosys, which the extra `dev` of Loomwork brings")
-    texts = _texts(verilog)
+    texts = part_texts(verilog)
     cells = {name: _cells(verilog, texts, name, cache or BuildCache()) for name in texts}
     totals: Counter[str] = Counter()
 
@@ -101,40 +86,17 @@ def synthesize(verilog: str, top: str, *, cache: BuildCache | None = None) -> Sy
     return Synthesis(tuple(_part(name, count, cells[name], texts) for name, count in totals.items()))
 
 
-def _texts(verilog: str) -> dict[str, str]:
-    """Split the text into parts: a module without a dot in its name, and those whose names begin with it."""
-    parts: dict[str, str] = {}
-    for text in re.split(r"(?<=\nendmodule\n)", verilog):
-        if found := _MODULE.search(text):
-            name = found[1].split(".")[0]
-            parts[name] = parts.get(name, "") + text
-    return parts
-
-
 def _cells(verilog: str, texts: Mapping[str, str], name: str, cache: BuildCache) -> dict[str, int]:
     """Count the cells of a part by type, other parts being cells."""
-    others = sorted(other for other in texts if other != name and re.search(rf"\b{other}\b", texts[name]))
+    others = placed_in(texts, name)
 
     def build(folder: Path) -> None:
-        (folder / _SOURCE).write_text(verilog)
         commands = [
-            f"read_verilog {_SOURCE}",
             *(f"blackbox {other}" for other in others),
             f"synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {name}",
             f"tee -q -o {_STAT} stat -json",
         ]
-        with Activity(f"Synthesizing {name}") as activity, (folder / _LOG).open("wb") as log:
-            status = supervise(
-                [sys.executable, "-c", _YOSYS, *commands],
-                cwd=folder,
-                environ=os.environ,
-                output=log,
-                tick=lambda: activity.update(f"part {list(texts).index(name) + 1} of {len(texts)}"),
-            )
-        (folder / _SOURCE).unlink()
-        if status or not (folder / _STAT).is_file():
-            lines = (folder / _LOG).read_text(errors="replace").strip().splitlines()
-            raise ToolError(f"Yosys cannot synthesize {name}: {lines[-1] if lines else 'no output'}")
+        run_yosys(folder, verilog, commands, name, note=f"part {list(texts).index(name) + 1} of {len(texts)}")
 
     entry, _ = cache.get(key_of(["synthesis", name, texts[name], *others]), build)
     found: dict[str, int] = json.loads((entry / _STAT).read_text())["design"]["num_cells_by_type"]

@@ -243,6 +243,25 @@ def resources(
 
 
 @app.command()
+def timing(
+    engine: Annotated[str, typer.Argument(help="Engine name; see `loomwork engines`.")],
+    board: BoardOption = DEFAULT_BOARD,
+    config: ConfigOption = None,
+    worst: Annotated[int, typer.Option("--worst", min=1, help="Registers whose slowest path is shown.")] = 10,
+    output: Annotated[Path | None, typer.Option("--output", help="Estimate to write, .json.")] = None,
+) -> None:
+    """Estimate which paths of an engine take longer than the board's clock allows; minutes, once."""
+    from sim.host.paths import check_writable
+
+    if output is not None:
+        check_writable("--output", output)
+    chosen, on, settings = _setup(engine, board, config)
+    from sim.cli.timing import run_timing
+
+    run_timing(chosen, on, settings, worst, output)
+
+
+@app.command()
 def doctor() -> None:
     """Check the machine: what works, and what to do about what does not."""
     from sim.build.doctor import examine, print_findings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hw.board import Board, Memory
+from hw.board import Board, ClockBudget, Memory
 from hw.board.memory_timing import DdrTiming
 from hw.board.resources import Resources
 
@@ -36,5 +36,6 @@ def small_board() -> Board:
         user=resources,
         slrs=1,
         clock_mhz=100.0,
+        budget=ClockBudget(uncertainty_ps=35.0, skew_ps=50.0, slr_crossing_ps=1000.0, delay_factor=1.0),
         memories=(small_memory(),),
     )

@@ -181,7 +181,11 @@ RATES = "one of the units B/s, kB/s, MB/s, GB/s, KiB/s, MiB/s, GiB/s"
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("slrs: ", "slr: ", "key must be one of title, family, part, platform, slrs, clock, device, user,"),
+        (
+            "slrs: ",
+            "slr: ",
+            "key must be one of title, family, part, platform, slrs, clock, budget, device, user,",
+        ),
         ("  lut:  ", "  lutt:  ", "key must be one of lut, ff, dsp, bram36, uram, not 'device.lutt'"),
         ("protocol: axi3", "protocoll: axi3", "not 'memories.hbm.protocoll'"),
         (

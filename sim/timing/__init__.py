@@ -1,0 +1,1 @@
+"""Static timing: how long each path between registers takes, estimated before placement."""

@@ -1,0 +1,165 @@
+"""The estimate of a kernel's timing: endpoints over the clock's budget, their places, the worst paths."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import asdict, dataclass
+from pathlib import PurePath
+from typing import Any
+
+import numpy as np
+
+from hw.board import Board
+from sim.build.cache import BuildCache
+from sim.timing.delays import load_delays
+from sim.timing.graph import Graph, Step
+from sim.timing.netlist import read_parts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Path:
+    """The slowest path to an endpoint.
+
+    Members
+    -------
+    endpoint, source, part
+        Pin of the register it ends at, the line of Python the register is from, and the part it is in.
+    delay_ps, slack_ps
+        From clock edge to clock edge with setup, and what of the budget is left.
+    steps
+        The nets of the path.
+    """
+
+    endpoint: str
+    source: str
+    part: str
+    delay_ps: float
+    slack_ps: float
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """What ends in one part and source file: endpoints, those over budget, and the least slack."""
+
+    part: str
+    file: str
+    endpoints: int
+    endpoints_over: int
+    worst_slack_ps: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """What `estimate` gives.
+
+    Members
+    -------
+    budget_ps
+        What a path may take.
+    slr_crossing_ps
+        What nets between parts were charged for crossing dies; 0 where the kernel fits in one.
+    endpoints, endpoints_over
+        Pins of registers, memories and outputs that the clock samples, and those whose path takes too long.
+    worst_slack_ps
+        The least slack.
+    places
+        The same by part and source file, worst first.
+    paths
+        The slowest path to each of the worst registers, worst first, one a register.
+    """
+
+    budget_ps: float
+    slr_crossing_ps: float
+    endpoints: int
+    endpoints_over: int
+    worst_slack_ps: float
+    places: tuple[Place, ...]
+    paths: tuple[Path, ...]
+
+    def document(self) -> dict[str, Any]:
+        """Give everything as plain values for JSON."""
+        return asdict(self)
+
+
+def estimate(
+    verilog: str, top: str, board: Board, *, worst: int = 10, cache: BuildCache | None = None
+) -> Estimate:
+    """Estimate the timing of a kernel or block.
+
+    Parameters
+    ----------
+    verilog, top
+        Its text, best with source lines, and its top module.
+    board
+        Clock, budget, and the size of a die.
+    worst
+        Of how many registers the slowest path is wanted.
+
+    Raises
+    ------
+    ToolError
+        When Yosys is missing or fails, or the netlist has a combinational loop.
+    """
+    parts = read_parts(verilog, top, delays := load_delays(), cache=cache)
+    graph = Graph(parts, top, delays)
+    luts = sum(parts[place.part].luts for place in graph.placements)
+    crossing = board.budget.slr_crossing_ps if luts > board.user.lut / board.slrs else 0.0
+    if crossing:
+        graph = Graph(parts, top, delays, crossing=crossing)
+    return judge(graph, board.path_budget_ps, board.budget.delay_factor, crossing=crossing, worst=worst)
+
+
+def judge(graph: Graph, budget_ps: float, factor: float, *, crossing: float, worst: int) -> Estimate:
+    """Compare every endpoint of a timing graph with the budget."""
+    delays = graph.arrivals * factor
+    slacks = budget_ps - delays
+    names = [graph.name_of(endpoint) for endpoint in range(len(delays))]
+    by_place: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for endpoint, (_, source, part) in enumerate(names):
+        by_place[part, _file(source)].append(endpoint)
+    places = [
+        Place(
+            part=part,
+            file=file,
+            endpoints=len(members),
+            endpoints_over=int((slacks[members] < 0).sum()),
+            worst_slack_ps=float(slacks[members].min()),
+        )
+        for (part, file), members in by_place.items()
+    ]
+    paths: dict[str, Path] = {}
+    for endpoint in np.argsort(slacks, kind="stable"):
+        if len(paths) == worst:
+            break
+        name, source, part = names[endpoint]
+        register = name.rpartition("/")[0].split("[")[0]
+        if register not in paths:
+            paths[register] = Path(
+                endpoint=name,
+                source=_shorter(source),
+                part=part,
+                delay_ps=float(delays[endpoint]),
+                slack_ps=float(slacks[endpoint]),
+                steps=tuple(graph.path_to(int(endpoint))),
+            )
+    return Estimate(
+        budget_ps=budget_ps,
+        slr_crossing_ps=crossing,
+        endpoints=len(delays),
+        endpoints_over=int((slacks < 0).sum()),
+        worst_slack_ps=float(slacks.min(initial=budget_ps)),
+        places=tuple(sorted(places, key=lambda place: (place.worst_slack_ps, place.part, place.file))),
+        paths=tuple(paths.values()),
+    )
+
+
+def _shorter(source: str) -> str:
+    """Give ``hw/lib/fifo.py:31`` for a line of the project, and package and file for any other."""
+    steps = PurePath(source.split("-")[0].rsplit(".", 1)[0] if ".py:" in source else source).parts
+    roots = [index for index, step in enumerate(steps) if step in ("hw", "tests", "amaranth")]
+    return "/".join(steps[roots[-1] :] if roots else steps[-2:])
+
+
+def _file(source: str) -> str:
+    return _shorter(source).split(":")[0]
