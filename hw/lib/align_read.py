@@ -70,12 +70,14 @@ class ReadAligner(wiring.Component):
         active = Signal()
         current = Signal(self.span.payload.shape())
         left = current.after  # beats of the command after the window's first
+        final = Signal()  # left is 0
         head = Signal(self._data_width)
         head_valid = Signal()
+        aligned = Signal()  # the offset is 0
 
         # The window's first beat is the head or, when there is none, the input itself.
-        alone = (current.offset == 0) | (left == 0)  # no byte of the next beat is needed
-        spent = current.extra & (left == 0)  # the previous word took all of this beat already
+        alone = aligned | final  # no byte of the next beat is needed
+        spent = current.extra & final  # the previous word took all of this beat already
         complete = Mux(head_valid, alone | self.i.valid, alone & self.i.valid)
         free = ~self.o.valid | self.o.ready
         step = Signal()
@@ -104,9 +106,14 @@ class ReadAligner(wiring.Component):
                 self.o.payload.last.eq(last),
             ]
 
-        m.d.comb += self.span.ready.eq(~active | (step & (left == 0)))
+        m.d.comb += self.span.ready.eq(~active | (step & final))
         with m.If(self.span.ready):
-            m.d.sync += [active.eq(self.span.valid), current.eq(self.span.payload)]
+            m.d.sync += [
+                active.eq(self.span.valid),
+                current.eq(self.span.payload),
+                aligned.eq(self.span.payload.offset == 0),
+                final.eq(self.span.payload.after == 0),
+            ]
         with m.Elif(step):
-            m.d.sync += left.eq(left - 1)
+            m.d.sync += [left.eq(left - 1), final.eq(left == 1)]
         return m

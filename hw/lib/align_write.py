@@ -68,9 +68,9 @@ class WriteAligner(wiring.Component):
         first = Signal()
         current = Signal(self.span.payload.shape())
         left = current.after  # beats of the command after this one
+        final = Signal()  # left is 0
         previous = Signal(self._data_width)
 
-        final = left == 0
         flush = current.extra & final  # this beat has bytes of the previous word only
         free = ~self.o.valid | self.o.ready
         step = Signal()
@@ -99,10 +99,16 @@ class WriteAligner(wiring.Component):
 
         m.d.comb += self.span.ready.eq(~active | (step & final))
         with m.If(self.span.ready):
-            m.d.sync += [active.eq(self.span.valid), current.eq(self.span.payload), first.eq(1)]
+            m.d.sync += [
+                active.eq(self.span.valid),
+                current.eq(self.span.payload),
+                first.eq(1),
+                final.eq(self.span.payload.after == 0),
+            ]
         with m.Elif(step):
             m.d.sync += [
                 left.eq(left - 1),
+                final.eq(left == 1),
                 current.position.eq(current.position + 1),
                 first.eq(0),
             ]

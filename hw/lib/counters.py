@@ -39,13 +39,14 @@ class Counters(wiring.Component):
     stall : In(StructLayout), one bit a cause
         Work was held up by this cause.
     counters : Out(StructLayout), `COUNTER_WIDTH` bits for each of `counter_names`
-        Frozen from the cycle after ``done`` until the next ``start``.
+        Frozen from the second cycle after ``done`` until the one after the next ``start``.
 
     Behaviour
     ---------
     Each counted cycle adds one to ``cycles_total`` and to exactly one other counter: busy if ``busy``, else
     the first cause whose bit is set, else idle.  So busy + stalls + idle = total, in every cycle.
-    ``cycles_total`` is the distance from ``start`` to ``done``.
+    ``cycles_total`` is the distance from ``start`` to ``done``.  All inputs are registered, so that a count
+    shows a cycle late and a cause may come at the end of a long path.
 
     Why
     ---
@@ -74,20 +75,23 @@ class Counters(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Make the gates."""
         m = Module()
+        start, done, busy = Signal(), Signal(), Signal()
+        stall = Signal.like(self.stall)
+        m.d.sync += [start.eq(self.start), done.eq(self.done), busy.eq(self.busy), stall.eq(self.stall)]
         running = Signal()
 
         def count(name: str) -> None:
             m.d.sync += self.counters[name].eq(self.counters[name] + 1)
 
-        with m.If(self.start):
-            m.d.sync += [running.eq(~self.done), self.counters.as_value().eq(0)]
+        with m.If(start):
+            m.d.sync += [running.eq(~done), self.counters.as_value().eq(0)]
         with m.Elif(running):
-            m.d.sync += running.eq(~self.done)
+            m.d.sync += running.eq(~done)
             count("cycles_total")
-            with m.If(self.busy):
+            with m.If(busy):
                 count("cycles_busy")
             for cause in self.causes:
-                with m.Elif(self.stall[cause]):
+                with m.Elif(stall[cause]):
                     count(f"cycles_stall_{cause}")
             with m.Else():
                 count("cycles_idle")

@@ -28,8 +28,8 @@ class ReadDMA(wiring.Component):
     burst_beats
         Beats of the longest burst: a power of two up to 16.
     fifo_beats
-        Beats that may be asked for and not yet taken from ``o``; at least ``burst_beats``.  A memory that
-        answers after L cycles is used to the full from L + ``burst_beats`` on.
+        Beats that may be asked for and not yet on their way to ``o``; at least ``burst_beats``.  A memory
+        that answers after L cycles is used to the full from L + ``burst_beats`` on.
     commands
         Commands whose data may be outstanding.
 
@@ -141,23 +141,31 @@ class ReadDMA(wiring.Component):
             self.axi.arlen.eq(addresses.o.payload.len),
             addresses.o.ready.eq(self.axi.arready),
         ]
-        taken = aligner.i.valid & aligner.i.ready
+        taken = Signal()
         m.d.sync += room.eq(room - Mux(issue, splitter.o.payload.beats, 0) + taken)
 
-        # Data.  The deep FIFO takes three cycles, so a beat that finds it empty goes past it.
+        # Data.  The deep FIFO takes three cycles, so a beat that finds it empty goes past it.  A beat that
+        # the aligner does not take waits in front of it, which keeps the aligner's `ready` from the FIFO.
         arrived = Signal()
         arrived_data = Signal(self._data_width)
-        empty = beats.level == 0
+        front = Signal(self._data_width)
+        front_full = Signal()
+        offered = Mux(beats.empty, arrived, beats.o.valid)
+        offered_data = Mux(beats.empty, arrived_data, beats.o.payload)
         m.d.comb += self.axi.rready.eq(1)
         m.d.sync += [arrived.eq(self.axi.rvalid), arrived_data.eq(self.axi.rdata)]
         m.d.comb += [
-            aligner.i.payload.eq(Mux(empty, arrived_data, beats.o.payload)),
-            aligner.i.valid.eq(Mux(empty, arrived, beats.o.valid)),
-            beats.o.ready.eq(aligner.i.ready),
+            taken.eq(offered & ~front_full),
+            aligner.i.valid.eq(offered | front_full),
+            aligner.i.payload.eq(Mux(front_full, front, offered_data)),
+            beats.o.ready.eq(~front_full),
             beats.i.payload.eq(arrived_data),
-            beats.i.valid.eq(arrived & ~(empty & aligner.i.ready)),
+            beats.i.valid.eq(arrived & ~(beats.empty & ~front_full)),
             self.lost.eq(beats.i.valid & ~beats.i.ready),
         ]
+        m.d.sync += front_full.eq(aligner.i.valid & ~aligner.i.ready)
+        with m.If(~front_full):
+            m.d.sync += front.eq(offered_data)
 
         with m.If(self.axi.rvalid):
             m.d.sync += self.bytes_bus.eq(self.bytes_bus + self._data_width // 8)

@@ -137,16 +137,17 @@ class WriteDMA(wiring.Component):
         # data behind it may be.
         m.submodules.notes = notes = Fifo(1, depth=self._outstanding)
         whole = Signal(range(self._fifo_beats + 1))  # bursts that are in the FIFO to their end, not addressed
+        some_whole = Signal()
         issue = Signal()
         stored = beats.i.valid & beats.i.ready & beats.i.payload.last
         free = ~self.axi.awvalid | self.axi.awready
         m.d.comb += [
-            issue.eq(splitter.o.valid & (whole != 0) & notes.i.ready & free),
+            issue.eq(splitter.o.valid & some_whole & notes.i.ready & free),
             splitter.o.ready.eq(issue),
             notes.i.valid.eq(issue),
             notes.i.payload.eq(splitter.o.payload.last),
         ]
-        m.d.sync += whole.eq(whole + stored - issue)
+        self._count(m, whole, some_whole, stored, issue)
         with m.If(free):
             m.d.sync += self.axi.awvalid.eq(issue)
         with m.If(issue):
@@ -157,15 +158,16 @@ class WriteDMA(wiring.Component):
 
         # Data, of the bursts whose address is or was on the bus: AXI forbids to wait for awready.
         open_bursts = Signal(range(self._fifo_beats + 1))
+        some_open = Signal()
         sent = self.axi.wvalid & self.axi.wready
         m.d.comb += [
-            self.axi.wvalid.eq(beats.o.valid & (open_bursts != 0)),
+            self.axi.wvalid.eq(beats.o.valid & some_open),
             self.axi.wdata.eq(beats.o.payload.data),
             self.axi.wstrb.eq(beats.o.payload.strb),
             self.axi.wlast.eq(beats.o.payload.last),
             beats.o.ready.eq(sent),
         ]
-        m.d.sync += open_bursts.eq(open_bursts + issue - (sent & self.axi.wlast))
+        self._count(m, open_bursts, some_open, issue, sent & self.axi.wlast)
         with m.If(sent):
             m.d.sync += self.bytes_bus.eq(self.bytes_bus + self._data_width // 8)
         m.d.sync += self.bytes_useful.eq(self.bytes_useful + aligner.bytes_taken)
@@ -195,3 +197,10 @@ class WriteDMA(wiring.Component):
         m.d.sync += unfinished.eq(unfinished + started - finished)
         m.d.comb += self.busy.eq(unfinished != 0)
         return m
+
+    def _count(self, m: Module, number: Signal, some: Signal, more: Any, fewer: Any) -> None:
+        """Count up and down, and keep beside the number whether it is 0: comparing it begins long paths."""
+        with m.If(more & ~fewer):
+            m.d.sync += [number.eq(number + 1), some.eq(1)]
+        with m.If(fewer & ~more):
+            m.d.sync += [number.eq(number - 1), some.eq(number != 1)]

@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.errors import InputError
 from hw.lib.memory import RamStyle, check_ram_style, uninitialised
+from hw.lib.skid import Skid
 
 #: Deepest FIFO that goes into LUTRAM when no ``ram_style`` is given: one level of 64-deep distributed RAM.
 SHALLOW_DEPTH = 64
@@ -34,15 +35,19 @@ class Fifo(wiring.Component):
     o : Out(stream.Signature(shape))
     level : Out(range(depth + 1))
         Items held, output register included; ``i.ready`` is ``level != depth``.
+    empty : Out(1)
+        ``level`` is 0.
 
     Behaviour
     ---------
     Nothing passes combinationally between ``i`` and ``o``.  One item a cycle, full or not; only at depth 1,
     where an item must have left before the next may come, one item every second cycle.
 
+    ``i.ready``, ``o.valid`` and ``empty`` come straight out of flip-flops.
+
     * Shallow: latency 1 cycle; ``o.payload`` is read through the LUTRAM.
-    * Deep: latency 3 cycles; ``o.payload`` is a register behind the RAM's own output latch, so that the RAM's
-      slow clock-to-out never reaches the consumer.
+    * Deep: latency 3 cycles; a skid buffer stands behind the RAM's own output latch, so that the RAM's slow
+      clock-to-out never reaches the consumer, nor the consumer's ``ready`` the RAM.
 
     Why
     ---
@@ -68,6 +73,7 @@ class Fifo(wiring.Component):
                 "i": In(stream.Signature(shape)),
                 "o": Out(stream.Signature(shape)),
                 "level": Out(range(depth + 1)),
+                "empty": Out(1, init=1),
             }
         )
 
@@ -80,7 +86,6 @@ class Fifo(wiring.Component):
         push = Signal()
         pop = Signal()
         m.d.comb += [
-            self.i.ready.eq(self.level != self.depth),
             push.eq(self.i.valid & self.i.ready),
             pop.eq(self.o.valid & self.o.ready),
         ]
@@ -90,53 +95,67 @@ class Fifo(wiring.Component):
             m.d.sync += self.level.eq(self.level - 1)
 
         if self.depth == 1:
-            m.d.comb += self.o.valid.eq(self.level)
+            m.d.comb += [self.i.ready.eq(self.empty), self.o.valid.eq(~self.empty)]
             with m.If(push):
-                m.d.sync += o_payload.eq(i_payload)
+                m.d.sync += [self.empty.eq(0), o_payload.eq(i_payload)]
+            with m.If(pop):
+                m.d.sync += self.empty.eq(1)
             return m
+
+        def following(row: Signal) -> Value:
+            return Mux(row == self.depth - 1, 0, row + 1)
+
+        write_row = Signal(range(self.depth))
+        oldest_row = Signal(range(self.depth))  # of all that is held
+        with m.If(push):
+            m.d.sync += write_row.eq(following(write_row))
+        with m.If(pop):
+            m.d.sync += oldest_row.eq(following(oldest_row))
+        # Full and empty from the rows, which are there early, and not from the level: `push` and `pop` come
+        # at the ends of long paths.
+        room = Signal(init=1)
+        m.d.comb += self.i.ready.eq(room)
+        with m.If(push & ~pop):
+            m.d.sync += [room.eq(following(write_row) != oldest_row), self.empty.eq(0)]
+        with m.If(pop & ~push):
+            m.d.sync += [room.eq(1), self.empty.eq(following(oldest_row) == write_row)]
 
         m.submodules.storage = storage = uninitialised(
             width=width, depth=self.depth, ram_style=self.ram_style
         )
         write = storage.write_port()
-        write_row = Signal(range(self.depth))
-        read_row = Signal(range(self.depth))
-
-        def following(row: Signal) -> Value:
-            return Mux(row == self.depth - 1, 0, row + 1)
-
         m.d.comb += [write.en.eq(push), write.addr.eq(write_row), write.data.eq(i_payload)]
-        with m.If(push):
-            m.d.sync += write_row.eq(following(write_row))
 
         if self.kind == "shallow":
             read = storage.read_port(domain="comb")
-            m.d.comb += [read.addr.eq(read_row), o_payload.eq(read.data), self.o.valid.eq(self.level != 0)]
-            with m.If(pop):
-                m.d.sync += read_row.eq(following(read_row))
+            m.d.comb += [read.addr.eq(oldest_row), o_payload.eq(read.data), self.o.valid.eq(~self.empty)]
             return m
 
-        # RAM rows -> the RAM's output latch -> output register.  A stage moves on when the next one is empty
-        # or empties in this cycle; a row is read at the earliest in the cycle after it was written.
+        # RAM rows -> the RAM's output latch -> skid buffer, which keeps `o.ready` from the RAM.  The latch
+        # moves on when the buffer has room; a row is read at the earliest in the cycle after it was written.
+        m.submodules.output = output = Skid(width)
         read = storage.read_port()
-        stored = Signal(range(self.depth + 1))
+        read_row = Signal(range(self.depth))
+        waiting = Signal()  # a row was written and not read
         latched = Signal()
-        advance = Signal()
         fetch = Signal()
+        advance = output.i.ready
         m.d.comb += [
-            advance.eq(~self.o.valid | self.o.ready),
-            fetch.eq((stored != 0) & (~latched | advance)),
+            output.i.valid.eq(latched),
+            output.i.payload.eq(read.data),
+            self.o.valid.eq(output.o.valid),
+            o_payload.eq(output.o.payload),
+            output.o.ready.eq(self.o.ready),
+            fetch.eq(waiting & (~latched | advance)),
             read.addr.eq(read_row),
             read.en.eq(fetch),
         ]
         with m.If(push & ~fetch):
-            m.d.sync += stored.eq(stored + 1)
+            m.d.sync += waiting.eq(1)
         with m.If(fetch & ~push):
-            m.d.sync += stored.eq(stored - 1)
+            m.d.sync += waiting.eq(following(read_row) != write_row)
         with m.If(fetch):
             m.d.sync += [read_row.eq(following(read_row)), latched.eq(1)]
         with m.Elif(advance):
             m.d.sync += latched.eq(0)
-        with m.If(advance):
-            m.d.sync += [self.o.valid.eq(latched), o_payload.eq(read.data)]
         return m

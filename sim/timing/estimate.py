@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import asdict, dataclass
 from pathlib import PurePath
@@ -156,7 +157,8 @@ def judge(graph: Graph, budget_ps: float, factor: float, *, crossing: float, wor
 
 def _shorter(source: str) -> str:
     """Give ``hw/lib/fifo.py:31`` for a line of the project, and package and file for any other."""
-    steps = PurePath(source.split("-")[0].rsplit(".", 1)[0] if ".py:" in source else source).parts
+    found = re.match(r".*?\.py:\d+", source)
+    steps = PurePath(found[0] if found else source).parts
     roots = [index for index, step in enumerate(steps) if step in ("hw", "tests", "amaranth")]
     return "/".join(steps[roots[-1] :] if roots else steps[-2:])
 

@@ -24,15 +24,18 @@ class CountersSpec(Elaboratable):
         added = sum(counts.values())
         check(m, added[: len(total)] == total, "busy, stalls and idle add up to the total")
 
+        # A count shows a cycle after what it counts.
+        start, done = Signal(name="started"), Signal(name="ended")
+        m.d.sync += [start.eq(dut.start), done.eq(dut.done)]
         finished = Signal(name="finished")
         final = Signal(len(dut.counters.as_value()), name="final")
-        with m.If(dut.start):
-            m.d.sync += finished.eq(dut.done)
-        with m.Elif(dut.done):
+        with m.If(start):
+            m.d.sync += finished.eq(done)
+        with m.Elif(done):
             m.d.sync += finished.eq(1)
         m.d.sync += final.eq(dut.counters.as_value())
         was_finished = Signal(name="was_finished")
-        m.d.sync += was_finished.eq(finished & ~dut.start)
+        m.d.sync += was_finished.eq(finished & ~start)
         with m.If(was_finished):
             check(m, dut.counters.as_value() == final, "nothing counts after done")
         for name, count in counts.items():
@@ -52,14 +55,14 @@ def test_counters():
 
 
 BUGS = {
-    "two classes in a cycle": ("with m.Elif(self.stall[cause]):", "with m.If(self.stall[cause]):", "add up"),
+    "two classes in a cycle": ("with m.Elif(stall[cause]):", "with m.If(stall[cause]):", "add up"),
     "idle forgotten": ('count("cycles_idle")', "pass", "add up"),
     "total counts on": (
         "with m.Elif(running):",
-        'with m.If(~running):\n            count("cycles_total")\n        with m.Elif(~self.start):',
+        'with m.If(~running):\n            count("cycles_total")\n        with m.Elif(~start):',
         "add up|after done",
     ),
-    "counts after done": ("m.d.sync += running.eq(~self.done)\n", "pass\n", "after done"),
+    "counts after done": ("m.d.sync += running.eq(~done)\n", "pass\n", "after done"),
     "not cleared": (", self.counters.as_value().eq(0)]", ', self.counters["cycles_busy"].eq(0)]', "add up"),
 }
 

@@ -29,6 +29,7 @@ class QueueSpec(Elaboratable):
         check(m, dut.i.ready == (held != self.capacity), "takes an item exactly when there is room")
         if hasattr(dut, "level"):
             check(m, dut.level == held, "level is the number of items held")
+            check(m, dut.empty == (held == 0), "empty says that nothing is held")
         return m
 
 
@@ -42,6 +43,11 @@ def shallow(cls=Fifo, depth=3):
 
 def deep(cls=Fifo, depth=3):
     return QueueSpec(cls(2, depth=depth, ram_style="block"), capacity=depth, latency=2)
+
+
+def deeper(cls=Fifo):
+    """One place more than latch and skid buffer hold."""
+    return deep(cls, depth=4)
 
 
 def test_skid():
@@ -100,22 +106,22 @@ BUGS = {
     "shallow: overflow": (
         shallow,
         Fifo,
-        "self.level != self.depth)",
-        "self.level != self.depth + 1)",
+        "room.eq(following(write_row) != oldest_row)",
+        "room.eq(1)",
         "capacity|room",
     ),
     "shallow: one place too few": (
         shallow,
         Fifo,
-        "self.level != self.depth)",
-        "self.level != self.depth - 1)",
+        "room.eq(following(write_row) != oldest_row)",
+        "room.eq(following(following(write_row)) != oldest_row)",
         "exactly when there is room",
     ),
     "shallow: underflow": (
         shallow,
         Fifo,
-        "self.o.valid.eq(self.level != 0)]",
-        "self.o.valid.eq(1)]",
+        "o_payload.eq(read.data), self.o.valid.eq(~self.empty)]",
+        "o_payload.eq(read.data), self.o.valid.eq(1)]",
         "given",
     ),
     "shallow: wraps as a power of two": (
@@ -123,7 +129,7 @@ BUGS = {
         Fifo,
         "Mux(row == self.depth - 1, 0, row + 1)",
         "row + 1",
-        "marked items|lost|in order",
+        "marked items|lost|in order|room",
     ),
     "shallow: level drifts when both sides move": (
         shallow,
@@ -135,23 +141,23 @@ BUGS = {
     "shallow: newest first": (
         shallow,
         Fifo,
-        "m.d.comb += [read.addr.eq(read_row), o_payload",
+        "m.d.comb += [read.addr.eq(oldest_row), o_payload",
         "m.d.comb += [read.addr.eq(write_row - 1), o_payload",
         "payload holds|marked items",
     ),
     "deep: item lost in the latch": (
-        deep,
+        deeper,
         Fifo,
-        "fetch.eq((stored != 0) & (~latched | advance))",
-        "fetch.eq(stored != 0)",
+        "fetch.eq(waiting & (~latched | advance))",
+        "fetch.eq(waiting)",
         "marked items|lost|in time",
     ),
-    "deep: output register overwritten": (
-        deep,
+    "deep: latch overwritten": (
+        deeper,
         Fifo,
-        "with m.If(advance):\n            m.d.sync += [self.o.valid",
-        "with m.If(advance | latched):\n            m.d.sync += [self.o.valid",
-        "payload holds|marked items",
+        "fetch.eq(waiting & (~latched | advance))",
+        "fetch.eq(waiting & (~latched | self.i.valid))",
+        "payload holds|marked items|lost|in time",
     ),
     "deep: latched item sent twice": (
         deep,
@@ -160,11 +166,18 @@ BUGS = {
         "with m.Elif(advance & push):\n            m.d.sync += latched.eq(0)",
         "given|marked items|capacity",
     ),
+    "deep: empty too late": (
+        deep,
+        Fifo,
+        "self.empty.eq(following(oldest_row) == write_row)",
+        "self.empty.eq(oldest_row == write_row)",
+        "empty says",
+    ),
     "deep: slow": (
         deep,
         Fifo,
-        "fetch.eq((stored != 0)",
-        "fetch.eq((stored > 1)",
+        "fetch.eq(waiting",
+        "fetch.eq(waiting & self.i.valid",
         "offered in time",
     ),
 }

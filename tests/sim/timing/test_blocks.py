@@ -1,0 +1,155 @@
+"""Known blocks through Yosys, and the count of paths over budget that may only fall.
+
+What shares a run of Yosys is one component: starting it costs more than a block.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+from amaranth.hdl import Module, Signal, unsigned
+from amaranth.lib import data, memory, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.board import load_board
+from hw.lib.align_read import ReadAligner
+from hw.lib.align_write import WriteAligner
+from hw.lib.arbiter import Arbiter
+from hw.lib.burst import BurstSplitter
+from hw.lib.convert import to_verilog
+from hw.lib.counters import Counters
+from hw.lib.dma_read import ReadDMA
+from hw.lib.dma_write import WriteDMA
+from hw.lib.fifo import Fifo
+from hw.lib.skid import Skid
+from hw.lib.width import WidthConverter
+from hw.registry import ENGINES, find_engine
+from hw.verilog import generate
+from sim.build.cache import BuildCache
+from sim.build.design import kernel_verilog
+from sim.timing.delays import load_delays
+from sim.timing.estimate import estimate
+from tests.support.vadd import VaddConfig, VaddEngine
+
+#: Endpoints over budget on the U55C; a count may only fall, and what falls is written down.
+COMMITTED = json.loads((Path(__file__).parents[2] / "data" / "timing.json").read_text())
+
+
+def found_over(verilog, top):
+    return estimate(verilog, top, load_board("u55c"), cache=BuildCache(), worst=5)
+
+
+def hold_to(name, found):
+    worst = [f"{path.slack_ps:+.0f} ps {path.steps[0].name} -> {path.endpoint}" for path in found.paths]
+    assert found.endpoints_over <= COMMITTED[name], worst
+    assert found.endpoints_over == COMMITTED[name], f"write {found.endpoints_over} into timing.json: it fell"
+
+
+class Known(wiring.Component):
+    """An adder, two products and two memories between registers."""
+
+    def __init__(self):
+        words = {name: In(unsigned(width)) for name, width in [("a", 32), ("b", 32), ("c", 16), ("d", 16)]}
+        super().__init__({**words, "address": In(9), "write": In(1), "result": Out(32)})
+
+    def elaborate(self, platform):
+        m = Module()
+        a, b, address = Signal(32), Signal(32), Signal(9)
+        c, d = Signal(16), Signal(16)
+        total, product, late, read, late_read = (
+            Signal(32, name=name) for name in ("total", "product", "late", "read", "late_read")
+        )
+        m.d.sync += [a.eq(self.a), b.eq(self.b), c.eq(self.c), d.eq(self.d), address.eq(self.address)]
+        m.submodules.ram = ram = memory.Memory(shape=32, depth=512, init=[], attrs={"ram_style": "block"})
+        write = ram.write_port()
+        straight, masked = ram.read_port(), ram.read_port()
+        m.d.comb += [write.addr.eq(address), write.data.eq(a), write.en.eq(self.write)]
+        m.d.comb += [straight.addr.eq(address), masked.addr.eq(~address), straight.en.eq(1), masked.en.eq(1)]
+        m.d.sync += [
+            total.eq(a + b),
+            product.eq(c * d),
+            late.eq((a[:16] * b[16:]) ^ b),
+            read.eq(straight.data),
+            late_read.eq(masked.data ^ a),
+            self.result.eq(total ^ product ^ late ^ read ^ late_read),
+        ]
+        return m
+
+
+def test_known_blocks():
+    found = estimate(to_verilog(Known(), name="known", sources=True), "known", load_board("u55c"), worst=200)
+    delays = load_delays()
+    slowest = {}
+    for path in found.paths:
+        slowest.setdefault(path.endpoint.split("[")[0].split("/")[0], path)
+    one_load = delays.routed + delays.routed_spread
+    carried = delays.carry_first_bit + 3 * delays.carry_bit + 6 * delays.carry_through + delays.carry_sum
+    assert slowest["total"].delay_ps == pytest.approx(
+        delays.ff_clock_to_out + slowest_net(slowest["total"], delays) + delays.lut + delays.lut_to_carry
+        + carried + delays.carry_to_ff + delays.ff_setup
+    )  # fmt: skip
+    assert slowest["total"].source.startswith("tests/sim/timing/test_blocks.py:")
+    # The registers around the product go into the DSP, whose period without MREG DS923 gives as 1/544 MHz.
+    assert slowest["product"].delay_ps == pytest.approx(1e6 / 544, rel=0.02)
+    assert slowest["late"].delay_ps > slowest["product"].delay_ps + one_load + delays.lut - 300
+    assert slowest["read"].delay_ps == pytest.approx(delays.block_ram_clock_to_out + delays.ff_setup)
+    assert slowest["late_read"].delay_ps == pytest.approx(
+        delays.block_ram_clock_to_out + one_load + delays.lut + delays.lut_to_ff + delays.ff_setup
+    )
+    # The register behind the memory is its output register, which is slower than one of the fabric.
+    assert any(step.cell == "FDRE" for step in slowest["result"].steps)
+
+
+def slowest_net(path, delays):
+    """Delay of the first net of a path: operands have other loads beside the adder."""
+    return delays.routed + delays.routed_spread * path.steps[0].loads ** 0.5
+
+
+class Library(wiring.Component):
+    """Every block of ``hw/lib`` that has registers, side by side, each port a register's."""
+
+    def __init__(self):
+        self.blocks = {
+            "skid": Skid(256),
+            "shallow": Fifo(64, depth=64),
+            "deep": Fifo(256, depth=512),
+            "arbiter": Arbiter(data.StructLayout({"word": 64, "last": 1}), inputs=8, packets=True),
+            "read_aligner": ReadAligner(),
+            "write_aligner": WriteAligner(),
+            "splitter": BurstSplitter(),
+            "join": WidthConverter(lane_width=8, i_lanes=4, o_lanes=32),
+            "split": WidthConverter(lane_width=8, i_lanes=32, o_lanes=4),
+            "counters": Counters(["one", "two", "three", "four"]),
+            "reader": ReadDMA(),
+            "writer": WriteDMA(),
+        }
+        super().__init__({name: Out(block.signature) for name, block in self.blocks.items()})
+
+    def elaborate(self, platform):
+        m = Module()
+        for name, block in self.blocks.items():
+            m.submodules[name] = block
+            ports = zip(
+                block.signature.flatten(getattr(self, name)), block.signature.flatten(block), strict=True
+            )
+            for (_, member, outer), (_, _, inner) in ports:
+                m.d.comb += outer.eq(inner) if member.flow is Out else inner.eq(outer)
+        return m
+
+
+def test_library_within_budget():
+    hold_to("hw/lib", found_over(to_verilog(Library(), name="library", sources=True), "library"))
+
+
+def test_kernel_shell_within_budget():
+    """A vadd kernel: registers, reset and ports around the smallest body."""
+    design = generate(VaddEngine(), VaddConfig(), load_board("u55c"), sources=True)
+    hold_to("kernel shell", found_over(design.verilog, design.top_name))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", sorted(ENGINES))
+def test_engines_within_what_is_committed(name):
+    engine, board = find_engine(name), load_board("u55c")
+    kernel = kernel_verilog(engine, engine.default_config(board), board, sources=True)
+    hold_to(name, found_over(kernel.verilog, kernel.top_name))
