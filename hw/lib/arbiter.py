@@ -101,5 +101,5 @@ class Arbiter(wiring.Component):
 
 
 def _lowest(bits: Value, width: int) -> Value:
-    """One-hot: the lowest bit of ``bits`` that is set."""
-    return (bits & -bits)[:width]
+    """One-hot: the lowest bit of ``bits`` that is set; few bits are not worth a carry chain."""
+    return Cat(bits[index] & ~bits[:index].any() for index in range(width))

@@ -15,7 +15,7 @@ from sim.host.files import write_text
 from sim.timing.estimate import Estimate, estimate
 
 
-def run_timing(engine: Engine[Any], board: Board, config: Any, worst: int, output: Path | None) -> None:
+def run_timing(engine: Engine[Any, Any], board: Board, config: Any, worst: int, output: Path | None) -> None:
     """Estimate the timing of an engine, print it, and write it as JSON where ``output`` says.
 
     Raises

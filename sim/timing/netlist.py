@@ -15,6 +15,7 @@ from sim.build.cache import BuildCache
 from sim.build.yosys import part_texts, placed_in, run_yosys
 from sim.host.digest import key_of
 from sim.timing.cells import timing_of
+from sim.timing.collapse import collapse
 from sim.timing.delays import Delays, Driver, Sink
 
 _NETLIST = "netlist.json"
@@ -89,7 +90,8 @@ def read_parts(verilog: str, top: str, delays: Delays, *, cache: BuildCache | No
     while wanted:
         name = wanted.pop()
         if name not in found:
-            found[name] = part_of(_synthesized(texts, name, cache or BuildCache()), delays, set(texts))
+            module = _synthesized(texts, name, cache or BuildCache())
+            found[name] = part_of(prepared(module, set(texts)), delays, set(texts))
             wanted += [part for _, part, _ in found[name].placed]
     return found
 
@@ -123,16 +125,10 @@ def part_of(module: Mapping[str, Any], delays: Delays, parts: set[str]) -> Part:
     parts
         Cell types that are other parts.
     """
-    same = {
-        cell["connections"]["O"][0]: cell["connections"]["I"][0]
-        for cell in module["cells"].values()
-        if cell["type"] == "INV"  # goes into what it feeds
+    ports = {
+        name: (_nets(port["bits"]), port["direction"] == "input") for name, port in module["ports"].items()
     }
-
-    def nets(bits: Sequence[int | str]) -> list[int | None]:
-        return [_net(bit, same) for bit in bits]
-
-    names, sources = _names(module, same)
+    names, sources = _names(module)
     count = len(names)
     drivers, cell_of = np.full(count, Driver.PORT), np.full(count, -1)
     loads = np.zeros(count, int)
@@ -146,9 +142,7 @@ def part_of(module: Mapping[str, Any], delays: Delays, parts: set[str]) -> Part:
     luts = 0
     for name, cell in module["cells"].items():
         kind, directions = cell["type"], cell["port_directions"]
-        connections = {pin: nets(bits) for pin, bits in cell["connections"].items()}
-        if kind in ("INV", "GND", "VCC"):
-            continue
+        connections = {pin: _nets(bits) for pin, bits in cell["connections"].items()}
         if kind in parts:
             placed.append((name, kind, connections))
             continue
@@ -177,9 +171,6 @@ def part_of(module: Mapping[str, Any], delays: Delays, parts: set[str]) -> Part:
             capture_sources.append(
                 sources[register] if register is not None and sources[register] else _line(cell)
             )
-    ports = {
-        name: (nets(port["bits"]), port["direction"] == "input") for name, port in module["ports"].items()
-    }
     arc = np.array(arcs).reshape(-1, 4)
     launch = np.array(launches).reshape(-1, 3)
     capture = np.array(captures).reshape(-1, 3)
@@ -208,10 +199,35 @@ def part_of(module: Mapping[str, Any], delays: Delays, parts: set[str]) -> Part:
     )
 
 
-def _net(bit: int | str, same: Mapping[int, int | str]) -> int | None:
-    while bit in same:
-        bit = same[int(bit)]
-    return bit if isinstance(bit, int) else None
+def _nets(bits: Sequence[int | str | None]) -> list[int | None]:
+    return [bit if isinstance(bit, int) else None for bit in bits]
+
+
+def prepared(module: Mapping[str, Any], parts: set[str]) -> dict[str, Any]:
+    """Give a module without inverters, which go into what they feed, and with LUTs merged; see `collapse`."""
+    same = {
+        cell["connections"]["O"][0]: cell["connections"]["I"][0]
+        for cell in module["cells"].values()
+        if cell["type"] == "INV"
+    }
+
+    def straight(bits: Sequence[int | str]) -> list[int | str]:
+        found = list(bits)
+        for index, bit in enumerate(found):
+            while bit in same:
+                bit = same[bit]
+            found[index] = bit
+        return found
+
+    cells = {
+        name: {**cell, "connections": {pin: straight(bits) for pin, bits in cell["connections"].items()}}
+        for name, cell in module["cells"].items()
+        if cell["type"] not in ("INV", "GND", "VCC")
+    }
+    ports = {name: {**port, "bits": straight(port["bits"])} for name, port in module["ports"].items()}
+    outputs = [bit for port in ports.values() if port["direction"] == "output" for bit in port["bits"]]
+    nets = {name: {**net, "bits": straight(net["bits"])} for name, net in module["netnames"].items()}
+    return {"cells": collapse(cells, parts, outputs), "ports": ports, "netnames": nets}
 
 
 def _line(item: Mapping[str, Any]) -> str:
@@ -220,7 +236,7 @@ def _line(item: Mapping[str, Any]) -> str:
     return lines[-1] if lines else ""
 
 
-def _names(module: Mapping[str, Any], same: Mapping[int, int | str]) -> tuple[list[str], list[str]]:
+def _names(module: Mapping[str, Any]) -> tuple[list[str], list[str]]:
     """Give name and source line of every net: of the signal with the shortest name that anybody gave."""
     every = [bit for net in module["netnames"].values() for bit in net["bits"] if isinstance(bit, int)]
     for cell in module["cells"].values():
@@ -234,8 +250,7 @@ def _names(module: Mapping[str, Any], same: Mapping[int, int | str]) -> tuple[li
             continue
         wide = len(net["bits"]) > 1
         for index, bit in enumerate(net["bits"]):
-            found = _net(bit, same)
-            if found is not None and (not names[found] or len(name) < len(names[found].split("[")[0])):
-                names[found] = f"{name}[{index}]" if wide else name
-                sources[found] = _line(net)
+            if isinstance(bit, int) and (not names[bit] or len(name) < len(names[bit].split("[")[0])):
+                names[bit] = f"{name}[{index}]" if wide else name
+                sources[bit] = _line(net)
     return names, sources

@@ -13,8 +13,9 @@ import sys
 from pathlib import Path
 
 from hw.errors import ToolError
-from sim.build.cache import BuildCache, key_of
+from sim.build.cache import BuildCache
 from sim.build.yosys import run_yosys
+from sim.host.digest import key_of
 from sim.host.process import supervise
 from sim.host.progress import Activity
 

@@ -8,7 +8,7 @@ import pytest
 from hw.errors import ToolError
 from sim.timing.delays import load_delays
 from sim.timing.graph import Graph
-from sim.timing.netlist import part_of
+from sim.timing.netlist import part_of, prepared
 
 DELAYS = load_delays()
 
@@ -83,10 +83,36 @@ def test_the_slowest_path_is_given_net_by_net():
 
 
 def test_an_inverter_is_part_of_what_it_feeds():
-    straight, inverted = two_luts(), two_luts()
-    inverted["cells"]["not"] = cell("INV", I=3, O=8)
+    inverted = two_luts()
+    inverted["cells"]["not"] = cell("INV", ("O",), I=3, O=8)
     inverted["cells"]["first"]["connections"]["I0"] = [8]
-    assert arrivals(graph_of({"top": inverted})) == arrivals(graph_of({"top": straight}))
+    inverted["cells"]["second"]["connections"]["I0"] = ["1"]  # so that nothing can be merged
+    straight = two_luts()
+    straight["cells"]["second"]["connections"]["I0"] = ["1"]
+    assert arrivals(graph_of({"top": prepared(inverted, set())})) == arrivals(graph_of({"top": straight}))
+
+
+def test_a_lut_takes_over_the_one_before_it_which_stays_for_others():
+    found = prepared(two_luts(), set())["cells"]
+    assert found["second"]["connections"] == {"I0": [3], "O": [5]}
+    assert found["first"]["connections"]["O"] == [4]
+    alone = two_luts()
+    del alone["cells"]["c"]
+    assert "first" not in prepared(alone, set())["cells"]
+
+
+def test_merged_luts_have_at_most_six_inputs():
+    """Two LUTs of four inputs each before one that has both: eight inputs do not fit, and nothing changes."""
+    registers = {f"q{n}": cell("FDRE", C=99, D="x", Q=n, CE="1", R="0") for n in range(8)}
+    wide = {
+        "low": cell("LUT4", I0=0, I1=1, I2=2, I3=3, O=10),
+        "high": cell("LUT4", I0=4, I1=5, I2=6, I3=7, O=11),
+        "both": cell("LUT2", I0=10, I1=11, O=12),
+        "end": cell("FDRE", C=99, D=12, Q=13, CE="1", R="0"),
+    }
+    found = prepared(module(registers | wide), set())["cells"]
+    assert found["both"]["connections"] == {"I0": [10], "I1": [11], "O": [12]}
+    assert found["both"]["type"] == "LUT2"
 
 
 def test_a_carry_chain_by_hand():
