@@ -115,7 +115,7 @@ def judge(graph: Graph, budget_ps: float, factor: float, *, crossing: float, wor
     """Compare every endpoint of a timing graph with the budget."""
     delays = graph.arrivals * factor
     slacks = budget_ps - delays
-    names = [graph.name_of(endpoint) for endpoint in range(len(delays))]
+    names = list(graph.endpoints())
     by_place: dict[tuple[str, str], list[int]] = defaultdict(list)
     for endpoint, (_, source, part) in enumerate(names):
         by_place[part, _file(source)].append(endpoint)

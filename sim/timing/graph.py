@@ -7,7 +7,7 @@ its loads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +20,11 @@ from sim.timing.netlist import Part
 
 @dataclass(frozen=True, kw_only=True)
 class Placement:
-    """A copy of a part: its path in the kernel (``body.row_3.``), and where its nets and captures begin."""
+    """A copy of a part: its path in the kernel (``body.row_3.``), and where its nets begin."""
 
     path: str
     part: str
     first_net: int
-    first_capture: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,8 +132,7 @@ class Graph:
         part = self.parts[name]
         last = self.placements[-1] if self.placements else None
         first = last.first_net + len(self.parts[last.part].names) if last else 0
-        capture = last.first_capture + len(self.parts[last.part].capture_pins) if last else 0
-        self.placements.append(Placement(path=path, part=name, first_net=first, first_capture=capture))
+        self.placements.append(Placement(path=path, part=name, first_net=first))
         for port, outer in nets.items():
             for bit, above in zip(part.ports[port][0], outer, strict=True):
                 if bit is not None and above is not None:
@@ -201,14 +199,13 @@ class Graph:
             looped = int(np.flatnonzero(waiting > 0)[0])
             raise ToolError(f"the netlist has a combinational loop through {self._step(looped).name}")
 
-    def name_of(self, endpoint: int) -> tuple[str, str, str]:
-        """Give pin, source line and part of an endpoint."""
-        place = self._placement([place.first_capture for place in self.placements], endpoint)
-        index = endpoint - place.first_capture
-        part = self.parts[place.part]
-        if index >= len(part.capture_pins):
-            return f"{self._ports_out[index - len(part.capture_pins)]} (port)", "", self.placements[0].part
-        return place.path + part.capture_pins[index], part.capture_sources[index], place.part
+    def endpoints(self) -> Iterator[tuple[str, str, str]]:
+        """Give pin, source line and part of every endpoint, in the order of `arrivals`."""
+        for place in self.placements:
+            part = self.parts[place.part]
+            for pin, source in zip(part.capture_pins, part.capture_sources, strict=True):
+                yield place.path + pin, source, place.part
+        yield from ((f"{port} (port)", "", self.placements[0].part) for port in self._ports_out)
 
     def path_to(self, endpoint: int) -> list[Step]:
         """Give the nets of the slowest path to an endpoint, from the register that launches it on."""
@@ -222,14 +219,10 @@ class Graph:
             net = int(self._starts[into[np.argmax(times)]])
             path.append(self._step(net))
 
-    def _placement(self, firsts: list[int], index: int) -> Placement:
-        found = int(np.searchsorted(firsts, index, side="right")) - 1
-        return self.placements[found]
-
     def _step(self, net: int) -> Step:
         driving = int(self._driving[net])
         at = net if driving < 0 else driving
-        place = self._placement(list(self._first_nets), at)
+        place = self.placements[int(np.searchsorted(self._first_nets, at, side="right")) - 1]
         part = self.parts[place.part]
         index = at - place.first_net
         kind = part.kinds[part.cell_of[index]] if part.cell_of[index] >= 0 else "port"

@@ -15,16 +15,12 @@ from hw.board import load_board
 from hw.lib.align_read import ReadAligner
 from hw.lib.align_write import WriteAligner
 from hw.lib.arbiter import Arbiter
-from hw.lib.arithmetic.bfloat16 import BFloat16
 from hw.lib.burst import BurstSplitter
 from hw.lib.convert import to_verilog
 from hw.lib.counters import Counters
 from hw.lib.dma_read import ReadDMA
 from hw.lib.dma_write import WriteDMA
 from hw.lib.fifo import Fifo
-from hw.lib.rows.command import RowsCommand
-from hw.lib.rows.cutter import RowCutter
-from hw.lib.rows.packer import RowPacker
 from hw.lib.skid import Skid
 from hw.lib.width import WidthConverter
 from hw.registry import ENGINES, find_engine
@@ -35,8 +31,8 @@ from sim.timing.delays import load_delays
 from sim.timing.estimate import estimate
 from tests.support.vadd import VaddConfig, VaddEngine
 
-#: Endpoints over budget on the U55C; a count may only fall.  Those of `make test` are exact, so that a fall is
-#: written down; those of engines, which take minutes, are bounds.
+#: Endpoints over budget on the U55C; a count may only fall.  Those of `make test` are exact, so that a fall
+#: is written down; those of engines, which take minutes, are bounds.
 COMMITTED = json.loads((Path(__file__).parents[2] / "data" / "timing.json").read_text())
 
 
@@ -113,7 +109,6 @@ class Library(wiring.Component):
     """The blocks of ``hw/lib`` side by side, each port a register's."""
 
     def __init__(self):
-        rows = RowsCommand(most_rows=4096, most_units=512, unit_bits=8)
         self.blocks = {
             "skid": Skid(256),
             "shallow": Fifo(64, depth=64),
@@ -127,9 +122,6 @@ class Library(wiring.Component):
             "counters": Counters(["one", "two", "three", "four"]),
             "reader": ReadDMA(),
             "writer": WriteDMA(),
-            "cutter": RowCutter(rows, part_bits=512, data_width=256),
-            "packer": RowPacker(rows, data_width=256),
-            "bfloat16": BFloat16(64),
         }
         super().__init__({name: Out(block.signature) for name, block in self.blocks.items()})
 
