@@ -86,9 +86,9 @@ DOORS = {
     "sim.host": ["hw.errors", "hw.board"],
     "sim.golden": ["hw.errors", "hw.scheduler.program.dataflow"],
     "sim.build": ["hw", "sim.host"],
+    "sim.timing": ["hw.errors", "hw.board", "hw.edge", "sim.host", "sim.build"],
     "sim.report": ["hw.errors", "sim.host"],
     "sim.memory": ["hw.errors", "hw.board", "sim.host"],
-    "sim.timing": ["hw", "sim.host", "sim.build"],
     "sim.compare": ["sim.host", "sim.report"],
     "sim.plans": [
         "hw.errors", "hw.board", "hw.config", "hw.scheduler", "sim.host", "sim.report", "sim.compare",
