@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from hw.scheduler.check.form import SOURCE_KINDS
+from hw.scheduler.check.groups import access_problems, group_problems, tensor_problems
 
 #: Window that a tensor of unknown shape is streamed through.
 UNKNOWN_WINDOW_BYTES = 4096
@@ -89,11 +89,12 @@ def graph_problems(document: dict[str, Any]) -> list[str]:
         names = Counter(entry["name"] for entry in entries)
         problems += [f"graph has {count} {what} named {name!r}" for name, count in names.items() if count > 1]
     for tensor in tensors:
-        problems += _tensor_problems(tensor)
+        problems += tensor_problems(tensor)
     kinds = {tensor["name"]: tensor["kind"] for tensor in tensors}
+    shapes = {tensor["name"]: tensor["shape"] for tensor in tensors}
     for operator in operators:
         problems += _operator_problems(operator, kinds)
-        problems += _group_problems(operator, kinds, word)
+        problems += group_problems(operator, shapes, word)
     makers = Counter(name for operator in operators for name in operator["outputs"])
     users = Counter(name for operator in operators for name in operator["inputs"])
     for name, kind in kinds.items():
@@ -102,6 +103,8 @@ def graph_problems(document: dict[str, Any]) -> list[str]:
             problems.append(f"tensor {name!r} of kind {kind} is written by {makers[name]} operators")
         if kind != "output" and not users[name]:
             problems.append(f"tensor {name!r} of kind {kind} is read by no operator")
+    for operator in operators if not problems else ():
+        problems += access_problems(operator, shapes)
     return problems or _step_problems(document)
 
 
@@ -131,12 +134,6 @@ def view_of(document: dict[str, Any]) -> View:
     )
 
 
-def _tensor_problems(tensor: dict[str, Any]) -> list[str]:
-    name, size, shape = tensor["name"], tensor["size_bytes"], tensor["shape"]
-    stored = -(-math.prod(shape) * tensor["element_bits"] // 8)
-    return [f"tensor {name!r} has {size} bytes; its shape makes {stored}"] if shape and size != stored else []
-
-
 def _operator_problems(operator: dict[str, Any], kinds: dict[str, str]) -> list[str]:
     where = f"operator {operator['name']!r}"
     operands = Counter((*operator["inputs"], *operator["outputs"]))
@@ -149,56 +146,6 @@ def _operator_problems(operator: dict[str, Any], kinds: dict[str, str]) -> list[
             if name not in operator["inputs"]
         ),
     ]
-
-
-def _group_problems(operator: dict[str, Any], kinds: dict[str, str], word: int) -> list[str]:
-    """Compare a group with its members: what they exchange stays inside, the rest is the group's."""
-    members = operator["members"]
-    if not members:
-        return []
-    where = f"group {operator['name']!r}"
-    problems, made, inside_used, from_outside = [], set[str](), set[str](), set[str]()
-    for member in members:
-        inside_used |= made & set(member["inputs"])
-        from_outside |= set(member["inputs"]) - made
-        made |= set(member["outputs"])
-    inside = made - set(operator["outputs"])
-    if from_outside != set(operator["inputs"]):
-        strange = sorted(from_outside ^ set(operator["inputs"]))[0]
-        problems.append(f"{where} and its members disagree on reading {strange!r}")
-    problems += [
-        f"{where} writes {name!r}, which no member makes" for name in operator["outputs"] if name not in made
-    ]
-    for name in sorted(inside):
-        if name not in inside_used:
-            problems.append(f"{where} makes {name!r}, which no later member reads")
-        if name in kinds:
-            problems.append(f"{where} keeps {name!r} inside, but the graph has a tensor of that name")
-    described = sorted(tensor["name"] for tensor in operator["inner"])
-    if described != sorted(inside):
-        problems.append(f"{where} describes {described} as inner, its members hand on {sorted(inside)}")
-    least = 0
-    for tensor in operator["inner"]:
-        problems += _tensor_problems(tensor)
-        readers = [member for member in members if tensor["name"] in member["inputs"]]
-        if len(readers) != 1:
-            problems.append(f"{where} hands {tensor['name']!r} on to {len(readers)} members, not one")
-            continue
-        access, shape = readers[0]["accesses"].get(tensor["name"]), tensor["shape"]
-        if access is None or access["axis"] >= len(shape):
-            problems.append(f"{where} hands {tensor['name']!r} on, which its reader needs whole")
-            continue
-        # The rows that a row of the reader needs, and those made meanwhile; two words at least.
-        rows = access["kernel"] + -(-access["stride"] // access["up"])
-        row_bytes = -(-tensor["size_bytes"] // shape[access["axis"]])
-        words = min(max(2, -(-rows * row_bytes // word)), -(-tensor["size_bytes"] // word))
-        least += words * word
-    if operator["fifo_bytes"] < least:
-        problems.append(f"{where} has {operator['fifo_bytes']} fifo_bytes; its buffers take {least}")
-    for key in ("macs", "weight_bytes"):
-        if sum(member[key] for member in members) != operator[key]:
-            problems.append(f"{where} has other {key} than its members together")
-    return problems
 
 
 def _step_problems(document: dict[str, Any]) -> list[str]:

@@ -172,6 +172,13 @@ def group_with_fewer_parameters(plan, rng):
     group_of(plan, rng)["members"][0]["weight_bytes"] += 64
 
 
+def group_with_a_narrow_access(plan, rng):
+    """Name fewer rows than the two kernels reach over one behind the other."""
+    group = group_of(plan, rng)
+    access = pick(rng, list(group["accesses"].values()), lambda access: access["kernel"] > 1)
+    access["kernel"] -= 1
+
+
 def group_in_the_time_of_one(plan, rng):
     """Leave no multiplier for a member that has next to nothing to do."""
     group = group_of(plan, rng)
@@ -227,6 +234,7 @@ CORRUPTIONS = {
     "step twice": (lambda plan, rng: plan["steps"].append(pick(rng, plan["steps"])), "runs 2 times"),
     "unknown operator": (unknown_operator, "unknown operator 'nobody'"),
     "step faster than its arithmetic": (too_fast, "its macs take"),
+    "group that names too few rows": (group_with_a_narrow_access, "its members need"),
     "group faster than its members on their shares": (group_in_the_time_of_one, "its macs take more"),
     "mode of another kind of step": (mode_turned, r"is (pipelined|sequential), with"),
     "group that is not its members": (member_changed, "disagree on reading 'y'"),
