@@ -21,6 +21,7 @@ from hw.scheduler.program.timing.gate_cycles import (
     step_cycles,
     write_cycles,
 )
+from hw.scheduler.program.timing.timeline import TimingModel, predict
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import seeds, simulate
 from tests.support.program.example import example_program
@@ -141,6 +142,17 @@ def test_launches_one_after_another():
 # Where the time goes.  The memory answers after a fixed time, and a program does one thing.
 
 LATENCY = 20
+#: The same memory for the timing model: a word a cycle, no refresh.
+SIMPLE = TimingModel(
+    read_request_cycles=LATENCY,
+    read_response_cycles=0,
+    write_request_cycles=0,
+    write_response_cycles=LATENCY,
+    word_cycles=1,
+    turnaround_cycles=0,
+    refresh_interval_cycles=1e9,
+    refresh_cycles=0,
+)
 
 
 def timed(steps, operands, reads=(), writes=(), cores=1):
@@ -153,6 +165,9 @@ def timed(steps, operands, reads=(), writes=(), cores=1):
     records = len(encode(program)) // 32
     assert loaded["cycles_stall_load"] == load_cycles(records, LATENCY) - 1
     assert loaded["cycles_total"] == counters["cycles_total"] + load_cycles(records, LATENCY)
+    predicted = predict(program, SIMPLE, image_words=records)
+    assert predicted.load_cycles == loaded["cycles_stall_load"]
+    assert abs(predicted.cycles_total - loaded["cycles_total"]) <= 1  # a burst may wait a cycle less
     return counters
 
 
