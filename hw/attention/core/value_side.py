@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from amaranth.hdl import Array, Const, Module, Mux, Signal, signed
@@ -22,6 +23,7 @@ from hw.lib.steps import count_steps
 BANKS = 2
 
 
+@cache
 def spacing(config: AttentionConfig, *, parts: int, closes: bool) -> int:
     """Give the fewest cycles from the end of a tile to the end of the next: its merge, and its division.
 

@@ -11,7 +11,6 @@ the streams begin and how fast they can come.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from hw.attention.config import AttentionConfig
@@ -24,8 +23,7 @@ from hw.attention.model.shapes import PassShape
 from hw.attention.model.supply import Known, Source, Supply
 
 
-@dataclass(frozen=True)
-class _Tile:
+class _Tile(NamedTuple):
     """When the parts of a tile were taken: first and last of its keys and of its values.
 
     Its logits are numbers ``start`` and on of its stream.  Its values come without gaps from ``value_first``
@@ -45,8 +43,7 @@ class _Tile:
 
     def moved(self, *, cycles: int, keys: int) -> _Tile:
         """Give the same tile later."""
-        return replace(
-            self,
+        return self._replace(
             start=self.start + keys,
             key_first=self.key_first + cycles,
             key_last=self.key_last + cycles,

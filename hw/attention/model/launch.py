@@ -162,11 +162,12 @@ def _key_supply(
 
 def _port_bytes(config: AttentionConfig, board: Board, jobs: Sequence[JobShape]) -> float:
     """Give the bytes a cycle that memory has for a port of keys or values."""
-    channels = board.memory.channels
+    channel, channels = board.channel_bytes_per_cycle, board.memory.channels
     shared = -(-2 * config.streams * config.ports_per_stream // channels)
     if port_count(config) <= channels or shared == 1:
-        return board.channel_bytes_per_cycle / shared
-    # Queries and results go through the same channels.
+        return channel / shared
+    # Queries and results go through the same channels, but no faster than their port both ways.
     moved = traffic(config, jobs)
     streamed = moved.key_bytes + moved.value_bytes
-    return board.channel_bytes_per_cycle / shared * (streamed / moved.moved_bytes if streamed else 1.0)
+    others = channel * (1 - streamed / moved.moved_bytes) if streamed else 0.0
+    return (channel - min(others, 2 * config.port_width(board.memory.port_data_width) / 8)) / shared
