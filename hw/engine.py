@@ -2,8 +2,8 @@
 
 An engine is three separable layers, each usable without the next: the **core** (streams and commands in,
 streams out), the **movers** (descriptors to DMA to streams) and the **body** that the kernel shell wraps
-(arguments, start and done, memory ports).  A new engine is a new folder in ``hw``, one line in `hw.registry`
-and one module of the same name in ``sim/engines``; nothing else is edited.
+(arguments, start and done, memory ports).  A new engine is a new folder in ``hw``, one of the same name in
+``sim/engines`` and one line in `hw.registry`; nothing else is edited (``docs/add-an-engine.md``).
 """
 
 from __future__ import annotations

@@ -17,6 +17,16 @@ ENGINES: dict[str, str] = {
 }
 
 
+def simulation_side(name: str) -> str:
+    """Give the package of an engine's simulation side: `sim.engines.X` for `hw.X`, else the engine's own.
+
+    Its module ``adapter`` has the engine's ``ADAPTER``; a module ``commands``, if there is one, adds to the
+    command line.
+    """
+    package = ENGINES[name].split(":")[0].rpartition(".")[0]
+    return f"sim.engines.{package[3:]}" if package.startswith("hw.") else package
+
+
 def find_engine(name: str) -> Engine[Any, Any]:
     """Return the engine called ``name``.
 

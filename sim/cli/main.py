@@ -7,6 +7,7 @@ at once.
 from __future__ import annotations
 
 import enum
+import importlib.util
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,9 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hw.errors import LoomworkError
-from hw.registry import ENGINES
-from sim.cli import attention as cli_attention
-from sim.cli import plan as cli_plan
+from hw.registry import ENGINES, simulation_side
 
 if TYPE_CHECKING:
     from hw.board import Board
@@ -296,8 +295,10 @@ def calibrate() -> None:
 
 compare = typer.Typer(no_args_is_help=True, help="Compare with other work, like with like.")
 app.add_typer(compare, name="compare")
-cli_plan.register(app, compare)
-cli_attention.register(compare)
+# What an engine adds: `register` of the module `commands` of its simulation side.
+for name in ENGINES:
+    if importlib.util.find_spec(f"{simulation_side(name)}.commands"):
+        importlib.import_module(f"{simulation_side(name)}.commands").register(app, compare)
 
 
 def _exit_unless(passed: bool) -> None:

@@ -89,8 +89,8 @@ class Demo:
 
 
 class EngineAdapter(abc.ABC):
-    """How one engine, of a name in `hw.registry`, is simulated; ``sim.engines.<name>.adapter`` has one as
-    ``ADAPTER``.
+    """How one engine, of a name in `hw.registry`, is simulated; the module ``adapter`` of its simulation side
+    has one as ``ADAPTER``.
     """
 
     name: ClassVar[str]

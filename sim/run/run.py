@@ -14,7 +14,7 @@ import numpy as np
 from hw.board import Board
 from hw.config import check_fits, config_dict, config_hash
 from hw.errors import InputError
-from hw.registry import find_engine
+from hw.registry import find_engine, simulation_side
 from sim.build.design import kernel_verilog
 from sim.host.background import in_background
 from sim.run.adapter import EngineAdapter, Tensor
@@ -57,7 +57,8 @@ class RunResult:
 
 def find_adapter(engine_name: str) -> EngineAdapter:
     """Give the simulation side of an engine."""
-    adapter: EngineAdapter = importlib.import_module(f"sim.engines.{engine_name}.adapter").ADAPTER
+    module = importlib.import_module(f"{simulation_side(engine_name)}.adapter")
+    adapter: EngineAdapter = module.ADAPTER
     return adapter
 
 

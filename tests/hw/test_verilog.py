@@ -14,6 +14,7 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.lib import wiring
 
+from examples.vadd.engine import VaddConfig, VaddEngine, vadd_table
 from hw.board.files import BOARDS, board_names, load_board
 from hw.config import config_hash
 from hw.errors import InputError
@@ -23,7 +24,6 @@ from hw.verilog import generate, kernel_name
 from tests.support.boards import small_board
 from tests.support.engines import small_engines
 from tests.support.gateware.verilog import lint, module_names, module_ports, module_text, yosys
-from tests.support.vadd import VaddConfig, VaddEngine, vadd_table
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP = "loomwork_vadd"
@@ -52,7 +52,7 @@ from hw.package import render
 from hw.registry import find_engine
 from hw.verilog import generate
 from tests.support.engines import small_engines
-from tests.support.vadd import VaddConfig, VaddEngine
+from examples.vadd.engine import VaddConfig, VaddEngine
 engines = [(find_engine(name), board, config) for name, board, config in small_engines()]
 for engine, board, config in [(VaddEngine(), "zcu104", VaddConfig()), *engines]:
     for file, text in render(generate(engine, config, load_board(board))).items():

@@ -4,7 +4,6 @@ What the models promise of a launch is asserted where its bits are: bytes exactl
 that the models describe.
 """
 
-import importlib
 from itertools import groupby
 
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from hw.board import load_board
 from hw.config import config_hash
 from hw.registry import ENGINES
-from sim.run.run import run
+from sim.run.run import find_adapter, run
 
 #: Cycles that any prediction may be off: many launches take some hundred, most of them memory's latency.
 SLACK = 100
@@ -24,8 +23,9 @@ SHARE = {"u55c": 0.02, "zcu104": 0.06}
 def simulators():
     """Give the cases that share a simulator, those of `make test` apart from those of the soak."""
     for engine in ENGINES:
-        adapter = importlib.import_module(f"sim.engines.{engine}.adapter").ADAPTER
-        for key, cases in groupby(adapter.cases(), lambda case: (case.board, case.config, case.soak)):
+        for key, cases in groupby(
+            find_adapter(engine).cases(), lambda case: (case.board, case.config, case.soak)
+        ):
             board, config, soak = key
             digits = config_hash(engine, config, load_board(board))
             # One built simulator a configuration: keep its cases on one worker.

@@ -1,12 +1,11 @@
 """Every engine at the size that `make test` simulates."""
 
-import importlib
-
 from hw.registry import ENGINES
+from sim.run.run import find_adapter
 
 
 def small_engines():
     """Give name, board and configuration of each engine's first regression case."""
     for name in sorted(ENGINES):
-        case = next(iter(importlib.import_module(f"sim.engines.{name}.adapter").ADAPTER.cases()))
+        case = next(iter(find_adapter(name).cases()))
         yield name, case.board, case.config

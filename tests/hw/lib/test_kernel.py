@@ -11,6 +11,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
+from examples.vadd.engine import VaddBody, VaddConfig, vadd_table
 from hw.errors import InputError
 from hw.lib import axi
 from hw.lib.arguments import Argument, ArgumentTable, Kind
@@ -21,7 +22,6 @@ from tests.support.boards import small_board
 from tests.support.gateware.axi_lite import LiteManager
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import PERIOD_SECONDS, simulate
-from tests.support.vadd import VaddBody, VaddConfig, vadd_table
 
 # The ports of kernels that Vitis HLS makes, but for the user signals.
 LITE = [

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from examples.vadd.engine import VaddConfig, VaddEngine
 from hw.board import load_board
 from hw.lib.arguments import Argument, ArgumentTable, Kind
 from hw.verilog import generate
-from tests.support.vadd import VaddConfig, VaddEngine
 
 STUBS = Path(__file__).with_name("vivado.tcl")
 

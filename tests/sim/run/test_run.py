@@ -5,14 +5,15 @@ import shutil
 import numpy as np
 import pytest
 
+from examples.vadd.adapter import VaddAdapter
+from examples.vadd.engine import VaddConfig, VaddEngine
 from hw.board import load_board
 from hw.errors import InputError
 from sim.build.cache import BuildCache
 from sim.build.design import kernel_verilog
 from sim.run import run as run_module
 from sim.run.run import compare, run
-from tests.support.vadd import VaddConfig, VaddEngine
-from tests.support.vadd_adapter import VaddAdapter, register_vadd
+from tests.support.vadd import register_vadd
 
 BOARD = load_board("u55c")
 WORDS = 1000
@@ -26,7 +27,7 @@ def tensors():
 
 @pytest.fixture
 def vadd(monkeypatch):
-    register_vadd(monkeypatch, VaddAdapter())
+    register_vadd(monkeypatch)
 
 
 def test_the_verdict_and_the_report(vadd, tensors, tmp_path):
@@ -56,8 +57,10 @@ def test_the_memory_mode_changes_cycles_and_no_bit(vadd, tensors, tmp_path, mode
     assert result.report.simulation.memory_mode == mode
 
 
-def test_a_wrong_bit_is_found_and_named(monkeypatch, tensors, tmp_path):
-    register_vadd(monkeypatch, VaddAdapter(wrong=17))
+def test_a_wrong_bit_is_found_and_named(vadd, monkeypatch, tensors, tmp_path):
+    right = VaddAdapter.golden
+    wrong = np.arange(WORDS) == 17
+    monkeypatch.setattr(VaddAdapter, "golden", lambda *given: {"c": right(*given)["c"] + wrong})
     result = run("vadd", VaddConfig(), BOARD, tensors, directory=tmp_path)
     assert not result.bit_exact
     assert not result.report.bit_exact

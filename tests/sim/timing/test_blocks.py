@@ -11,6 +11,7 @@ from amaranth.hdl import Module, Signal, unsigned
 from amaranth.lib import data, memory, wiring
 from amaranth.lib.wiring import In, Out
 
+from examples.vadd.engine import VaddConfig, VaddEngine
 from hw.board import load_board
 from hw.lib.align_read import ReadAligner
 from hw.lib.align_write import WriteAligner
@@ -29,7 +30,6 @@ from sim.build.cache import BuildCache
 from sim.build.design import kernel_verilog
 from sim.timing.delays import load_delays
 from sim.timing.estimate import estimate
-from tests.support.vadd import VaddConfig, VaddEngine
 
 #: Endpoints over budget on the U55C; a count may only fall.  Those of `make test` are exact, so that a fall
 #: is written down; those of engines, which take minutes, are bounds.

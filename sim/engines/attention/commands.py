@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 
-def register(compare: typer.Typer) -> None:
+def register(app: typer.Typer, compare: typer.Typer) -> None:
     """Add the commands."""
     compare.command("attention")(compare_attention)
 

@@ -1,0 +1,1 @@
+"""Small things that run; each is a test."""

@@ -1,0 +1,81 @@
+"""The example engine: everything an engine of `hw` gets, by one line in the registry."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from examples.vadd.adapter import ADAPTER
+from examples.vadd.engine import VaddConfig, VaddEngine, VaddWorkload
+from hw.board import load_board
+from hw.errors import InputError
+from sim.cli.main import app
+from sim.run.run import run
+from tests.support.vadd import register_vadd
+
+BOARD = load_board("u55c")
+
+
+@pytest.fixture(autouse=True)
+def vadd(monkeypatch):
+    register_vadd(monkeypatch)
+
+
+def call(*arguments):
+    result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    return result.exit_code, result.output
+
+
+def test_the_commands_know_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert " vadd " in call("engines")[1]
+    assert "fifo_beats" in json.loads(call("schema", "vadd")[1])["properties"]
+    assert call("verilog", "--engine", "vadd", "--output", "v")[0] == 0
+    assert "module loomwork_vadd(" in (tmp_path / "v" / "loomwork_vadd.v").read_text()
+    rng = np.random.default_rng(0)
+    np.savez("in.npz", **{name: rng.integers(-100, 100, 500, np.int32) for name in "ab"})
+    files = ("--input", "in.npz", "--output", "out.npz", "--report", "r.json")
+    assert call("sim", "vadd", *files)[0] == 0
+    assert call("report", "r.json", "--output", "page.html")[0] == 0
+    assert "vadd" in (tmp_path / "page.html").read_text()
+
+
+@pytest.mark.parametrize("case", list(ADAPTER.cases()), ids=lambda case: case.name)
+def test_gates_equal_the_golden_model(case, tmp_path):
+    options = {"memory_mode": case.memory, "directory": tmp_path}
+    assert run("vadd", case.config, load_board(case.board), case.tensors, **options).bit_exact
+
+
+def test_the_prediction_counts_beats_and_bytes(tmp_path):
+    tensors = {name: np.arange(100_000, dtype=np.int32) for name in "ab"}
+    report = run("vadd", VaddConfig(), BOARD, tensors, directory=tmp_path).report
+    predicted = VaddEngine().predict(VaddWorkload(words=100_000), VaddConfig(), BOARD)
+    assert report.cycles.cycles_busy == predicted.cycles["cycles_busy"]
+    assert report.traffic.useful_bytes == predicted.moved_bytes
+
+
+def job(**tensors):
+    return ADAPTER.job(tensors, VaddConfig())
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: VaddConfig(fifo_beats=8), "fifo_beats must be a whole number of at least 16, not 8"),
+        (lambda: VaddWorkload(words=0), "words must be at least 1, not 0"),
+        (
+            lambda: ADAPTER.job({"a": np.zeros(1, np.int32)}, VaddConfig()),
+            "tensors must be a and b; b is missing",
+        ),
+        (lambda: ADAPTER.job({"a": np.zeros(1)}, VaddConfig()), "type of a must be int32, not"),
+        (lambda: job(a=np.zeros(0, np.int32), b=0), "shape of a must be of one dimension and not empty"),
+        (
+            lambda: ADAPTER.job({"a": np.zeros(1, np.int32), "b": np.zeros(2, np.int32)}, VaddConfig()),
+            r"shape of b must be \(1,\), that of a, not \(2,\)",
+        ),
+    ],
+)
+def test_bad_input_is_refused(call, message):
+    with pytest.raises(InputError, match=f"^{message}"):
+        call()
