@@ -195,7 +195,10 @@ class VaddEngine(Engine[VaddConfig, VaddWorkload]):
         return {"gmem0": 0, "gmem1": board.memory.channels - 1}
 
     def predict(self, workload: VaddWorkload, config: VaddConfig, board: Board) -> Prediction:
-        """Predict the memory's latency, then a beat a cycle, or what one channel gives for a and c."""
+        """Predict the memory's latency, then a beat a cycle, or what one channel gives for a and c.
+
+        What a channel loses by turning from reads to writes is not in it: long vectors take 1.8 times as much.
+        """
         size, lanes = 4 * workload.words, board.memory.port_data_width // 32
         channel = board.channel_bytes_per_cycle
         beats = -(-workload.words // lanes)
