@@ -197,7 +197,7 @@ class VaddEngine(Engine[VaddConfig, VaddWorkload]):
     def predict(self, workload: VaddWorkload, config: VaddConfig, board: Board) -> Prediction:
         """Predict the memory's latency, then a beat a cycle, or what one channel gives for a and c.
 
-        What a channel loses by turning from reads to writes is not in it: long vectors take 1.8 times as much.
+        What a channel loses by turning from reads to writes is not in it: 1.8 times as much for long vectors.
         """
         size, lanes = 4 * workload.words, board.memory.port_data_width // 32
         channel = board.channel_bytes_per_cycle
