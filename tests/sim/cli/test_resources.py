@@ -10,7 +10,7 @@ from hw.board import load_board
 from hw.board.resources import Resources
 from hw.errors import ToolError
 from hw.registry import find_engine
-from sim.build import synthesis
+from sim.build import synthesis, yosys
 from sim.build.cache import BuildCache
 from sim.build.design import KernelVerilog
 from sim.build.synthesis import Part, Synthesis, synthesize
@@ -66,8 +66,8 @@ def test_parts_are_synthesized_once_and_added_up(cache, monkeypatch):
     # Another top of the same cells takes them from the cache.
     other = VERILOG.replace("n + 1", "n + 3")
     ran = []
-    original = synthesis.supervise
-    monkeypatch.setattr(synthesis, "supervise", lambda *a, **k: ran.append(a[0]) or original(*a, **k))
+    original = yosys.supervise
+    monkeypatch.setattr(yosys, "supervise", lambda *a, **k: ran.append(a[0]) or original(*a, **k))
     again = synthesize(other, "kernel", cache=cache)
     assert len(ran) == 1
     assert again.total.dsp == 3
@@ -98,10 +98,10 @@ def test_cells_that_nobody_counts_are_refused():
         synthesis._part("kernel", 1, {"OBUF": 1}, {"kernel": ""})
 
 
-def test_without_yosys_there_is_one_line(monkeypatch):
-    monkeypatch.setattr(synthesis.importlib.util, "find_spec", lambda name: None)
+def test_without_yosys_there_is_one_line(cache, monkeypatch):
+    monkeypatch.setattr(yosys.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ToolError, match="Yosys is missing: install pyosys"):
-        synthesize("", "kernel")
+        synthesize("module kernel(input a, output b);\n assign b = a;\nendmodule\n", "kernel", cache=cache)
 
 
 def part(name, count, lut, memory_lut=0):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hw.errors import InputError
 from hw.scheduler.check.check import check
-from hw.scheduler.graph.graph import Graph, Operator, Tensor, TensorKind
+from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
 from hw.scheduler.plan.documents import plan_to_json
 from hw.scheduler.plan.plan import Direction
 from hw.scheduler.plan.problem import Problem
@@ -189,14 +189,15 @@ def test_the_model_of_the_queues():
 
 def test_streams_go_through_the_queue_as_operators_take_them():
     first = Operator(name="a", kind="k", inputs=("p", "q"), outputs=("m",))
-    second = Operator(name="b", kind="k", inputs=("r", "m", "s"), outputs=("z",))
+    second = Operator(name="b", kind="k", inputs=("r", "m", "s"), outputs=("z",), accesses={"m": Access()})
     group = Operator(
         name="g",
         kind="group",
         inputs=("p", "q", "r", "s"),
         outputs=("z",),
         members=(first, second),
-        inner=(Tensor(name="m", size_bytes=32),),
+        inner=(Tensor(name="m", size_bytes=32, shape=(32,)),),
+        fifo_bytes=32,
     )
     assert reading_order(first) == ("p", "q")
     assert reading_order(group) == ("r", "p", "q", "s")
