@@ -8,13 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 from hw.errors import InputError, ToolError
 from hw.registry import ENGINES
 from sim.build.doctor import Finding
-from sim.cli.main import app
 from sim.run.run import RunResult
+from tests.support.command_line import call, refused
 
 ROOT = Path(__file__).parents[3]
 
@@ -22,23 +21,6 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-def call(*words, status=0):
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == status, (result.exit_code, result.stdout, result.stderr)
-    return result
-
-
-def refused(*words):
-    """Run a command that must end with status 2 and one line, and give that line."""
-    result = call(*words, status=2)
-    assert result.stdout == ""
-    assert result.stderr.startswith("loomwork: ")
-    assert result.stderr.count("\n") == 1
-    return result.stderr.removeprefix("loomwork: ").rstrip("\n")
 
 
 def tensors(**changes):

@@ -6,7 +6,6 @@ from pathlib import Path
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from typer.testing import CliRunner
 
 from hw.board import load_board
 from hw.config import load_config
@@ -18,31 +17,15 @@ from hw.scheduler.plan.documents import read_plan
 from hw.scheduler.plan_model import plan_model
 from hw.scheduler.program.image import encode
 from hw.scheduler.program.lower import lower
-from sim.cli.main import app
 from sim.plans import suite as plan_suite
 from tests.hw.scheduler.graph.onnx_models import model as model_of
 from tests.hw.scheduler.graph.onnx_models import node, small
+from tests.support.command_line import call, refused
 
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-def call(*words, status=0):
-    result = CliRunner().invoke(app, [str(word) for word in words])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    assert result.exit_code == status, (result.exit_code, result.stdout, result.stderr)
-    return result
-
-
-def refused(*words):
-    result = call(*words, status=2)
-    assert result.stdout == ""
-    assert result.stderr.startswith("loomwork: ")
-    assert result.stderr.count("\n") == 1
-    return result.stderr.removeprefix("loomwork: ").rstrip("\n")
 
 
 def diamond():
