@@ -1,7 +1,11 @@
-"""The form of a plan.json, written down without the planner's own classes: keys, types and legal values."""
+"""The form of a plan.json, written down without the planner's own classes: keys, types and legal values.
+
+What the rules need beyond it (who writes and reads a tensor, and when) follows from it and is kept with it.
+"""
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -9,15 +13,18 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from hw.edge import Document, accepted, refusals
 
-PLAN_FORMAT = "loomwork-plan/1"
-SOURCE_KINDS = ("input", "weight", "cache")
-
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Direction = Literal["read", "write"]
+Rows = tuple[int, int]
+
+#: Bytes of the window that a tensor of unknown shape is streamed through.
+UNKNOWN_WINDOW_BYTES = 4096
 
 
-class _Tensor(BaseModel):
+class Tensor(BaseModel):
+    """A tensor of the graph, or one that the members of a group exchange."""
+
     name: str
     size_bytes: Positive
     shape: list[Positive] = []
@@ -25,8 +32,21 @@ class _Tensor(BaseModel):
     kind: Literal["input", "weight", "cache", "activation", "output"] = "activation"
     origin: str = ""
 
+    @property
+    def is_source(self) -> bool:
+        """Whether it lies off chip from the start."""
+        return self.kind in ("input", "weight", "cache")
 
-class _Access(BaseModel):
+    def rows_bytes(self, rows: int, axis: int, word_bytes: int) -> int:
+        """Bytes of a buffer for so many rows: whole words, two at least, but never more than the tensor's."""
+        row_bytes = -(-self.size_bytes // self.shape[axis])
+        words = max(2, -(-rows * row_bytes // word_bytes))
+        return min(words, -(-self.size_bytes // word_bytes)) * word_bytes
+
+
+class Access(BaseModel):
+    """Which rows of an input a row of the output needs."""
+
     axis: Count = 0
     output_axis: Count = 0
     kernel: Positive = 1
@@ -34,25 +54,38 @@ class _Access(BaseModel):
     pad: int = 0
     up: Positive = 1
 
+    @property
+    def held_rows(self) -> int:
+        """Rows that an output row needs, and those that arrive meanwhile."""
+        return self.kernel + -(-self.stride // self.up)
 
-class _Operator(BaseModel):
+    def rows(self, made: Rows, extent: int) -> Rows:
+        """Give the input rows, end excluded, that rows of an output need; empty when all lie outside."""
+        first = made[0] * self.stride // self.up - self.pad
+        last = (made[1] - 1) * self.stride // self.up - self.pad + self.kernel
+        return max(first, 0), min(last, extent)
+
+
+class Operator(BaseModel):
+    """An operator, a pipelined group, or a member of one."""
+
     name: str
     kind: str
     inputs: list[str]
     outputs: Annotated[list[str], Field(min_length=1)]
     macs: Count = 0
     weight_bytes: Count = 0
-    accesses: dict[str, _Access] = {}
+    accesses: dict[str, Access] = {}
     fused: list[str] = []
-    members: list[_Operator] = []
-    inner: list[_Tensor] = []
+    members: list[Operator] = []
+    inner: list[Tensor] = []
     fifo_bytes: Count = 0
 
 
 class _Graph(BaseModel):
     name: str
-    tensors: list[_Tensor]
-    operators: list[_Operator]
+    tensors: list[Tensor]
+    operators: list[Operator]
     made_by: str = ""
 
 
@@ -62,7 +95,20 @@ class _Step(BaseModel):
     compute_cycles: int
 
 
-class _Episode(BaseModel):
+class _Listed(BaseModel):
+    """What problems name by its place in its list."""
+
+    _label: str = ""
+
+    @property
+    def label(self) -> str:
+        """Its kind, its number, and the tensor it is of."""
+        return self._label
+
+
+class Episode(_Listed):
+    """A residency interval."""
+
     tensor: str
     address: int
     size_bytes: int
@@ -70,7 +116,9 @@ class _Episode(BaseModel):
     last_step: int
 
 
-class _Stream(BaseModel):
+class Stream(_Listed):
+    """A use of a tensor through a window."""
+
     tensor: str
     direction: Direction
     step: int
@@ -78,13 +126,15 @@ class _Stream(BaseModel):
     window_bytes: int
 
 
-class _Fifo(BaseModel):
+class _Fifo(_Listed):
     step: int
     address: int
     size_bytes: int
 
 
-class _Transfer(BaseModel):
+class Transfer(_Listed):
+    """A movement of a whole tensor between DRAM and scratchpad."""
+
     tensor: str
     direction: Direction
     episode: int | None
@@ -94,6 +144,11 @@ class _Transfer(BaseModel):
     scratchpad_address: int
     start_step: int
     deadline_step: int
+
+    @property
+    def target(self) -> tuple[str, int]:
+        """What it fills or empties: ``episode`` or ``stream``, and the number of it."""
+        return ("stream", self.stream) if self.stream is not None else ("episode", self.episode or 0)
 
 
 class _Totals(BaseModel):
@@ -125,43 +180,79 @@ class _Certificate(BaseModel):
     stages: list[_Stage]
 
 
-class _Plan(BaseModel):
+class Plan(BaseModel):
+    """A plan.json, and what follows from it about its tensors and steps once its graph is sound."""
+
     format: Literal["loomwork-plan/1"]
     graph: _Graph
     scratchpad_bytes: Positive
     word_bytes: Positive
     steps: list[_Step]
-    episodes: list[_Episode]
-    streams: list[_Stream]
+    episodes: list[Episode]
+    streams: list[Stream]
     fifos: list[_Fifo]
-    transfers: list[_Transfer]
+    transfers: list[Transfer]
     homes: dict[str, int]
     memory_bytes: int
     totals: _Totals
     certificate: _Certificate
     options: dict[str, str | int | float | bool | None] = {}
 
+    def model_post_init(self, context: Any) -> None:
+        """Number what problems name by its place."""
+        for kind in ("episode", "stream", "fifo", "transfer"):
+            for number, entry in enumerate(getattr(self, f"{kind}s")):
+                of = f"{entry.direction} of " if kind == "transfer" else ""
+                tensor = "" if kind == "fifo" else f" ({of}{entry.tensor!r})"
+                entry._label = f"{kind} {number}{tensor}"
 
-_PLAN = TypeAdapter(_Plan)
+    @cached_property
+    def tensor(self) -> dict[str, Tensor]:
+        """Tensors of the graph by name."""
+        return {tensor.name: tensor for tensor in self.graph.tensors}
+
+    @cached_property
+    def operator(self) -> dict[str, Operator]:
+        """Operators of the graph by name."""
+        return {operator.name: operator for operator in self.graph.operators}
+
+    @cached_property
+    def executed(self) -> list[Operator]:
+        """The operator of each step."""
+        return [self.operator[step.operator] for step in self.steps]
+
+    @cached_property
+    def size(self) -> dict[str, int]:
+        """Bytes of each tensor in whole words."""
+        return {name: self.whole_words(tensor.size_bytes) for name, tensor in self.tensor.items()}
+
+    @cached_property
+    def made_at(self) -> dict[str, int]:
+        """Step that writes each tensor; -1 for what lies off chip from the start."""
+        made = {name: step for step, operator in enumerate(self.executed) for name in operator.outputs}
+        return {name: made.get(name, -1) for name in self.tensor}
+
+    @cached_property
+    def used_at(self) -> dict[str, list[int]]:
+        """Steps that read each tensor, rising."""
+        used: dict[str, list[int]] = {name: [] for name in self.tensor}
+        for step, operator in enumerate(self.executed):
+            for name in operator.inputs:
+                used[name].append(step)
+        return used
+
+    def whole_words(self, size_bytes: int) -> int:
+        """Round bytes up to whole words."""
+        return -(-size_bytes // self.word_bytes) * self.word_bytes
 
 
-def conform(document: Any) -> tuple[dict[str, Any], list[str]]:
-    """Compare a document with the form of a plan.
+_PLAN = TypeAdapter(Plan)
 
-    Parameters
-    ----------
-    document : Any
-        What a JSON reader gave.
 
-    Returns
-    -------
-    dict
-        The document with what may be left out filled in; empty when there are problems.
-    list of str
-        Each place that has not the form.
-    """
+def conform(document: Any) -> Plan | list[str]:
+    """Read a plan from what a JSON reader gave, or find each place that has not the form."""
     read = Document(path=Path("plan"), data=document)
     try:
-        return accepted(read, _PLAN).model_dump(), []
+        return accepted(read, _PLAN)
     except ValidationError as errors:
-        return {}, [str(error) for error in refusals(read, _PLAN, errors)]
+        return [str(error) for error in refusals(read, _PLAN, errors)]

@@ -2,126 +2,101 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from collections.abc import Iterator
 
-Rows = tuple[int, int]
+from hw.scheduler.check.form import Operator, Plan, Rows, Tensor
+from hw.scheduler.check.graph import shape_problems
 
 #: Rows of a group's output that are looked at: what the rows behind them need repeats.
 MOST_ROWS = 4096
 
 
-def tensor_problems(tensor: dict[str, Any]) -> list[str]:
-    """Find a shape that is not the size of its tensor."""
-    name, size, shape = tensor["name"], tensor["size_bytes"], tensor["shape"]
-    stored = -(-math.prod(shape) * tensor["element_bits"] // 8)
-    return [f"tensor {name!r} has {size} bytes; its shape makes {stored}"] if shape and size != stored else []
+def group_problems(plan: Plan) -> Iterator[str]:
+    """Compare groups with their members: what these exchange stays inside, the rest is the group's."""
+    for group in plan.graph.operators:
+        if group.members:
+            where = f"group {group.name!r}"
+            yield from (f"{where} {problem}" for problem in _outside_problems(group, plan))
+            yield from (problem for tensor in group.inner for problem in shape_problems(tensor))
+            yield from (f"{where} {problem}" for problem in _buffer_problems(group, plan.word_bytes))
+            for key in ("macs", "weight_bytes"):
+                if sum(getattr(member, key) for member in group.members) != getattr(group, key):
+                    yield f"{where} has other {key} than its members together"
 
 
-def group_problems(operator: dict[str, Any], shapes: dict[str, list[int]], word: int) -> list[str]:
-    """Compare a group with its members: what they exchange stays inside, the rest is the group's.
+def _outside_problems(group: Operator, plan: Plan) -> Iterator[str]:
+    """Compare what a group reads, writes and keeps inside with what its members read and write."""
+    made, exchanged, outside = set[str](), set[str](), set[str]()
+    for member in group.members:
+        exchanged |= made & set(member.inputs)
+        outside |= set(member.inputs) - made
+        made |= set(member.outputs)
+    inside = sorted(made - set(group.outputs))
+    if outside != set(group.inputs):
+        yield f"and its members disagree on reading {min(outside ^ set(group.inputs))!r}"
+    for name in group.outputs:
+        if name not in made:
+            yield f"writes {name!r}, which no member makes"
+    for name in inside:
+        if name not in exchanged:
+            yield f"makes {name!r}, which no later member reads"
+        if name in plan.tensor:
+            yield f"keeps {name!r} inside, but the graph has a tensor of that name"
+    described = sorted(tensor.name for tensor in group.inner)
+    if described != inside:
+        yield f"describes {described} as inner, its members hand on {inside}"
 
-    Parameters
-    ----------
-    operator : dict
-        Any operator; one without members has no problems.
-    shapes : dict of str to list of int
-        Of the graph's tensors.
-    word : int
-        Bytes of a word.
-    """
-    members = operator["members"]
-    if not members:
-        return []
-    where = f"group {operator['name']!r}"
-    problems, made, inside_used, from_outside = [], set[str](), set[str](), set[str]()
-    for member in members:
-        inside_used |= made & set(member["inputs"])
-        from_outside |= set(member["inputs"]) - made
-        made |= set(member["outputs"])
-    inside = made - set(operator["outputs"])
-    if from_outside != set(operator["inputs"]):
-        strange = sorted(from_outside ^ set(operator["inputs"]))[0]
-        problems.append(f"{where} and its members disagree on reading {strange!r}")
-    problems += [
-        f"{where} writes {name!r}, which no member makes" for name in operator["outputs"] if name not in made
-    ]
-    for name in sorted(inside):
-        if name not in inside_used:
-            problems.append(f"{where} makes {name!r}, which no later member reads")
-        if name in shapes:
-            problems.append(f"{where} keeps {name!r} inside, but the graph has a tensor of that name")
-    described = sorted(tensor["name"] for tensor in operator["inner"])
-    if described != sorted(inside):
-        problems.append(f"{where} describes {described} as inner, its members hand on {sorted(inside)}")
+
+def _buffer_problems(group: Operator, word_bytes: int) -> Iterator[str]:
+    """Find tensors that cannot pass through a buffer, and buffers that are too small together."""
     least = 0
-    for tensor in operator["inner"]:
-        problems += tensor_problems(tensor)
-        readers = [member for member in members if tensor["name"] in member["inputs"]]
+    for tensor in group.inner:
+        readers = [member for member in group.members if tensor.name in member.inputs]
         if len(readers) != 1:
-            problems.append(f"{where} hands {tensor['name']!r} on to {len(readers)} members, not one")
+            yield f"hands {tensor.name!r} on to {len(readers)} members, not one"
             continue
-        access, shape = readers[0]["accesses"].get(tensor["name"]), tensor["shape"]
-        if access is None or access["axis"] >= len(shape):
-            problems.append(f"{where} hands {tensor['name']!r} on, which its reader needs whole")
-            continue
-        # The rows that a row of the reader needs, and those made meanwhile; two words at least.
-        rows = access["kernel"] + -(-access["stride"] // access["up"])
-        row_bytes = -(-tensor["size_bytes"] // shape[access["axis"]])
-        words = min(max(2, -(-rows * row_bytes // word)), -(-tensor["size_bytes"] // word))
-        least += words * word
-    if operator["fifo_bytes"] < least:
-        problems.append(f"{where} has {operator['fifo_bytes']} fifo_bytes; its buffers take {least}")
-    for key in ("macs", "weight_bytes"):
-        if sum(member[key] for member in members) != operator[key]:
-            problems.append(f"{where} has other {key} than its members together")
-    return problems
+        access = readers[0].accesses.get(tensor.name)
+        if access is None or access.axis >= len(tensor.shape):
+            yield f"hands {tensor.name!r} on, which its reader needs whole"
+        else:
+            least += tensor.rows_bytes(access.held_rows, access.axis, word_bytes)
+    if group.fifo_bytes < least:
+        yield f"has {group.fifo_bytes} fifo_bytes; its buffers take {least}"
 
 
-def access_problems(operator: dict[str, Any], shapes: dict[str, list[int]]) -> list[str]:
-    """Find inputs of which a row of a group's output needs more rows than the group's access names.
-
-    The graph is known to be sound otherwise.
-    """
-    problems, output = [], operator["outputs"][0]
-    inside = shapes | {tensor["name"]: tensor["shape"] for tensor in operator["inner"]}
-    for name, access in operator["accesses"].items() if operator["members"] else ():
-        if access["axis"] >= len(inside[name]) or access["output_axis"] >= len(inside[output]):
-            continue
-        extent = inside[name][access["axis"]]
-        for row in range(min(MOST_ROWS, inside[output][access["output_axis"]])):
-            first, last = _rows(access, (row, row + 1), extent)
-            needed = _needed(operator, inside, (row, row + 1), access["output_axis"])[name]
-            low, high = needed[0] if needed and needed[1] == access["axis"] else (0, extent)
-            if low < high and not first <= low < high <= last:
-                problems.append(
-                    f"group {operator['name']!r} names rows {first} to {last} of {name!r} for row {row}, "
-                    f"its members need {low} to {high}"
-                )
-                break
-    return problems
+def access_problems(plan: Plan) -> Iterator[str]:
+    """Find inputs of which a row of a group's output needs more rows than the group's access names."""
+    for group in plan.graph.operators:
+        known = plan.tensor | {tensor.name: tensor for tensor in group.inner}
+        output = known[group.outputs[0]].shape
+        for name, access in group.accesses.items() if group.members else ():
+            if access.axis >= len(known[name].shape) or access.output_axis >= len(output):
+                continue
+            extent = known[name].shape[access.axis]
+            for row in range(min(MOST_ROWS, output[access.output_axis])):
+                first, last = access.rows((row, row + 1), extent)
+                needed = _needed(group, known, (row, row + 1), access.output_axis)[name]
+                low, high = needed[0] if needed and needed[1] == access.axis else (0, extent)
+                if low < high and not first <= low < high <= last:
+                    yield (
+                        f"group {group.name!r} names rows {first} to {last} of {name!r} for row {row}, "
+                        f"its members need {low} to {high}"
+                    )
+                    break
 
 
 def _needed(
-    operator: dict[str, Any], shapes: dict[str, list[int]], rows: Rows, axis: int
+    group: Operator, known: dict[str, Tensor], made: Rows, axis: int
 ) -> dict[str, tuple[Rows, int] | None]:
     """Give the rows, and the dimension they are counted along, of each tensor inside of a group and before
     it that some rows of its output need; None for all.
     """
-    needed: dict[str, tuple[Rows, int] | None] = dict.fromkeys(operator["outputs"], (rows, axis))
-    for member in reversed(operator["members"]):
-        made = needed.get(member["outputs"][0])
-        for name in member["inputs"]:
-            access = member["accesses"].get(name)
+    needed: dict[str, tuple[Rows, int] | None] = dict.fromkeys(group.outputs, (made, axis))
+    for member in reversed(group.members):
+        after = needed.get(member.outputs[0])
+        for name in member.inputs:
+            access, shape = member.accesses.get(name), known[name].shape
             needed[name] = None
-            if made and access and access["output_axis"] == made[1] and access["axis"] < len(shapes[name]):
-                rows = _rows(access, made[0], shapes[name][access["axis"]])
-                needed[name] = rows, access["axis"]
+            if after and access and access.output_axis == after[1] and access.axis < len(shape):
+                needed[name] = access.rows(after[0], shape[access.axis]), access.axis
     return needed
-
-
-def _rows(access: dict[str, Any], rows: Rows, extent: int) -> Rows:
-    """Give the input rows, end excluded, that some rows of an output need; empty when all lie outside."""
-    first = rows[0] * access["stride"] // access["up"] - access["pad"]
-    last = (rows[1] - 1) * access["stride"] // access["up"] - access["pad"] + access["kernel"]
-    return max(first, 0), min(last, extent)

@@ -8,18 +8,18 @@ a write, must not hold at once; then the order of all that matters is fixed, and
 from __future__ import annotations
 
 import bisect
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from hw.scheduler.check.form import Plan
 from hw.scheduler.check.space import Block, overlapping
-from hw.scheduler.check.view import View
 
 #: Content of bytes nobody may read: not yet complete, or a window.
 _NOTHING = ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Access(Block):
+class Use(Block):
     """A use of bytes; its times are moments.
 
     ``tensor`` is what is read or written from its first byte on; empty for a window.
@@ -29,124 +29,84 @@ class Access(Block):
     writes: bool
 
 
-def replay_problems(document: dict[str, Any], view: View) -> list[str]:
-    """Replay a plan and find each wrong byte; the document has the form of a plan and a sound graph."""
-    end = 3 * view.step_count + 1
-    scratchpad, memory = _operands(document, view), []
-    for tensor, kind in view.kind.items():
-        low = document["homes"].get(tensor, 0)
-        place = {"low": low, "high": low + view.size[tensor], "tensor": tensor}
-        if kind == "output":
-            label = f"what is left of output {tensor!r}"
-            memory.append(Access(begin=end, end=end + 1, writes=False, label=label, **place))
-        elif view.is_source(tensor) and tensor in document["homes"]:
-            # What lies off chip first was written before the first moment.
-            memory.append(Access(begin=-2, end=-1, writes=True, label=tensor, **place))
-    for number, transfer in enumerate(document["transfers"]):
-        tensor, reads, size = transfer["tensor"], transfer["direction"] == "read", transfer["size_bytes"]
-        start, deadline = 3 * transfer["start_step"], 3 * transfer["deadline_step"]
-        label = f"transfer {number} ({transfer['direction']} of {tensor!r})"
-        whole = transfer["stream"] is None
-        if whole:
-            begin, end = (start, deadline + 1) if reads else (start + 2, deadline)
-        else:
+def replay_problems(plan: Plan) -> Iterator[str]:
+    """Replay a plan and find each wrong byte; its graph is known to be sound."""
+    for place, uses in (
+        ("scratchpad", [*_operands(plan), *_windows(plan), *_transfers(plan, memory=False)]),
+        ("memory", [*_ends(plan), *_transfers(plan, memory=True)]),
+    ):
+        yield from (f"{place}: {problem}" for problem in _replay(uses))
+
+
+def _use(begin: int, end: int, low: int, size: int, tensor: str, label: str, *, writes: bool) -> Use:
+    return Use(begin=begin, end=end, low=low, high=low + size, tensor=tensor, label=label, writes=writes)
+
+
+def _operands(plan: Plan) -> Iterator[Use]:
+    """Give the operators' uses of what lies whole in the scratchpad."""
+    for episode in plan.episodes:
+        tensor, made = episode.tensor, plan.made_at[episode.tensor]
+        for step in [*plan.used_at[tensor], *[made] * (made >= 0)]:
+            if episode.first_step <= step <= episode.last_step:
+                label = f"{'writing' if step == made else 'reading'} of {tensor!r} in step {step}"
+                begin, size = 3 * step + 1, plan.size[tensor]
+                yield _use(begin, begin + 1, episode.address, size, tensor, label, writes=step == made)
+
+
+def _windows(plan: Plan) -> Iterator[Use]:
+    """Give the windows of streams and the buffers of groups, which hold nothing that stays."""
+    windows = [(each.step, each.address, each.window_bytes, each.label) for each in plan.streams]
+    windows += [(each.step, each.address, each.size_bytes, each.label) for each in plan.fifos]
+    for step, low, size, label in windows:
+        yield _use(3 * step, 3 * step + 3, low, size, _NOTHING, label, writes=True)
+
+
+def _ends(plan: Plan) -> Iterator[Use]:
+    """Give what is written to memory before the first moment and read from it after the last."""
+    end = 3 * len(plan.steps) + 1
+    for name, tensor in plan.tensor.items():
+        low, size = plan.homes.get(name, 0), plan.size[name]
+        if tensor.kind == "output":
+            yield _use(end, end + 1, low, size, name, f"what is left of output {name!r}", writes=False)
+        elif tensor.is_source and name in plan.homes:
+            yield _use(-2, -1, low, size, name, name, writes=True)
+
+
+def _transfers(plan: Plan, *, memory: bool) -> Iterator[Use]:
+    """Give the transfers' uses of memory, or those of the scratchpad outside of windows."""
+    for transfer in plan.transfers:
+        start, deadline = 3 * transfer.start_step, 3 * transfer.deadline_step
+        reads, streams = transfer.direction == "read", transfer.stream is not None
+        if streams:
             begin, end = start, start + (2 if reads else 3)
-        for side, address, writes in (
-            (memory, transfer["dram_address"], not reads),
-            (scratchpad, transfer["scratchpad_address"], reads),
-        ):
-            if side is memory or whole:
-                high = address + size
-                side.append(
-                    Access(
-                        begin=begin,
-                        end=end,
-                        low=address,
-                        high=high,
-                        tensor=tensor,
-                        writes=writes,
-                        label=label,
-                    )
-                )
-    for kind, key in (("stream", "window_bytes"), ("fifo", "size_bytes")):
-        for number, entry in enumerate(document[f"{kind}s"]):
-            begin, low = 3 * entry["step"], entry["address"]
-            place = {"low": low, "high": low + entry[key], "tensor": _NOTHING}
-            scratchpad.append(
-                Access(begin=begin, end=begin + 3, writes=True, label=f"{kind} {number}", **place)
-            )
-    return [
-        *(f"scratchpad: {problem}" for problem in _replay(scratchpad)),
-        *(f"memory: {problem}" for problem in _replay(memory)),
-    ]
+        else:
+            begin, end = (start, deadline + 1) if reads else (start + 2, deadline)
+        if memory or not streams:
+            low = transfer.dram_address if memory else transfer.scratchpad_address
+            size, tensor, writes = transfer.size_bytes, transfer.tensor, reads != memory
+            yield _use(begin, end, low, size, tensor, transfer.label, writes=writes)
 
 
-def _operands(document: dict[str, Any], view: View) -> list[Access]:
-    """Give the accesses of the operators to what lies whole in the scratchpad."""
-    found = []
-    for episode in document["episodes"]:
-        tensor, low = episode["tensor"], episode["address"]
-        made = view.made_at[tensor]
-        steps = [(step, False) for step in view.used_at[tensor]] + ([(made, True)] if made >= 0 else [])
-        for step, writes in steps:
-            if episode["first_step"] <= step <= episode["last_step"]:
-                found.append(
-                    Access(
-                        begin=3 * step + 1,
-                        end=3 * step + 2,
-                        low=low,
-                        high=low + view.size[tensor],
-                        tensor=tensor,
-                        writes=writes,
-                        label=f"{'writing' if writes else 'reading'} of {tensor!r} in step {step}",
-                    )
-                )
-    return found
-
-
-def _replay(accesses: list[Access]) -> list[str]:
-    """Find accesses that collide; when there are none, the ones that read something else than they should."""
+def _replay(uses: list[Use]) -> Iterator[str]:
+    """Find uses that collide; when there are none, the ones that read something else than they should."""
     races = [
         f"{one.label} and {other.label} use bytes {max(one.low, other.low)} at once"
-        for one, other in overlapping(accesses)
+        for one, other in overlapping(uses)
         if one.writes or other.writes
     ]
     if races:
-        return races
-    problems = []
-    content = _Content()
+        yield from races
+        return
+    # What lies between two neighbouring edges is always written as a whole: the tensor, and its first byte.
+    edges = sorted({edge for use in uses for edge in (use.low, use.high)})
+    content = [(_NOTHING, 0)] * len(edges)
     # At one moment: what ends is there, then reads look, then writes begin to destroy.
-    events = [(access.end, 0, number) for number, access in enumerate(accesses) if access.writes]
-    events += [(access.begin, 2 if access.writes else 1, number) for number, access in enumerate(accesses)]
+    events = [(use.end, 0, number) for number, use in enumerate(uses) if use.writes]
+    events += [(use.begin, 2 if use.writes else 1, number) for number, use in enumerate(uses)]
     for _, what, number in sorted(events):
-        access = accesses[number]
-        if what == 1:
-            found = content.of(access.low, access.high)
-            if found != {(access.tensor, access.low)}:
-                wrong = sorted(name or "nothing valid" for name, _ in found - {(access.tensor, access.low)})
-                problems.append(f"{access.label} finds {wrong[0]!r} in bytes {access.low} to {access.high}")
-        else:
-            tensor = access.tensor if what == 0 else _NOTHING
-            content.put(access.low, access.high, tensor)
-    return problems
-
-
-class _Content:
-    """What each byte holds: ``tensor`` and the address of the tensor's first byte, by ranges."""
-
-    def __init__(self) -> None:
-        self._starts = [-(2**63)]
-        self._values: list[tuple[str, int]] = [(_NOTHING, 0)]
-
-    def put(self, low: int, high: int, tensor: str) -> None:
-        """Let bytes ``low`` to ``high`` (excluded) hold a tensor from its first byte on."""
-        after = self._values[bisect.bisect_right(self._starts, high) - 1]
-        first = bisect.bisect_left(self._starts, low)
-        last = bisect.bisect_right(self._starts, high)
-        self._starts[first:last] = [low, high]
-        self._values[first:last] = [(tensor, low), after]
-
-    def of(self, low: int, high: int) -> set[tuple[str, int]]:
-        """Give all that bytes ``low`` to ``high`` (excluded) hold."""
-        first = bisect.bisect_right(self._starts, low) - 1
-        return set(self._values[first : bisect.bisect_left(self._starts, high)])
+        use = uses[number]
+        cells = slice(bisect.bisect(edges, use.low) - 1, bisect.bisect(edges, use.high) - 1)
+        if what != 1:
+            content[cells] = [(use.tensor if what == 0 else _NOTHING, use.low)] * (cells.stop - cells.start)
+        elif wrong := set(content[cells]) - {(use.tensor, use.low)}:
+            yield f"{use.label} finds {max(wrong)[0] or 'nothing valid'!r} in bytes {use.low} to {use.high}"

@@ -6,12 +6,12 @@ An ``episode`` of plan.json is a residency interval: the steps in which a whole 
 from __future__ import annotations
 
 import itertools
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from hw.scheduler.check.view import View
+from hw.scheduler.check.form import UNKNOWN_WINDOW_BYTES, Plan, Stream
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,139 +37,126 @@ def overlapping(found: Iterable[AnyBlock]) -> Iterator[tuple[AnyBlock, AnyBlock]
         active.append(block)
 
 
-def space_problems(document: dict[str, Any], view: View) -> list[str]:
-    """Find what is wrong with episodes, streams and buffers, whatever the transfers."""
-    problems = [*_episode_form(document, view), *_stream_form(document, view), *_fifo_form(document, view)]
-    if problems:
-        return problems
-    return [
-        *_operand_problems(document, view),
-        *(
-            f"{one.label} and {other.label} overlap in steps {other.begin} to {min(one.end, other.end) - 1}, "
-            f"bytes {max(one.low, other.low)} to {min(one.high, other.high)}"
-            for one, other in overlapping(blocks(document))
-        ),
-    ]
-
-
-def blocks(document: dict[str, Any]) -> Iterator[Block]:
+def blocks(plan: Plan) -> Iterator[Block]:
     """Give everything that takes room in the scratchpad; times are steps."""
-    for number, episode in enumerate(document["episodes"]):
-        low, begin, end = episode["address"], episode["first_step"], episode["last_step"] + 1
-        label = f"episode {number} ({episode['tensor']!r})"
-        yield Block(begin=begin, end=end, low=low, high=low + episode["size_bytes"], label=label)
-    for kind, size in (("stream", "window_bytes"), ("fifo", "size_bytes")):
-        for number, entry in enumerate(document[f"{kind}s"]):
-            low, step = entry["address"], entry["step"]
-            label = f"{kind} {number}" + (f" ({entry['tensor']!r})" if "tensor" in entry else "")
-            yield Block(begin=step, end=step + 1, low=low, high=low + entry[size], label=label)
+    places = [
+        (each.first_step, each.last_step, each.address, each.size_bytes, each.label) for each in plan.episodes
+    ]
+    places += [(each.step, each.step, each.address, each.window_bytes, each.label) for each in plan.streams]
+    places += [(each.step, each.step, each.address, each.size_bytes, each.label) for each in plan.fifos]
+    for first, last, low, size, label in places:
+        yield Block(begin=first, end=last + 1, low=low, high=low + size, label=label)
 
 
-def used_bytes(document: dict[str, Any], steps: int) -> list[int]:
-    """Give the bytes in use in each step."""
-    change = [0] * (steps + 1)
-    for block in blocks(document):
-        change[block.begin] += block.high - block.low
-        change[block.end] -= block.high - block.low
-    return list(itertools.accumulate(change[:-1]))
+def address_problems(plan: Plan) -> Iterator[str]:
+    """Find what lies between words or outside of the scratchpad."""
+    for block in blocks(plan):
+        size = block.high - block.low
+        if block.low % plan.word_bytes or size % plan.word_bytes:
+            yield f"{block.label}: address {block.low} and {size} bytes are not whole words"
+        if size < 1:
+            yield f"{block.label} has {size} bytes"
+        if block.low < 0 or block.high > plan.scratchpad_bytes:
+            yield f"{block.label}: bytes {block.low} to {block.high} are outside of {plan.scratchpad_bytes}"
 
 
-def _placed(label: str, address: int, size: int, view: View) -> list[str]:
-    problems = []
-    if address % view.word_bytes or size % view.word_bytes:
-        problems.append(f"{label}: address {address} and {size} bytes are not whole words")
-    if size < 1:
-        problems.append(f"{label} has {size} bytes")
-    if address < 0 or address + size > view.capacity_bytes:
-        end = address + size
-        problems.append(f"{label}: bytes {address} to {end} are outside of {view.capacity_bytes}")
-    return problems
-
-
-def _episode_form(document: dict[str, Any], view: View) -> list[str]:
-    problems = []
-    for number, episode in enumerate(document["episodes"]):
-        tensor, label = episode["tensor"], f"episode {number} ({episode['tensor']!r})"
-        if tensor not in view.size:
-            problems.append(f"{label} is of a tensor the graph has not")
+def episode_problems(plan: Plan) -> Iterator[str]:
+    """Find residency intervals of unknown tensors, of no steps, or of another size than the tensor."""
+    for episode in plan.episodes:
+        if episode.tensor not in plan.tensor:
+            yield f"{episode.label} is of a tensor the graph has not"
             continue
-        if not 0 <= episode["first_step"] <= episode["last_step"] < view.step_count:
-            problems.append(f"{label}: steps {episode['first_step']} to {episode['last_step']} are no steps")
-        if episode["size_bytes"] != view.size[tensor]:
-            problems.append(f"{label} has {episode['size_bytes']} bytes, the tensor {view.size[tensor]}")
-        problems += _placed(label, episode["address"], episode["size_bytes"], view)
-    return problems
+        if not 0 <= episode.first_step <= episode.last_step < len(plan.steps):
+            yield f"{episode.label}: steps {episode.first_step} to {episode.last_step} are no steps"
+        if episode.size_bytes != plan.size[episode.tensor]:
+            yield f"{episode.label} has {episode.size_bytes} bytes, the tensor {plan.size[episode.tensor]}"
 
 
-def _stream_form(document: dict[str, Any], view: View) -> list[str]:
-    problems = []
-    for number, stream in enumerate(document["streams"]):
-        tensor, step, label = stream["tensor"], stream["step"], f"stream {number} ({stream['tensor']!r})"
-        if tensor not in view.size:
-            problems.append(f"{label} is of a tensor the graph has not")
+def stream_problems(plan: Plan) -> Iterator[str]:
+    """Find streams that no operator feeds or drains, and windows of a wrong size."""
+    together = Counter(stream.step for stream in plan.streams)
+    for stream in plan.streams:
+        tensor, step = plan.tensor.get(stream.tensor), stream.step
+        if tensor is None:
+            yield f"{stream.label} is of a tensor the graph has not"
             continue
-        if not 0 <= step < view.step_count:
-            problems.append(f"{label}: step {step} is no step")
+        if not 0 <= step < len(plan.steps):
+            yield f"{stream.label}: step {step} is no step"
             continue
-        reads = stream["direction"] == "read"
-        if tensor not in view.operators[step]["inputs" if reads else "outputs"]:
+        operator, reads = plan.executed[step], stream.direction == "read"
+        if tensor.name not in (operator.inputs if reads else operator.outputs):
             verb = "use" if reads else "make"
-            problems.append(f"{label}: the operator of step {step} does not {verb} the tensor")
+            yield f"{stream.label}: the operator of step {step} does not {verb} the tensor"
             continue
-        least, most = view.least_window_bytes(step, tensor), view.size[tensor]
-        if not least <= stream["window_bytes"] <= most:
-            problems.append(f"{label}: window of {stream['window_bytes']} bytes, not {least} to {most}")
-        problems += _placed(label, stream["address"], stream["window_bytes"], view)
-    together = Counter(stream["step"] for stream in document["streams"])
-    for stream in document["streams"] if not problems else ():
-        tensor, step = stream["tensor"], stream["step"]
-        if together[step] > 1 and view.streams_alone(step, tensor):
-            problems.append(f"step {step} streams {tensor!r}, which it needs whole first, among others")
-    return problems
+        least, most = _least_window_bytes(plan, stream), plan.size[tensor.name]
+        if not least <= stream.window_bytes <= most:
+            yield f"{stream.label}: window of {stream.window_bytes} bytes, not {least} to {most}"
+        # Of what it needs whole, an operator needs all before anything else can move on.
+        if together[step] > 1 and reads and tensor.shape and tensor.name not in operator.accesses:
+            yield f"step {step} streams {tensor.name!r}, which it needs whole first, among others"
 
 
-def _fifo_form(document: dict[str, Any], view: View) -> list[str]:
-    problems = []
+def _least_window_bytes(plan: Plan, stream: Stream) -> int:
+    """Give the rows an output row needs and those fetched meanwhile; of an output, a row that is made and one
+    that leaves.
+    """
+    tensor, accesses = plan.tensor[stream.tensor], plan.executed[stream.step].accesses
+    axis, rows = None, 2
+    if stream.direction == "write":
+        axis = next((access.output_axis for access in accesses.values()), None)
+    elif tensor.name in accesses:
+        axis, rows = accesses[tensor.name].axis, accesses[tensor.name].held_rows
+    if axis is None or axis >= len(tensor.shape):
+        return min(plan.size[tensor.name], plan.whole_words(UNKNOWN_WINDOW_BYTES))
+    return tensor.rows_bytes(rows, axis, plan.word_bytes)
+
+
+def fifo_problems(plan: Plan) -> Iterator[str]:
+    """Find buffers of no group, and groups without room for theirs."""
     room: Counter[int] = Counter()
-    for number, fifo in enumerate(document["fifos"]):
-        if not 0 <= fifo["step"] < view.step_count or not view.operators[fifo["step"]]["members"]:
-            problems.append(f"fifo {number}: step {fifo['step']} executes no group")
-            continue
-        room[fifo["step"]] += fifo["size_bytes"]
-        problems += _placed(f"fifo {number}", fifo["address"], fifo["size_bytes"], view)
-    for step, operator in enumerate(view.operators):
-        if room[step] < operator["fifo_bytes"]:
-            problems.append(
-                f"step {step} has {room[step]} bytes of fifo, its group needs {operator['fifo_bytes']}"
-            )
-    return problems
+    for fifo in plan.fifos:
+        if 0 <= fifo.step < len(plan.steps) and plan.executed[fifo.step].members:
+            room[fifo.step] += fifo.size_bytes
+        else:
+            yield f"{fifo.label}: step {fifo.step} executes no group"
+    for step, operator in enumerate(plan.executed):
+        if room[step] < operator.fifo_bytes:
+            yield f"step {step} has {room[step]} bytes of fifo, its group needs {operator.fifo_bytes}"
 
 
-def _operand_problems(document: dict[str, Any], view: View) -> list[str]:
-    """Find operands that are nowhere or in two places, and residency intervals without reason."""
-    problems = []
-    resident: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    passing: Counter[tuple[str, int]] = Counter()
-    for stream in document["streams"]:
-        passing[stream["tensor"], stream["step"]] += 1
-    for number, episode in enumerate(document["episodes"]):
-        tensor, first, last = episode["tensor"], episode["first_step"], episode["last_step"]
-        resident[tensor].append((first, last))
-        touched = [step for step in (view.made_at[tensor], *view.used_at[tensor]) if first <= step <= last]
-        if not touched:
-            problems.append(f"episode {number} ({tensor!r}) is touched by no operator")
-        if first < view.made_at[tensor]:
-            made = view.made_at[tensor]
-            problems.append(f"episode {number} ({tensor!r}) begins in step {first}, is written in {made}")
-    for tensor in view.size:
-        made = view.made_at[tensor]
-        for step in (*((made,) if made >= 0 else ()), *view.used_at[tensor]):
-            places = sum(first <= step <= last for first, last in resident[tensor]) + passing[tensor, step]
+def touch_problems(plan: Plan) -> Iterator[str]:
+    """Find residency intervals that no operator needs, or that begin before their tensor is written."""
+    for episode in plan.episodes:
+        first, made = episode.first_step, plan.made_at[episode.tensor]
+        if not any(first <= step <= episode.last_step for step in (made, *plan.used_at[episode.tensor])):
+            yield f"{episode.label} is touched by no operator"
+        if first < made:
+            yield f"{episode.label} begins in step {first}, is written in {made}"
+
+
+def operand_place_problems(plan: Plan) -> Iterator[str]:
+    """Find operands that are nowhere in the scratchpad or in two places of it."""
+    passing = Counter((stream.tensor, stream.step) for stream in plan.streams)
+    resident: dict[str, list[tuple[int, int]]] = {name: [] for name in plan.tensor}
+    for episode in plan.episodes:
+        resident[episode.tensor].append((episode.first_step, episode.last_step))
+    for tensor, intervals in resident.items():
+        made = plan.made_at[tensor]
+        for step in [made] * (made >= 0) + plan.used_at[tensor]:
+            places = sum(first <= step <= last for first, last in intervals) + passing[tensor, step]
             if places != 1:
                 verb = "written" if step == made else "used"
                 where = "is nowhere in the scratchpad" if not places else f"is there {places} times"
-                problems.append(f"tensor {tensor!r} {where} in step {step}, where it is {verb}")
-        for (_, last), (first, _) in itertools.pairwise(sorted(resident[tensor])):
+                yield f"tensor {tensor!r} {where} in step {step}, where it is {verb}"
+        for (_, last), (first, _) in itertools.pairwise(sorted(intervals)):
             if first <= last:
-                problems.append(f"tensor {tensor!r} has two episodes in step {first}")
-    return problems
+                yield f"tensor {tensor!r} has two episodes in step {first}"
+
+
+def overlap_problems(plan: Plan) -> Iterator[str]:
+    """Find bytes of the scratchpad that two things take in one step."""
+    for one, other in overlapping(blocks(plan)):
+        yield (
+            f"{one.label} and {other.label} overlap in steps {other.begin} to {min(one.end, other.end) - 1}, "
+            f"bytes {max(one.low, other.low)} to {min(one.high, other.high)}"
+        )

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from hw.errors import InputError
 from hw.scheduler.check.check import check, check_file, recomputed_totals
+from hw.scheduler.check.form import Plan
 from hw.scheduler.check.replay import replay_problems
-from hw.scheduler.check.view import view_of
 from hw.scheduler.plan.documents import plan_to_json
 from hw.scheduler.plan.problem import Problem
 from tests.hw.scheduler.check.corrupted_transfers import TRANSFER_CORRUPTIONS
@@ -70,7 +70,7 @@ def plans():
 def test_right_plans_are_accepted(seed):
     plan = document(random_plan(seed))
     assert check(plan) == []
-    assert replay_problems(plan, view_of(plan)) == []
+    assert list(replay_problems(Plan.model_validate(plan))) == []
 
 
 def test_the_plans_to_corrupt_are_right_and_of_all_kinds(plans):
@@ -156,7 +156,7 @@ def test_the_replay_alone_sees_wrong_data(plans, kind):
             CORRUPTIONS[kind][0](plan, random.Random(seed))
         except NotHere:
             continue
-        problems = replay_problems(plan, view_of(plan))
+        problems = list(replay_problems(Plan.model_validate(plan)))
         tried += 1
         seen += any(re.search(REPLAYED[kind], problem) for problem in problems)
     # A place that nothing else uses meanwhile holds what it should: a plan can be wrong and yet work.

@@ -1,0 +1,88 @@
+"""Rules of the graph and of the steps that run it."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+from hw.scheduler.check.form import Plan, Tensor
+
+
+def declaration_problems(plan: Plan) -> Iterator[str]:
+    """Find words of an odd size, names that are used twice, and shapes that are not their tensors' sizes."""
+    if plan.word_bytes & (plan.word_bytes - 1):
+        yield f"word_bytes is {plan.word_bytes}, not a power of two"
+    for what, entries in (("tensors", plan.graph.tensors), ("operators", plan.graph.operators)):
+        for name, count in Counter(entry.name for entry in entries).items():
+            if count > 1:
+                yield f"graph has {count} {what} named {name!r}"
+    for tensor in plan.graph.tensors:
+        yield from shape_problems(tensor)
+
+
+def shape_problems(tensor: Tensor) -> Iterator[str]:
+    """Find a shape that is not the size of its tensor."""
+    stored = -(-math.prod(tensor.shape) * tensor.element_bits // 8)
+    if tensor.shape and tensor.size_bytes != stored:
+        yield f"tensor {tensor.name!r} has {tensor.size_bytes} bytes; its shape makes {stored}"
+
+
+def operand_problems(plan: Plan) -> Iterator[str]:
+    """Find operands that are unknown or named twice, and accesses to what is no input."""
+    for operator in plan.graph.operators:
+        where = f"operator {operator.name!r}"
+        for name, count in Counter((*operator.inputs, *operator.outputs)).items():
+            if name not in plan.tensor:
+                yield f"{where} names the unknown tensor {name!r}"
+            if count > 1:
+                yield f"{where} names {name!r} twice"
+        for name in operator.accesses:
+            if name not in operator.inputs:
+                yield f"{where} has an access to {name!r}, not an input of it"
+
+
+def use_problems(plan: Plan) -> Iterator[str]:
+    """Find tensors that too many or too few operators write, and those that none reads."""
+    makers = Counter(name for operator in plan.graph.operators for name in operator.outputs)
+    read = {name for operator in plan.graph.operators for name in operator.inputs}
+    for name, tensor in plan.tensor.items():
+        if makers[name] != (not tensor.is_source):
+            yield f"tensor {name!r} of kind {tensor.kind} is written by {makers[name]} operators"
+        if tensor.kind != "output" and name not in read:
+            yield f"tensor {name!r} of kind {tensor.kind} is read by no operator"
+
+
+def order_problems(plan: Plan) -> Iterator[str]:
+    """Find operators that do not run once each, after what they read is written."""
+    done = {name for name, tensor in plan.tensor.items() if tensor.is_source}
+    for number, step in enumerate(plan.steps):
+        operator = plan.operator.get(step.operator)
+        if operator is None:
+            yield f"step {number} runs the unknown operator {step.operator!r}"
+            continue
+        for name in operator.inputs:
+            if name not in done:
+                yield f"step {number} reads {name!r} before it is written"
+        done.update(operator.outputs)
+    runs = Counter(step.operator for step in plan.steps)
+    for name in plan.operator:
+        if runs[name] != 1:
+            yield f"operator {name!r} runs {runs[name]} times, not once"
+
+
+def arithmetic_problems(plan: Plan) -> Iterator[str]:
+    """Find steps in a mode that is not their operator's, or faster than its multiply-accumulates."""
+    per_cycle = plan.options.get("macs_per_cycle")
+    limit = per_cycle if isinstance(per_cycle, int) and per_cycle > 0 else math.inf
+    for number, step in enumerate(plan.steps):
+        operator, cycles = plan.operator.get(step.operator), step.compute_cycles
+        if operator is None:
+            continue
+        if (step.mode == "pipelined") != bool(operator.members):
+            yield f"step {number} is {step.mode}, with {len(operator.members)} members"
+        # Each member of a group has multipliers of its own: as many as its macs need in these cycles.
+        members = operator.members or [operator]
+        needed = sum(max(1, -(-member.macs // max(1, cycles))) for member in members)
+        if cycles < min(1, operator.macs) or needed > limit:
+            yield f"step {number} takes {cycles} compute_cycles; its macs take more"
