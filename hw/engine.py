@@ -69,7 +69,7 @@ class Engine(abc.ABC, Generic[Config, Workload]):
         """Predict cycles and bytes of a launch with the analytic model: no tensors, no simulation.
 
         The one way to ask how long something would take: reports, comparisons, planning and exploration do.
-        It answers within milliseconds for launches of ordinary size.
+        It answers within a tenth of a second for launches of ordinary size.
 
         Raises
         ------

@@ -17,7 +17,7 @@ from sim.run.run import find_adapter, run
 SLACK = 100
 #: What the errors of all predictions may add up to, as a share of the cycles. All ports of a ZCU104 share a
 #: channel, and how they disturb each other is not part of the model.
-SHARE = {"u55c": 0.02, "zcu104": 0.06}
+SHARE = {"u55c": 0.02, "zcu104": 0.03}
 
 
 def simulators():
