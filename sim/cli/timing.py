@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ def run_timing(engine: Engine[Any, Any], board: Board, config: Any, worst: int, 
     print_estimate(f"{engine.name} on {board.title}, estimated", found)
     if output is not None:
         document = {"engine": engine.name, "board": board.name, "config": config_dict(config)}
-        write_text(output, json.dumps(document | found.document(), indent=1) + "\n")
+        write_text(output, json.dumps(document | asdict(found), indent=1) + "\n")
         print(output)
 
 

@@ -7,8 +7,10 @@ six inputs together and it then settles a level earlier; those before it stay fo
 
 from __future__ import annotations
 
+import contextlib
+import graphlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 #: Inputs of the widest LUT.
@@ -18,34 +20,31 @@ _LUT = re.compile(r"LUT[1-6]")
 _CLOCKED = re.compile(r"FD[RSCP]E|SRL.*|RAMB.*|URAM.*")
 
 
-def collapse(cells: Mapping[str, Any], parts: set[str], outputs: Iterable[int | str]) -> dict[str, Any]:
-    """Merge LUTs, and leave out those that then drive nothing.
+def pins_of(cell: Mapping[str, Any], way: str) -> dict[str, list[Any]]:
+    """Give the nets of a cell's inputs (``way`` "input") or outputs by pin, of Yosys' JSON."""
+    return {pin: bits for pin, bits in cell["connections"].items() if cell["port_directions"][pin] == way}
 
-    Parameters
-    ----------
-    cells
-        Of a module in Yosys' JSON, inverters gone.
-    parts
-        Cell types that are other parts.
-    outputs
-        Nets of the module's output ports.
+
+def _nets(pins: Mapping[str, list[Any]]) -> list[int]:
+    return list(dict.fromkeys(bit for bits in pins.values() for bit in bits if isinstance(bit, int)))
+
+
+def collapse(cells: Mapping[str, Any], parts: set[str], outputs: Iterable[int | str]) -> dict[str, Any]:
+    """Merge LUTs in the cells of a module in Yosys' JSON, and leave out those that then drive nothing.
+
+    Inverters are gone, ``parts`` are cell types that are other parts, ``outputs`` the nets of output ports.
     """
     inputs: dict[int, list[int]] = {}
     luts: dict[int, str] = {}
     used: set[int | str] = set(outputs)
     for name, cell in cells.items():
-        ways = cell["port_directions"]
-        reads = [bit for pin, bits in cell["connections"].items() if ways[pin] == "input" for bit in bits]
-        reads = [bit for bit in dict.fromkeys(reads) if isinstance(bit, int)]
+        reads, driven = _nets(pins_of(cell, "input")), _nets(pins_of(cell, "output"))
         if _LUT.fullmatch(cell["type"]):
-            luts[cell["connections"]["O"][0]] = name
+            luts[driven[0]] = name
         else:
             used.update(reads)
         if cell["type"] not in parts and not _CLOCKED.fullmatch(cell["type"]):
-            driven = (
-                bit for pin, bits in cell["connections"].items() if ways[pin] == "output" for bit in bits
-            )
-            inputs.update((bit, reads) for bit in driven if isinstance(bit, int))
+            inputs.update(dict.fromkeys(driven, reads))
     order = _ordered(inputs)
     depth: dict[int, int] = {}
     for net in order:
@@ -70,19 +69,15 @@ def collapse(cells: Mapping[str, Any], parts: set[str], outputs: Iterable[int | 
     return kept
 
 
-def _ordered(inputs: Mapping[int, Sequence[int]]) -> list[int]:
-    """Give the nets of combinational cells, each after those it comes from; nets of a loop are left out."""
-    waiting = {net: sum(bit in inputs for bit in bits) for net, bits in inputs.items()}
-    loads: dict[int, list[int]] = {}
-    for net, bits in inputs.items():
-        for bit in bits:
-            loads.setdefault(bit, []).append(net)
-    order = [net for net, count in waiting.items() if not count]
-    for net in order:  # grows
-        for load in loads.get(net, ()):
-            waiting[load] -= 1
-            if not waiting[load]:
-                order.append(load)
+def _ordered(inputs: Mapping[int, list[int]]) -> list[int]:
+    """Give the nets of combinational cells, each after those it comes from; those of loops are left out."""
+    sorter = graphlib.TopologicalSorter(inputs)
+    with contextlib.suppress(graphlib.CycleError):  # those before a loop can still be had
+        sorter.prepare()
+    order: list[int] = []
+    while ready := sorter.get_ready():
+        order += (net for net in ready if net in inputs)
+        sorter.done(*ready)
     return order
 
 

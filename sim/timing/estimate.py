@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
 
 import numpy as np
 
@@ -19,94 +18,52 @@ from sim.timing.netlist import read_parts
 
 @dataclass(frozen=True, kw_only=True)
 class Path:
-    """The slowest path to an endpoint.
+    """The slowest path to an endpoint."""
 
-    Members
-    -------
-    endpoint, source, part
-        Pin of the register it ends at, the line of Python the register is from, and the part it is in.
-    delay_ps, slack_ps
-        From clock edge to clock edge with setup, and what of the budget is left.
-    steps
-        The nets of the path.
-    """
-
-    endpoint: str
-    source: str
-    part: str
-    delay_ps: float
-    slack_ps: float
-    steps: tuple[Step, ...]
+    endpoint: str  #: Pin of the register it ends at.
+    source: str  #: Line of Python that the register is from.
+    part: str  #: Part that the register is in.
+    delay_ps: float  #: From clock edge to clock edge with setup.
+    slack_ps: float  #: What of the budget is left.
+    steps: tuple[Step, ...]  #: The nets of the path.
 
 
 @dataclass(frozen=True, kw_only=True)
 class Place:
-    """What ends in one part and source file: endpoints, those over budget, and the least slack."""
+    """What ends in one part and source file."""
 
     part: str
     file: str
     endpoints: int
-    endpoints_over: int
+    endpoints_over: int  #: Those over budget.
     worst_slack_ps: float
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """What `estimate` gives.
+    """The timing of a kernel or block; an endpoint is a pin of a register, memory or output."""
 
-    Members
-    -------
-    budget_ps
-        What a path may take.
-    slr_crossing_ps
-        What nets between parts were charged for crossing dies; 0 where the kernel fits in one.
-    endpoints, endpoints_over
-        Pins of registers, memories and outputs that the clock samples, and those whose path takes too long.
-    worst_slack_ps
-        The least slack.
-    places
-        The same by part and source file, worst first.
-    paths
-        The slowest path to each of the worst registers, worst first, one a register.
-    """
-
-    budget_ps: float
-    slr_crossing_ps: float
+    budget_ps: float  #: What a path may take.
+    slr_crossing_ps: float  #: What nets between parts were charged for crossing dies; 0 where it fits in one.
+    luts: int
     endpoints: int
-    endpoints_over: int
+    endpoints_over: int  #: Endpoints whose path takes too long.
     worst_slack_ps: float
-    places: tuple[Place, ...]
-    paths: tuple[Path, ...]
-
-    def document(self) -> dict[str, Any]:
-        """Give everything as plain values for JSON."""
-        return asdict(self)
+    places: tuple[Place, ...]  #: The same by part and source file, worst first.
+    paths: tuple[Path, ...]  #: The slowest path to each of the worst registers, worst first, one a register.
 
 
 def estimate(
     verilog: str, top: str, board: Board, *, worst: int = 10, cache: BuildCache | None = None
 ) -> Estimate:
-    """Estimate the timing of a kernel or block.
+    """Estimate the timing of a kernel or block, with the slowest paths of the ``worst`` registers.
 
-    Parameters
-    ----------
-    verilog, top
-        Its text, best with source lines, and its top module.
-    board
-        Clock, budget, and the size of a die.
-    worst
-        Of how many registers the slowest path is wanted.
-
-    Raises
-    ------
-    ToolError
-        When Yosys is missing or fails, or the netlist has a combinational loop.
+    Raises `ToolError` when Yosys is missing or fails, or the netlist has a combinational loop.
     """
     parts = read_parts(verilog, top, delays := load_delays(), cache=cache)
-    graph = Graph(parts, top, delays)
-    luts = sum(parts[place.part].luts for place in graph.placements)
-    crossing = board.budget.slr_crossing_ps if luts > board.user.lut / board.slrs else 0.0
-    if crossing:
+    graph, crossing = Graph(parts, top, delays), 0.0
+    if graph.luts > board.user.lut / board.slrs:
+        crossing = board.budget.slr_crossing_ps
         graph = Graph(parts, top, delays, crossing=crossing)
     return judge(graph, board.path_budget_ps, board.budget.delay_factor, crossing=crossing, worst=worst)
 
@@ -115,10 +72,9 @@ def judge(graph: Graph, budget_ps: float, factor: float, *, crossing: float, wor
     """Compare every endpoint of a timing graph with the budget."""
     delays = graph.arrivals * factor
     slacks = budget_ps - delays
-    names = list(graph.endpoints())
     by_place: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for endpoint, (_, source, part) in enumerate(names):
-        by_place[part, _file(source)].append(endpoint)
+    for endpoint, (_, source, part) in enumerate(graph.endpoints):
+        by_place[part, _shorter(source).split(":")[0]].append(endpoint)
     places = [
         Place(
             part=part,
@@ -133,7 +89,7 @@ def judge(graph: Graph, budget_ps: float, factor: float, *, crossing: float, wor
     for endpoint in np.argsort(slacks, kind="stable"):
         if len(paths) == worst:
             break
-        name, source, part = names[endpoint]
+        name, source, part = graph.endpoints[endpoint]
         register = name.rpartition("/")[0].split("[")[0]
         if register not in paths:
             paths[register] = Path(
@@ -147,6 +103,7 @@ def judge(graph: Graph, budget_ps: float, factor: float, *, crossing: float, wor
     return Estimate(
         budget_ps=budget_ps,
         slr_crossing_ps=crossing,
+        luts=graph.luts,
         endpoints=len(delays),
         endpoints_over=int((slacks < 0).sum()),
         worst_slack_ps=float(slacks.min(initial=budget_ps)),
@@ -161,7 +118,3 @@ def _shorter(source: str) -> str:
     steps = PurePath(found[0] if found else source).parts
     roots = [index for index, step in enumerate(steps) if step in ("hw", "tests", "amaranth")]
     return "/".join(steps[roots[-1] :] if roots else steps[-2:])
-
-
-def _file(source: str) -> str:
-    return _shorter(source).split(":")[0]

@@ -7,132 +7,110 @@ its loads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hw.errors import ToolError
-from sim.timing.delays import Delays, Driver, Sink
+from sim.timing.cells import Pins
+from sim.timing.delays import Delays, Driver, Sink, net_delays
 from sim.timing.netlist import Part
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placement:
-    """A copy of a part: its path in the kernel (``body.row_3.``), and where its nets begin."""
-
-    path: str
-    part: str
-    first_net: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class Step:
-    """A net of a path: signal, source line, cell that drives it, loads, and when it changes in ps."""
+    """A net of a path."""
 
-    name: str
-    source: str
-    cell: str
+    name: str  #: Signal, ``""`` without one.
+    source: str  #: Its line of Python.
+    cell: str  #: Type of the cell that drives it.
     loads: int
-    arrival: float
+    arrival: float  #: When it settles, in ps after the clock edge.
 
 
 class Graph:
-    """The timing graph of a kernel.
+    """The timing graph of a kernel; a net between two parts takes ``crossing`` ps longer.
 
-    Parameters
-    ----------
-    parts, top
-        All parts, and the name of the outermost.
-    delays
-        Delays of cells and nets.
-    crossing
-        What a net between two parts takes longer, in ps: an allowance for a kernel larger than a die.
+    The kernel's own ports count as registers beside it: inputs change like a flip-flop's output, outputs must
+    settle like a flip-flop's input.  Raises `ToolError` for a combinational loop, with a signal on it.
 
     Members
     -------
+    endpoints
+        Register and pin, source line, and part of every pin that the clock samples.
     arrivals
         By endpoint: when its data settles plus setup, in ps after the clock edge.
-    placements
-        All parts in it, the top first.
-
-    Behaviour
-    ---------
-    The kernel's own ports count as registers beside it: inputs change like a flip-flop's output, outputs must
-    settle like a flip-flop's input.
-
-    Raises
-    ------
-    ToolError
-        For a combinational loop; the message names a signal on it.
+    luts
+        LUTs in all parts.
     """
 
     def __init__(self, parts: Mapping[str, Part], top: str, delays: Delays, *, crossing: float = 0.0) -> None:
-        self.parts, self.delays = parts, delays
-        self.placements: list[Placement] = []
+        self._placed: list[tuple[int, str, Part]] = []  # where the nets of a placement begin, path, part
         self._joined: list[tuple[int, int]] = []
-        self._place(top, "", {})
-        own = parts[top]
-        first = [place.first_net for place in self.placements]
-        self._first_nets = np.array(first)
-        of = [parts[place.part] for place in self.placements]
+        self.endpoints: list[tuple[str, str, str]] = []
+        self._place(parts, top, "", {})
+        self.luts = sum(part.luts for _, _, part in self._placed)
+        count = self._placed[-1][0] + len(self._placed[-1][2].names)
+        root = _joined_nets(count, self._joined)
+        loads = np.concatenate([part.loads for *_, part in self._placed])
+        self._loads = np.bincount(root, weights=loads, minlength=count).astype(int)
+        driving = np.concatenate([part.drivers for *_, part in self._placed])
+        driven = np.flatnonzero(driving != Driver.PORT)
+        self._driven_at = np.arange(count)  # the net of the placement that has the driver
+        self._driven_at[root[driven]] = driven
+        drivers = driving[self._driven_at]
+        extra = np.zeros(count)
+        extra[root[np.array(self._joined, int).ravel()]] = crossing
 
-        def gather(name: str, *, nets: bool = False) -> Any:
-            arrays = [
-                getattr(part, name) + (base if nets else 0) for part, base in zip(of, first, strict=True)
-            ]
-            return np.concatenate(arrays)
-
-        count = first[-1] + len(of[-1].names)
-        root = np.arange(count)
-        for net, other in self._joined:
-            root[_root(root, net)] = _root(root, other)
-        while (root != root[root]).any():
-            root = root[root]
-        self._root = root
-        self.loads = np.bincount(root, weights=gather("loads"), minlength=count).astype(int)
-        drivers = gather("drivers")
-        self._drivers = np.full(count, Driver.PORT)
-        driven = drivers != Driver.PORT
-        self._drivers[root[driven]] = drivers[driven]
-        self._driving = np.full(count, -1)  # which net of which placement the driver has
-        self._driving[root[driven]] = np.flatnonzero(driven)
-        outputs = [bit for bits, is_input in own.ports.values() for bit in bits if not is_input]
-        ports_out = np.array([root[bit] for bit in outputs if bit is not None], int)
-        np.add.at(self.loads, ports_out, 1)
-        between = np.zeros(count, bool)
-        between[[_root(root, net) for net, _ in self._joined]] = True
-        self._extra = np.where(between, crossing, 0.0)
-
-        starts, ends = root[gather("starts", nets=True)], root[gather("ends", nets=True)]
-        weights = gather("delays") + self._net(starts, gather("sinks"))
-        self._order(starts, ends, weights)
-        launched = root[gather("launch_nets", nets=True)]
-        stored_of = [
-            np.where(part.launch_stored < 0, -1, part.launch_stored + base)
-            for part, base in zip(of, first, strict=True)
-        ]
-        stored = np.concatenate(stored_of)
-        self._settle(launched, self._launch_delays(gather("launch_delays"), stored), own)
-        nets = root[gather("capture_nets", nets=True)]
-        sinks, setups = gather("capture_sinks"), gather("capture_setups")
-        self.capture_nets = np.concatenate([nets, ports_out])
-        setups = np.concatenate([setups, np.full(len(ports_out), delays.ff_setup)])
-        sinks = np.concatenate([sinks, np.full(len(ports_out), Sink.FF)])
-        self.arrivals = self.settled[self.capture_nets] + self._net(self.capture_nets, sinks) + setups
-        self._ports_out = [
-            f"{name}[{index}]"
-            for name, (bits, is_input) in own.ports.items()
+        own = [
+            (name, index, bit, is_input)
+            for name, (bits, is_input) in parts[top].ports.items()
             for index, bit in enumerate(bits)
-            if not is_input and bit is not None
+            if bit is not None
+        ]
+        outputs = root[np.array([bit for *_, bit, is_input in own if not is_input], int)]
+        np.add.at(self._loads, outputs, 1)
+        self.endpoints += [
+            (f"{name}[{index}] (port)", "", top) for name, index, _, is_input in own if not is_input
         ]
 
-    def _place(self, name: str, path: str, nets: Mapping[str, list[int | None]]) -> None:
-        part = self.parts[name]
-        last = self.placements[-1] if self.placements else None
-        first = last.first_net + len(self.parts[last.part].names) if last else 0
-        self.placements.append(Placement(path=path, part=name, first_net=first))
+        def through(nets: Any, sinks: Any) -> Any:
+            return net_delays(delays, drivers[nets], sinks, self._loads[nets]) + extra[nets]
+
+        arcs = self._rows("arcs", root, 0, 1)
+        starts, ends = arcs[:, 0].astype(int), arcs[:, 1].astype(int)
+        weights = arcs[:, 2] + through(starts, arcs[:, 3])
+        launches = self._rows("launches", root, 0, 2)
+        stored = launches[:, 2].astype(int)
+        for driver, register in (
+            (Driver.BLOCK_RAM, delays["block_ram_register_clock_to_out"]),
+            (Driver.ULTRA_RAM, delays["ultra_ram_register_clock_to_out"]),
+            (Driver.DSP, delays["dsp_register_clock_to_out"]),
+        ):
+            launches[(stored >= 0) & (drivers[stored] == driver) & (self._loads[stored] == 1), 1] = register
+        self._settled = np.full(count, -np.inf)
+        np.maximum.at(self._settled, launches[:, 0].astype(int), launches[:, 1])
+        inputs = np.array([bit for *_, bit, is_input in own if is_input], int)
+        self._settled[root[inputs]] = delays["ff_clock_to_out"]
+        self._settle(starts, ends, weights)
+        slowest = self._settled[starts] + weights == self._settled[ends]
+        self._before = np.full(count, -1)
+        self._before[ends[slowest]] = starts[slowest]
+        beside = np.array([[net, delays["ff_setup"], Sink.FF] for net in outputs]).reshape(-1, 3)
+        captures = np.concatenate([self._rows("captures", root, 0), beside])
+        self._captured = captures[:, 0].astype(int)
+        self.arrivals = (
+            self._settled[self._captured] + through(self._captured, captures[:, 2]) + captures[:, 1]
+        )
+
+    def _place(self, parts: Mapping[str, Part], name: str, path: str, nets: Pins) -> None:
+        part = parts[name]
+        first = self._placed[-1][0] + len(self._placed[-1][2].names) if self._placed else 0
+        self._placed.append((first, path, part))
+        self.endpoints += [(path + pin, source, name) for pin, source in part.endpoints]
         for port, outer in nets.items():
             for bit, above in zip(part.ports[port][0], outer, strict=True):
                 if bit is not None and above is not None:
@@ -142,102 +120,67 @@ class Graph:
                 port: [None if bit is None else first + bit for bit in bits]
                 for port, bits in connections.items()
             }
-            self._place(kind, f"{path}{instance}.", inner)
+            self._place(parts, kind, f"{path}{instance}.", inner)
 
-    def _net(self, nets: Any, sinks: Any) -> Any:
-        return self.delays.net(self._drivers[nets], sinks, self.loads[nets]) + self._extra[nets]
+    def _rows(self, name: str, root: Any, *columns: int) -> Any:
+        """Give the rows of all placements, with nets of the kernel in the columns that hold nets, or -1."""
+        found = np.concatenate([getattr(part, name) for *_, part in self._placed])
+        firsts = np.repeat(
+            [first for first, *_ in self._placed], [len(getattr(part, name)) for *_, part in self._placed]
+        )
+        for column in columns:
+            nets = found[:, column].astype(int)
+            found[:, column] = np.where(nets < 0, -1, root[nets + firsts])
+        return found
 
-    def _order(self, starts: Any, ends: Any, weights: Any) -> None:
-        by_start = np.argsort(starts, kind="stable")
-        self._starts, self._ends, self._weights = starts[by_start], ends[by_start], weights[by_start]
-        count = len(self._root)
-        self._first = np.searchsorted(self._starts, np.arange(count + 1))
-        self._by_end = np.argsort(self._ends, kind="stable")
-        self._first_into = np.searchsorted(self._ends[self._by_end], np.arange(count + 1))
-
-    def _launch_delays(self, delays: Any, stored: Any) -> Any:
-        """Give the clock-to-out of launches: that of the output register, where a flip-flop becomes one."""
-        taken = {
-            Driver.BLOCK_RAM: self.delays.block_ram_register_clock_to_out,
-            Driver.ULTRA_RAM: self.delays.ultra_ram_register_clock_to_out,
-            Driver.DSP: self.delays.dsp_register_clock_to_out,
-        }
-        known = stored >= 0
-        nets = self._root[np.where(known, stored, 0)]
-        for driver, delay in taken.items():
-            delays = np.where(
-                known & (self._drivers[nets] == driver) & (self.loads[nets] == 1), delay, delays
-            )
-        return delays
-
-    def _settle(self, launched: Any, delays: Any, own: Part) -> None:
+    def _settle(self, starts: Any, ends: Any, weights: Any) -> None:
         """Find when each net settles, all nets of one depth at a time."""
-        count = len(self._root)
-        self.settled = np.full(count, -np.inf)
-        np.maximum.at(self.settled, launched, delays)
-        inputs = [
-            bit for bits, is_input in own.ports.values() for bit in bits if is_input and bit is not None
-        ]
-        self.settled[self._root[inputs]] = self.delays.ff_clock_to_out
-        waiting = np.bincount(self._ends, minlength=count)
+        order = np.argsort(starts, kind="stable")
+        first = np.searchsorted(starts[order], np.arange(len(self._settled) + 1))
+        waiting = np.bincount(ends, minlength=len(self._settled))
         ready = np.flatnonzero(waiting == 0)
-        done = len(ready)
         while len(ready):
-            lengths = self._first[ready + 1] - self._first[ready]
-            edges = (
-                np.repeat(self._first[ready], lengths)
-                + np.arange(lengths.sum())
-                - np.repeat(np.cumsum(lengths) - lengths, lengths)
-            )
-            ends = self._ends[edges]
-            np.maximum.at(self.settled, ends, self.settled[self._starts[edges]] + self._weights[edges])
-            np.subtract.at(waiting, ends, 1)
-            touched = np.unique(ends)
+            lengths = first[ready + 1] - first[ready]
+            begins = np.repeat(first[ready] - np.cumsum(lengths) + lengths, lengths)
+            arcs = order[begins + np.arange(lengths.sum())]
+            np.maximum.at(self._settled, ends[arcs], self._settled[starts[arcs]] + weights[arcs])
+            np.subtract.at(waiting, ends[arcs], 1)
+            touched = np.unique(ends[arcs])
             ready = touched[waiting[touched] == 0]
-            done += len(ready)
-        if done < count:
-            looped = int(np.flatnonzero(waiting > 0)[0])
-            raise ToolError(f"the netlist has a combinational loop through {self._step(looped).name}")
-
-    def endpoints(self) -> Iterator[tuple[str, str, str]]:
-        """Give pin, source line and part of every endpoint, in the order of `arrivals`."""
-        for place in self.placements:
-            part = self.parts[place.part]
-            for pin, source in zip(part.capture_pins, part.capture_sources, strict=True):
-                yield place.path + pin, source, place.part
-        yield from ((f"{port} (port)", "", self.placements[0].part) for port in self._ports_out)
+        if waiting.any():
+            looped = self._step(int(np.flatnonzero(waiting)[0]))
+            raise ToolError(f"the netlist has a combinational loop through {looped.name}")
 
     def path_to(self, endpoint: int) -> list[Step]:
         """Give the nets of the slowest path to an endpoint, from the register that launches it on."""
-        net = int(self.capture_nets[endpoint])
+        net = int(self._captured[endpoint])
         path = [self._step(net)]
-        while True:
-            into = self._by_end[self._first_into[net] : self._first_into[net + 1]]
-            times = self.settled[self._starts[into]] + self._weights[into]
-            if not len(into) or times.max() < self.settled[net]:
-                return path[::-1]
-            net = int(self._starts[into[np.argmax(times)]])
+        while (net := int(self._before[net])) >= 0:
             path.append(self._step(net))
+        return path[::-1]
 
     def _step(self, net: int) -> Step:
-        driving = int(self._driving[net])
-        at = net if driving < 0 else driving
-        place = self.placements[int(np.searchsorted(self._first_nets, at, side="right")) - 1]
-        part = self.parts[place.part]
-        index = at - place.first_net
-        kind = part.kinds[part.cell_of[index]] if part.cell_of[index] >= 0 else "port"
-        name = part.names[index]
+        at = int(self._driven_at[net])
+        first, path, part = self._placed[bisect(self._placed, at, key=lambda place: place[0]) - 1]
+        name = part.names[at - first]
         return Step(
-            name=place.path + name if name else "",
-            source=part.sources[index],
-            cell=kind,
-            loads=int(self.loads[net]),
-            arrival=float(self.settled[net]),
+            name=path + name if name else "",
+            source=part.sources[at - first],
+            cell=part.kinds[at - first],
+            loads=int(self._loads[net]),
+            arrival=float(self._settled[net]),
         )
 
 
-def _root(root: Any, net: int) -> int:
-    while root[net] != net:
-        root[net] = root[root[net]]
-        net = int(root[net])
-    return net
+def _joined_nets(count: int, joined: Iterable[tuple[int, int]]) -> Any:
+    """Give for every net the one that stands for all that ports join with it."""
+    root = np.arange(count)
+    for net, other in joined:
+        while root[net] != net:
+            net = root[net]
+        while root[other] != other:
+            other = root[other]
+        root[net] = other
+    while (root != root[root]).any():
+        root = root[root]
+    return root

@@ -39,11 +39,11 @@ def graph_of(modules, top="top", crossing=0.0):
 
 
 def arrivals(graph):
-    return {name: float(delay) for (name, *_), delay in zip(graph.endpoints(), graph.arrivals, strict=True)}
+    return {name: float(delay) for (name, *_), delay in zip(graph.endpoints, graph.arrivals, strict=True)}
 
 
 def routed(loads):
-    return DELAYS.routed + DELAYS.routed_spread * math.sqrt(loads)
+    return DELAYS["routed"] + DELAYS["routed_spread"] * math.sqrt(loads)
 
 
 def two_luts():
@@ -62,16 +62,18 @@ def two_luts():
 
 def test_delays_of_two_luts_by_hand():
     graph = graph_of({"top": two_luts()})
-    first = DELAYS.ff_clock_to_out + routed(2) + DELAYS.lut
+    first = DELAYS["ff_clock_to_out"] + routed(2) + DELAYS["lut"]
     found = arrivals(graph)
-    assert found["b/D"] == pytest.approx(first + routed(2) + DELAYS.lut + DELAYS.lut_to_ff + DELAYS.ff_setup)
-    assert found["b/CE"] == pytest.approx(DELAYS.ff_clock_to_out + routed(2) + DELAYS.ff_control_setup)
-    assert found["c/D"] == pytest.approx(first + routed(2) + DELAYS.fabric_to_ff + DELAYS.ff_setup)
+    assert found["b/D"] == pytest.approx(
+        first + routed(2) + DELAYS["lut"] + DELAYS["lut_to_ff"] + DELAYS["ff_setup"]
+    )
+    assert found["b/CE"] == pytest.approx(DELAYS["ff_clock_to_out"] + routed(2) + DELAYS["ff_control_setup"])
+    assert found["c/D"] == pytest.approx(first + routed(2) + DELAYS["fabric_to_ff"] + DELAYS["ff_setup"])
 
 
 def test_the_slowest_path_is_given_net_by_net():
     graph = graph_of({"top": two_luts()})
-    names = list(graph.endpoints())
+    names = graph.endpoints
     endpoint = [name for name, *_ in names].index("b/D")
     steps = graph.path_to(endpoint)
     assert [(step.name, step.cell, step.loads) for step in steps] == [
@@ -79,7 +81,7 @@ def test_the_slowest_path_is_given_net_by_net():
         ("", "LUT2", 2),
         ("", "LUT1", 1),
     ]
-    assert steps[0].arrival == DELAYS.ff_clock_to_out
+    assert steps[0].arrival == DELAYS["ff_clock_to_out"]
     assert names[endpoint][1].startswith("/x/hw/lib/b.py:7")
 
 
@@ -131,10 +133,10 @@ def test_a_carry_chain_by_hand():
     )  # fmt: skip
     found = arrivals(graph_of({"top": chain}))
     # The register has no LUT before its carry bit: it goes through one.
-    start = DELAYS.ff_clock_to_out + routed(1) + DELAYS.lut + DELAYS.carry_first_bit
-    end = DELAYS.carry_to_ff + DELAYS.ff_setup
+    start = DELAYS["ff_clock_to_out"] + routed(1) + DELAYS["lut"] + DELAYS["carry_first_bit"]
+    end = DELAYS["carry_to_ff"] + DELAYS["ff_setup"]
     assert found["near/D"] == pytest.approx(start + end)
-    assert found["sum/D"] == pytest.approx(start + 3 * DELAYS.carry_bit + DELAYS.carry_sum + end)
+    assert found["sum/D"] == pytest.approx(start + 3 * DELAYS["carry_bit"] + DELAYS["carry_sum"] + end)
 
 
 def test_paths_go_on_through_the_ports_of_placed_parts():
@@ -158,11 +160,11 @@ def test_paths_go_on_through_the_ports_of_placed_parts():
     )
     graph = graph_of({"top": outer, "inner": inner})
     found = arrivals(graph)
-    through = DELAYS.ff_clock_to_out + routed(2) + DELAYS.lut + DELAYS.lut_to_ff + DELAYS.ff_setup
+    through = DELAYS["ff_clock_to_out"] + routed(2) + DELAYS["lut"] + DELAYS["lut_to_ff"] + DELAYS["ff_setup"]
     assert found["end/D"] == pytest.approx(through)
     assert found["y[0] (port)"] == pytest.approx(through)  # from the input, like a register's output
     assert set(found) == {"end/D", "p.kept/D", "r.kept/D", "y[0] (port)"}
-    steps = graph.path_to([name for name, *_ in graph.endpoints()].index("end/D"))
+    steps = graph.path_to([name for name, *_ in graph.endpoints].index("end/D"))
     assert [step.name for step in steps] == ["p.kept", ""]
     dearer = arrivals(graph_of({"top": outer, "inner": inner}, crossing=1000.0))
     assert dearer["end/D"] == pytest.approx(through + 2000.0)  # p.q to r.i, and r.o to the register
@@ -188,14 +190,18 @@ def test_against_a_naive_longest_path(seed):
 
     def settled(net):
         if net < 10:
-            return DELAYS.ff_clock_to_out
-        return max(settled(bit) + routed(loads[bit]) + DELAYS.lut for bit in inputs[net])
+            return DELAYS["ff_clock_to_out"]
+        return max(settled(bit) + routed(loads[bit]) + DELAYS["lut"] for bit in inputs[net])
 
     graph = graph_of({"top": module(cells, names={f"d{n}": 100 + n for n in range(8)})})
     for name, delay in arrivals(graph).items():
         net = captured[int(name[1])]
-        last = DELAYS.lut_to_ff if net >= 10 and loads[net] == 1 else routed(loads[net]) + DELAYS.fabric_to_ff
-        assert delay == pytest.approx(settled(net) + last + DELAYS.ff_setup), name
+        last = (
+            DELAYS["lut_to_ff"]
+            if net >= 10 and loads[net] == 1
+            else routed(loads[net]) + DELAYS["fabric_to_ff"]
+        )
+        assert delay == pytest.approx(settled(net) + last + DELAYS["ff_setup"]), name
 
 
 def test_a_combinational_loop_is_named():
