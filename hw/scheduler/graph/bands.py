@@ -12,6 +12,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from hw.errors import InputError
 from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind, depth_first, stored_bytes
@@ -49,59 +50,37 @@ def row_axes(graph: Graph) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     for operator in graph.operators:
-        axes = _output_axes(graph, operator)
-        if axes:
+        shapes = [graph.tensor[name].shape for name in operator.outputs]
+        axes = [
+            axis
+            for axis in dict.fromkeys(access.output_axis for access in operator.accesses.values())
+            if all(axis < len(shape) and shape[axis] == shapes[0][axis] for shape in shapes)
+        ]
+        if axes and not operator.members:
             votes = Counter(_read_axes(graph, operator.outputs))
             found.update(dict.fromkeys(operator.outputs, max(axes, key=lambda axis: votes[axis])))
     for tensor in graph.tensors:
-        if tensor.off_chip_first:
-            votes = Counter(axis for axis in _read_axes(graph, (tensor.name,)) if axis < len(tensor.shape))
-            if votes:
-                found[tensor.name] = votes.most_common(1)[0][0]
+        axes = [axis for axis in _read_axes(graph, (tensor.name,)) if axis < len(tensor.shape)]
+        if axes and tensor.off_chip_first:
+            found[tensor.name] = Counter(axes).most_common(1)[0][0]
     return found
 
 
-def _output_axes(graph: Graph, operator: Operator) -> tuple[int, ...]:
-    """Give the dimensions along which all outputs of an operator can be made row by row, as listed."""
-    if operator.members:
-        return ()
-    shapes = [graph.tensor[name].shape for name in operator.outputs]
-    axes = dict.fromkeys(access.output_axis for access in operator.accesses.values())
-    return tuple(
-        axis
-        for axis in axes
-        if all(axis < len(shape) for shape in shapes) and len({shape[axis] for shape in shapes}) == 1
-    )
-
-
 def _read_axes(graph: Graph, names: Iterable[str]) -> list[int]:
-    return [
-        reader.accesses[name].axis
-        for name in names
-        for reader in graph.consumers[name]
-        if name in reader.accesses
-    ]
-
-
-def split(graph: Graph, bands_of: Mapping[str, int]) -> Graph:
-    """Cut tensors, and the operators that write them, into bands: see `Cutter.split`."""
-    return Cutter(graph).split(bands_of)
+    readers = [(name, reader) for name in names for reader in graph.consumers[name]]
+    return [reader.accesses[name].axis for name, reader in readers if name in reader.accesses]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Bands:
-    """An operator cut in one way: its bands, and for each input that is cut the bands each of them reads."""
+    """An operator cut in one way: its bands, and of each input that is cut the bands that are read."""
 
     operators: tuple[Operator, ...]
-    reads: Mapping[str, tuple[range, ...]]
+    reads: Mapping[str, set[int]]
 
 
 class Cutter:
     """Cuts one graph in many ways; what two ways have in common is made once.
-
-    Parameters
-    ----------
-    graph : Graph
 
     Members
     -------
@@ -113,34 +92,28 @@ class Cutter:
         self._graph = graph
         self._axes = row_axes(graph)
         self.rows = {name: graph.tensor[name].shape[axis] for name, axis in self._axes.items()}
-        self._operators: dict[tuple[str, tuple[Cut | None, ...]], _Bands] = {}
-        self._tensors: dict[tuple[str, Cut | None], tuple[Tensor, ...]] = {}
+        self._cut_tensor = cache(_cut_tensor)
+        self._cut_operator = cache(self._cut_operator_anew)
 
     def split(self, bands_of: Mapping[str, int]) -> Graph:
-        """Cut the graph.
+        """Cut tensors, and the operators that write them, into bands.
 
-        Parameters
-        ----------
-        bands_of : mapping of str to int
-            Bands of each tensor that is cut; all outputs of an operator need the same number. Bands differ by
-            at most one row, except where a band nobody would read is joined with its neighbour.
-
-        Returns
-        -------
-        Graph
-            With the operators in an order that keeps few rows alive. Each band of an operator reads all
-            parameters that are no tensors (``weight_bytes``) again.
+        ``bands_of`` gives the bands of each tensor that is cut; all outputs of an operator need the same
+        number.  Bands differ by at most one row, except where a band nobody would read is joined with its
+        neighbour.  Operators come in an order that keeps few rows alive; each band of one reads all
+        parameters that are no tensors (``weight_bytes``) again.
 
         Raises
         ------
         InputError
             For a tensor that is unknown, cannot be cut, has fewer rows than bands, or is a band already.
         """
-        graph = self._graph
         cuts = self._cuts(bands_of)
-        tensors = [band for tensor in graph.tensors for band in self._tensor(tensor, cuts.get(tensor.name))]
-        operators = [self._operator(operator, cuts).operators for operator in graph.operators]
-        return replace(graph, tensors=tuple(tensors), operators=_ordered(operators))
+        tensors = [
+            band for tensor in self._graph.tensors for band in self._cut_tensor(tensor, cuts.get(tensor.name))
+        ]
+        operators = [bands.operators for bands in self._all(cuts)]
+        return replace(self._graph, tensors=tuple(tensors), operators=_ordered(operators))
 
     def _cuts(self, bands_of: Mapping[str, int]) -> dict[str, Cut]:
         graph, cuts = self._graph, {}
@@ -159,8 +132,8 @@ class Cutter:
             counts = {bands_of.get(name, 1) for name in operator.outputs}
             if len(counts) > 1:
                 raise InputError(f"bands of the outputs of {operator.name!r}", sorted(counts), "equal")
-        cuts = {name: cut for name, cut in cuts.items() if cut.bands > 1}
         while True:
+            cuts = {name: cut for name, cut in cuts.items() if cut.bands > 1}
             useless = self._unread(cuts)
             if not useless:
                 return cuts
@@ -170,7 +143,6 @@ class Cutter:
                     bounds = cuts[other].bounds
                     joined = band + 1 if band + 1 < cuts[other].bands else band
                     cuts[other] = replace(cuts[other], bounds=(*bounds[:joined], *bounds[joined + 1 :]))
-            cuts = {name: cut for name, cut in cuts.items() if cut.bands > 1}
 
     def _together(self, name: str) -> tuple[str, ...]:
         producer = self._graph.producer.get(name)
@@ -179,97 +151,76 @@ class Cutter:
     def _unread(self, cuts: Mapping[str, Cut]) -> dict[str, int]:
         """Find a band that nobody reads, at most one of each operator's outputs."""
         read: dict[str, set[int]] = {name: set() for name in cuts}
-        for operator in self._graph.operators:
-            for name, bands in self._operator(operator, cuts).reads.items():
-                read[name].update(*bands)
+        for bands in self._all(cuts):
+            for name, useful in bands.reads.items():
+                read[name] |= useful
         found: dict[str, int] = {}
         for name, useful in read.items():
-            missing = [band for band in range(cuts[name].bands) if band not in useful]
+            missing = min(set(range(cuts[name].bands)) - useful, default=None)
             is_output = self._graph.tensor[name].kind is TensorKind.OUTPUT
-            if missing and not is_output and not any(other in found for other in self._together(name)):
-                found[name] = missing[0]
+            if missing is not None and not is_output and found.keys().isdisjoint(self._together(name)):
+                found[name] = missing
         return found
 
-    def _tensor(self, tensor: Tensor, cut: Cut | None) -> tuple[Tensor, ...]:
-        if cut is None:
-            return (tensor,)
-        key = (tensor.name, cut)
-        if key not in self._tensors:
-            bands = []
-            for band, (first, last) in enumerate(itertools.pairwise(cut.bounds)):
-                shape = (*tensor.shape[: cut.axis], last - first, *tensor.shape[cut.axis + 1 :])
-                size = stored_bytes(shape, tensor.element_bits)
-                name = band_name(tensor.name, band)
-                bands.append(replace(tensor, name=name, shape=shape, size_bytes=size, origin=tensor.name))
-            self._tensors[key] = tuple(bands)
-        return self._tensors[key]
+    def _all(self, cuts: Mapping[str, Cut]) -> list[_Bands]:
+        return [
+            self._cut_operator(number, tuple(map(cuts.get, (*operator.inputs, operator.outputs[0]))))
+            for number, operator in enumerate(self._graph.operators)
+        ]
 
-    def _operator(self, operator: Operator, cuts: Mapping[str, Cut]) -> _Bands:
-        key = (operator.name, tuple(cuts.get(name) for name in (*operator.inputs, operator.outputs[0])))
-        if key not in self._operators:
-            self._operators[key] = _cut_operator(self._graph, operator, cuts)
-        return self._operators[key]
-
-
-def _made_rows(
-    graph: Graph, operator: Operator, cuts: Mapping[str, Cut], band: int, axis: int
-) -> tuple[int, int]:
-    """Give the output rows, counted along a dimension, that a band of an operator makes."""
-    cut = cuts.get(operator.outputs[0])
-    if cut is not None and cut.axis == axis:
-        return cut.bounds[band], cut.bounds[band + 1]
-    return 0, graph.tensor[operator.outputs[0]].shape[axis]
-
-
-def _needed(graph: Graph, operator: Operator, cuts: Mapping[str, Cut], band: int, name: str) -> range:
-    """Give the bands of an input that a band of an operator needs."""
-    cut, access = cuts[name], operator.accesses.get(name)
-    made = graph.tensor[operator.outputs[0]].shape
-    if access is None or access.axis != cut.axis or access.output_axis >= len(made):
-        return range(cut.bands)
-    rows = _made_rows(graph, operator, cuts, band, access.output_axis)
-    return cut.holding(*access.rows(*rows, cut.bounds[-1]))
-
-
-def _cut_operator(graph: Graph, operator: Operator, cuts: Mapping[str, Cut]) -> _Bands:
-    """Cut an operator as its outputs are cut."""
-    cut = cuts.get(operator.outputs[0])
-    bands = range(cut.bands if cut else 1)
-    reads = {
-        name: tuple(_needed(graph, operator, cuts, band, name) for band in bands)
-        for name in operator.inputs
-        if name in cuts
-    }
-    found = []
-    for band in bands:
-        inputs: list[str] = []
-        accesses: dict[str, Access] = {}
-        for name in operator.inputs:
-            pieces = [band_name(name, piece) for piece in reads[name][band]] if name in reads else [name]
-            inputs += pieces
-            access = operator.accesses.get(name)
-            if access is not None and access.output_axis < len(graph.tensor[operator.outputs[0]].shape):
-                first, _ = _made_rows(graph, operator, cuts, band, access.output_axis)
-                begins = [0] * len(pieces)
-                if name in reads and cuts[name].axis == access.axis:
-                    begins = [cuts[name].bounds[piece] for piece in reads[name][band]]
-                moved = [_moved(access, first, begin) for begin in begins]
-                accesses.update(zip(pieces, moved, strict=True))
-        first, last, rows = (*cut.bounds[band : band + 2], cut.bounds[-1]) if cut else (0, 1, 1)
-        found.append(
-            replace(
-                operator,
-                name=band_name(operator.name, band) if cut else operator.name,
-                inputs=tuple(inputs),
-                outputs=tuple(band_name(name, band) for name in operator.outputs)
-                if cut
-                else operator.outputs,
-                # Rounded so that the bands add up to the whole.
-                macs=operator.macs * last // rows - operator.macs * first // rows,
-                accesses=accesses,
+    def _cut_operator_anew(self, number: int, cuts: tuple[Cut | None, ...]) -> _Bands:
+        """Cut an operator as its outputs are: ``cuts`` are those of its inputs and of its first output."""
+        operator, cut = self._graph.operators[number], cuts[-1]
+        made = self._graph.tensor[operator.outputs[0]].shape
+        reads = {name: set[int]() for name, piece in zip(operator.inputs, cuts, strict=False) if piece}
+        found = []
+        for band in range(cut.bands if cut else 1):
+            inputs: list[str] = []
+            accesses: dict[str, Access] = {}
+            for name, piece in zip(operator.inputs, cuts, strict=False):
+                access, begins = operator.accesses.get(name), {name: 0}
+                if access is not None and access.output_axis >= len(made):
+                    access = None
+                rows = (0, 0) if access is None else (0, made[access.output_axis])
+                if access is not None and cut is not None and cut.axis == access.output_axis:
+                    rows = cut.bounds[band], cut.bounds[band + 1]
+                if piece is not None:
+                    by_rows = access is not None and access.axis == piece.axis
+                    needed = range(piece.bands)
+                    if access is not None and by_rows:
+                        needed = piece.holding(*access.rows(*rows, piece.bounds[-1]))
+                    begins = {band_name(name, each): by_rows * piece.bounds[each] for each in needed}
+                    reads[name].update(needed)
+                inputs += begins
+                if access is not None:
+                    accesses |= {each: _moved(access, rows[0], begin) for each, begin in begins.items()}
+            if cut is None:
+                found.append(replace(operator, inputs=tuple(inputs), accesses=accesses))
+                continue
+            first, last, all_rows = cut.bounds[band], cut.bounds[band + 1], cut.bounds[-1]
+            found.append(
+                replace(
+                    operator,
+                    name=band_name(operator.name, band),
+                    inputs=tuple(inputs),
+                    outputs=tuple(band_name(name, band) for name in operator.outputs),
+                    # Rounded so that the bands add up to the whole.
+                    macs=operator.macs * last // all_rows - operator.macs * first // all_rows,
+                    accesses=accesses,
+                )
             )
-        )
-    return _Bands(operators=tuple(found), reads=reads)
+        return _Bands(operators=tuple(found), reads=reads)
+
+
+def _cut_tensor(tensor: Tensor, cut: Cut | None) -> tuple[Tensor, ...]:
+    if cut is None:
+        return (tensor,)
+    bands = []
+    for band, (first, last) in enumerate(itertools.pairwise(cut.bounds)):
+        shape = (*tensor.shape[: cut.axis], last - first, *tensor.shape[cut.axis + 1 :])
+        size, name = stored_bytes(shape, tensor.element_bits), band_name(tensor.name, band)
+        bands.append(replace(tensor, name=name, shape=shape, size_bytes=size, origin=tensor.name))
+    return tuple(bands)
 
 
 def _moved(access: Access, first: int, begin: int) -> Access:

@@ -8,10 +8,9 @@ operator: it has two operands that must lie in the scratchpad, and published fig
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
-from hw.scheduler.graph.graph import Access, Graph, Operator, TensorKind
+from hw.scheduler.graph.graph import Graph, Operator, TensorKind
 
 #: Kinds that map element by element when they have one operand.
 _POINTWISE = frozenset(
@@ -34,7 +33,7 @@ def fuse_elementwise(graph: Graph) -> Graph:
         _merge(name, operators, graph)
     used = {tensor for operator in operators.values() for tensor in (*operator.inputs, *operator.outputs)}
     tensors = tuple(tensor for tensor in graph.tensors if tensor.name in used)
-    return Graph(name=graph.name, tensors=tensors, operators=tuple(operators.values()), made_by=graph.made_by)
+    return replace(graph, tensors=tensors, operators=tuple(operators.values()))
 
 
 def _merge(name: str, operators: dict[str, Operator], graph: Graph) -> None:
@@ -45,33 +44,24 @@ def _merge(name: str, operators: dict[str, Operator], graph: Graph) -> None:
     before, after = graph.tensor[source], graph.tensor[result]
     if before.shape != after.shape or (not before.shape and before.size_bytes != after.size_bytes):
         return
-    users = [other for other in operators.values() if source in other.inputs]
     maker = next((other for other in operators.values() if source in other.outputs), None)
-    single = len(users) == 1 and before.kind is TensorKind.ACTIVATION
-    if maker is not None and single and not maker.members:
-        outputs = tuple(result if tensor == source else tensor for tensor in maker.outputs)
-        operators[maker.name] = replace(_joined(maker, operator), outputs=outputs)
-        del operators[name]
-        return
+    users = [other for other in operators.values() if source in other.inputs]
     readers = [other for other in operators.values() if result in other.inputs]
-    if after.kind is not TensorKind.ACTIVATION or len(readers) != 1:
+    if maker and not maker.members and len(users) == 1 and before.kind is TensorKind.ACTIVATION:
+        into, old, new = maker, source, result
+    elif after.kind is TensorKind.ACTIVATION and len(readers) == 1:
+        into, old, new = readers[0], result, source
+        if source in into.inputs or into.members:
+            return
+    else:
         return
-    reader = readers[0]
-    if source in reader.inputs or reader.members:
-        return
-    inputs = tuple(source if tensor == result else tensor for tensor in reader.inputs)
-    accesses: Mapping[str, Access] = {
-        source if tensor == result else tensor: access for tensor, access in reader.accesses.items()
-    }
-    operators[reader.name] = replace(_joined(reader, operator), inputs=inputs, accesses=accesses)
-    del operators[name]
-
-
-def _joined(into: Operator, operator: Operator) -> Operator:
-    """Give ``into`` with the other's work added."""
-    return replace(
+    operators[into.name] = replace(
         into,
+        inputs=tuple(new if tensor == old else tensor for tensor in into.inputs),
+        outputs=tuple(new if tensor == old else tensor for tensor in into.outputs),
+        accesses={new if tensor == old else tensor: access for tensor, access in into.accesses.items()},
         macs=into.macs + operator.macs,
         weight_bytes=into.weight_bytes + operator.weight_bytes,
         fused=(*into.fused, operator.name, *operator.fused),
     )
+    del operators[name]

@@ -39,13 +39,10 @@ class Tensor:
 
     Parameters
     ----------
-    name : str
     size_bytes : int
         Stored bytes; with a shape, its elements times ``element_bits``, rounded up to bytes.
     shape : tuple of int
         Elements in every dimension, outermost first; empty when only the size is known.
-    element_bits : int
-    kind : TensorKind
     origin : str
         Name of the tensor this one is a band of; empty for a whole tensor.
     """
@@ -76,6 +73,11 @@ class Tensor:
         """Whether its bytes lie off chip before the network runs."""
         return self.kind in (TensorKind.INPUT, TensorKind.WEIGHT, TensorKind.CACHE)
 
+    def row_words(self, rows: int, axis: int, word_bytes: int) -> int:
+        """Words of a buffer for rows along a dimension: two at least, but never more than the tensor's."""
+        row_bytes = -(-self.size_bytes // self.shape[axis])
+        return min(-(-self.size_bytes // word_bytes), max(2, -(-rows * row_bytes // word_bytes)))
+
 
 def stored_bytes(shape: tuple[int, ...], element_bits: int) -> int:
     """Bytes of a dense tensor."""
@@ -86,17 +88,10 @@ def stored_bytes(shape: tuple[int, ...], element_bits: int) -> int:
 class Access:
     """Which rows of an input a row of the output needs.
 
-    Output row ``o`` (along ``output_axis``) needs the input rows from ``floor(o * stride / up) - pad``, in
-    all ``kernel`` of them, clipped to the tensor: a convolution has its own stride and padding (a dilated
-    kernel counts with its holes), a resize by 2 has ``up=2``, an elementwise operator the defaults.
-
-    Parameters
-    ----------
-    axis : int
-        The input's dimension counted in rows.
-    output_axis : int
-        The output's.
-    kernel, stride, pad, up : int
+    Output row ``o`` (along the dimension ``output_axis``) needs the input rows (along ``axis``) from
+    ``floor(o * stride / up) - pad``, in all ``kernel`` of them, clipped to the tensor: a convolution has its
+    own stride and padding (a dilated kernel counts with its holes), a resize by 2 has ``up=2``, an
+    elementwise operator the defaults.
     """
 
     axis: int = 0
@@ -110,6 +105,11 @@ class Access:
         for name, least in (("axis", 0), ("output_axis", 0), ("kernel", 1), ("stride", 1), ("up", 1)):
             if getattr(self, name) < least:
                 raise InputError(f"{name} of an access", getattr(self, name), f"at least {least}")
+
+    @property
+    def held_rows(self) -> int:
+        """Rows a buffer holds: those an output row needs, and those that arrive meanwhile."""
+        return self.kernel + -(-self.stride // self.up)
 
     def rows(self, first: int, last: int, extent: int) -> tuple[int, int]:
         """Give the input rows, from and to (excluded), that the output rows ``first`` to ``last``
@@ -127,7 +127,6 @@ class Operator:
 
     Parameters
     ----------
-    name : str
     kind : str
         The field's word for it: ``conv``, ``matmul``, ``add``, ``concat``, ``softmax`` ...
     inputs, outputs : tuple of str
@@ -171,36 +170,31 @@ class Operator:
         for name in ("macs", "weight_bytes", "fifo_bytes"):
             if getattr(self, name) < 0:
                 raise InputError(f"{name} of {where}", getattr(self, name), "at least 0")
-        twice = [tensor for tensor, count in Counter((*self.inputs, *self.outputs)).items() if count > 1]
-        if twice:
-            raise InputError(f"tensors of {where}", twice[0], "named once each")
+        _refuse_twice(f"tensors of {where}", (*self.inputs, *self.outputs), "named once each")
         for tensor in self.accesses:
             if tensor not in self.inputs:
                 raise InputError(f"accesses of {where}", tensor, "for one of its inputs")
         handed_on = [name for member in self.members for name in member.outputs if name not in self.outputs]
-        if [tensor.name for tensor in self.inner] != handed_on:
-            found = [tensor.name for tensor in self.inner]
+        if (found := [tensor.name for tensor in self.inner]) != handed_on:
             raise InputError(f"inner tensors of {where}", found, f"what its members hand on, {handed_on}")
+
+    @property
+    def chain(self) -> tuple[Operator, ...]:
+        """The members of a group; a plain operator alone."""
+        return self.members or (self,)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Graph:
     """A network: a directed acyclic graph of operators over tensors.
 
-    Parameters
-    ----------
-    name : str
-    tensors : tuple of Tensor
-    operators : tuple of Operator
-        In the default order: as the source lists them, producers before consumers.
-    made_by : str
-        The command that made it.
+    Operators are in the default order: as the source lists them, and where that is not producers before
+    consumers, put in order as far as needed.  ``made_by`` is the command that made the graph.
 
     Raises
     ------
     InputError
-        For a name used twice, a tensor that nobody declares, produces or uses, two producers, or a cycle;
-        a list that is not in topological order but has no cycle is put in order, as far as needed.
+        For a name used twice, a tensor that nobody declares, produces or uses, two producers, or a cycle.
     """
 
     name: str
@@ -211,22 +205,11 @@ class Graph:
     def __post_init__(self) -> None:
         if not self.operators:
             raise InputError(f"operators of graph {self.name!r}", self.operators, "at least one")
-        for what, names in (
-            ("a tensor", [tensor.name for tensor in self.tensors]),
-            ("an operator", [operator.name for operator in self.operators]),
-        ):
-            twice = [name for name, count in Counter(names).items() if count > 1]
-            if twice:
-                raise InputError(f"name of {what}", twice[0], "used once")
-        self._check_tensors()
-        producer = {name: operator for operator in self.operators for name in operator.outputs}
-        object.__setattr__(self, "operators", depth_first(self.operators, producer))
-
-    def _check_tensors(self) -> None:
-        known = {tensor.name for tensor in self.tensors}
+        _refuse_twice("name of a tensor", (tensor.name for tensor in self.tensors), "used once")
+        _refuse_twice("name of an operator", (operator.name for operator in self.operators), "used once")
         for operator in self.operators:
             for name in (*operator.inputs, *operator.outputs):
-                if name not in known:
+                if name not in self.tensor:
                     raise InputError(f"tensor of operator {operator.name!r}", name, "one the graph declares")
         makers = Counter(name for operator in self.operators for name in operator.outputs)
         used = {name for operator in self.operators for name in operator.inputs}
@@ -241,6 +224,7 @@ class Graph:
                 raise InputError(where, "written by no operator", "written by one, or of kind input")
             if tensor.kind is not TensorKind.OUTPUT and tensor.name not in used:
                 raise InputError(where, "read by no operator", "read by at least one, or of kind output")
+        object.__setattr__(self, "operators", depth_first(self.operators, self.producer))
 
     @cached_property
     def tensor(self) -> Mapping[str, Tensor]:
@@ -272,20 +256,16 @@ class Graph:
         return sum(tensor.size_bytes for tensor in self.tensors if tensor.kind is TensorKind.OUTPUT)
 
 
+def _refuse_twice(field_name: str, names: Iterable[str], legal: str) -> None:
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise InputError(field_name, twice[0], legal)
+
+
 def depth_first(roots: Iterable[Operator], producer: Mapping[str, Operator]) -> tuple[Operator, ...]:
-    """Give operators with all they depend on, each as late as it can be: just before what needs it.
+    """Give operators, in the order wanted, with all they depend on, each just before what needs it.
 
-    Parameters
-    ----------
-    roots : iterable of Operator
-        In the order wanted.
-    producer : mapping of str to Operator
-        The operator that writes a tensor, by the tensor's name.
-
-    Raises
-    ------
-    InputError
-        When operators depend on each other in a circle.
+    ``producer`` gives the operator that writes a tensor; InputError when operators depend on each other in a
+    circle.
     """
     done: dict[str, Operator] = {}
     for root in roots:

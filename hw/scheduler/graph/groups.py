@@ -12,20 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from hw.errors import InputError
-from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
+from hw.scheduler.graph.graph import Access, Graph, Operator, TensorKind
 
 
 def candidates(graph: Graph, *, most_members: int = 2) -> tuple[tuple[str, str], ...]:
     """Give the pairs of operators that can share the array, by name, producer first.
 
     The producer has one output, an activation; only the consumer reads it, by rows; and no tensor is read by
-    both, which would have to pass twice.
-
-    Parameters
-    ----------
-    graph : Graph
-    most_members : int
-        Operators a group may have; an operator of a pair may be a group already.
+    both, which would have to pass twice.  Either may be a group already, as long as there are no more than
+    ``most_members`` in all.
     """
     found = []
     for consumer in graph.operators:
@@ -40,63 +35,41 @@ def candidates(graph: Graph, *, most_members: int = 2) -> tuple[tuple[str, str],
                 # Without a shape nothing is known of how much a row is.
                 and consumer.accesses[name].axis < len(graph.tensor[name].shape)
                 and not set(producer.inputs) & set(consumer.inputs)
-                and len(_members(producer)) + len(_members(consumer)) <= most_members
+                and len(producer.chain) + len(consumer.chain) <= most_members
                 # A pipeline is a chain: what comes in must come in at its head.
-                and name in _members(consumer)[0].inputs
+                and name in consumer.chain[0].inputs
             ):
                 found.append((producer.name, consumer.name))
     return tuple(found)
 
 
-def _members(operator: Operator) -> tuple[Operator, ...]:
-    return operator.members or (operator,)
-
-
 def group(graph: Graph, members: Sequence[str], *, word_bytes: int = 32) -> Graph:
-    """Make operators into a pipelined group.
+    """Make operators, or groups, into a pipelined group in the place of the last of them.
 
-    Parameters
-    ----------
-    graph : Graph
-    members : sequence of str
-        Operators, or groups, each a producer of the next as `candidates` says.
-    word_bytes : int
-        What buffers are rounded up to.
-
-    Returns
-    -------
-    Graph
-        With the group in the place of the last of them.
-
-    Raises
-    ------
-    InputError
-        When these operators are no such chain.
+    Buffers are rounded up to words.  Raises InputError when the members are no chain of which each is a
+    producer of the next as `candidates` says.
     """
-    by_name = {operator.name: operator for operator in graph.operators}
+    names = {operator.name for operator in graph.operators}
     for name in members:
-        if name not in by_name:
+        if name not in names:
             raise InputError("member of a group", name, "an operator of the graph")
     if len(members) < 2:
         raise InputError("members of a group", tuple(members), "at least two")
-    joined = members[0]
+    joined, most = members[0], sum(len(operator.chain) for operator in graph.operators)
     for name in members[1:]:
-        if (joined, name) not in candidates(
-            graph, most_members=sum(len(_members(each)) for each in graph.operators)
-        ):
-            raise InputError(
-                "members of a group", (joined, name), "a producer and the only reader, by rows, of its tensor"
-            )
+        if (joined, name) not in candidates(graph, most_members=most):
+            legal = "a producer and the only reader, by rows, of its tensor"
+            raise InputError("members of a group", (joined, name), legal)
         graph, joined = _join(graph, joined, name, word_bytes)
     return graph
 
 
 def _join(graph: Graph, first: str, second: str, word_bytes: int) -> tuple[Graph, str]:
-    producer = next(operator for operator in graph.operators if operator.name == first)
-    consumer = next(operator for operator in graph.operators if operator.name == second)
+    by_name = {operator.name: operator for operator in graph.operators}
+    producer, consumer = by_name[first], by_name[second]
     (between,) = producer.outputs
     # What comes through a buffer is taken first: else the member before, and its reads, could not move on.
-    head, *rest = _members(consumer)
+    head, *rest = consumer.chain
     head = replace(head, inputs=(between, *(name for name in head.inputs if name != between)))
     reach = consumer.accesses[between]
     accesses = {name: access for name, access in consumer.accesses.items() if name != between}
@@ -111,7 +84,7 @@ def _join(graph: Graph, first: str, second: str, word_bytes: int) -> tuple[Graph
         macs=producer.macs + consumer.macs,
         weight_bytes=producer.weight_bytes + consumer.weight_bytes,
         accesses=accesses,
-        members=(*_members(producer), head, *rest),
+        members=(*producer.chain, head, *rest),
         inner=(*producer.inner, graph.tensor[between], *consumer.inner),
     )
     operator = replace(operator, fifo_bytes=sum(buffer_bytes(operator, word_bytes).values()))
@@ -121,16 +94,10 @@ def _join(graph: Graph, first: str, second: str, word_bytes: int) -> tuple[Graph
 
 
 def through(first: Access, second: Access) -> Access:
-    """Give the access of an output to an input two operators before it.
+    """Give the access of an output to an input two operators before it: ``first`` is that of the tensor
+    between to the input, ``second`` that of the output to the tensor between.
 
     Exact where no row of an input makes several of an output; else a row more is named at either end.
-
-    Parameters
-    ----------
-    first : Access
-        Of the tensor between to the input.
-    second : Access
-        Of the output to the tensor between.
     """
     exact = first.up == second.up == 1
     # Rows of the input per row of the tensor between are stride/up; its rounding is bounded both ways.
@@ -149,21 +116,12 @@ def through(first: Access, second: Access) -> Access:
 
 
 def buffer_bytes(operator: Operator, word_bytes: int) -> Mapping[str, int]:
-    """Give the bytes of the buffer that each inner tensor of a group passes through, by name, in pipeline
-    order: the rows a row of its reader needs and those that are made meanwhile, in whole words.
+    """Give the bytes, in whole words, of the buffer that each inner tensor of a group passes through, by its
+    name, in pipeline order: the rows a row of its reader needs and those that are made meanwhile.
     """
-    readers = {
-        tensor.name: next(member for member in operator.members if tensor.name in member.inputs)
-        for tensor in operator.inner
-    }
-    return {
-        tensor.name: _buffer(tensor, readers[tensor.name].accesses[tensor.name], word_bytes)
-        for tensor in operator.inner
-    }
-
-
-def _buffer(tensor: Tensor, access: Access, word_bytes: int) -> int:
-    rows = access.kernel + -(-access.stride // access.up)
-    row_bytes = -(-tensor.size_bytes // tensor.shape[access.axis])
-    words = max(2, -(-rows * row_bytes // word_bytes))
-    return min(words, -(-tensor.size_bytes // word_bytes)) * word_bytes
+    found = {}
+    for tensor in operator.inner:
+        reader = next(member for member in operator.members if tensor.name in member.inputs)
+        access = reader.accesses[tensor.name]
+        found[tensor.name] = tensor.row_words(access.held_rows, access.axis, word_bytes) * word_bytes
+    return found

@@ -41,6 +41,7 @@ def load_model(model: str, *, dimensions: Mapping[str, int] | None = None) -> Gr
         raise InputError("model", model, f"an .onnx, .pt2 or .json file, or one of {known}")
     if not path.is_file():
         raise InputError("model", model, "a file that exists")
+    # Neither library is loaded unless it is needed.
     if path.suffix == ".onnx":
         from hw.scheduler.graph.importers.onnx_model import import_onnx
 

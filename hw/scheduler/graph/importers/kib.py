@@ -35,12 +35,6 @@ _FORM = TypeAdapter(_Form)
 def import_kib(document: Document, *, made_by: str = "") -> Graph:
     """Turn a document of this form into a graph; what else stands at its top is left alone.
 
-    Parameters
-    ----------
-    document : Document
-    made_by : str
-        As of `Graph`.
-
     Raises
     ------
     InputError
@@ -57,16 +51,13 @@ def import_kib(document: Document, *, made_by: str = "") -> Graph:
         for index, source in enumerate(operator.inputs):
             if source not in makers:
                 raise document.error(("operators", number, "inputs", index), "the id of an operator")
-        kind = TensorKind.ACTIVATION if operator.id in read else TensorKind.OUTPUT
+        output, op = f"t{operator.id}", operator.op
         if operator.source:
-            kind = TensorKind.CACHE if "cache" in operator.op.lower() else TensorKind.INPUT
-        name = f"t{operator.id}"
-        tensors.append(Tensor(name=name, size_bytes=operator.kib * 1024, kind=kind))
-        if not operator.source:
+            kind = TensorKind.CACHE if "cache" in op.lower() else TensorKind.INPUT
+        else:
+            kind = TensorKind.ACTIVATION if operator.id in read else TensorKind.OUTPUT
             inputs = tuple(f"t{source}" for source in dict.fromkeys(operator.inputs))
-            operators.append(
-                Operator(
-                    name=f"{operator.op}.{operator.id}", kind=operator.op, inputs=inputs, outputs=(name,)
-                )
-            )
+            name = f"{op}.{operator.id}"
+            operators.append(Operator(name=name, kind=op, inputs=inputs, outputs=(output,)))
+        tensors.append(Tensor(name=output, size_bytes=operator.kib * 1024, kind=kind))
     return Graph(name=form.name, tensors=tuple(tensors), operators=tuple(operators), made_by=made_by)

@@ -10,15 +10,9 @@ from hw.scheduler.graph.graph import Graph
 from hw.scheduler.graph.importers.onnx_model import import_onnx
 
 
-def load_program(path: Path, *, made_by: str = "") -> Graph:
-    """Load a program that `torch.export.save` wrote.
-
-    Raises
-    ------
-    InputError
-        When the file is no such program.
-    ToolError
-        When PyTorch or onnxscript is missing.
+def load_program(path: Path) -> Graph:
+    """Load a program that `torch.export.save` wrote; InputError when the file is none, else as
+    `import_program`.
     """
     torch = _torch()
     try:
@@ -27,18 +21,11 @@ def load_program(path: Path, *, made_by: str = "") -> Graph:
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise InputError("model", str(path), f"a program saved by torch.export.save ({reason})") from error
-    return import_program(program, name=path.stem, made_by=made_by)
+    return import_program(program, name=path.stem)
 
 
-def import_program(program: Any, *, name: str, made_by: str = "", **options: Any) -> Graph:
-    """Turn a `torch.export.ExportedProgram` into a graph.
-
-    Parameters
-    ----------
-    program : torch.export.ExportedProgram
-        With static shapes.
-    name, made_by, options
-        As of `import_onnx`.
+def import_program(program: Any, *, name: str, **options: Any) -> Graph:
+    """Turn a `torch.export.ExportedProgram` of static shapes into a graph; options as of `import_onnx`.
 
     Raises
     ------
@@ -59,7 +46,7 @@ def import_program(program: Any, *, name: str, made_by: str = "", **options: Any
         if len(parameter.raw_data) > 1 << 16:
             parameter.ClearField("raw_data")
             parameter.data_location = 1
-    return import_onnx(model.SerializeToString(), name=name, made_by=made_by, **options)
+    return import_onnx(model.SerializeToString(), name=name, **options)
 
 
 def _torch() -> Any:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hw.errors import InputError
 from hw.scheduler.check.check import check
-from hw.scheduler.graph.bands import split
+from hw.scheduler.graph.bands import Cutter
 from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
 from hw.scheduler.graph.groups import buffer_bytes, candidates, group, through
 from hw.scheduler.plan.array import compute_cycles
@@ -247,7 +247,7 @@ def test_wrong_groups():
     with pytest.raises(InputError, match="a producer and the only reader, by rows, of its tensor, not"):
         group(graph, ["conv0", "conv1"])
     with pytest.raises(InputError, match="bands of tensor 'conv3_out' must be 1"):
-        split(group(chain(4), ["conv2", "conv3"]), {"conv3_out": 2})
+        Cutter(group(chain(4), ["conv2", "conv3"])).split({"conv3_out": 2})
     operator = group(chain(2), ["conv0", "conv1"]).operators[0]
     with pytest.raises(InputError, match="inner tensors of operator 'f' must be what its members hand on"):
         Operator(

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hw.errors import InputError
-from hw.scheduler.graph.bands import row_axes, split
+from hw.scheduler.graph.bands import Cutter, row_axes
 from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
 from hw.scheduler.plan.options import PlanOptions, When
 from hw.scheduler.plan.problem import Problem
@@ -15,6 +15,10 @@ from hw.scheduler.planner.order.evaluate import avoidable_words
 from hw.scheduler.planner.residency.stays import Stay, events_of, measure
 from tests.support.planner.networks import chain, unet
 from tests.support.planner.planned import random_graph
+
+
+def split(graph, bands):
+    return Cutter(graph).split(bands)
 
 
 def two_by_two(rows, first, second):
