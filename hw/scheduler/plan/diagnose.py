@@ -31,8 +31,6 @@ class Diagnosis:
         The smallest set of its tensors that does not fit together, largest first.
     needed_bytes : int
         What these need, buffers of a pipelined group included, each tensor through its window where allowed.
-    scratchpad_bytes : int
-        What there is.
     sufficient_bytes : int
         The least scratchpad for which a plan of this graph exists under the same options.
     streaming_bytes : int
@@ -50,18 +48,10 @@ class Diagnosis:
 def refuse_too_large(graph: Graph, memory_bytes: int, memory: str) -> None:
     """Refuse a network that does not fit a board's memory, whatever the plan.
 
-    Parameters
-    ----------
-    graph : Graph
-    memory_bytes : int
-        Capacity of the memory that inputs, weights, caches and outputs lie in.
-    memory : str
-        Its name, for the error.
-
     Raises
     ------
     InputError
-        Naming the tensor that is larger than the memory, or the bytes of all tensors that lie there.
+        Naming the memory, and the tensor that is larger than it, or the bytes of all tensors that lie there.
     """
     legal = f"at most {memory_bytes}, {memory}"
     for tensor in graph.tensors:
@@ -73,22 +63,12 @@ def refuse_too_large(graph: Graph, memory_bytes: int, memory: str) -> None:
 
 
 def least_words(problem: Problem, operator: int, tensors: Sequence[int], *, streaming: bool) -> int:
-    """Give the words an operator needs at the least for some of its tensors.
-
-    Parameters
-    ----------
-    problem : Problem
-    operator : int
-    tensors : sequence of int
-        Some of its operands.
-    streaming : bool
-        Whether they may be streamed: all that can be together, or one that can be only alone.
+    """Give the words an operator needs at the least for some of its operands, of which, with ``streaming``,
+    all pass through windows that can together, or one that can only alone.
     """
     whole = problem.fifo[operator] + sum(problem.size[tensor] for tensor in tensors)
-    if not streaming:
-        return whole
     together, alone = 0, 0
-    for tensor in tensors:
+    for tensor in tensors if streaming else ():
         saved = problem.size[tensor] - problem.window(operator, tensor)
         if problem.streams_alone(operator, tensor):
             alone = max(alone, saved)
@@ -98,32 +78,20 @@ def least_words(problem: Problem, operator: int, tensors: Sequence[int], *, stre
 
 
 def diagnose(problem: Problem, options: PlanOptions) -> Diagnosis | None:
-    """Find out whether a plan exists, and if not, why.
+    """Find out why no plan exists; None when one does.
 
-    Parameters
-    ----------
-    problem : Problem
-    options : PlanOptions
-        Of which the scratchpad and streaming matter; tiling and grouping make other problems.
-
-    Returns
-    -------
-    Diagnosis or None
-        None when a plan exists.
+    Of the options, the scratchpad and streaming matter; tiling and grouping make other problems.
     """
-    streaming = options.streams
-    word = problem.word_bytes
-
-    def least(operator: int, *, streaming: bool) -> int:
-        tensors = (*problem.inputs[operator], *problem.outputs[operator])
-        return least_words(problem, operator, tensors, streaming=streaming)
-
-    operators = range(problem.operator_count)
-    needs = [least(operator, streaming=streaming) for operator in operators]
+    word, streaming = problem.word_bytes, options.streams
+    operands = [(*ins, *outs) for ins, outs in zip(problem.inputs, problem.outputs, strict=True)]
+    needs, streamed = (
+        [least_words(problem, operator, all_of, streaming=each) for operator, all_of in enumerate(operands)]
+        for each in (streaming, True)
+    )
     conflicts = [
         (operator, _smallest(problem, operator, options.capacity, streaming=streaming))
-        for operator in operators
-        if needs[operator] > options.capacity
+        for operator, words in enumerate(needs)
+        if words > options.capacity
     ]
     if not conflicts:
         return None
@@ -134,7 +102,7 @@ def diagnose(problem: Problem, options: PlanOptions) -> Diagnosis | None:
         needed_bytes=word * least_words(problem, operator, tensors, streaming=streaming),
         scratchpad_bytes=options.scratchpad_bytes,
         sufficient_bytes=word * max(needs),
-        streaming_bytes=word * max(least(operator, streaming=True) for operator in operators),
+        streaming_bytes=word * max(streamed),
     )
 
 
@@ -149,11 +117,8 @@ def _smallest(problem: Problem, operator: int, capacity: int, *, streaming: bool
         return least_words(problem, operator, tensors, streaming=streaming)
 
     if len(operands) <= _EXHAUSTIVE:
-        for count in range(len(operands)):
-            best = max(itertools.combinations(operands, count), key=needed)
-            if needed(best) > capacity:
-                return best
-        return tuple(operands)
+        best = (max(itertools.combinations(operands, n), key=needed) for n in range(len(operands)))
+        return next((found for found in best if needed(found) > capacity), tuple(operands))
     kept = list(operands)
     for tensor in reversed(operands):
         rest = [other for other in kept if other != tensor]
@@ -171,16 +136,15 @@ def refuse(problem: Problem, options: PlanOptions) -> NoReturn:
         Always: naming the operator, the tensors that do not fit together and the scratchpad that would do.
     """
     found = diagnose(problem, options)
+    given = f"{options.scratchpad_bytes} bytes"
     if found is None:
         legal = "large enough for bands of rows: no operator of this graph can be cut finely enough"
-        raise InputError("scratchpad", f"{options.scratchpad_bytes} bytes", legal)
-    index = {tensor.name: number for number, tensor in enumerate(problem.graph.tensors)}
-    sizes = [f"{name!r} ({problem.size[index[name]] * problem.word_bytes} bytes)" for name in found.tensors]
-    what = " and ".join([", ".join(sizes[:-1]), sizes[-1]] if len(sizes) > 1 else sizes)
-    if not sizes:
-        what = "the buffers between its members"
+        raise InputError("scratchpad", given, legal)
+    words = {name: problem.words(tensor.size_bytes) for name, tensor in problem.graph.tensor.items()}
+    sizes = [f"{name!r} ({words[name] * problem.word_bytes} bytes)" for name in found.tensors]
+    what = " and ".join(filter(None, [", ".join(sizes[:-1]), *sizes[-1:]]))
     legal = f"at least {found.sufficient_bytes} bytes"
     if found.streaming_bytes < found.sufficient_bytes:
         legal += f" ({found.streaming_bytes} with streaming)"
-    legal += f"; operator {found.operator!r} needs {found.needed_bytes} bytes at once for {what}"
-    raise InputError("scratchpad", f"{options.scratchpad_bytes} bytes", legal)
+    legal += f"; operator {found.operator!r} needs {found.needed_bytes} bytes at once for "
+    raise InputError("scratchpad", given, legal + (what or "the buffers between its members"))

@@ -86,19 +86,10 @@ class Fifo:
 class Transfer:
     """One movement of one whole tensor between its home in memory and the scratchpad.
 
-    Parameters
-    ----------
-    tensor, direction
-    episode, stream
-        Index of the episode it fills or saves, or of the stream it feeds or drains; the other is None.
-    size_bytes
-        Bytes moved, whole words.
-    dram_address
-        The tensor's home, relative to the plan's region of the memory.
-    scratchpad_address
-    start_step, deadline_step
-        As the phases in `hw.scheduler` say. A stream has ``start_step == step`` and
-        ``deadline_step == step + 1``: it runs while the operator does.
+    It fills or saves the episode, or feeds or drains the stream, of this index; the other is None.
+    ``dram_address`` is relative to the plan's region of the memory.  ``start_step`` and ``deadline_step`` are
+    as the phases in `hw.scheduler` say; a stream's are ``step`` and ``step + 1``: it runs while the operator
+    does.
     """
 
     tensor: str
@@ -114,12 +105,10 @@ class Transfer:
 
 @dataclass(frozen=True, kw_only=True)
 class StageCertificate:
-    """What one stage of the planner proved.
+    """What one stage of the planner (``order``, ``residency``, ``address``, ``peak`` ...) proved.
 
     Members
     -------
-    stage
-        ``order``, ``residency``, ``address``, ``peak`` ...
     solver
         What decided it, version included.
     status
@@ -143,16 +132,9 @@ class StageCertificate:
 class Certificate:
     """What is proven of the whole plan: never more than the stages proved.
 
-    Members
-    -------
-    claim
-        ``optimal``, ``optimal for this order`` or ``bound X bytes, not proven``.
-    bound_avoidable_bytes
-        No plan of this graph at this scratchpad, in any order, moves fewer avoidable bytes.
-    order_bound_avoidable_bytes
-        The same for this order of operators.
-    stages
-        One entry a stage.
+    ``claim`` is ``optimal``, ``optimal for this order`` or ``bound X bytes, not proven``: no plan of this
+    graph at this scratchpad moves fewer avoidable bytes than the bound; none in this order of operators, than
+    the order's.
     """
 
     claim: str
@@ -189,16 +171,14 @@ class Plan:
     ----------
     graph
         The graph that is executed: after fusing, tiling and grouping.
-    scratchpad_bytes, word_bytes
     steps
         In order of execution; each operator of the graph once.
-    episodes, streams, fifos, transfers
-        Transfers are listed in the order their engine runs them, reads and writes apart.
+    transfers
+        In the order their engine runs them, reads and writes apart.
     homes
         Off-chip address of each tensor that is ever off chip, by name, in bytes from the plan's base.
     memory_bytes
         Off-chip bytes from the base to the end of the last home.
-    totals, certificate
     options
         What the planner was asked for; everything needed to make the plan again.
     """

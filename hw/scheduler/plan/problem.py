@@ -16,12 +16,8 @@ DEFAULT_WINDOW_BYTES = 4096
 class Problem:
     """A graph in indices and words; operators and tensors are numbered as the graph lists them.
 
-    Parameters
-    ----------
-    graph : Graph
-    word_bytes : int
-        Width of the scratchpad and of the memory port: every size is rounded up to it, and all traffic is
-        counted in whole words.
+    ``word_bytes`` is the width of the scratchpad and of the memory port: every size is rounded up to it, and
+    all traffic is counted in whole words.
     """
 
     graph: Graph
@@ -57,11 +53,8 @@ class Problem:
     @cached_property
     def producer(self) -> tuple[int, ...]:
         """Operator that writes each tensor, or -1."""
-        writer = [-1] * len(self.size)
-        for operator, tensors in enumerate(self.outputs):
-            for tensor in tensors:
-                writer[tensor] = operator
-        return tuple(writer)
+        writer = {tensor: operator for operator, tensors in enumerate(self.outputs) for tensor in tensors}
+        return tuple(writer.get(tensor, -1) for tensor in range(self.tensor_count))
 
     @cached_property
     def consumers(self) -> tuple[tuple[int, ...], ...]:
@@ -85,18 +78,16 @@ class Problem:
     @cached_property
     def predecessors(self) -> tuple[int, ...]:
         """Operators that write what each operator reads, as bit masks."""
-        return tuple(
-            sum({1 << self.producer[tensor] for tensor in tensors if self.producer[tensor] >= 0})
-            for tensors in self.inputs
-        )
+        makers = ({self.producer[tensor] for tensor in tensors} for tensors in self.inputs)
+        return tuple(sum(1 << maker for maker in some - {-1}) for some in makers)
 
     @cached_property
     def successors(self) -> tuple[int, ...]:
         """Operators that read what each operator writes, as bit masks."""
-        return tuple(
-            sum({1 << reader for tensor in tensors for reader in self.consumers[tensor]})
-            for tensors in self.outputs
+        readers = (
+            {reader for each in tensors for reader in self.consumers[each]} for tensors in self.outputs
         )
+        return tuple(sum(1 << reader for reader in some) for some in readers)
 
     @property
     def operator_count(self) -> int:
@@ -111,8 +102,8 @@ class Problem:
     @cached_property
     def compulsory(self) -> int:
         """Words that move whatever the plan: sources in once, outputs out once."""
-        first = sum(size for size, writer in zip(self.size, self.producer, strict=True) if writer < 0)
-        return first + sum(size for size, out in zip(self.size, self.written, strict=True) if out)
+        tensors = zip(self.size, self.graph.tensors, strict=True)
+        return sum(size for size, tensor in tensors if tensor.kind is not TensorKind.ACTIVATION)
 
     @cached_property
     def working_set(self) -> tuple[int, ...]:
@@ -129,20 +120,15 @@ class Problem:
         fetched meanwhile.  An input that is needed whole is streamed in small pieces, and alone: see
         `streams_alone`.  An output is streamed out a row at a time, in two halves.
         """
-        op = self.graph.operators[operator]
-        name = self.graph.tensors[tensor].name
-        access = op.accesses.get(name)
-        whole = self.graph.tensors[tensor]
+        accesses, whole = self.graph.operators[operator].accesses, self.graph.tensors[tensor]
+        axis, rows = None, 2
         if tensor in self.outputs[operator]:
-            axis = next((known.output_axis for known in op.accesses.values()), None)
-            rows = 2
-        else:
-            axis = access.axis if access else None
-            rows = access.kernel + -(-access.stride // access.up) if access else 0
+            axis = next((access.output_axis for access in accesses.values()), None)
+        elif whole.name in accesses:
+            axis, rows = accesses[whole.name].axis, accesses[whole.name].held_rows
         if axis is None or axis >= len(whole.shape):
             return min(self.size[tensor], self.words(DEFAULT_WINDOW_BYTES))
-        row_bytes = -(-whole.size_bytes // whole.shape[axis])
-        return min(self.size[tensor], max(2, self.words(rows * row_bytes)))
+        return whole.row_words(rows, axis, self.word_bytes)
 
     def streams_alone(self, operator: int, tensor: int) -> bool:
         """Whether an operator can stream this input only while all its other tensors lie whole in the
