@@ -129,9 +129,11 @@ class _Reader:
         self._alias: dict[str, str] = {}
         nodes = []
         for node in model.node:
-            if node.op_type in VIEWS and not learned.constants.keys() >= set(filter(None, node.output)):
+            if learned.constants.keys() >= set(filter(None, node.output)):
+                continue
+            if node.op_type in VIEWS:
                 self._alias[node.output[0]] = self._base(node.input[0])
-            elif not learned.constants.keys() >= set(filter(None, node.output)):
+            else:
                 nodes.append(node)
         wanted = {self._base(value.name) for value in model.output}
         alive = []
@@ -157,7 +159,7 @@ class _Reader:
             inputs=tuple(read),
             shapes=shapes,
             stored=tuple(shape(name) if name else seen for name, seen in zip(read, shapes, strict=True)),
-            outputs=tuple(map(shape, outputs)),
+            output=shape(outputs[0]),
             attributes={each.name: onnx.helper.get_attribute_value(each) for each in node.attribute},
             constants={
                 position: value.reshape(-1).tolist()

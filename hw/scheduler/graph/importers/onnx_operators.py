@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from hw.scheduler.graph.graph import Access
@@ -24,16 +24,14 @@ class Node:
 
     Parameters
     ----------
-    op : str
-        ONNX's name for it.
     inputs : tuple of str or None
         Tensor names, in ONNX's order; None for a parameter or what is left out.
     shapes : tuple of Shape
         Of all inputs, parameters too; empty for what is left out.
     stored : tuple of Shape
         The same as they lie in memory, where ``shapes`` are views of that.
-    outputs : tuple of Shape
-    attributes : mapping
+    output : Shape
+        Of the first output.
     constants : mapping of int to list of numbers
         Values of the inputs that are small constants (axes, starts, scales), by position.
     opset : int
@@ -44,20 +42,15 @@ class Node:
     inputs: tuple[str | None, ...]
     shapes: tuple[Shape, ...]
     stored: tuple[Shape, ...]
-    outputs: tuple[Shape, ...]
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    constants: Mapping[int, Sequence[float]] = field(default_factory=dict)
-    opset: int = 20
+    output: Shape
+    attributes: Mapping[str, Any]
+    constants: Mapping[int, Sequence[float]]
+    opset: int
 
     @property
     def input(self) -> Shape:
         """Shape of the first input."""
         return self.shapes[0]
-
-    @property
-    def output(self) -> Shape:
-        """Shape of the first output."""
-        return self.outputs[0]
 
     def first(self, name: str, default: int) -> int:
         """Give an attribute's value for the rows, the first of the dimensions it has values for."""
@@ -74,18 +67,15 @@ class Node:
 
 def macs(node: Node) -> int:
     """Give the multiply-accumulates of a node."""
-    if node.op in ("Conv", "DeformConv"):
-        return math.prod(node.output) * math.prod(node.shapes[1][1:])
-    if node.op == "ConvTranspose":
-        return math.prod(node.input) * math.prod(node.shapes[1][1:])
-    if node.op == "MatMul":
-        return math.prod(node.output) * node.input[-1]
-    if node.op == "Gemm":
-        return math.prod(node.output) * node.input[0 if node.attributes.get("transA") else 1]
+    if node.op in ("Conv", "DeformConv", "ConvTranspose"):
+        image = node.input if node.op == "ConvTranspose" else node.output
+        return math.prod(image) * math.prod(node.shapes[1][1:])
+    if node.op in ("MatMul", "Gemm"):
+        return math.prod(node.output) * node.input[0 if node.attributes.get("transA") else -1]
     return 0
 
 
-def row_axis(shape: Shape) -> int | None:
+def _row_axis(shape: Shape) -> int | None:
     """Give the dimension counted in rows; None where there is none to speak of."""
     return {1: 0, 2: 0, 3: 1, 4: 2}.get(len(shape))
 
@@ -108,13 +98,9 @@ def _rows(axis: int | None, output_axis: int | None = None, **window: int) -> Ac
     return {0: Access(axis=axis, output_axis=axis if output_axis is None else output_axis, **window)}
 
 
-def _whole(node: Node) -> Accesses:
-    return {}
-
-
 def _elementwise(node: Node) -> Accesses:
     accesses: Accesses = {}
-    output_axis = row_axis(node.output)
+    output_axis = _row_axis(node.output)
     if output_axis is None or node.attributes.get("training_mode"):
         return accesses  # a normalization in training measures all rows first
     for position, shape in enumerate(node.shapes):
@@ -156,7 +142,7 @@ def _deformable(node: Node) -> Accesses:
 
 
 def _reduction(node: Node) -> Accesses:
-    rank, axis = len(node.input), row_axis(node.input)
+    rank, axis = len(node.input), _row_axis(node.input)
     named = node.attributes.get("axes") or node.constants.get(1) or range(rank)
     reduced = {int(other) % rank for other in named}
     if axis is None or axis in reduced:
@@ -166,17 +152,12 @@ def _reduction(node: Node) -> Accesses:
 
 def _along(node: Node) -> Accesses:
     """Softmax, normalization: row by row unless it runs along the rows."""
-    axis = row_axis(node.output)
+    axis = _row_axis(node.output)
     # Softmax once ran over everything from its axis on, as normalizations still do.
     softmax = node.op.endswith("Softmax")
     along = node.axis(1 if softmax and node.opset < 13 else -1)
     spans = not softmax or node.opset < 13
     return {} if axis is None or axis == along or (spans and along < axis) else _rows(axis)
-
-
-def _across_channels(node: Node) -> Accesses:
-    """Local response normalization: of (N, C, ...), whose rows are never the channels."""
-    return _rows(2 if len(node.output) > 2 else None)
 
 
 def _matmul(node: Node) -> Accesses:
@@ -192,7 +173,7 @@ def _gemm(node: Node) -> Accesses:
 
 
 def _concat(node: Node) -> Accesses:
-    axis = row_axis(node.output)
+    axis = _row_axis(node.output)
     if axis is None:
         return {}
     # Side by side, or one below the other: then an input's first row is the output's ``offset``.
@@ -204,22 +185,22 @@ def _concat(node: Node) -> Accesses:
 
 
 def _split(node: Node) -> Accesses:
-    axis = row_axis(node.input)
+    axis = _row_axis(node.input)
     return {} if axis == node.axis() else _rows(axis)
 
 
 def _transpose(node: Node) -> Accesses:
     """Row by row of what lies in memory, wherever these rows go."""
     order = [int(axis) for axis in node.attributes.get("perm") or reversed(range(len(node.output)))]
-    rows = row_axis(node.stored[0])
+    rows = _row_axis(node.stored[0])
     axis = None if rows is None else same_axis(node.stored[0], rows, node.input)
     if axis is None:
-        axis = row_axis(node.input)
+        axis = _row_axis(node.input)
     return {} if axis is None else _rows(axis, order.index(axis))
 
 
 def _slice(node: Node) -> Accesses:
-    rank, axis = len(node.input), row_axis(node.input)
+    rank, axis = len(node.input), _row_axis(node.input)
     starts = node.attributes.get("starts", node.constants.get(1))
     if axis is None or starts is None or node.computed(1, 2, 3, 4):
         return {}
@@ -234,7 +215,7 @@ def _slice(node: Node) -> Accesses:
 
 
 def _pad(node: Node) -> Accesses:
-    axis = row_axis(node.input)
+    axis = _row_axis(node.input)
     pads = node.attributes.get("pads") or node.constants.get(1)
     mirrored = node.attributes.get("mode", b"constant") in (b"reflect", b"wrap")
     if axis is None or pads is None or mirrored or len(node.shapes) > 3:
@@ -244,7 +225,7 @@ def _pad(node: Node) -> Accesses:
 
 def _resize(node: Node) -> Accesses:
     """Row by row where the rows' number grows by a whole factor."""
-    axis = row_axis(node.input)
+    axis = _row_axis(node.input)
     if axis is None or node.output[axis] % node.input[axis] or not _whole_scale(node, axis):
         return {}
     attributes = node.attributes
@@ -271,20 +252,17 @@ def _whole_scale(node: Node, axis: int) -> bool:
     return not scales or axis not in axes or scales[axes.index(axis)] == factor
 
 
-def _depth_to_space(node: Node) -> Accesses:
-    return _rows(2, up=int(node.attributes["blocksize"]))
-
-
-def _space_to_depth(node: Node) -> Accesses:
+def _blocks(node: Node) -> Accesses:
+    """Squares of pixels that become channels, or the other way round."""
     block = int(node.attributes["blocksize"])
-    return _rows(2, kernel=block, stride=block)
+    return _rows(2, up=block) if node.op == "DepthToSpace" else _rows(2, kernel=block, stride=block)
 
 
 def _gather(node: Node) -> Accesses:
-    axis, along, indices = row_axis(node.output), node.axis(), len(node.shapes[1])
+    axis, along, indices = _row_axis(node.output), node.axis(), len(node.shapes[1])
     if node.inputs[0] is None and along == 0 and axis is not None and axis < indices:
         return {1: Access(axis=axis, output_axis=axis)}  # rows of a table, by index
-    source = row_axis(node.input)
+    source = _row_axis(node.input)
     if source is None or axis is None or source == along:
         return {}
     kept = source if source < along else source + indices - 1
@@ -304,11 +282,12 @@ _WHOLE = "GlobalAveragePool GlobalMaxPool InstanceNormalization GroupNormalizati
 OPERATORS: Mapping[str, Callable[[Node], Accesses]] = {
     **dict.fromkeys(_ELEMENTWISE.split(), _elementwise),
     **dict.fromkeys(_REDUCTIONS.split(), _reduction),
-    **dict.fromkeys(_WHOLE.split(), _whole),
+    **dict.fromkeys(_WHOLE.split(), lambda node: {}),
     **dict.fromkeys(("Conv", "MaxPool", "AveragePool", "LpPool"), _window),
     **dict.fromkeys(("Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization"), _along),
     **dict.fromkeys(("Resize", "Upsample"), _resize),
-    "LRN": _across_channels,
+    # Of (N, C, ...), whose rows are never the channels.
+    "LRN": lambda node: _rows(2 if len(node.output) > 2 else None),
     "ConvTranspose": _transposed_convolution,
     "DeformConv": _deformable,
     "MatMul": _matmul,
@@ -318,8 +297,8 @@ OPERATORS: Mapping[str, Callable[[Node], Accesses]] = {
     "Transpose": _transpose,
     "Slice": _slice,
     "Pad": _pad,
-    "DepthToSpace": _depth_to_space,
-    "SpaceToDepth": _space_to_depth,
+    "DepthToSpace": _blocks,
+    "SpaceToDepth": _blocks,
     "Gather": _gather,
 }
 

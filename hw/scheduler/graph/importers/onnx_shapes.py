@@ -12,8 +12,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper, shape_inference
+from onnx import helper, numpy_helper
+from onnx.checker import ValidationError
+from onnx.defs import SchemaError, get_schema
 from onnx.reference import ReferenceEvaluator
+from onnx.shape_inference import InferenceError, infer_node_outputs
 
 from hw.errors import InputError
 from hw.scheduler.graph.importers.onnx_operators import Shape
@@ -21,25 +24,13 @@ from hw.scheduler.graph.importers.onnx_operators import Shape
 #: Elements of a constant that is worth its values: shapes, axes, indices.
 SMALL = 4096
 #: What the inference of one operator raises when it does not like its attributes or operands.
-_REFUSALS = (
-    shape_inference.InferenceError,
-    onnx.checker.ValidationError,
-    onnx.defs.SchemaError,
-    ValueError,
-    RuntimeError,
-)
+_REFUSALS = (InferenceError, ValidationError, SchemaError, ValueError, RuntimeError)
 Array = np.ndarray[Any, Any]
 
 
 class Learned:
-    """What is known about a model's tensors, by name.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        With a value for every dimension of its inputs.
-    where : str
-        The file, for errors.
+    """What is known about the tensors, by name, of a model with a value for every dimension of its inputs;
+    ``where`` is its file, for errors.
 
     Members
     -------
@@ -83,13 +74,7 @@ class Learned:
                         raise InputError(f"shape of tensor {name!r}", self.shapes[name], legal)
 
     def shape(self, name: str) -> Shape:
-        """Give the shape of a tensor.
-
-        Raises
-        ------
-        InputError
-            When it is not known.
-        """
+        """Give the shape of a tensor; InputError when it is not known."""
         if name not in self.shapes:
             raise InputError(f"shape of tensor {name!r}", "unknown", "known once the inputs' shapes are")
         return self.shapes[name]
@@ -131,12 +116,11 @@ class Learned:
         """Learn the types of a node's outputs."""
         of = f"operator {node.name or node.op_type!r}"
         given = list(filter(None, node.input))
-        for name in given:
-            if name not in self._protos:
-                legal = "a parameter, an input of the model, or made by an operator"
-                if any(name in other.output for other in self._model.graph.node):
-                    legal = "made by an operator before it: the graph has a cycle, or is out of order"
-                raise self._refuse(f"operand of {of}", name, legal)
+        if strange := [name for name in given if name not in self._protos]:
+            legal = "a parameter, an input of the model, or made by an operator"
+            if any(strange[0] in other.output for other in self._model.graph.node):
+                legal = "made by an operator before it: the graph has a cycle, or is out of order"
+            raise self._refuse(f"operand of {of}", strange[0], legal)
         for attribute in node.attribute:
             if attribute.HasField("t"):
                 self._values(attribute.t)
@@ -148,8 +132,8 @@ class Learned:
         known = {name: value for name, value in values.items() if _is_kind(value, "iufb")}
         version = self._versions.get(node.domain.removeprefix("ai.onnx"), 1)
         try:
-            found = shape_inference.infer_node_outputs(
-                onnx.defs.get_schema(node.op_type, version, node.domain),
+            found = infer_node_outputs(
+                get_schema(node.op_type, version, node.domain),
                 node,
                 {name: self._protos[name] for name in given},
                 {name: numpy_helper.from_array(value, name) for name, value in known.items()},
