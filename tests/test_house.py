@@ -54,9 +54,10 @@ DOORS = {
     "hw.scheduler.plan": ["hw.errors", "hw.edge", "hw.scheduler.graph"],
     "hw.scheduler.check": ["hw.errors", "hw.edge"],
     "hw.scheduler.program": [
-        "hw.errors", "hw.board", "hw.lib.axi", "hw.scheduler.graph", "hw.scheduler.plan",
+        "hw.errors", "hw.board", "hw.scheduler.graph", "hw.scheduler.plan",
         "hw.scheduler.operators.timing",
     ],
+    "hw.scheduler.program.latency": ["hw.lib"],
     "hw.scheduler.config": ["hw.errors", "hw.scheduler.program"],
     "hw.scheduler.planner": [
         "hw.errors", "hw.board", "hw.scheduler.graph", "hw.scheduler.plan", "hw.scheduler.program",

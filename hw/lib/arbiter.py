@@ -70,7 +70,7 @@ class Arbiter(wiring.Component):
             free.eq(~self.o.valid | self.o.ready),
         ]
         first = requests & behind
-        choice = Mux(first.any(), _lowest(first, self.inputs), _lowest(requests, self.inputs))
+        choice = Mux(first.any(), lowest(first), lowest(requests))
         m.d.comb += grant.eq(choice)
 
         payload = Signal(Shape.cast(self._shape).width)
@@ -100,6 +100,6 @@ class Arbiter(wiring.Component):
         return m
 
 
-def _lowest(bits: Value, width: int) -> Value:
+def lowest(bits: Value) -> Value:
     """One-hot: the lowest bit of ``bits`` that is set; few bits are not worth a carry chain."""
-    return Cat(bits[index] & ~bits[:index].any() for index in range(width))
+    return Cat(bits[index] & ~bits[:index].any() for index in range(len(bits)))

@@ -8,7 +8,14 @@ from typing import Literal
 from amaranth.utils import bits_for
 
 from hw.errors import InputError
-from hw.scheduler.program.image import ADDRESS_BITS, DRAM_BITS, INDEX_BITS, WORDS_BITS, Table, table_rows
+from hw.scheduler.program.image import (
+    DRAM_BITS,
+    INDEX_BITS,
+    SCRATCHPAD_ADDRESS_BITS,
+    WORDS_BITS,
+    Table,
+    table_rows,
+)
 from hw.scheduler.program.program import MAX_CORES, Program
 
 
@@ -69,7 +76,7 @@ class SchedulerConfig:
             )
         word = self.word_bytes
         for name, least, most in (
-            ("scratchpad_bytes", 2 * step, word << ADDRESS_BITS),
+            ("scratchpad_bytes", 2 * step, word << SCRATCHPAD_ADDRESS_BITS),
             ("cores", 1, MAX_CORES),
             ("max_steps", 1, 2**INDEX_BITS - 1),
             ("max_operands", 1, 2**INDEX_BITS - 1),

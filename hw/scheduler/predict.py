@@ -12,6 +12,7 @@ from hw.scheduler.graph.graph import TensorKind
 from hw.scheduler.program.image import encode
 from hw.scheduler.program.program import Program
 from hw.scheduler.program.timing import timeline
+from hw.scheduler.program.timing.memory import TimingModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,7 @@ def predict(workload: SchedulerWorkload, config: SchedulerConfig, board: Board) 
     config.check_program(program)
     assert program.dataflow is not None  # the workload refuses others
     loaded = 0 if config.program is not None else len(encode(program))
-    model = timeline.TimingModel.of(board)
+    model = TimingModel.of(board)
     played = timeline.predict(program, model, image_words=loaded // config.word_bytes)
     compulsory = sum(
         -(-item.size_bytes // config.word_bytes) * config.word_bytes

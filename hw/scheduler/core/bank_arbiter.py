@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+import operator
+
 from amaranth.hdl import Cat, Module, Mux, ShapeLike, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.errors import InputError
+from hw.lib.arbiter import lowest
 
 
 class BankArbiter(wiring.Component):
@@ -25,7 +29,7 @@ class BankArbiter(wiring.Component):
         ``ready`` is the grant.
     valid : Out(1)
     payload : Out(shape)
-        What was granted in the cycle before.
+        What was granted in the cycle before; without meaning while ``valid`` is low.
 
     Behaviour
     ---------
@@ -57,17 +61,19 @@ class BankArbiter(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Make the gates."""
         m = Module()
-        inputs = len(self.i)
+        inputs, width = len(self.i), len(Value.cast(self.payload))
         requests, left, grant = Signal(inputs), Signal(inputs), Signal(inputs)
         now = Signal(inputs)  # the round: what is left of it, or a new one
         m.d.comb += [
             requests.eq(Cat(port.valid for port in self.i)),
             now.eq(Mux((requests & left).any(), requests & left, requests)),
-            grant.eq(now & -now),
+            grant.eq(lowest(now)),
         ]
         m.d.sync += [left.eq(now & ~grant), self.valid.eq(requests.any())]
-        for index, port in enumerate(self.i):
-            m.d.comb += port.ready.eq(grant[index])
-            with m.If(grant[index]):
-                m.d.sync += Value.cast(self.payload).eq(Value.cast(port.payload))
+        m.d.comb += [port.ready.eq(grant[index]) for index, port in enumerate(self.i)]
+        # Without a request anything may be there: a word is wide, and each of its bits is one LUT this way.
+        granted = [
+            Value.cast(port.payload) & grant[index].replicate(width) for index, port in enumerate(self.i)
+        ]
+        m.d.sync += Value.cast(self.payload).eq(functools.reduce(operator.or_, granted))
         return m

@@ -10,6 +10,9 @@ from amaranth.lib import data
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.program.image import COMMAND_FIELDS, STEP_FIELDS, TRANSFER_FIELDS, Path
 
+#: Bits of a byte address in memory.
+MEMORY_ADDRESS_BITS = 64
+
 
 def operand_layout(config: SchedulerConfig) -> data.StructLayout:
     """Give an operand: first word ``address``, ``words``, ``ring`` (0: whole), ``tag`` (`Path`)."""

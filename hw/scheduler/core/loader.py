@@ -13,9 +13,8 @@ from hw.lib.align_read import packed_layout
 from hw.lib.burst import LENGTH_BITS, command_layout
 from hw.lib.width import WidthConverter
 from hw.scheduler.config import SchedulerConfig
+from hw.scheduler.core.layouts import MEMORY_ADDRESS_BITS
 from hw.scheduler.program.image import RECORD_BITS, TABLE_BITS, record_bytes
-
-ADDRESS_BITS = 64
 
 
 class Loader(wiring.Component):
@@ -58,9 +57,9 @@ class Loader(wiring.Component):
         super().__init__(
             {
                 "start": In(1),
-                "address": In(ADDRESS_BITS),
+                "address": In(MEMORY_ADDRESS_BITS),
                 "records": In(32),
-                "command": Out(stream.Signature(command_layout(ADDRESS_BITS))),
+                "command": Out(stream.Signature(command_layout(MEMORY_ADDRESS_BITS))),
                 "words": In(stream.Signature(packed_layout(config.word_bits))),
                 "table": Out(TABLE_BITS),
                 "row": Out(RECORD_BITS - TABLE_BITS),

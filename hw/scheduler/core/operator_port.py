@@ -2,46 +2,15 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Module
-from amaranth.lib import data, stream, wiring
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.scheduler.config import SchedulerConfig
-from hw.scheduler.core.layouts import Path, command_layout, operand_layout
+from hw.scheduler.core.gate import ReadGate, WriteGate, fetch_layout, fill_layout
+from hw.scheduler.core.layouts import command_layout, operand_layout
 from hw.scheduler.core.ring import RingReader, RingWriter
 from hw.scheduler.core.scratchpad import ReadPort, write_layout
-
-
-def read_layout(config: SchedulerConfig) -> data.StructLayout:
-    """Give an operator's request for a word.
-
-    Members
-    -------
-    address
-        In the scratchpad.
-    path
-        How the operand comes (`Path`).
-    acquire
-        Of a ring: the first read of its next word.  The request waits until that word is there.
-    release
-        Of a ring: the last read of its oldest word, whose place may be filled anew.
-    """
-    return data.StructLayout({"address": config.address_bits, "path": Path, "acquire": 1, "release": 1})
-
-
-def result_layout(config: SchedulerConfig) -> data.StructLayout:
-    """Give an operator's write of a word: ``address``, ``data``, ``path`` and, of a ring, its size.
-
-    A write into a ring is the next word of it, and waits until there is room.
-    """
-    return data.StructLayout(
-        {
-            "address": config.address_bits,
-            "data": config.word_bits,
-            "path": Path,
-            "ring": config.size_bits,
-        }
-    )
 
 
 class OperatorSignature(wiring.Signature):
@@ -55,10 +24,13 @@ class OperatorSignature(wiring.Signature):
     inputs, outputs : In(stream of operand_layout)
         Its operands in order, ``command.inputs`` and ``command.outputs`` of them a step; ``tag`` is the
         `Path`.  They may be offered before the command; words must not be touched before it.
-    read : Out(stream of read_layout)
+    read : Out(stream of hw.scheduler.core.gate.fetch_layout)
+        Of a ring, by the code of its `Path`, the first read of a word acquires it, and waits for it;
+        the last read of the oldest word releases it: its place may be filled anew.
     response : In(stream of a word)
         One for each read, in order.
-    write : Out(stream of result_layout)
+    write : Out(stream of hw.scheduler.core.gate.fill_layout)
+        The tag of a place is its `Path`.  A write into a ring is its next word and waits for room.
     done : Out(1)
         One-cycle pulse: the last write's transfer was in an earlier cycle, and no read is under way.
     busy : Out(1)
@@ -78,9 +50,9 @@ class OperatorSignature(wiring.Signature):
                 "command": In(stream.Signature(command_layout(config))),
                 "inputs": In(operand),
                 "outputs": In(operand),
-                "read": Out(stream.Signature(read_layout(config))),
+                "read": Out(stream.Signature(fetch_layout(config, 2))),
                 "response": In(stream.Signature(config.word_bits)),
-                "write": Out(stream.Signature(result_layout(config))),
+                "write": Out(stream.Signature(fill_layout(config, 2))),
                 "done": Out(1),
                 "busy": Out(1),
             }
@@ -97,39 +69,37 @@ class OperatorPort(wiring.Component):
 
     Members
     -------
-    i_read, i_write, o_response
-        To and from the operator's ``read``, ``write`` and ``response``.
+    i_read, i_write, i_done, o_response
+        To and from the operator's ``read``, ``write``, ``done`` and ``response``.
+    done : Out(1)
+        One-cycle pulse: the operator is done, and its last word is granted.
     read : Out(ReadPort)
     write : Out(stream of write_layout)
         To the scratchpad.
-    memory_in, fifo_in : Out(RingReader)
-        Rings that the read engine and the core before fill.
-    memory_out, fifo_out : Out(RingWriter)
-        Rings that the write engine and the next core empty.
+    inputs : Out(RingReader) array of 2
+    outputs : Out(RingWriter) array of 2
+        The rings of operands that come by way of memory, and of those shared with the neighbouring core.
     moved : Out(1)
         A word is granted, in either direction.
     starved : Out(1)
-        A request waits for its ring.
+        A word waits for its ring.
     blocked : Out(1)
-        A request that its ring allows waits for a bank, or for room for the answer.
-
-    Behaviour
-    ---------
-    Combinational: the handshakes are the scratchpad's.
+        A word that its ring allows waits for a bank, or for room for the answer.
     """
 
     def __init__(self, config: SchedulerConfig) -> None:
+        self._config = config
         super().__init__(
             {
-                "i_read": In(stream.Signature(read_layout(config))),
-                "i_write": In(stream.Signature(result_layout(config))),
+                "i_read": In(stream.Signature(fetch_layout(config, 2))),
+                "i_write": In(stream.Signature(fill_layout(config, 2))),
+                "i_done": In(1),
                 "o_response": Out(stream.Signature(config.word_bits)),
+                "done": Out(1),
                 "read": Out(ReadPort(config)),
                 "write": Out(stream.Signature(write_layout(config))),
-                "memory_in": Out(RingReader()),
-                "fifo_in": Out(RingReader()),
-                "memory_out": Out(RingWriter(config.size_bits)),
-                "fifo_out": Out(RingWriter(config.size_bits)),
+                "inputs": Out(RingReader()).array(2),
+                "outputs": Out(RingWriter(config.size_bits)).array(2),
                 "moved": Out(1),
                 "starved": Out(1),
                 "blocked": Out(1),
@@ -137,37 +107,26 @@ class OperatorPort(wiring.Component):
         )
 
     def elaborate(self, platform: object) -> Module:
-        """Make the gates."""
+        """A gate each way; done waits for the last word."""
         m = Module()
-        want, result = self.i_read.payload, self.i_write.payload
-        readable = ~want.acquire
-        writable = result.path == Path.WHOLE
-        read, written = self.read.request.valid & self.read.request.ready, self.write.valid & self.write.ready
-        for path, source, target in (
-            (Path.MEMORY, self.memory_in, self.memory_out),
-            (Path.FIFO, self.fifo_in, self.fifo_out),
-        ):
-            mine, yours = want.path == path, result.path == path
-            readable |= mine & source.available
-            writable |= yours & (target.level < result.ring)
-            m.d.comb += [
-                source.acquired.eq(read & mine & want.acquire),
-                source.released.eq(read & mine & want.release),
-                target.written.eq(written & yours),
-            ]
+        m.submodules.reads = reads = ReadGate(self._config, rings=2)
+        m.submodules.writes = writes = WriteGate(self._config, rings=2)
+        connect(m, reads.request, flipped(self.read.request))
+        connect(m, writes.write, flipped(self.write))
+        connect(m, flipped(self.read.response), flipped(self.o_response))
+        for index in range(2):
+            connect(m, reads.rings[index], flipped(self.inputs[index]))
+            connect(m, writes.rings[index], flipped(self.outputs[index]))
+        connect(m, flipped(self.i_read), reads.i)
+        connect(m, flipped(self.i_write), writes.i)
+        ended = Signal()
         m.d.comb += [
-            self.read.request.payload.eq(want.address),
-            self.read.request.valid.eq(self.i_read.valid & readable),
-            self.i_read.ready.eq(read),
-            self.write.payload.address.eq(result.address),
-            self.write.payload.data.eq(result.data),
-            self.write.valid.eq(self.i_write.valid & writable),
-            self.i_write.ready.eq(written),
-            self.moved.eq(read | written),
-            self.starved.eq((self.i_read.valid & ~readable) | (self.i_write.valid & ~writable)),
+            self.done.eq((self.i_done | ended) & writes.empty),
+            self.moved.eq(reads.granted | writes.granted),
+            self.starved.eq(reads.starved | writes.starved),
             self.blocked.eq(
-                (self.read.request.valid & ~self.read.request.ready) | (self.write.valid & ~self.write.ready)
+                (self.read.request.valid & ~reads.granted) | (self.write.valid & ~writes.granted)
             ),
         ]
-        connect(m, flipped(self.read.response), flipped(self.o_response))
+        m.d.sync += ended.eq((self.i_done | ended) & ~self.done)
         return m

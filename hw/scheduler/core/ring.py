@@ -76,9 +76,10 @@ class Ring(wiring.Component):
         """Make the gates."""
         m = Module()
         ready = Signal(self._size_bits)  # written, not acquired
-        m.d.sync += [
-            self.writer.level.eq(self.writer.level + self.writer.written - self.reader.released),
-            ready.eq(ready + self.writer.written - self.reader.acquired),
-        ]
-        m.d.comb += self.reader.available.eq(ready != 0)
+        written, acquired = self.writer.written, self.reader.acquired
+        m.d.sync += self.writer.level.eq(self.writer.level + written - self.reader.released)
+        with m.If(written & ~acquired):
+            m.d.sync += [ready.eq(ready + 1), self.reader.available.eq(1)]
+        with m.If(acquired & ~written):
+            m.d.sync += [ready.eq(ready - 1), self.reader.available.eq(ready != 1)]
         return m

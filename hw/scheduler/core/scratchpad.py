@@ -233,16 +233,20 @@ class Scratchpad(wiring.Component):
         low = exact_log2(len(banks))
         m.submodules[f"responses_{index}"] = responses = Fifo(self._config.word_bits, depth=READS_AHEAD)
         room = Signal(range(READS_AHEAD + 1), init=READS_AHEAD, name=f"room_{index}")
+        some_room = Signal(init=1, name=f"some_room_{index}")
         for number, bank in enumerate(banks):
             here = port.request.payload[:low] == number
             m.d.comb += [
                 bank.read[index].payload.row.eq(port.request.payload[low:]),
-                bank.read[index].valid.eq(port.request.valid & (room != 0) & here),
+                bank.read[index].valid.eq(port.request.valid & some_room & here),
             ]
         granted = Cat(bank.read[index].ready for bank in banks).any()
         m.d.comb += port.request.ready.eq(granted)
         taken = port.response.valid & port.response.ready
-        m.d.sync += room.eq(room - granted + taken)
+        with m.If(granted & ~taken):
+            m.d.sync += [room.eq(room - 1), some_room.eq(room != 1)]
+        with m.If(taken & ~granted):
+            m.d.sync += [room.eq(room + 1), some_room.eq(1)]
 
         # Where the words granted one, two and three cycles ago come from.
         stages = [

@@ -39,7 +39,7 @@ class Table(wiring.Component):
 
     Behaviour
     ---------
-    The first row is offered two cycles after ``start``, then one row a cycle.  A row that is written in the
+    The first row is offered three cycles after ``start``, then one row a cycle.  A row that is written in the
     cycle before ``start`` or earlier is sent.
 
     Why
@@ -84,16 +84,14 @@ class Table(wiring.Component):
         position = Signal.like(self.count)
         sending = Signal()  # nothing is sent before the first start
         more = sending & (position != self.count)
-        advance = ~self.o.valid | self.o.ready
-        m.d.comb += [
-            read.addr.eq(position),
-            read.en.eq(advance & more),
-            self.o.payload.eq(read.data),
-        ]
+        latched = Signal()  # a row is at the RAM's slow output
+        taken = ~self.o.valid | self.o.ready
+        advance = ~latched | taken
+        m.d.comb += [read.addr.eq(position), read.en.eq(advance & more)]
+        with m.If(taken):
+            m.d.sync += [self.o.valid.eq(latched), self.o.payload.eq(read.data)]
         with m.If(advance):
-            m.d.sync += [self.o.valid.eq(more), position.eq(position + more)]
-        with m.If(self.clear):
-            m.d.sync += [self.o.valid.eq(0), sending.eq(0)]
-        with m.If(self.start):
-            m.d.sync += [self.o.valid.eq(0), position.eq(0), sending.eq(1)]
+            m.d.sync += [latched.eq(more), position.eq(position + more)]
+        with m.If(self.clear | self.start):
+            m.d.sync += [self.o.valid.eq(0), latched.eq(0), position.eq(0), sending.eq(self.start)]
         return m

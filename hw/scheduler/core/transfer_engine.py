@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.hdl import Cat, Const, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
@@ -17,17 +17,16 @@ from hw.lib.dma_write import WriteDMA
 from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
 from hw.scheduler.config import SchedulerConfig
-from hw.scheduler.core.layouts import piece_layout, transfer_layout
+from hw.scheduler.core.gate import ReadGate, WriteGate
+from hw.scheduler.core.layouts import MEMORY_ADDRESS_BITS, piece_layout, place_layout, transfer_layout
 from hw.scheduler.core.ring import RingReader, RingWriter
 from hw.scheduler.core.scratchpad import ReadPort, write_layout
 from hw.scheduler.core.walker import Walker
 from hw.scheduler.program.latency import TRANSFERS_AHEAD
 
-ADDRESS_BITS = 64
-
 
 class Issue(wiring.Component):
-    """Lets transfers run when their step has come: to the DMA and, as a piece of the scratchpad, to a walker.
+    """Lets transfers run when their step has come: to the DMA and, word by word, to the scratchpad.
 
     Parameters
     ----------
@@ -45,36 +44,36 @@ class Issue(wiring.Component):
         Steps computed: any other write of step ``s`` may run when this is more than ``s``.  For reads tied to
         ``begun``.
     command : Out(stream of hw.lib.burst.command_layout)
-    piece : Out(stream of piece_layout)
+    place : Out(stream of place_layout)
         Tag: the core, one-hot, of a stream; else 0.
 
     Behaviour
     ---------
-    Latency 1 cycle to ``command``, 1 to ``piece``; a transfer goes to both at once.
+    Latency 1 cycle to ``command``, 2 to ``place``; a transfer goes to both at once.
     """
 
     def __init__(self, config: SchedulerConfig) -> None:
         self._config = config
-        self._piece = piece_layout(config, config.cores)
         super().__init__(
             {
                 "i": In(stream.Signature(transfer_layout(config))),
-                "base": In(ADDRESS_BITS),
+                "base": In(MEMORY_ADDRESS_BITS),
                 "begun": In(config.step_bits),
                 "computed": In(config.step_bits),
-                "command": Out(stream.Signature(command_layout(ADDRESS_BITS))),
-                "piece": Out(stream.Signature(self._piece)),
+                "command": Out(stream.Signature(command_layout(MEMORY_ADDRESS_BITS))),
+                "place": Out(stream.Signature(place_layout(config, config.cores))),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         """Make the gates."""
         m = Module()
-        row = self.i.payload
+        row, cores = self.i.payload, self._config.cores
         streams = row.ring != 0
         low = Const(0, exact_log2(self._config.word_bytes))
         m.submodules.commands = commands = Skid(self.command.payload.shape())
-        m.submodules.pieces = pieces = Fifo(self._piece, depth=TRANSFERS_AHEAD)
+        m.submodules.pieces = pieces = Fifo(piece_layout(self._config, cores), depth=TRANSFERS_AHEAD)
+        m.submodules.walker = walker = Walker(self._config, cores)
         may_run = (self.computed > row.start_step) | (streams & (self.begun > row.start_step))
         go = self.i.valid & may_run & commands.i.ready & pieces.i.ready
         m.d.comb += [
@@ -86,130 +85,23 @@ class Issue(wiring.Component):
             pieces.i.payload.address.eq(row.address),
             pieces.i.payload.words.eq(row.words),
             pieces.i.payload.ring.eq(row.ring),
-            pieces.i.payload.tag.eq(row.core & streams.replicate(self._config.cores)),
+            pieces.i.payload.tag.eq(row.core & streams.replicate(cores)),
         ]
         connect(m, commands.o, flipped(self.command))
-        connect(m, pieces.o, flipped(self.piece))
+        connect(m, pieces.o, walker.i)
+        connect(m, walker.o, flipped(self.place))
         return m
 
 
-class ReadEngine(wiring.Component):
-    """Fills the scratchpad.
+class TransferEngine(wiring.Component):
+    """What the engines of both directions have in common.
 
     Parameters
     ----------
     config
         Widths.
-
-    Members
-    -------
-    start : In(1)
-        ``completed`` goes to 0.
-    i : In(stream of transfer_layout)
-        The transfers, in order.
-    base : In(64)
-    begun : In(step_bits)
-        As of `Issue`.
-    completed : Out(transfer_bits)
-        Transfers whose last word is granted by the scratchpad.
-    write : Out(stream of write_layout)
-    rings : Out(RingWriter) array of ``cores``
-        The ring each core reads a stream from.
-    axi : Out(hw.lib.axi.ReadSignature)
-    bytes_moved : Out(48)
-        Since reset.
-    loading : In(1)
-        The DMA is the loader's (`hw.scheduler.core.loader`); no transfer may run.
-    load, loaded
-        Its command and its words.
-
-    Behaviour
-    ---------
-    One word a cycle, from transfer to transfer as well: addresses are given to the memory as soon as a
-    transfer may run, as far as the DMA has room for the data, whatever the one before still waits for.
-    """
-
-    def __init__(self, config: SchedulerConfig) -> None:
-        self._config = config
-        super().__init__(
-            {
-                "start": In(1),
-                "i": In(stream.Signature(transfer_layout(config))),
-                "base": In(ADDRESS_BITS),
-                "begun": In(config.step_bits),
-                "completed": Out(config.transfer_bits),
-                "write": Out(stream.Signature(write_layout(config))),
-                "rings": Out(RingWriter(config.size_bits)).array(config.cores),
-                "axi": Out(axi.ReadSignature(data_width=config.word_bits, addr_width=ADDRESS_BITS)),
-                "bytes_moved": Out(48),
-                "loading": In(1),
-                "load": In(stream.Signature(command_layout(ADDRESS_BITS))),
-                "loaded": Out(stream.Signature(packed_layout(config.word_bits))),
-            }
-        )
-
-    def elaborate(self, platform: Any) -> Module:
-        """Issue -> DMA, walker -> word and place -> write, held by its ring."""
-        m = Module()
-        config = self._config
-        m.submodules.issue = issue = Issue(config)
-        m.submodules.dma = dma = ReadDMA(data_width=config.word_bits, addr_width=ADDRESS_BITS)
-        m.submodules.walker = walker = Walker(config, config.cores)
-        connect(m, flipped(self.i), issue.i)
-        connect(m, issue.piece, walker.i)
-        connect(m, dma.axi, flipped(self.axi))
-        m.d.comb += [
-            issue.base.eq(self.base),
-            issue.begun.eq(self.begun),
-            issue.computed.eq(self.begun),
-            self.bytes_moved.eq(dma.bytes_useful),
-        ]
-
-        m.d.comb += [
-            dma.command.valid.eq(self.load.valid | issue.command.valid),
-            dma.command.payload.eq(issue.command.payload),
-            issue.command.ready.eq(dma.command.ready & ~self.load.valid),
-            self.load.ready.eq(dma.command.ready),
-            self.loaded.valid.eq(dma.o.valid & self.loading),
-            self.loaded.payload.eq(dma.o.payload),
-        ]
-        with m.If(self.load.valid):
-            m.d.comb += dma.command.payload.eq(self.load.payload)
-
-        place = walker.o.payload
-        held = Signal(place.shape())
-        filled = Signal()
-        allowed = Signal()
-        joined = dma.o.valid & walker.o.valid  # never while loading: there are no places
-        moved = self.write.valid & self.write.ready
-        free = ~filled | moved
-        m.d.comb += [
-            dma.o.ready.eq((joined & free) | (self.loading & self.loaded.ready)),
-            walker.o.ready.eq(joined & free),
-            allowed.eq(held.tag == 0),
-            self.write.valid.eq(filled & allowed),
-            self.write.payload.address.eq(held.address),
-        ]
-        for core, ring in enumerate(self.rings):
-            m.d.comb += ring.written.eq(moved & held.tag[core])
-            with m.If(held.tag[core]):
-                m.d.comb += allowed.eq(ring.level < held.ring)
-        with m.If(free):
-            m.d.sync += [filled.eq(joined), held.eq(place), self.write.payload.data.eq(dma.o.payload.data)]
-        with m.If(self.start):
-            m.d.sync += self.completed.eq(0)
-        with m.Else():
-            m.d.sync += self.completed.eq(self.completed + (moved & held.last))
-        return m
-
-
-class WriteEngine(wiring.Component):
-    """Empties the scratchpad.
-
-    Parameters
-    ----------
-    config
-        Widths.
+    members
+        Of the direction.
 
     Members
     -------
@@ -221,73 +113,171 @@ class WriteEngine(wiring.Component):
     begun, computed : In(step_bits)
         As of `Issue`.
     completed : Out(transfer_bits)
-        Transfers whose every write has its response.
-    read : Out(ReadPort)
-    rings : Out(RingReader) array of ``cores``
-        The ring each core writes a stream into.
-    axi : Out(hw.lib.axi.WriteSignature)
+        Transfers that are complete.
     bytes_moved : Out(48)
         Since reset.
 
     Behaviour
     ---------
-    One word a cycle, from transfer to transfer as well, while the responses of earlier ones are on their way.
+    One word a cycle, from transfer to transfer as well.
     """
 
-    def __init__(self, config: SchedulerConfig) -> None:
+    def __init__(self, config: SchedulerConfig, members: dict[str, wiring.Member]) -> None:
         self._config = config
         super().__init__(
             {
                 "start": In(1),
                 "i": In(stream.Signature(transfer_layout(config))),
-                "base": In(ADDRESS_BITS),
+                "base": In(MEMORY_ADDRESS_BITS),
                 "begun": In(config.step_bits),
                 "computed": In(config.step_bits),
                 "completed": Out(config.transfer_bits),
-                "read": Out(ReadPort(config)),
-                "rings": Out(RingReader()).array(config.cores),
-                "axi": Out(axi.WriteSignature(data_width=config.word_bits, addr_width=ADDRESS_BITS)),
                 "bytes_moved": Out(48),
+                **members,
             }
         )
 
-    def elaborate(self, platform: Any) -> Module:
-        """Issue -> DMA, walker -> read, held by its ring -> words -> DMA."""
+    def _begin(self, completes: Any) -> tuple[Module, Issue]:
+        """Make the module with `Issue`, and count what is complete."""
         m = Module()
-        config = self._config
-        m.submodules.issue = issue = Issue(config)
-        m.submodules.dma = dma = WriteDMA(data_width=config.word_bits, addr_width=ADDRESS_BITS)
-        m.submodules.walker = walker = Walker(config, config.cores)
+        m.submodules.issue = issue = Issue(self._config)
         connect(m, flipped(self.i), issue.i)
-        connect(m, issue.command, dma.command)
-        connect(m, issue.piece, walker.i)
-        connect(m, dma.axi, flipped(self.axi))
-        place, request, response = walker.o.payload, self.read.request, self.read.response
-        granted = request.valid & request.ready
-        allowed = Signal()
         m.d.comb += [
             issue.base.eq(self.base),
             issue.begun.eq(self.begun),
             issue.computed.eq(self.computed),
+        ]
+        with m.If(self.start):
+            m.d.sync += self.completed.eq(0)
+        with m.Elif(completes):
+            m.d.sync += self.completed.eq(self.completed + 1)
+        return m, issue
+
+
+class ReadEngine(TransferEngine):
+    """Fills the scratchpad.
+
+    Parameters
+    ----------
+    config
+        Widths.
+
+    Members
+    -------
+    See `TransferEngine`; a transfer is complete when its last word is granted by the scratchpad.  And:
+
+    write : Out(stream of write_layout)
+    rings : Out(RingWriter) array of ``cores``
+        The ring each core reads a stream from.
+    axi : Out(hw.lib.axi.ReadSignature)
+    loading : In(1)
+        The DMA is the loader's (`hw.scheduler.core.loader`); no transfer may run.
+    load, loaded
+        Its command and its words.
+
+    Behaviour
+    ---------
+    Addresses are given to the memory as soon as a transfer may run, as far as the DMA has room for the data,
+    whatever the one before still waits for.
+    """
+
+    def __init__(self, config: SchedulerConfig) -> None:
+        super().__init__(
+            config,
+            {
+                "write": Out(stream.Signature(write_layout(config))),
+                "rings": Out(RingWriter(config.size_bits)).array(config.cores),
+                "axi": Out(axi.ReadSignature(data_width=config.word_bits, addr_width=MEMORY_ADDRESS_BITS)),
+                "loading": In(1),
+                "load": In(stream.Signature(command_layout(MEMORY_ADDRESS_BITS))),
+                "loaded": Out(stream.Signature(packed_layout(config.word_bits))),
+            },
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Issue -> DMA; its words and their places -> gate."""
+        gate = WriteGate(self._config, rings=self._config.cores)
+        dma = ReadDMA(data_width=self._config.word_bits, addr_width=MEMORY_ADDRESS_BITS)
+        m, issue = self._begin(gate.finished)
+        m.submodules.gate, m.submodules.dma = gate, dma
+        connect(m, gate.write, flipped(self.write))
+        for inner, outer in zip(gate.rings, self.rings, strict=True):
+            connect(m, inner, flipped(outer))
+        connect(m, dma.axi, flipped(self.axi))
+
+        m.d.comb += [
+            dma.command.valid.eq(self.load.valid | issue.command.valid),
+            dma.command.payload.eq(issue.command.payload),
+            issue.command.ready.eq(dma.command.ready & ~self.load.valid),
+            self.load.ready.eq(dma.command.ready),
+            self.loaded.valid.eq(dma.o.valid & self.loading),
+            self.loaded.payload.eq(dma.o.payload),
             self.bytes_moved.eq(dma.bytes_useful),
-            allowed.eq(place.tag == 0),
-            request.payload.eq(place.address),
-            request.valid.eq(walker.o.valid & allowed),
-            walker.o.ready.eq(granted),
+        ]
+        with m.If(self.load.valid):
+            m.d.comb += dma.command.payload.eq(self.load.payload)
+
+        joined = dma.o.valid & issue.place.valid  # never while loading: there are no places
+        m.d.comb += [
+            gate.i.valid.eq(joined),
+            gate.i.payload.place.eq(issue.place.payload),
+            gate.i.payload.data.eq(dma.o.payload.data),
+            issue.place.ready.eq(dma.o.valid & gate.i.ready),
+            dma.o.ready.eq((issue.place.valid & gate.i.ready) | (self.loading & self.loaded.ready)),
+        ]
+        return m
+
+
+class WriteEngine(TransferEngine):
+    """Empties the scratchpad.
+
+    Parameters
+    ----------
+    config
+        Widths.
+
+    Members
+    -------
+    See `TransferEngine`; a transfer is complete when its every write has its response.  And:
+
+    read : Out(ReadPort)
+    rings : Out(RingReader) array of ``cores``
+        The ring each core writes a stream into.
+    axi : Out(hw.lib.axi.WriteSignature)
+    """
+
+    def __init__(self, config: SchedulerConfig) -> None:
+        super().__init__(
+            config,
+            {
+                "read": Out(ReadPort(config)),
+                "rings": Out(RingReader()).array(config.cores),
+                "axi": Out(axi.WriteSignature(data_width=config.word_bits, addr_width=MEMORY_ADDRESS_BITS)),
+            },
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Issue -> DMA; places -> gate -> words -> DMA."""
+        gate = ReadGate(self._config, rings=self._config.cores)
+        dma = WriteDMA(data_width=self._config.word_bits, addr_width=MEMORY_ADDRESS_BITS)
+        m, issue = self._begin(dma.done.valid)
+        m.submodules.gate, m.submodules.dma = gate, dma
+        connect(m, issue.command, dma.command)
+        connect(m, gate.request, flipped(self.read.request))
+        for inner, outer in zip(gate.rings, self.rings, strict=True):
+            connect(m, inner, flipped(outer))
+        connect(m, dma.axi, flipped(self.axi))
+        place, response = issue.place.payload, self.read.response
+        m.d.comb += [
+            gate.i.valid.eq(issue.place.valid),
+            gate.i.payload.address.eq(place.address),
+            gate.i.payload.acquire.eq(place.tag),
+            gate.i.payload.release.eq(place.tag),
+            issue.place.ready.eq(gate.i.ready),
             dma.i.payload.data.eq(response.payload),
             dma.i.valid.eq(response.valid),
             response.ready.eq(dma.i.ready),
             dma.done.ready.eq(1),
+            self.bytes_moved.eq(dma.bytes_useful),
         ]
-        for core, ring in enumerate(self.rings):
-            m.d.comb += [
-                ring.acquired.eq(granted & place.tag[core]),
-                ring.released.eq(granted & place.tag[core]),
-            ]
-            with m.If(place.tag[core]):
-                m.d.comb += allowed.eq(ring.available)
-        with m.If(self.start):
-            m.d.sync += self.completed.eq(0)
-        with m.Else():
-            m.d.sync += self.completed.eq(self.completed + dma.done.valid)
         return m

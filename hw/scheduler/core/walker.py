@@ -30,6 +30,7 @@ class Walker(wiring.Component):
     Behaviour
     ---------
     Latency 1 cycle, one word a cycle, from piece to piece as well; ``i.ready`` depends on ``o.ready``.
+    What is compared with a count is compared a cycle before, for ``o.ready`` comes late.
     """
 
     def __init__(self, config: SchedulerConfig, tag: ShapeLike) -> None:
@@ -47,23 +48,27 @@ class Walker(wiring.Component):
         place, piece = self.o.payload, self.i.payload
         first = Signal(self._config.address_bits)
         left = Signal(self._config.size_bits)  # words after this one
-        turn = Signal(self._config.size_bits)  # words after this one before the ring begins again
-        m.d.comb += [
-            place.last.eq(left == 0),
-            self.i.ready.eq(~self.o.valid | (self.o.ready & place.last)),
-        ]
+        # Words after this one before the ring begins again, and whether there is none.  Without a ring there
+        # are more of them than a piece can have words.
+        turn = Signal(self._config.size_bits)
+        wraps = Signal()
+        m.d.comb += self.i.ready.eq(~self.o.valid | (self.o.ready & place.last))
         with m.If(self.i.ready):
             m.d.sync += [
                 self.o.valid.eq(self.i.valid),
                 place.address.eq(piece.address),
+                place.last.eq(piece.words == 1),
                 place.ring.eq(piece.ring),
                 place.tag.eq(piece.tag),
                 first.eq(piece.address),
                 left.eq(piece.words - 1),
                 turn.eq(piece.ring - 1),
+                wraps.eq(piece.ring == 1),
             ]
         with m.Elif(self.o.ready):
-            m.d.sync += [place.address.eq(place.address + 1), left.eq(left - 1), turn.eq(turn - 1)]
-            with m.If((place.ring != 0) & (turn == 0)):
-                m.d.sync += [place.address.eq(first), turn.eq(place.ring - 1)]
+            m.d.sync += [left.eq(left - 1), place.last.eq(left == 1)]
+            with m.If(wraps):
+                m.d.sync += [place.address.eq(first), turn.eq(place.ring - 1), wraps.eq(place.ring == 1)]
+            with m.Else():
+                m.d.sync += [place.address.eq(place.address + 1), turn.eq(turn - 1), wraps.eq(turn == 1)]
         return m

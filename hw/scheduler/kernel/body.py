@@ -67,6 +67,7 @@ class SchedulerBody(wiring.Component):
             sequencer.start.eq(tables.start),
             sequencer.reads_completed.eq(reader.completed),
             sequencer.writes_completed.eq(writer.completed),
+            reader.computed.eq(sequencer.begun),
             writer.computed.eq(sequencer.computed),
             self.done.eq(sequencer.done),
         ]
@@ -125,16 +126,16 @@ class SchedulerBody(wiring.Component):
             ):
                 tables.place(f"{name}_{core}", number + core, layout(config), depth, target)
             connect(m, sequencer.commands[core], operator.command)
+            m.d.comb += [port.i_done.eq(operator.done), sequencer.cores_done[core].eq(port.done)]
             connect(m, operator.read, port.i_read)
             connect(m, operator.write, port.i_write)
             connect(m, port.o_response, operator.response)
             connect(m, port.read, scratchpad.read[core])
             connect(m, port.write, scratchpad.write[1 + core])
-            self._ring(m, f"memory_in_{core}", reader.rings[core], port.memory_in)
-            self._ring(m, f"memory_out_{core}", port.memory_out, writer.rings[core])
+            self._ring(m, f"memory_in_{core}", reader.rings[core], port.inputs[0])
+            self._ring(m, f"memory_out_{core}", port.outputs[0], writer.rings[core])
             if ports:
-                self._ring(m, f"fifo_{core}", ports[-1].fifo_out, port.fifo_in)
-            m.d.comb += sequencer.cores_done[core].eq(operator.done)
+                self._ring(m, f"fifo_{core}", ports[-1].outputs[1], port.inputs[1])
             ports.append(port)
             busy.append(operator.busy)
         return ports, Cat(*busy, *(port.moved for port in ports)).any()

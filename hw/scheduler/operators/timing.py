@@ -6,12 +6,19 @@ state is a row of `STATE` integers.
 
 from __future__ import annotations
 
-from hw.scheduler.program.latency import COMMAND_CYCLES, READ_LATENCY, READS_AHEAD
+from hw.scheduler.program.latency import (
+    COMMAND_CYCLES,
+    GATE_CYCLES,
+    GATE_WORDS,
+    READ_LATENCY,
+    READS_AHEAD,
+)
 from hw.scheduler.program.timing.state import IN, MEMORY, NEXT, OUT, WHOLE, Integers, compiled
 
-# Columns of the state.
-_BEGIN, _ASKED, _FETCHED, _ARRIVED, _WAITING, _TAKEN, _GIVEN, _LEAD, _FILLED = range(9)
-_SOURCE, _SOURCE_LEFT, _TARGET, _TARGET_LEFT, _PATH, _RING, _HISTORY = range(9, 16)
+# Columns of the state.  A word that is given fills the operator's register, is then buffered in the gate, and
+# then held there before its bank.
+_BEGIN, _ASKED, _FETCHED, _ARRIVED, _WAITING, _GIVEN, _LEAD, _FILLED, _BUFFERED, _HELD, _ALLOWED = range(11)
+_SOURCE, _SOURCE_LEFT, _TARGET, _TARGET_LEFT, _HISTORY = range(11, 16)
 STATE = _HISTORY + READ_LATENCY
 
 
@@ -43,21 +50,32 @@ def work(
     It is called the most, so it is given rows and not `Tables` and `Parts`, which take long to pass on.
     """
     total_in, total_out, least = word[0], word[1], word[2]
-    if state[_GIVEN] == total_out and not state[_FILLED] and cycle > state[_BEGIN]:
+    if state[_GIVEN] == total_out and not (state[_FILLED] or state[_BUFFERED] or state[_HELD]):
         return cycle >= state[_BEGIN] + least, False, False
     if cycle < state[_BEGIN] + COMMAND_CYCLES:
         return False, False, False
-    waits = False
-    # The word on its way to the scratchpad.
-    fires = False
-    if state[_FILLED]:
-        kind = OUT if state[_PATH] == MEMORY else NEXT
-        fires = state[_PATH] == WHOLE or rings[kind, core, 0] < state[_RING]
-        if fires and state[_PATH] != WHOLE:
-            changes[kind, core, 0] += 1
-            changes[kind, core, 1] += 1
-        waits = not fires and state[_PATH] == MEMORY
-    free = fires or not state[_FILLED]
+    # Words on their way to the scratchpad; there is room in a ring when there was in the cycle before.
+    fires = state[_HELD] == 1 and state[_ALLOWED] == 1
+    via = operands[state[_TARGET], 1]
+    waits = state[_HELD] == 1 and not fires and via == MEMORY
+    if fires and via != WHOLE:
+        kind = OUT if via == MEMORY else NEXT
+        changes[kind, core, 0] += 1
+        changes[kind, core, 1] += 1
+    passes = state[_FILLED] == 1 and state[_BUFFERED] < GATE_WORDS
+    free = passes or not state[_FILLED]
+    if fires or not state[_HELD]:
+        state[_HELD] = state[_BUFFERED] > 0
+        if state[_HELD]:
+            state[_BUFFERED] -= 1
+            while state[_TARGET_LEFT] == 0:
+                state[_TARGET] += 1
+                state[_TARGET_LEFT] = operands[state[_TARGET], 0]
+            state[_TARGET_LEFT] -= 1
+    state[_BUFFERED] += passes
+    via = operands[state[_TARGET], 1]
+    kind = OUT if via == MEMORY else NEXT
+    state[_ALLOWED] = via == WHOLE or rings[kind, core, 0] + fires < operands[state[_TARGET], 2]
     # Digest and result.
     owed = state[_LEAD] >= 0
     give = owed and state[_GIVEN] < total_out and free
@@ -66,7 +84,8 @@ def work(
     fetch = state[_ARRIVED] > state[_FETCHED] and (state[_WAITING] == 0 or take)
     # The next read.
     ask = False
-    if state[_ASKED] < total_in and state[_ASKED] - state[_FETCHED] < READS_AHEAD:
+    begun = cycle >= state[_BEGIN] + COMMAND_CYCLES + GATE_CYCLES
+    if begun and state[_ASKED] < total_in and state[_ASKED] - state[_FETCHED] < READS_AHEAD:
         while state[_SOURCE_LEFT] == 0:
             state[_SOURCE] += 1
             state[_SOURCE_LEFT] = operands[state[_SOURCE], 0]
@@ -87,20 +106,10 @@ def work(
     if fetch:
         state[_FETCHED] += 1
     state[_WAITING] = fetch or (state[_WAITING] == 1 and not take)
-    if take:
-        state[_TAKEN] += 1
-        state[_LEAD] += total_out
+    state[_LEAD] += take * total_out - give * total_in
+    state[_GIVEN] += give
     if free:
         state[_FILLED] = give
-    if give:
-        while state[_TARGET_LEFT] == 0:
-            state[_TARGET] += 1
-            state[_TARGET_LEFT] = operands[state[_TARGET], 0]
-        state[_PATH] = operands[state[_TARGET], 1]
-        state[_RING] = operands[state[_TARGET], 2]
-        state[_GIVEN] += 1
-        state[_TARGET_LEFT] -= 1
-        state[_LEAD] -= total_in
     return False, ask or fires or take or give, waits
 
 

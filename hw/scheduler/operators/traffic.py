@@ -52,18 +52,22 @@ class TrafficEngine(wiring.Component):
         config = self._config
         command = self.command.payload
         begin, running = Signal(), Signal()
-        left = Signal(config.size_bits)  # words still to be made
-        cycles = Signal(CYCLES_BITS)  # left of the least
+        left, some_left = Signal(config.size_bits), Signal()  # words still to be made
+        cycles, computing = Signal(CYCLES_BITS), Signal()  # of the least, from this one on
         m.d.comb += [
             self.command.ready.eq(~running),
             begin.eq(self.command.valid & self.command.ready),
-            self.done.eq(running & (left == 0) & ~self.write.valid & (cycles == 0)),
+            self.done.eq(running & ~some_left & ~self.write.valid & ~computing),
         ]
         with m.If(begin):
-            # One less: `done` is up in the last cycle.
-            m.d.sync += [running.eq(1), cycles.eq(command.compute_cycles - (command.compute_cycles != 0))]
-        with m.Elif(cycles != 0):
-            m.d.sync += cycles.eq(cycles - 1)
+            # `done` is up in the last one.
+            m.d.sync += [
+                running.eq(1),
+                cycles.eq(command.compute_cycles),
+                computing.eq(command.compute_cycles > 1),
+            ]
+        with m.Elif(computing):
+            m.d.sync += [cycles.eq(cycles - 1), computing.eq(cycles != 2)]
         with m.If(self.done):
             m.d.sync += running.eq(0)
 
@@ -72,12 +76,10 @@ class TrafficEngine(wiring.Component):
         self._feed(m, sources, self.inputs, begin, command.inputs)
         self._feed(m, targets, self.outputs, begin, command.outputs)
         source, target = sources.o.payload, targets.o.payload
-        through = source.tag != Path.WHOLE
         m.d.comb += [
             self.read.payload.address.eq(source.address),
-            self.read.payload.path.eq(source.tag),
-            self.read.payload.acquire.eq(through),
-            self.read.payload.release.eq(through),
+            self.read.payload.acquire.eq(source.tag),
+            self.read.payload.release.eq(source.tag),
             self.read.valid.eq(sources.o.valid),
             sources.o.ready.eq(self.read.ready),
         ]
@@ -98,26 +100,32 @@ class TrafficEngine(wiring.Component):
         # word is owed while it is not negative.
         total_in, total_out = Signal(config.size_bits), Signal(config.size_bits)
         lead = Signal(signed(config.size_bits + 2))
+        difference = Signal(signed(config.size_bits + 1))  # of O and I
+        taken, given, both = (Signal.like(lead, name=name) for name in ("taken", "given", "both"))
         owed = lead >= 0
         free = ~self.write.valid | self.write.ready
         m.d.comb += [
-            give.eq(owed & (left != 0) & targets.o.valid & free),
-            take.eq(arrived & (~owed | (give & (lead < total_in)))),
+            taken.eq(lead + total_out),
+            given.eq(lead - total_in),
+            both.eq(lead + difference),
+            give.eq(owed & some_left & targets.o.valid & free),
+            take.eq(arrived & (~owed | (give & (given < 0)))),
             targets.o.ready.eq(give),
-            self.busy.eq(take | give | (cycles != 0)),
+            self.busy.eq(take | give | computing),
         ]
         with m.If(begin):
             m.d.sync += [
                 total_in.eq(command.input_words),
                 total_out.eq(command.output_words),
+                difference.eq(command.output_words - command.input_words),
                 left.eq(command.output_words),
+                some_left.eq(1),
                 lead.eq(-command.input_words),
             ]
         with m.Else():
-            m.d.sync += [
-                lead.eq(lead + Mux(take, total_out, 0) - Mux(give, total_in, 0)),
-                left.eq(left - give),
-            ]
+            m.d.sync += lead.eq(Mux(take, Mux(give, both, taken), Mux(give, given, lead)))
+            with m.If(give):
+                m.d.sync += [left.eq(left - 1), some_left.eq(left != 1)]
 
         # Digest, and what makes equal digests different words.
         digest = Signal(config.word_bits)
@@ -138,9 +146,7 @@ class TrafficEngine(wiring.Component):
         with m.If(free):
             m.d.sync += [
                 self.write.valid.eq(give),
-                self.write.payload.address.eq(target.address),
-                self.write.payload.path.eq(target.tag),
-                self.write.payload.ring.eq(target.ring),
+                self.write.payload.place.eq(target),
                 self.write.payload.data.eq(output_word(digest, key)),
             ]
         return m

@@ -22,7 +22,8 @@ from hw.scheduler.planner.transfers.hiding import Pace
 from hw.scheduler.planner.transfers.transfers import Movements, least_step_cycles, make_transfers
 from hw.scheduler.program.lower import lower
 from hw.scheduler.program.program import MAX_CORES
-from hw.scheduler.program.timing.timeline import TimingModel, predict
+from hw.scheduler.program.timing.memory import TimingModel
+from hw.scheduler.program.timing.timeline import predict
 
 #: Operators of a graph with groups above which no bound is looked for: it takes minutes there.
 _BOUNDED_OPERATORS = 200

@@ -20,7 +20,6 @@ from hw.scheduler.program.program import (
     OperandWord,
     Program,
     TransferWord,
-    Via,
 )
 
 VERSION = 1
@@ -30,7 +29,7 @@ RECORD_BITS = 128
 TABLE_BITS = 4
 #: Widths that limit every shape of hardware: of an address in the scratchpad; of the words of an operand, an
 #: operator or a transfer; of an address in memory; of a step's number and a count of transfers.
-ADDRESS_BITS = WORDS_BITS = 24
+SCRATCHPAD_ADDRESS_BITS = WORDS_BITS = 24
 DRAM_BITS = 32
 INDEX_BITS = 16
 
@@ -61,7 +60,7 @@ class Table(enum.IntEnum):
 STEP_FIELDS = {"wait_writes": INDEX_BITS, "wait_reads": INDEX_BITS, "active": MAX_CORES, "last": 1}
 TRANSFER_FIELDS = {
     "dram": DRAM_BITS,
-    "address": ADDRESS_BITS,
+    "address": SCRATCHPAD_ADDRESS_BITS,
     "words": WORDS_BITS,
     "ring": WORDS_BITS,
     "core": MAX_CORES,
@@ -75,7 +74,7 @@ COMMAND_FIELDS = {
     "output_words": WORDS_BITS,
     "compute_cycles": CYCLES_BITS,
 }
-OPERAND_FIELDS = {"address": ADDRESS_BITS, "words": WORDS_BITS, "ring": WORDS_BITS, "tag": 2}
+OPERAND_FIELDS = {"address": SCRATCHPAD_ADDRESS_BITS, "words": WORDS_BITS, "ring": WORDS_BITS, "tag": 2}
 _HEADER_FIELDS = {"version": 12, "magic": 32, "word_bytes": 16, "records": 32, "scratchpad_words": 32}
 _FIELDS = {
     Table.HEADER: _HEADER_FIELDS,
@@ -86,7 +85,6 @@ _FIELDS = {
     Table.INPUTS: OPERAND_FIELDS,
     Table.OUTPUTS: OPERAND_FIELDS,
 }
-_PATH = {Via.WHOLE: Path.WHOLE, Via.MEMORY: Path.MEMORY, Via.FIFO: Path.FIFO}
 
 
 def fields(number: int) -> dict[str, int]:
@@ -180,5 +178,5 @@ def _operand(operand: OperandWord) -> Row:
         "address": operand.address,
         "words": operand.words,
         "ring": operand.ring,
-        "tag": _PATH[operand.via],
+        "tag": Path[operand.via.name],
     }

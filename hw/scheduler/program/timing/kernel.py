@@ -10,7 +10,7 @@ rows of the memory: transfers are long and in order, so its controller opens row
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +20,10 @@ from hw.scheduler.program.latency import (
     DMA_WORDS,
     DRAIN_CYCLES,
     FILL_CYCLES,
+    GATE_WORDS,
     MAX_BURST_WORDS,
     SEND_CYCLES,
+    TABLE_CYCLES,
     TOKEN_CYCLES,
     TRANSFERS_AHEAD,
     WALK_CYCLES,
@@ -36,27 +38,10 @@ BURSTS, WORDS = 256, 4096
 
 # Columns of the read engine's state.
 _ISSUED, _PLACED, _LEFT, _SPLIT, _SPLIT_AT, _REQUESTED, _BUS, _JOINED = range(8)
-_HELD, _HELD_RING, _HELD_CORE, _HELD_LAST, _DONE, _BURST_IN, _BURST_OUT, _SERVED = range(8, 16)
+_BUFFERED, _HELD, _HELD_LEFT, _ALLOWED, _DONE, _BURST_IN, _BURST_OUT, _SERVED = range(8, 16)
 # Of the write engine's, beside the first five; the splitter's count bursts that are whole in the DMA.
 _GRANTED, _RELEASED, _SENT, _ENTERED, _WRITTEN, _DONE_OUT, _BURST_GO, _SENDING = range(5, 13)
 ENGINE_STATE = 16
-
-
-class Pace(NamedTuple):
-    """The memory's numbers; see `hw.scheduler.program.timing.timeline.TimingModel`."""
-
-    request: float
-    response: float
-    write_request: float
-    write_response: float
-    word: float
-    turn: float
-    refresh_every: float
-    refresh: float
-    write_high: int
-    run: int
-    buffer: int
-    fabric: int
 
 
 @compiled
@@ -82,30 +67,35 @@ def _burst(transfer: Integers, at: int) -> int:
 
 
 @compiled
-def _fill(cycle: int, begun: int, tables: Tables, parts: Parts, pace: Pace) -> bool:
+def _fill(cycle: int, begun: int, tables: Tables, parts: Parts, pace: Any) -> bool:
     """Advance the read engine; tell whether anything is under way."""
     state, reads = parts.reader, tables.reads
-    # Into the scratchpad.
-    fires = False
-    if state[_HELD]:
-        core = state[_HELD_CORE]
-        fires = state[_HELD_RING] == 0 or parts.rings[IN, core, 0] < state[_HELD_RING]
-        if fires:
-            if state[_HELD_RING]:
-                parts.changes[IN, core, 0] += 1
-                parts.changes[IN, core, 1] += 1
-            state[_DONE] += state[_HELD_LAST]
+    # Into the scratchpad; the word held is of the first transfer that is not done.
+    fires = state[_HELD] == 1 and state[_ALLOWED] == 1
+    if fires:
+        row = reads[state[_DONE]]
+        if row[2]:
+            parts.changes[IN, row[3], 0] += 1
+            parts.changes[IN, row[3], 1] += 1
+        state[_DONE] += state[_HELD_LEFT] == 0
+    joined = (
+        state[_BUFFERED] < GATE_WORDS
+        and state[_JOINED] < state[_BUS]
+        and parts.ready[state[_JOINED] % WORDS] + FILL_CYCLES <= cycle
+    )
     if fires or not state[_HELD]:
-        joined = state[_JOINED] < state[_BUS] and parts.ready[state[_JOINED] % WORDS] + FILL_CYCLES <= cycle
-        state[_HELD] = joined
-        if joined:
-            row = reads[state[_PLACED]]
-            if state[_LEFT] == 0:
-                state[_LEFT] = row[0]
-            state[_LEFT] -= 1
-            state[_HELD_RING], state[_HELD_CORE], state[_HELD_LAST] = row[2], row[3], state[_LEFT] == 0
-            state[_PLACED] += state[_LEFT] == 0
-            state[_JOINED] += 1
+        state[_HELD] = state[_BUFFERED] > 0
+        if state[_HELD]:
+            state[_BUFFERED] -= 1
+            state[_HELD_LEFT] = (state[_HELD_LEFT] or reads[state[_DONE], 0]) - 1
+    if state[_HELD]:
+        row = reads[state[_DONE]]
+        state[_ALLOWED] = row[2] == 0 or parts.rings[IN, row[3], 0] + fires < row[2]
+    if joined:
+        state[_LEFT] = (state[_LEFT] or reads[state[_PLACED], 0]) - 1
+        state[_PLACED] += state[_LEFT] == 0
+        state[_JOINED] += 1
+        state[_BUFFERED] += 1
     # Addresses.
     if (
         state[_SPLIT] < state[_ISSUED]
@@ -123,12 +113,13 @@ def _fill(cycle: int, begun: int, tables: Tables, parts: Parts, pace: Pace) -> b
             state[_SPLIT] += 1
             state[_SPLIT_AT] = 0
     _issue(state, reads, parts.reading, begun, begun, cycle)
-    return state[_HELD] > 0 or state[_SPLIT] < state[_ISSUED] or state[_JOINED] < state[_REQUESTED]
+    in_gate = state[_HELD] + state[_BUFFERED] > 0
+    return in_gate or state[_SPLIT] < state[_ISSUED] or state[_JOINED] < state[_REQUESTED]
 
 
 @compiled
 def _drain(
-    cycle: int, begun: int, computed: int, tables: Tables, parts: Parts, pace: Pace, last: Integers
+    cycle: int, begun: int, computed: int, tables: Tables, parts: Parts, pace: Any, last: Integers
 ) -> bool:
     """Advance the write engine up to the bus; tell whether anything is under way."""
     state, writes = parts.writer, tables.writes
@@ -159,45 +150,47 @@ def _drain(
     while state[_SENDING] < state[_BURST_GO] and parts.released[state[_SENDING] % BURSTS, 1] <= cycle:
         state[_RELEASED] = parts.released[state[_SENDING] % BURSTS, 0]
         state[_SENDING] += 1
-    if state[_SENT] < state[_RELEASED] and state[_SENT] - state[_ENTERED] < pace.fabric:
+    if state[_SENT] < state[_RELEASED] and state[_SENT] - state[_ENTERED] < pace.fabric_words:
         parts.sent[state[_SENT] % WORDS] = cycle
         state[_SENT] += 1
     # Into the channel, which answers.
     for _ in range(2):
         if (
             state[_ENTERED] < state[_SENT]
-            and parts.sent[state[_ENTERED] % WORDS] + pace.write_request <= cycle
-            and state[_ENTERED] - state[_WRITTEN] < pace.buffer
+            and parts.sent[state[_ENTERED] % WORDS] + pace.write_request_cycles <= cycle
+            and state[_ENTERED] - state[_WRITTEN] < pace.write_buffer_words
         ):
             state[_ENTERED] += 1
             number = state[_DONE_OUT]
             if number < state[_PLACED] and last[number] == state[_ENTERED]:
-                parts.writing[number] = cycle + int(np.ceil(pace.write_response)) + TOKEN_CYCLES
+                parts.writing[number] = cycle + int(np.ceil(pace.write_response_cycles)) + TOKEN_CYCLES
                 state[_DONE_OUT] += 1
     _issue(state, writes, parts.writing, begun, computed, cycle)
     return state[_PLACED] < state[_ISSUED] or state[_WRITTEN] < state[_GRANTED]
 
 
 @compiled
-def _serve(cycle: int, parts: Parts, pace: Pace) -> None:
+def _serve(cycle: int, parts: Parts, pace: Any) -> None:
     """Let the memory's channel work until the end of this cycle: reads first, writes when they are many."""
     dram, reader, writer = parts.dram, parts.reader, parts.writer
     end = cycle + 1.0
     while dram[0] < end:
         now = dram[0]
         if now >= dram[3]:
-            dram[0] = now + pace.refresh
-            dram[3] += pace.refresh_every
+            dram[0] = now + pace.refresh_cycles
+            dram[3] += pace.refresh_interval_cycles
             continue
         slot = reader[_BURST_OUT] % BURSTS
-        readable = reader[_BURST_OUT] < reader[_BURST_IN] and parts.burst_cycle[slot] + pace.request <= now
+        asked = parts.burst_cycle[slot] + pace.read_request_cycles
+        readable = reader[_BURST_OUT] < reader[_BURST_IN] and asked <= now
         held = writer[_ENTERED] - writer[_WRITTEN]
+        ran = dram[2] >= pace.run_words
         if dram[1] > 0:
-            change = readable and (held == 0 or dram[2] >= pace.run)
+            change = readable and (held == 0 or ran)
         else:
-            change = held > 0 and (not readable or (held >= pace.write_high and dram[2] >= pace.run))
+            change = held > 0 and (not readable or (ran and held >= pace.write_high_words))
         if change:
-            dram[0] = now + pace.turn
+            dram[0] = now + pace.turnaround_cycles
             dram[1] = 1.0 - dram[1]
             dram[2] = 0.0
             continue
@@ -205,7 +198,7 @@ def _serve(cycle: int, parts: Parts, pace: Pace) -> None:
             writer[_WRITTEN] += 1
         elif dram[1] == 0 and readable:
             last = parts.ready[(reader[_BUS] - 1) % WORDS] + 1.0 if reader[_BUS] else 0.0
-            parts.ready[reader[_BUS] % WORDS] = max(last, np.ceil(now + pace.response))
+            parts.ready[reader[_BUS] % WORDS] = max(last, np.ceil(now + pace.read_response_cycles))
             reader[_BUS] += 1
             reader[_SERVED] += 1
             if reader[_SERVED] == parts.burst_words[slot]:
@@ -215,19 +208,19 @@ def _serve(cycle: int, parts: Parts, pace: Pace) -> None:
             dram[0] = end
             break
         dram[2] += 1.0
-        dram[0] = now + pace.word
+        dram[0] = now + pace.word_cycles
 
 
 @compiled
-def _idle(cycle: int, parts: Parts, pace: Pace) -> None:
+def _idle(cycle: int, parts: Parts, pace: Any) -> None:
     """Let the channel's time pass up to a cycle, with the refreshes that fall into it."""
     dram = parts.dram
     dram[0] = max(dram[0], cycle)
     if dram[3] < dram[0]:
-        count = np.ceil((dram[0] - dram[3]) / pace.refresh_every)
-        dram[3] += pace.refresh_every * count
+        count = np.ceil((dram[0] - dram[3]) / pace.refresh_interval_cycles)
+        dram[3] += pace.refresh_interval_cycles * count
         # The last one may still be under way.
-        dram[0] = max(dram[0], np.ceil(dram[3] - pace.refresh_every) + pace.refresh)
+        dram[0] = max(dram[0], np.ceil(dram[3] - pace.refresh_interval_cycles) + pace.refresh_cycles)
 
 
 @compiled
@@ -273,7 +266,7 @@ def _compute(step: int, cycle: int, tables: Tables, parts: Parts) -> int:
 
 @compiled
 def simulate(
-    tables: Tables, parts: Parts, pace: Pace, starts: Integers, ends: Integers, loads: int, limit: int
+    tables: Tables, parts: Parts, pace: Any, starts: Integers, ends: Integers, loads: int, limit: int
 ) -> tuple[int, int, int]:
     """Run a program.
 
@@ -303,7 +296,7 @@ def simulate(
         phase = _LOAD
         parts.reader[_ISSUED] = 1
     done_reads = done_writes = 0
-    cycle = 2
+    cycle = TABLE_CYCLES
     while cycle < limit:
         parts.changes[:] = 0
         done, moved, waits, computing = True, False, False, False
@@ -329,8 +322,9 @@ def simulate(
         _serve(cycle, parts, pace)
         if phase == _LOAD:
             if done_reads == loads:
-                # The loader takes a word a cycle before the scratchpad, and its end shows a cycle later.
-                loading = cycle - 2
+                # The loader takes a word two cycles before the scratchpad; its end shows a cycle later, as
+                # the first row of a table does.
+                loading = cycle - TABLE_CYCLES
                 phase = _SLOT
         elif phase == _SLOT:
             if done_writes >= tables.steps[step, 1]:

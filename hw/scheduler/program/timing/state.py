@@ -8,11 +8,13 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from hw.scheduler.program.image import Path
+
 Integers = NDArray[np.int64]
 compiled: Any = numba.njit(cache=True)
 
 #: What an operand goes through, as numbers.
-WHOLE, MEMORY, FIFO = 0, 1, 2
+WHOLE, MEMORY, FIFO = (path.value for path in Path)
 #: Rings by their ends: memory to core, core to memory, core to the next core.
 IN, OUT, NEXT = 0, 1, 2
 

@@ -43,6 +43,7 @@ class OneOperator(wiring.Component):
         m.submodules.operator = self.operator
         m.submodules.port = self.port
         m.submodules.scratchpad = self.scratchpad
+        m.d.comb += self.port.i_done.eq(self.operator.done)
         connect(m, self.operator.read, self.port.i_read)
         connect(m, self.operator.write, self.port.i_write)
         connect(m, self.port.o_response, self.operator.response)

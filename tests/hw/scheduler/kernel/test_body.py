@@ -7,21 +7,14 @@ import pytest
 from hw.lib.place import InlinePlacer
 from hw.scheduler.config import SchedulerConfig, frozen
 from hw.scheduler.core import transfer_engine
-from hw.scheduler.core.operator_port import OperatorPort
-from hw.scheduler.core.transfer_engine import Issue, ReadEngine, WriteEngine
+from hw.scheduler.core.transfer_engine import Issue, ReadEngine
 from hw.scheduler.kernel import body as body_module
 from hw.scheduler.kernel.arguments import CAUSES
 from hw.scheduler.kernel.body import SchedulerBody
 from hw.scheduler.program.image import encode, record_bytes
 from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
-from hw.scheduler.program.timing.gate_cycles import (
-    LAUNCH_CYCLES,
-    load_cycles,
-    read_cycles,
-    step_cycles,
-    write_cycles,
-)
-from hw.scheduler.program.timing.timeline import TimingModel, predict
+from hw.scheduler.program.timing.memory import TimingModel
+from hw.scheduler.program.timing.timeline import predict
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import seeds, simulate
 from tests.support.program.example import example_program
@@ -159,15 +152,11 @@ def timed(steps, operands, reads=(), writes=(), cores=1, off=1):
     program = Program(
         word_bytes=32, steps=tuple(steps), operands=tuple(operands), reads=tuple(reads), writes=tuple(writes)
     )
-    _, (counters,) = run(frozen(program), dict.fromkeys(range(256), 0), program, latency=(LATENCY, LATENCY))
     loading = shape(program, scratchpad_bytes=1 << 14, banks=8, cores=cores)
-    _, (loaded,) = run(loading, dict.fromkeys(range(256), 0), program, latency=(LATENCY, LATENCY))
-    records = len(encode(program)) // 32
-    assert loaded["cycles_stall_load"] == load_cycles(records, LATENCY) - 1
-    assert loaded["cycles_total"] == counters["cycles_total"] + load_cycles(records, LATENCY)
-    predicted = predict(program, SIMPLE, image_words=records)
-    assert predicted.load_cycles == loaded["cycles_stall_load"]
-    assert abs(predicted.cycles_total - loaded["cycles_total"]) <= off  # a burst may wait a cycle less
+    _, (counters,) = run(loading, dict.fromkeys(range(256), 0), program, latency=(LATENCY, LATENCY))
+    predicted = predict(program, SIMPLE, image_words=len(encode(program)) // 32)
+    assert predicted.load_cycles == counters["cycles_stall_load"]
+    assert abs(predicted.cycles_total - counters["cycles_total"]) <= off  # a burst may wait a cycle less
     return counters
 
 
@@ -180,7 +169,8 @@ def step(first, inputs=1, *, compute_cycles=0, **waits):
 def test_cycles_of_steps(words_in, words_out, compute):
     operands = [OperandWord(address=0, words=words_in), OperandWord(address=200, words=words_out)]
     counters = timed([step(0, compute_cycles=compute) for _ in range(3)], operands)
-    assert counters["cycles_total"] == LAUNCH_CYCLES + 3 * step_cycles(words_in, words_out, compute)
+    steps = 3 * (3 + max(compute, max(words_in, words_out) + 12))
+    assert counters["cycles_total"] - counters["cycles_stall_load"] == steps + 4
     assert counters["cycles_busy"] >= 3 * max(words_in, words_out, compute - 1)
 
 
@@ -195,44 +185,37 @@ def test_cycles_of_transfers(words, parts):
         for part in range(parts)
     ]
     counters = timed([step(0, 0, wait_reads=parts)], operands, reads=moves)
-    assert counters["cycles_stall_read"] == read_cycles(parts * words, LATENCY)
+    assert counters["cycles_stall_read"] >= parts * words + LATENCY
     counters = timed([step(0, 0)], operands, writes=moves)
-    if parts == 1:
-        assert counters["cycles_stall_drain"] == write_cycles(words, LATENCY)
-    assert counters["cycles_stall_drain"] <= write_cycles(parts * words, LATENCY)
+    assert counters["cycles_stall_drain"] >= parts * words + LATENCY
 
 
-@pytest.mark.parametrize("ring", [2, pytest.param(16, marks=SOAK)])
+@pytest.mark.parametrize("ring", [4, pytest.param(16, marks=SOAK)])
 def test_rings_pass_a_word_a_cycle(ring):
     words = 70
     source, target = OperandWord(address=0, words=words), OperandWord(address=152, words=words)
-    one = step_cycles(words, words, 0) + LAUNCH_CYCLES
+    one = words + 3 + 12 + 4
 
     fifo = OperandWord(address=400, words=words, via=Via.FIFO, ring=ring)
     cores = tuple(CoreWord(operator=core, first_operand=2 * core, inputs=1, outputs=1) for core in range(2))
     pipelined = StepWord(cores=cores)
     # Two reads of one bank meet, which the model leaves out.
     counters = timed([pipelined], [source, fifo, fifo, target], cores=2, off=2)
-    assert counters["cycles_total"] <= one + 10
+    assert counters["cycles_total"] - counters["cycles_stall_load"] <= one + 12
 
     through = OperandWord(address=400, words=words, via=Via.MEMORY, ring=ring)
     transfer = TransferWord(dram_address=0, address=400, words=words, start_step=0, ring=ring)
     counters = timed([step(0)], [through, target], reads=[transfer])
-    assert counters["cycles_total"] <= one + LATENCY + 10
+    assert counters["cycles_total"] - counters["cycles_stall_load"] <= one + LATENCY + 10
     assert counters["cycles_stall_ring"] >= LATENCY
     counters = timed([step(0)], [source, through], writes=[transfer])
-    assert counters["cycles_total"] - counters["cycles_stall_drain"] <= one + 2
+    spent = counters["cycles_stall_load"] + counters["cycles_stall_drain"]
+    assert counters["cycles_total"] - spent <= one + 2
     assert counters["cycles_stall_drain"] <= LATENCY + 30
 
 
+#: What gates, rings and sequencer do alone is proven in `tests/formal`.
 BUGS = {
-    "ring overfilled": (
-        body_module,
-        ReadEngine,
-        "allowed.eq(ring.level < held.ring)",
-        "allowed.eq(ring.level <= held.ring)",
-    ),
-    "ring emptied too early": (body_module, WriteEngine, "allowed.eq(ring.available)", "allowed.eq(1)"),
     "spill before the operator is done": (
         transfer_engine,
         Issue,
@@ -245,32 +228,16 @@ BUGS = {
         "(self.computed > row.start_step) |",
         "(self.computed >= row.start_step) |",
     ),
-    "operator does not wait for its ring": (
-        body_module,
-        OperatorPort,
-        "readable |= mine & source.available",
-        "readable |= mine",
-    ),
-    "operator overruns its ring": (
-        body_module,
-        OperatorPort,
-        "writable |= yours & (target.level < result.ring)",
-        "writable |= yours & (target.level <= result.ring)",
-    ),
     "transfer complete when it is asked for": (
         body_module,
         ReadEngine,
-        "self.completed + (moved & held.last)",
-        "self.completed + (issue.i.valid & issue.i.ready)",
+        "self._begin(gate.finished)",
+        "self._begin(self.i.valid & self.i.ready)",
     ),
 }
 
 
-#: The others take seconds, for what hangs is given up late.
-QUICK = ("ring overfilled", "spill before the operator is done", "fetch before its slot")
-
-
-@pytest.mark.parametrize("bug", [pytest.param(bug, marks=[] if bug in QUICK else [SOAK]) for bug in BUGS])
+@pytest.mark.parametrize("bug", BUGS)
 def test_seeded_bug_corrupts_data(bug, monkeypatch):
     module, original, old, new = BUGS[bug]
     monkeypatch.setattr(module, original.__name__, mutant(original, old, new))

@@ -7,8 +7,8 @@ import pytest
 from hw.board import board_names, load_board
 from hw.errors import InputError
 from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
-from hw.scheduler.program.timing.gate_cycles import LAUNCH_CYCLES, step_cycles
-from hw.scheduler.program.timing.timeline import TimingModel, predict
+from hw.scheduler.program.timing.memory import TimingModel
+from hw.scheduler.program.timing.timeline import predict
 from tests.support.program.example import example_program
 
 
@@ -35,8 +35,8 @@ def test_steps_that_wait_for_nothing(words_in, words_out, compute):
     step = StepWord(cores=(core(0, compute_cycles=compute),))
     program = Program(word_bytes=32, steps=(step, step), operands=operands)
     prediction = predict(program)
-    least = step_cycles(words_in, words_out, compute)
-    assert abs(prediction.cycles_total - (2 * least + LAUNCH_CYCLES)) <= 4
+    least = 3 + max(compute, max(words_in, words_out) + 12)
+    assert prediction.cycles_total == 2 * least + 3
     assert prediction.exposed_cycles == 0
     assert prediction.starts[1] - prediction.starts[0] == pytest.approx(least, abs=1)
     assert all(start < end for start, end in zip(prediction.starts, prediction.ends, strict=True))

@@ -1,0 +1,102 @@
+"""The board's memory as the timing model sees it: latencies, rates and buffers."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from dataclasses import asdict, astuple, dataclass, fields
+from typing import Any
+
+from hw.board import Board
+from hw.board.dram_timing import DramTiming
+from hw.errors import InputError
+
+_named: Any = namedtuple  # its fields are those of a class below
+_POSITIVE = ("word_cycles", "write_high_words", "run_words", "write_buffer_words", "fabric_words")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimingModel:
+    """One memory port and the channel behind it, in cycles of the kernel's clock.
+
+    Parameters
+    ----------
+    read_request_cycles, read_response_cycles : float
+        From an address on the bus to the channel, and from there to the data on the bus.
+    write_request_cycles, write_response_cycles : float
+        From data on the bus to the channel, and from there to the response.
+    word_cycles : float
+        What the channel takes for a word.
+    turnaround_cycles : float
+        What it loses with each change of direction.
+    refresh_interval_cycles, refresh_cycles : float
+        How often it refreshes, and how long it then stands still.
+    write_high_words : int
+        Written words that end a run of reads.
+    run_words : int
+        Shortest run of one direction while the other waits.
+    write_buffer_words, fabric_words : int
+        Written words that the channel, and the way to it, can hold.
+
+    Notes
+    -----
+    The defaults are those of an Alveo U55C at 300 MHz.
+    """
+
+    read_request_cycles: float = 14.0
+    read_response_cycles: float = 40.0
+    write_request_cycles: float = 14.0
+    write_response_cycles: float = 10.0
+    word_cycles: float = 2 / 3
+    turnaround_cycles: float = 5.0
+    refresh_interval_cycles: float = 1170.0
+    refresh_cycles: float = 110.0
+    write_high_words: int = 96
+    run_words: int = 256
+    write_buffer_words: int = 128
+    fabric_words: int = 64
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if value < 0 or (value == 0 and name in _POSITIVE):
+                raise InputError(name, value, "above 0" if name in _POSITIVE else "at least 0")
+        if not self.refresh_interval_cycles > self.refresh_cycles:
+            raise InputError("refresh_interval_cycles", self.refresh_interval_cycles, "above refresh_cycles")
+
+    @classmethod
+    def of(cls, board: Board) -> TimingModel:
+        """Give the model of a board's memory, from its timing."""
+        memory, timing = board.memory, board.memory.timing
+        assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
+        axi = board.clock_mhz / timing.axi_clock_mhz
+        command = board.clock_mhz / timing.command_clock_mhz
+        word_bytes = memory.port_data_width / 8
+        granules = word_bytes / timing.granule_bytes
+        return cls(
+            read_request_cycles=board.cycles(timing.request_ns),
+            # A row is opened for the first word; for those behind it, ahead of them.
+            read_response_cycles=board.cycles(timing.read_response_ns),
+            write_request_cycles=board.cycles(timing.request_ns),
+            write_response_cycles=board.cycles(timing.write_response_ns),
+            word_cycles=max(
+                granules * timing.ccd_short_ck * command,
+                granules * timing.granule_bytes / timing.port_beat_bytes * axi,
+            ),
+            # Half of a change to writes and back: the two take different times, but come in pairs.  The
+            # latency of writes is gained in the one and lost in the other.
+            turnaround_cycles=command
+            / 2
+            * (timing.cas_latency_ck + timing.read_to_write_gap_ck + 2 * timing.data_ck + timing.wtr_long_ck),
+            refresh_interval_cycles=timing.refresh_interval_ck * command,
+            refresh_cycles=(timing.refresh_ck + timing.rp_ck) * command,
+            write_high_words=max(1, round(timing.write_high_granules / granules)),
+            run_words=max(1, round(timing.direction_granules / granules)),
+            write_buffer_words=max(1, round(timing.write_buffer_granules / granules)),
+            fabric_words=max(1, round(timing.fabric_write_bytes / word_bytes)),
+        )
+
+    def for_kernel(self) -> Any:
+        """Give the numbers as compiled code takes them."""
+        return _Pace(*astuple(self))
+
+
+_Pace = _named("_Pace", [field.name for field in fields(TimingModel)])
