@@ -247,6 +247,9 @@ def timing(
     board: BoardOption = DEFAULT_BOARD,
     config: ConfigOption = None,
     worst: Annotated[int, typer.Option("--worst", min=1, help="Registers whose slowest path is shown.")] = 10,
+    route: Annotated[
+        int, typer.Option("--route", min=0, help="Worst blocks to place and route for another family.")
+    ] = 0,
     output: Annotated[Path | None, typer.Option("--output", help="Estimate to write, .json.")] = None,
 ) -> None:
     """Estimate which paths of an engine take longer than the board's clock allows; minutes, once."""
@@ -257,7 +260,7 @@ def timing(
     chosen, on, settings = _setup(engine, board, config)
     from sim.cli.timing import run_timing
 
-    run_timing(chosen, on, settings, worst, output)
+    run_timing(chosen, on, settings, worst, route, output)
 
 
 @app.command()

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +15,35 @@ from sim.build.design import kernel_verilog
 from sim.host.console import print_table
 from sim.host.files import write_text
 from sim.timing.estimate import Estimate, estimate
+from sim.timing.route import Routed, check_router, rank_correlation, route_worst
+
+#: Registers whose slowest paths say which blocks are routed.
+_SEARCHED = 3000
 
 
-def run_timing(engine: Engine[Any, Any], board: Board, config: Any, worst: int, output: Path | None) -> None:
+def run_timing(
+    engine: Engine[Any, Any], board: Board, config: Any, worst: int, routed: int, output: Path | None
+) -> None:
     """Estimate the timing of an engine, print it, and write it as JSON where ``output`` says.
 
-    Raises
-    ------
-    ToolError
-        When Yosys is missing or fails.
+    The ``routed`` worst blocks are placed and routed, too.  Raises `ToolError` when a tool fails.
     """
+    if routed:
+        check_router()
     kernel = kernel_verilog(engine, config, board, sources=True)
-    found = estimate(kernel.verilog, kernel.top_name, board, worst=worst)
+    found = estimate(kernel.verilog, kernel.top_name, board, worst=max(worst, _SEARCHED if routed else 0))
+    blocks = route_worst(found, kernel.verilog, board, routed)
+    found = replace(found, paths=found.paths[:worst])
     print_estimate(f"{engine.name} on {board.title}, estimated", found)
+    if blocks:
+        print_routed(blocks)
     if output is not None:
         document = {"engine": engine.name, "board": board.name, "config": config_dict(config)}
-        write_text(output, json.dumps(document | asdict(found), indent=1) + "\n")
+        write_text(
+            output,
+            json.dumps(document | asdict(found) | {"routed": [asdict(block) for block in blocks]}, indent=1)
+            + "\n",
+        )
         print(output)
 
 
@@ -67,3 +81,14 @@ def print_estimate(title: str, found: Estimate) -> None:
         for path in found.paths
     ]
     print_table("Worst paths", ("slack ns", "from", "to", "source", "cells and loads"), paths)
+
+
+def print_routed(blocks: Sequence[Routed]) -> None:
+    """Print blocks by the estimate and by the router, slowest estimate first, and how their orders agree."""
+    rows = [
+        (block.block, f"{block.luts:,}", f"{block.estimated_ps / 1000:.2f}", f"{block.routed_ps / 1000:.2f}")
+        for block in sorted(blocks, key=lambda block: -block.estimated_ps)
+    ]
+    agreement = f", rank correlation {rank_correlation(blocks):.2f}" if len(blocks) > 1 else ""
+    title = f"Blocks out of context{agreement}"
+    print_table(title, ("block", "LUTs", "estimated ns", "routed on ECP5 ns"), rows)

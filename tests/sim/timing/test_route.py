@@ -1,0 +1,101 @@
+"""Blocks out of context: which they are, what is put between registers, and how two orders compare."""
+
+import pytest
+from typer.testing import CliRunner
+
+from hw.board import load_board
+from hw.errors import ToolError
+from sim.cli.main import app
+from sim.timing import route
+from sim.timing.estimate import estimate
+
+#: Two blocks of the same lines, one with a part inside and a cell, and one of its own.
+KERNEL = r"""
+module cell(clk, i, o);
+  input clk;
+  input i;
+  output o;
+  reg kept;
+  always @(posedge clk) kept <= i;
+  assign o = kept;
+endmodule
+module top(ap_clk, d, q);
+  input ap_clk;
+  input [15:0] d;
+  output [2:0] q;
+  \top.slow  slow (.ap_clk(ap_clk), .d(d), .q(q[0]));
+  \top.twin  twin (.ap_clk(ap_clk), .d(d), .q(q[1]));
+  \top.quick  quick (.ap_clk(ap_clk), .d(d[0]), .q(q[2]));
+endmodule
+""" + "".join(
+    rf"""module \top.{name} (ap_clk, d, q);
+  input ap_clk;
+  input [15:0] d;
+  output q;
+  wire sum;
+  (* src = "hw/lib/slow.py:3" *)
+  reg kept;
+  \top.{name}.add  add (.d(d), .sum(sum));
+  always @(posedge ap_clk) kept <= sum;
+  cell cell_0 (
+    .clk(ap_clk), .i(kept), .o(q));
+endmodule
+module \top.{name}.add (d, sum);
+  input [15:0] d;
+  output sum;
+  assign sum = ^d;
+endmodule
+"""
+    for name in ("slow", "twin")
+) + r"""module \top.quick (ap_clk, d, q);
+  input ap_clk;
+  input d;
+  output q;
+  (* src = "hw/lib/quick.py:5" *)
+  reg kept;
+  always @(posedge ap_clk) kept <= d;
+  assign q = kept;
+endmodule
+"""  # fmt: skip
+
+
+def test_worst_blocks_are_routed_once_a_kind(monkeypatch):
+    """By the real estimate and the real router: the deeper block is the slower one for both."""
+    board = load_board("u55c")
+    found = estimate(KERNEL, "top", board, worst=100)
+    blocks = route.route_worst(found, KERNEL, board, 3)
+    names = [block.block for block in blocks]
+    assert {name.replace("twin", "slow") for name in names} >= {"top.slow", "top.quick"}
+    assert len(names) == len({name.replace("twin", "slow") for name in names})
+    by_name = {block.block.replace("twin", "slow"): block for block in blocks}
+    slow, quick = by_name["top.slow"], by_name["top.quick"]
+    assert slow.estimated_ps > quick.estimated_ps
+    assert slow.routed_ps > quick.routed_ps
+    assert route.rank_correlation([slow, quick]) == pytest.approx(1.0)
+
+
+def test_rank_correlation_against_the_sum_of_squared_differences():
+    estimated, routed = [3.0, 1.0, 4.0, 1.5, 9.0], [30.0, 20.0, 10.0, 15.0, 90.0]
+    blocks = [
+        route.Routed(block="b", luts=1, estimated_ps=one, routed_ps=other)
+        for one, other in zip(estimated, routed, strict=True)
+    ]
+    squares = sum(
+        (sorted(estimated).index(one) - sorted(routed).index(other)) ** 2
+        for one, other in zip(estimated, routed, strict=True)
+    )
+    assert route.rank_correlation(blocks) == pytest.approx(1 - 6 * squares / (5 * 24))
+
+
+def test_what_the_router_refuses_is_an_error_of_one_line(monkeypatch):
+    monkeypatch.setattr(route, "_RUN", "print('ERROR: no room'); raise SystemExit(1)")
+    block = "module block(input clk, output reg q); always @(posedge clk) q <= !q; endmodule\n"
+    with pytest.raises(ToolError, match="nextpnr cannot route the block: ERROR: no room"):
+        route.routed_ps(block)
+
+
+def test_a_missing_router_is_named_before_any_work(monkeypatch):
+    monkeypatch.setattr(route.importlib.util, "find_spec", lambda name: None)
+    result = CliRunner().invoke(app, ["timing", "scheduler", "--route", "2"])
+    assert result.exit_code == 2
+    assert "nextpnr is missing" in result.output
