@@ -35,9 +35,9 @@ def _doc(text: str) -> Any:
     return Field(description=text)
 
 
-def _require(field: str, value: float, legal: float, meaning: str) -> None:
+def _require(field: str, value: Any, legal: Any, meaning: str) -> None:
     """Refuse a figure that contradicts the ones it follows from; quotients may differ by rounding alone."""
-    if not math.isclose(value, legal, rel_tol=1e-9):
+    if value != legal and (isinstance(legal, str) or not math.isclose(value, legal, rel_tol=1e-9)):
         raise InputError(field, value, f"{meaning} = {legal}")
 
 
@@ -59,8 +59,6 @@ class Cycles:
     def __post_init__(self) -> None:
         parts = self.cycles_busy + sum(self.cycles_stall.values()) + self.cycles_idle
         _require("cycles_total", self.cycles_total, parts, "busy + stalls + idle")
-        microseconds = self.cycles_total / self.clock_mhz
-        _require("kernel_microseconds", self.kernel_microseconds, microseconds, "cycles_total / clock_mhz")
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
@@ -151,13 +149,6 @@ class Traffic:
                 if moved > most:
                     field = f"useful_{direction}_bytes of {memory.memory}"
                     raise InputError(field, moved, f"at most {most}, the bus's")
-        ratio = self.useful_bytes / self.compulsory_bytes
-        _require(
-            "useful_over_compulsory_ratio",
-            self.useful_over_compulsory_ratio,
-            ratio,
-            "useful_bytes / compulsory_bytes",
-        )
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
@@ -182,13 +173,6 @@ class Roofline:
     compulsory_intensity_macs_per_byte: Annotated[
         Ratio, _doc("Useful multiply-accumulates a compulsory byte: the highest intensity there can be.")
     ]
-
-    def __post_init__(self) -> None:
-        larger = max(self.compute_bound_cycles, self.memory_bound_cycles)
-        _require("bound_cycles", self.bound_cycles, larger, "the larger of the compute and memory bounds")
-        binding = "compute" if self.compute_bound_cycles >= self.memory_bound_cycles else "memory"
-        if self.bound_by != binding:
-            raise InputError("bound_by", self.bound_by, f"{binding!r}, the larger bound")
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
@@ -224,9 +208,44 @@ class Simulation:
     build_seconds: Annotated[Ratio, _doc("Wall time to build the simulator, or to find it in the cache.")]
     build_cached: Annotated[bool, _doc("Whether the simulator came from the cache.")]
 
-    def __post_init__(self) -> None:
-        rate = self.cycles_simulated / self.run_seconds
-        _require("simulated_cycles_per_second", self.simulated_cycles_per_second, rate, "cycles over seconds")
+
+def derived(
+    *,
+    cycles_total: int,
+    clock_mhz: float,
+    useful_macs: int,
+    mac_slots_per_cycle: int,
+    useful_bytes: int,
+    compulsory_bytes: int,
+    compute_bound_cycles: int,
+    memory_ceiling_bytes_per_cycle: float,
+    predicted_cycles: int,
+    cycles_simulated: int,
+    run_seconds: float,
+) -> dict[str, dict[str, Any]]:
+    """Give, by section of the report, the figures that follow from others."""
+    slots, per_cycle = cycles_total * mac_slots_per_cycle, useful_macs / cycles_total
+    memory_bound_cycles = math.ceil(compulsory_bytes / memory_ceiling_bytes_per_cycle)
+    bound_cycles = max(compute_bound_cycles, memory_bound_cycles)
+    return {
+        "cycles": {"kernel_microseconds": cycles_total / clock_mhz},
+        "work": {
+            "mac_utilization_ratio": useful_macs / slots if slots else 0.0,
+            "macs_per_cycle": per_cycle,
+            "macs_per_second": per_cycle * clock_mhz * 1e6,
+        },
+        "traffic": {"useful_over_compulsory_ratio": useful_bytes / compulsory_bytes},
+        "roofline": {
+            "memory_bound_cycles": memory_bound_cycles,
+            "bound_cycles": bound_cycles,
+            "bound_by": "compute" if compute_bound_cycles >= memory_bound_cycles else "memory",
+            "cycles_over_bound_ratio": cycles_total / bound_cycles,
+            "intensity_macs_per_byte": useful_macs / useful_bytes if useful_bytes else 0.0,
+            "compulsory_intensity_macs_per_byte": useful_macs / compulsory_bytes,
+        },
+        "prediction": {"predicted_cycles_error_ratio": (predicted_cycles - cycles_total) / cycles_total},
+        "simulation": {"simulated_cycles_per_second": cycles_simulated / run_seconds},
+    }
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
@@ -262,27 +281,22 @@ class Report:
         if not total <= seen <= total + REGISTER_CYCLES:
             counted = f"from {total}, what the kernel counted, to {total + REGISTER_CYCLES}"
             raise InputError("cycles_start_to_done", seen, counted)
-        work, roofline, traffic = self.work, self.roofline, self.traffic
-        slots = total * work.mac_slots_per_cycle
-        per_cycle = work.useful_macs / total
-        predicted = self.prediction.predicted_cycles
-        for field, value, legal in (
-            ("mac_utilization_ratio", work.mac_utilization_ratio, work.useful_macs / slots if slots else 0.0),
-            ("macs_per_cycle", work.macs_per_cycle, per_cycle),
-            ("macs_per_second", work.macs_per_second, per_cycle * self.cycles.clock_mhz * 1e6),
-            ("cycles_over_bound_ratio", roofline.cycles_over_bound_ratio, total / roofline.bound_cycles),
-            (
-                "memory_bound_cycles",
-                roofline.memory_bound_cycles,
-                math.ceil(traffic.compulsory_bytes / roofline.memory_ceiling_bytes_per_cycle),
-            ),
-            (
-                "predicted_cycles_error_ratio",
-                self.prediction.predicted_cycles_error_ratio,
-                (predicted - total) / total,
-            ),
-        ):
-            _require(field, value, legal, "what the counters give")
+        expected = derived(
+            cycles_total=total,
+            clock_mhz=self.cycles.clock_mhz,
+            useful_macs=self.work.useful_macs,
+            mac_slots_per_cycle=self.work.mac_slots_per_cycle,
+            useful_bytes=self.traffic.useful_bytes,
+            compulsory_bytes=self.traffic.compulsory_bytes,
+            compute_bound_cycles=self.roofline.compute_bound_cycles,
+            memory_ceiling_bytes_per_cycle=self.roofline.memory_ceiling_bytes_per_cycle,
+            predicted_cycles=self.prediction.predicted_cycles,
+            cycles_simulated=self.simulation.cycles_simulated,
+            run_seconds=self.simulation.run_seconds,
+        )
+        for section, figures in expected.items():
+            for field, legal in figures.items():
+                _require(field, getattr(getattr(self, section), field), legal, "what the counters give")
 
 
 #: Checks, reads and writes reports.

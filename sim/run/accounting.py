@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import ValidationError
 
@@ -17,6 +17,7 @@ from sim.report.report import (
     FORMAT,
     ChannelTraffic,
     Cycles,
+    MemoryMode,
     MemoryTraffic,
     PortTraffic,
     Report,
@@ -24,6 +25,7 @@ from sim.report.report import (
     Simulation,
     Traffic,
     Work,
+    derived,
     refusal,
 )
 from sim.report.report import Prediction as PredictionFigures
@@ -89,15 +91,32 @@ def build_report(
 
     Raises `InputError` when a counter is missing or the figures contradict each other.
     """
-    for name, value in (
-        ("run_seconds", simulator.run_seconds),
-        ("clock_mhz", clock_mhz),
-    ):
+    for name, value in (("run_seconds", simulator.run_seconds), ("clock_mhz", clock_mhz)):
         if not value > 0:
             raise InputError(name, value, "greater than 0")
+    for name in ("cycles_total", "cycles_busy", "cycles_idle"):
+        if name not in counters:
+            raise InputError("counters of the kernel", sorted(counters), f"such that {name} is among them")
+    if not (total := int(counters["cycles_total"])) > 0:
+        raise InputError("cycles_total", total, "greater than 0")
+    ports = _ports(counters, placement)
+    channels = _channels(ports, memory)
+    read_bytes = sum(port.useful_read_bytes for port in ports)
+    write_bytes = sum(port.useful_write_bytes for port in ports)
+    further = derived(
+        cycles_total=total,
+        clock_mhz=clock_mhz,
+        useful_macs=prediction.useful_macs,
+        mac_slots_per_cycle=prediction.mac_slots_per_cycle,
+        useful_bytes=read_bytes + write_bytes,
+        compulsory_bytes=prediction.compulsory_bytes,
+        compute_bound_cycles=prediction.compute_bound_cycles,
+        memory_ceiling_bytes_per_cycle=prediction.memory_bytes_per_cycle,
+        predicted_cycles=prediction.cycles_total,
+        cycles_simulated=simulator.cycles_simulated,
+        run_seconds=simulator.run_seconds,
+    )
     try:
-        cycles = _cycles(counters, clock_mhz)
-        traffic = _traffic(counters, placement, memory, prediction)
         return Report(
             format=FORMAT,
             label=label,
@@ -110,12 +129,60 @@ def build_report(
             bit_exact=bit_exact,
             errors={name: float(value) for name, value in errors.items()},
             details=dict(prediction.details) | _others(counters, placement),
-            cycles=cycles,
-            work=_work(cycles, prediction),
-            traffic=traffic,
-            roofline=_roofline(cycles, traffic, prediction),
-            prediction=_prediction(cycles, traffic, prediction),
-            simulation=_simulation(simulator, seed, memory_mode),
+            cycles=Cycles(
+                cycles_total=total,
+                cycles_busy=int(counters["cycles_busy"]),
+                cycles_stall={
+                    name.removeprefix(_STALL): int(value)
+                    for name, value in counters.items()
+                    if name.startswith(_STALL)
+                },
+                cycles_idle=int(counters["cycles_idle"]),
+                clock_mhz=float(clock_mhz),
+                **further["cycles"],
+            ),
+            work=Work(
+                useful_macs=int(prediction.useful_macs),
+                mac_slots_per_cycle=int(prediction.mac_slots_per_cycle),
+                **further["work"],
+            ),
+            traffic=Traffic(
+                compulsory_bytes=int(prediction.compulsory_bytes),
+                useful_bytes=read_bytes + write_bytes,
+                bus_bytes=sum(channel.bus_bytes for channel in channels),
+                ports=ports,
+                channels=tuple(c for c in channels if c.useful_bytes + c.bus_bytes),
+                memories=tuple(
+                    MemoryTraffic(
+                        memory=name,
+                        **{
+                            key: sum(getattr(c, key) for c in channels if c.memory == name)
+                            for key in _MEMORY_BYTES
+                        },
+                    )
+                    for name in dict.fromkeys(c.memory for c in channels)
+                ),
+                **further["traffic"],
+            ),
+            roofline=Roofline(
+                compute_bound_cycles=int(prediction.compute_bound_cycles),
+                memory_ceiling_bytes_per_cycle=prediction.memory_bytes_per_cycle,
+                **further["roofline"],
+            ),
+            prediction=PredictionFigures(
+                predicted_cycles=int(prediction.cycles_total),
+                predicted_read_bytes=int(prediction.read_bytes_total),
+                predicted_write_bytes=int(prediction.write_bytes_total),
+                predicted_read_error_bytes=int(prediction.read_bytes_total) - read_bytes,
+                predicted_write_error_bytes=int(prediction.write_bytes_total) - write_bytes,
+                **further["prediction"],
+            ),
+            simulation=Simulation(
+                memory_mode=cast(MemoryMode, memory_mode),
+                seed=seed,
+                **asdict(simulator),
+                **further["simulation"],
+            ),
         )
     except ValidationError as error:
         raise InputError("report", engine, f"consistent ({refusal(error)})") from error
@@ -135,49 +202,13 @@ def git_revision() -> str | None:
     return answer.stdout.strip()
 
 
-def _cycles(counters: Mapping[str, int], clock_mhz: float) -> Cycles:
-    for name in ("cycles_total", "cycles_busy", "cycles_idle"):
-        if name not in counters:
-            raise InputError("counters of the kernel", sorted(counters), f"such that {name} is among them")
-    total = int(counters["cycles_total"])
-    return Cycles(
-        cycles_total=total,
-        cycles_busy=int(counters["cycles_busy"]),
-        cycles_stall={
-            name.removeprefix(_STALL): int(value)
-            for name, value in counters.items()
-            if name.startswith(_STALL)
-        },
-        cycles_idle=int(counters["cycles_idle"]),
-        clock_mhz=float(clock_mhz),
-        kernel_microseconds=total / clock_mhz,
-    )
-
-
-def _work(cycles: Cycles, prediction: Prediction) -> Work:
-    slots = cycles.cycles_total * prediction.mac_slots_per_cycle
-    per_cycle = prediction.useful_macs / cycles.cycles_total
-    return Work(
-        useful_macs=int(prediction.useful_macs),
-        mac_slots_per_cycle=int(prediction.mac_slots_per_cycle),
-        mac_utilization_ratio=prediction.useful_macs / slots if slots else 0.0,
-        macs_per_cycle=per_cycle,
-        macs_per_second=per_cycle * cycles.clock_mhz * 1e6,
-    )
-
-
-def _traffic(
-    counters: Mapping[str, int],
-    placement: Mapping[str, int],
-    memory: Sequence[ChannelStatistics],
-    prediction: Prediction,
-) -> Traffic:
+def _ports(counters: Mapping[str, int], placement: Mapping[str, int]) -> tuple[PortTraffic, ...]:
     for port in placement:
         if not any(f"{port}_{direction}_bytes" in counters for direction in _DIRECTIONS):
             raise InputError(
                 "counters of the kernel", sorted(counters), f"such that {port}'s bytes are among them"
             )
-    ports = tuple(
+    return tuple(
         PortTraffic(
             port=port,
             channel=channel,
@@ -186,69 +217,18 @@ def _traffic(
         )
         for port, channel in placement.items()
     )
-    channels = tuple(
+
+
+def _channels(
+    ports: Sequence[PortTraffic], memory: Sequence[ChannelStatistics]
+) -> tuple[ChannelTraffic, ...]:
+    return tuple(
         ChannelTraffic(
             **asdict(statistics),
             useful_read_bytes=sum(p.useful_read_bytes for p in ports if p.channel == statistics.channel),
             useful_write_bytes=sum(p.useful_write_bytes for p in ports if p.channel == statistics.channel),
         )
         for statistics in memory
-    )
-    memories = tuple(
-        MemoryTraffic(
-            memory=name,
-            **{key: sum(getattr(c, key) for c in channels if c.memory == name) for key in _MEMORY_BYTES},
-        )
-        for name in dict.fromkeys(c.memory for c in channels)
-    )
-    useful = sum(port.useful_bytes for port in ports)
-    return Traffic(
-        compulsory_bytes=int(prediction.compulsory_bytes),
-        useful_bytes=useful,
-        bus_bytes=sum(c.bus_bytes for c in channels),
-        useful_over_compulsory_ratio=useful / prediction.compulsory_bytes,
-        ports=ports,
-        channels=tuple(c for c in channels if c.useful_bytes + c.bus_bytes),
-        memories=memories,
-    )
-
-
-def _roofline(cycles: Cycles, traffic: Traffic, prediction: Prediction) -> Roofline:
-    compute, memory = prediction.compute_bound_cycles, prediction.memory_bound_cycles
-    macs = prediction.useful_macs
-    return Roofline(
-        compute_bound_cycles=int(compute),
-        memory_bound_cycles=int(memory),
-        bound_cycles=int(prediction.bound_cycles),
-        bound_by="compute" if compute >= memory else "memory",
-        cycles_over_bound_ratio=cycles.cycles_total / prediction.bound_cycles,
-        memory_ceiling_bytes_per_cycle=prediction.memory_bytes_per_cycle,
-        intensity_macs_per_byte=macs / traffic.useful_bytes if traffic.useful_bytes else 0.0,
-        compulsory_intensity_macs_per_byte=macs / prediction.compulsory_bytes,
-    )
-
-
-def _prediction(cycles: Cycles, traffic: Traffic, prediction: Prediction) -> PredictionFigures:
-    counted = {
-        direction: sum(getattr(port, f"useful_{direction}_bytes") for port in traffic.ports)
-        for direction in _DIRECTIONS
-    }
-    return PredictionFigures(
-        predicted_cycles=int(prediction.cycles_total),
-        predicted_cycles_error_ratio=(prediction.cycles_total - cycles.cycles_total) / cycles.cycles_total,
-        predicted_read_bytes=int(prediction.read_bytes_total),
-        predicted_write_bytes=int(prediction.write_bytes_total),
-        predicted_read_error_bytes=int(prediction.read_bytes_total) - counted["read"],
-        predicted_write_error_bytes=int(prediction.write_bytes_total) - counted["write"],
-    )
-
-
-def _simulation(facts: SimulatorFacts, seed: int, memory_mode: Any) -> Simulation:
-    return Simulation(
-        memory_mode=memory_mode,
-        seed=seed,
-        simulated_cycles_per_second=facts.cycles_simulated / facts.run_seconds,
-        **asdict(facts),
     )
 
 

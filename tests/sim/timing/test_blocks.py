@@ -139,8 +139,8 @@ def routed(loads):
 
 
 def test_kernel_shell_within_budget():
-    """A vadd kernel: registers, reset, ports and DMAs with all their parts around the smallest body."""
-    design = generate(VaddEngine(), VaddConfig(), load_board("u55c"), sources=True)
+    """A vadd kernel: registers, reset, ports of 128 bits and DMAs with all their parts."""
+    design = generate(VaddEngine(), VaddConfig(), load_board("zcu104"), sources=True)
     hold_to("kernel shell", found_over(design.verilog, design.top_name))
 
 
