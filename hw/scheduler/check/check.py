@@ -111,13 +111,7 @@ def check(document: Any) -> list[str]:
 
 
 def check_file(path: Path) -> list[str]:
-    """Find what is wrong with the plan in a file.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be read as JSON.
-    """
+    """Find what is wrong with the plan in a file; InputError when it cannot be read as JSON."""
     return check(read_json(path).data)
 
 

@@ -23,13 +23,7 @@ def graph_to_json(graph: Graph) -> str:
 
 
 def read_graph(path: Path) -> Graph:
-    """Read a graph's JSON.
-
-    Raises
-    ------
-    InputError
-        When the file is not JSON, not a graph, or the graph is not one that `Graph` accepts.
-    """
+    """Read a graph's JSON; InputError when it is none, or the graph is not one that `Graph` accepts."""
     return validate(read_json(path, expected=GRAPH_FORMAT), _GRAPH)
 
 

@@ -13,12 +13,8 @@ def share_array(operator: Operator, macs_per_cycle: int) -> tuple[int, ...]:
     plain operator gets the whole array of ``macs_per_cycle``.
 
     In ``T`` cycles member ``i`` needs ``ceil(macs_i / T)`` multipliers.  The least ``T`` for which these sum
-    to no more than the array has is found by bisection, and what is left over stays unused.
-
-    Raises
-    ------
-    InputError
-        When the array has fewer multipliers than the group members.
+    to no more than the array has is found by bisection, and what is left over stays unused.  InputError when
+    the array has fewer multipliers than the group members.
     """
     if macs_per_cycle < len(operator.chain):
         raise InputError("macs_per_cycle", macs_per_cycle, f"at least {len(operator.chain)}")

@@ -48,10 +48,7 @@ class Diagnosis:
 def refuse_too_large(graph: Graph, memory_bytes: int, memory: str) -> None:
     """Refuse a network that does not fit a board's memory, whatever the plan.
 
-    Raises
-    ------
-    InputError
-        Naming the memory, and the tensor that is larger than it, or the bytes of all tensors that lie there.
+    The InputError names the tensor that is larger than the memory, or the bytes of all that lie there.
     """
     legal = f"at most {memory_bytes}, {memory}"
     for tensor in graph.tensors:
@@ -128,12 +125,8 @@ def _smallest(problem: Problem, operator: int, capacity: int, *, streaming: bool
 
 
 def refuse(problem: Problem, options: PlanOptions) -> NoReturn:
-    """End with the error that says why no plan exists.
-
-    Raises
-    ------
-    InputError
-        Always: naming the operator, the tensors that do not fit together and the scratchpad that would do.
+    """End with the InputError that says why no plan exists: it names the operator, the tensors that do not
+    fit together and the scratchpad that would do.
     """
     found = diagnose(problem, options)
     given = f"{options.scratchpad_bytes} bytes"

@@ -19,11 +19,7 @@ def plan_to_json(plan: Plan) -> str:
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a plan.json; it is not checked further than its form: see `hw.scheduler.check.check`.
-
-    Raises
-    ------
-    InputError
-        When the file is not JSON or not a plan.
+    """Read a plan.json; InputError when it has not the form of one: `hw.scheduler.check` finds what else is
+    wrong.
     """
     return validate(read_json(path, expected=PLAN_FORMAT), _PLAN)

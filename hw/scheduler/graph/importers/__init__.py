@@ -14,22 +14,11 @@ from hw.scheduler.graph.networks import network_names, network_path
 
 
 def load_model(model: str, *, dimensions: Mapping[str, int] | None = None) -> Graph:
-    """Load a graph.
+    """Load a graph: a file of ONNX (``.onnx``), a saved `torch.export` program (``.pt2``), a graph in either
+    JSON form (``.json``), or a shipped network by its name.
 
-    Parameters
-    ----------
-    model : str
-        Path of an ONNX file (``.onnx``), a saved `torch.export` program (``.pt2``), a graph in either JSON
-        form (``.json``), or the name of a shipped network.
-    dimensions : mapping of str to int
-        Values of dimensions an ONNX model leaves open, by name.
-
-    Raises
-    ------
-    InputError
-        When there is no such file or network, or it is none of these.
-    ToolError
-        When a library that the form needs is missing.
+    ``dimensions`` gives values of dimensions an ONNX model leaves open, by name.  InputError when there is no
+    such file or network, or it is none of these; ToolError when a library that the form needs is missing.
     """
     path = Path(model)
     if dimensions and path.suffix != ".onnx":

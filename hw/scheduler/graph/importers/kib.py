@@ -35,10 +35,7 @@ _FORM = TypeAdapter(_Form)
 def import_kib(document: Document, *, made_by: str = "") -> Graph:
     """Turn a document of this form into a graph; what else stands at its top is left alone.
 
-    Raises
-    ------
-    InputError
-        For a missing or unknown field, a size that is not above 0, an input that no operator makes.
+    InputError for a missing or unknown field, a size that is not above 0, an input that no operator makes.
     """
     known = {key: value for key, value in document.data.items() if key in _Form.model_fields}
     form = validate(replace(document, data=known), _FORM)

@@ -31,12 +31,10 @@ def import_onnx(
     name: str = "",
     made_by: str = "",
 ) -> Graph:
-    """Turn an ONNX model into a graph.
+    """Turn an ONNX model into a graph; parameters stored in other files are not read.
 
     Parameters
     ----------
-    source : Path or bytes
-        The model; parameters stored in other files are not read.
     dimensions : mapping of str to int
         Values of dimensions the model leaves open, by their names in the model.
     element_bits : int

@@ -27,12 +27,8 @@ def load_program(path: Path) -> Graph:
 def import_program(program: Any, *, name: str, **options: Any) -> Graph:
     """Turn a `torch.export.ExportedProgram` of static shapes into a graph; options as of `import_onnx`.
 
-    Raises
-    ------
-    InputError
-        As `import_onnx`; when PyTorch cannot translate an operator.
-    ToolError
-        When PyTorch or onnxscript is missing.
+    InputError as `import_onnx`, and when PyTorch cannot translate an operator; ToolError when PyTorch or
+    onnxscript is missing.
     """
     torch = _torch()
     try:

@@ -10,13 +10,7 @@ from hw.scheduler.graph.networks.builder import Builder
 def gpt2_medium(*, tokens: int, past: int = 0, layers: int = 24) -> bytes:
     """GPT-2 medium's decoder layers: 1,024 features, 16 heads (Radford et al., 2019).
 
-    Parameters
-    ----------
-    tokens : int
-        Tokens computed.
-    past : int
-        Tokens whose keys and values lie in the cache; with any, each layer's new keys and values are outputs.
-    layers : int
+    Keys and values of ``past`` tokens lie in the cache; with any, each layer's new ones are outputs.
     """
     net = Builder("gpt2_medium_decode" if past else "gpt2_medium_prefill")
     x = net.input("embedded", 1, tokens, 1024)

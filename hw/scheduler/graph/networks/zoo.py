@@ -58,12 +58,7 @@ _NAMES = sorted([*_CARRIED, *_SIZES, *_WRITTEN, *_TIMM])
 def make_network(name: str) -> Graph:
     """Make a shipped network from its source.
 
-    Raises
-    ------
-    InputError
-        When none is called so.
-    ToolError
-        When a library is missing that it needs.
+    InputError when none is called so, ToolError when a library is missing that it needs.
     """
     made_by = f"python -m hw.scheduler.graph.networks.zoo {name}"
     if name in _CARRIED:
