@@ -217,6 +217,24 @@ def negative_size(plan, rng):
     pick(rng, plan["graph"]["tensors"])["size_bytes"] = -64
 
 
+def operands(change_operands):
+    """Change the operands of an operator."""
+
+    def corrupt(plan, rng):
+        change_operands(pick(rng, plan["graph"]["operators"]))
+
+    return corrupt
+
+
+def tensors(add):
+    """Declare another tensor."""
+
+    def corrupt(plan, rng):
+        plan["graph"]["tensors"].append(add(pick(rng, plan["graph"]["tensors"])))
+
+    return corrupt
+
+
 #: By name: what corrupts, and the reason it must be refused for.
 CORRUPTIONS = {
     "format of another version": (change(("format",), lambda _: "loomwork-plan/9"), "plan: format must be"),
@@ -227,6 +245,14 @@ CORRUPTIONS = {
     "tensor of negative size": (negative_size, "size_bytes must be greater than or equal to 1, not -64"),
     "tensor larger than its place": (tensor_grows, r"has \d+ bytes, the tensor"),
     "shape that is not its size": (shape_grows, "its shape makes"),
+    "two tensors of one name": (tensors(dict), "graph has 2 tensors named"),
+    "tensor nobody reads": (
+        tensors(lambda old: {**old, "name": "q", "kind": "input"}),
+        "is read by no operator",
+    ),
+    "operand nobody declares": (operands(lambda o: o["inputs"].append("q")), "names the unknown tensor 'q'"),
+    "operand named twice": (operands(lambda o: o["inputs"].append(o["inputs"][0])), "names '.*' twice"),
+    "access to no operand": (operands(lambda o: o["accesses"].update(q={})), "has an access to 'q', not an"),
     "two producers": (two_producers, "is written by 2 operators"),
     "word that is no power of two": (change(("word_bytes",), lambda word: word + 1), "not a power of two"),
     "consumer before producer": (swap_dependent_steps, "before it is written"),
