@@ -44,22 +44,14 @@ class Techniques:
     cut_vertices : bool
         Order: a problem falls apart at an operator that all others come before or after, with only its
         outputs alive.
-    least_peak_beam : bool
-        Order of least peak, where its proof runs out of room: a beam search by levels.
     least_peak_annealing : bool
-        The same: annealing of what the beam left open.
-    min_cut_bound : bool
-        A peak that no order is below, from a minimum cut for each operator, before the search for its proof.
+        Order of least peak: annealing where its proof runs out of room.
     exact_search : bool
         Order: search over what was executed and what lies where, which proves optima.
     long_exact_search : bool
         The same once more, fifty times as long, with the best plan that was found and the best bound.
-    heaviest_moment_bound : bool
-        Order: avoidable traffic that no order is below, where the exact search is too short.
     annealing : bool
         Order: simulated annealing, which finds good ones.
-    judged_orders : bool
-        Order: exact residency of the best two that annealing found.
     band_refinement : bool
         Bands: those of some tensors are doubled, halved or joined as long as that helps.
     greedy_packing : bool
@@ -77,14 +69,10 @@ class Techniques:
     """
 
     cut_vertices: bool = True
-    least_peak_beam: bool = True
     least_peak_annealing: bool = True
-    min_cut_bound: bool = True
     exact_search: bool = True
     long_exact_search: bool = True
-    heaviest_moment_bound: bool = True
     annealing: bool = True
-    judged_orders: bool = True
     band_refinement: bool = True
     greedy_packing: bool = True
     skyline_search: bool = True

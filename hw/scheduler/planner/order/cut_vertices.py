@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
-from hw.errors import InputError
 from hw.scheduler.graph.graph import Graph, Operator, TensorKind
 from hw.scheduler.plan.problem import Problem
 
@@ -64,70 +64,37 @@ def segments(problem: Problem, capacity: int | None = None) -> tuple[Segment, ..
         for operator in _cut_vertices(problem)
         if capacity is None or problem.working_set[operator] <= capacity
     ]
-    if not vertices:
-        return (Segment.whole(problem),)
-    parts = []
-    previous = -1
-    for vertex in [*vertices, problem.operator_count - 1]:
-        parts.append(_part(problem, previous, vertex))
-        previous = vertex
-    return tuple(parts)
+    ends = [-1, *vertices, problem.operator_count - 1]
+    return tuple(_part(problem, *pair) for pair in pairwise(ends)) if vertices else (Segment.whole(problem),)
 
 
 def join(parts: Sequence[Segment], orders: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Put orders of the parts together to one of the whole problem.
-
-    Raises
-    ------
-    InputError
-        When there is not one order for each part.
-    """
-    if len(parts) != len(orders):
-        raise InputError("orders", len(orders), f"one for each of {len(parts)} segments")
-    return tuple(
-        operator for part, order in zip(parts, orders, strict=True) for operator in part.original(order)
-    )
+    """Put orders of the parts together to one of the whole problem."""
+    pairs = zip(parts, orders, strict=True)
+    return tuple(operator for part, order in pairs for operator in part.original(order))
 
 
 def _cut_vertices(problem: Problem) -> list[int]:
     """Operators after which the problem may be cut, in order; never the last one.
 
-    A cut vertex stands at the same place in every topological order, so looking at the given one is enough.
+    A cut vertex stands at the same place in every topological order, so looking at the given one is enough:
+    all operators before it come before it if each is read by one up to it, and those after it likewise.
     """
     count = problem.operator_count
-    before = [0] * count
-    for operator, mask in enumerate(problem.predecessors):
-        total = mask
-        while mask:
-            last = mask.bit_length() - 1
-            total |= before[last]
-            mask &= ~(1 << last)
-        before[operator] = total
-    last_use = [max(readers, default=-1) for readers in problem.consumers]
-    first_use = [
-        min(readers) if writer < 0 else writer
-        for readers, writer in zip(problem.consumers, problem.producer, strict=True)
+    crossed = [False] * count
+    for readers, writer in zip(problem.consumers, problem.producer, strict=True):
+        begin = writer + 1 if writer >= 0 else min(readers)
+        for operator in range(begin, max(readers, default=-1)):
+            crossed[operator] = True
+    last_before = [mask.bit_length() - 1 for mask in problem.predecessors]
+    first_after = [(mask & -mask).bit_length() - 1 for mask in problem.successors]
+    return [
+        vertex
+        for vertex in range(count - 1)
+        if not crossed[vertex]
+        and all(0 <= after <= vertex for after in first_after[:vertex])
+        and all(before >= vertex for before in last_before[vertex + 1 :])
     ]
-    # Sums to the tensors that are needed both up to and after an operator, its own outputs not counted.
-    change = [0] * (count + 1)
-    for tensor, end in enumerate(last_use):
-        if end > first_use[tensor]:
-            change[first_use[tensor] + (problem.producer[tensor] >= 0)] += 1
-            change[end] -= 1
-    common = (1 << count) - 1
-    after_all = [0] * count
-    for operator in reversed(range(count)):
-        after_all[operator] = common
-        common &= before[operator]
-    found = []
-    needed = 0
-    for operator in range(count - 1):
-        needed += change[operator]
-        follows_all = before[operator] == (1 << operator) - 1
-        precedes_all = after_all[operator] >> operator & 1
-        if needed == 0 and follows_all and precedes_all:
-            found.append(operator)
-    return found
 
 
 def _part(problem: Problem, previous: int, last: int) -> Segment:

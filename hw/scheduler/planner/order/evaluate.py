@@ -4,7 +4,7 @@ Replay: operands come in; where they do not fit, the resident whose eviction cos
 time it frees goes (Belady's rule, with sizes and with the spill that an unwritten activation costs on top).
 An operand of the step itself may pass through a window instead.  Afterwards every gap that was not kept is
 tried again, since what was evicted in between may have made room.  The result is a residency, so its traffic
-is an upper bound of the order's optimum, and it is exact for what it decided.
+is an upper bound of the order's optimum.
 """
 
 from __future__ import annotations
@@ -29,21 +29,17 @@ class Scratch(NamedTuple):
 
     Members
     -------
-    step : shape (operators,)
-        Step of each operator.
-    follower, previous : shape (slots,)
-        The tensor's next and last slot in this order, or -1.
+    step, follower, previous : shape (slots,)
+        The slot's step in this order; the tensor's next and last slot, or -1.
     kept, streamed : shape (slots,)
         The residency: whether the gap after each slot is kept, and whether the slot is streamed.
     used : shape (operators + 1,)
         Units in use in each step.
-    current, place, spilled, touched, drops : shape (tensors,)
+    current, place, spilled, drops : shape (tensors,)
         While replaying: the slot since which a tensor is resident or -1, where it stands in ``resident``,
-        whether it lies in memory, the last step that touched it; afterwards its gaps that are not kept.
-    resident : shape (tensors,)
-        Resident tensors.
-    dropped : shape (slots,)
-        Gaps that are not kept.
+        whether it lies in memory; afterwards its gaps that are not kept.
+    resident : shape (tensors + 1,)
+        Their number, then the resident tensors.
     """
 
     step: Integers
@@ -55,228 +51,182 @@ class Scratch(NamedTuple):
     current: Integers
     place: Integers
     spilled: Integers
-    touched: Integers
     drops: Integers
     resident: Integers
-    dropped: Integers
 
     @classmethod
     def of(cls, lattice: Lattice) -> Scratch:
         """Allocate what an evaluation works in."""
         operators, slots, tensors = len(lattice.fifo), len(lattice.tensor), len(lattice.size)
-        lengths = (operators, slots, slots, slots, slots, operators + 1, *[tensors] * 6, slots)
+        lengths = (*[slots] * 5, operators + 1, *[tensors] * 4, tensors + 1)
         return cls(*(np.zeros(length, dtype=np.int64) for length in lengths))
 
 
 @compiled
 def _link(order: Integers, lattice: Lattice, work: Scratch) -> None:
-    """Find each operator's step, and each slot's neighbours."""
+    """Find each slot's step and neighbours."""
     latest = work.current
     latest[:] = -1
+    work.previous[:] = -1
     for step in range(len(order) - 1, -1, -1):
-        operator = order[step]
-        work.step[operator] = step
-        for slot in range(lattice.first[operator], lattice.first[operator + 1]):
+        for slot in range(lattice.first[order[step]], lattice.first[order[step] + 1]):
             tensor = lattice.tensor[slot]
+            work.step[slot] = step
             work.follower[slot] = latest[tensor]
             latest[tensor] = slot
-    work.current[:] = -1
+    latest[:] = -1
 
 
 @compiled
-def _leave(tensor: int, count: int, lattice: Lattice, work: Scratch) -> int:
-    """Take a tensor off the list of residents; give the new length."""
-    last = work.resident[count - 1]
+def _arrive(slot: int, lattice: Lattice, work: Scratch) -> int:
+    """Make an operand resident from a slot on; give the units it takes."""
+    tensor = lattice.tensor[slot]
+    arrives = work.current[tensor] < 0
+    if arrives:
+        work.resident[0] += 1
+        work.place[tensor] = work.resident[0]
+        work.resident[work.resident[0]] = tensor
+    work.previous[slot] = work.current[tensor]
+    work.current[tensor] = slot
+    work.kept[slot] = 1 if work.follower[slot] >= 0 else 0
+    return lattice.size[tensor] if arrives else 0
+
+
+@compiled
+def _leave(tensor: int, lattice: Lattice, work: Scratch) -> int:
+    """Take a tensor off the list of residents; give the units it took."""
+    last = work.resident[work.resident[0]]
     work.resident[work.place[tensor]] = last
     work.place[last] = work.place[tensor]
+    work.resident[0] -= 1
     work.current[tensor] = -1
-    return count - 1
+    return lattice.size[tensor]
 
 
 @compiled
-def _victim(step: int, count: int, lone: bool, streams: int, lattice: Lattice, work: Scratch) -> int:
-    """Give the resident whose eviction frees most for its cost, or -1."""
-    best, best_score = -1, -1.0
-    for index in range(count):
-        tensor = work.resident[index]
-        slot = work.current[tensor]
-        size = lattice.size[tensor]
-        follower = work.follower[slot]
-        owing = lattice.cheap[tensor] == 0 and work.spilled[tensor] == 0
-        if work.touched[tensor] != step:
-            distance = work.step[lattice.owner[follower]] - step
-            score = distance * (0.5 if owing else 1.0)
-        else:
-            if lattice.saved[slot] == 0 or lone or (lattice.alone[slot] == 1 and streams > 0):
-                continue
-            hit = work.previous[slot] >= 0
-            cost = (size if follower >= 0 else 0) + (size if hit else 0)
-            if cost == 0:
-                score = 1e18 if lattice.alone[slot] == 0 else 1e17
-            else:
-                if owing:
-                    cost += size
-                freed = lattice.saved[slot]
-                if follower >= 0:
-                    freed += size * (work.step[lattice.owner[follower]] - step - 1)
-                score = freed / cost
-        if score > best_score:
-            best, best_score = tensor, score
-    return best
-
-
-@compiled
-def _stream(slot: int, count: int, lattice: Lattice, work: Scratch) -> int:
-    """Stream an operand of the step at hand; give the new number of residents."""
+def _stream(slot: int, lattice: Lattice, work: Scratch) -> int:
+    """Let an operand of the step at hand pass through a window; give the units of room it makes."""
     tensor = lattice.tensor[slot]
-    previous, follower = work.previous[slot], work.follower[slot]
+    previous = work.previous[slot]
     work.streamed[slot] = 1
     work.kept[slot] = 0
     if previous >= 0:
         work.kept[previous] = 0
-    if previous >= 0 or follower >= 0:
+    if previous >= 0 or work.follower[slot] >= 0:
         work.spilled[tensor] = 1
-    return _leave(tensor, count, lattice, work)
+    _leave(tensor, lattice, work)
+    return lattice.saved[slot]
+
+
+@compiled
+def _score(slot: int, step: int, lattice: Lattice, work: Scratch) -> float:
+    """Give space and time that a resident's leaving frees by what it costs; negative where it cannot."""
+    tensor, follower = lattice.tensor[slot], work.follower[slot]
+    owing = lattice.cheap[tensor] == 0 and work.spilled[tensor] == 0
+    if work.step[slot] != step:
+        return (work.step[follower] - step) * (0.5 if owing else 1.0)
+    # An operand of the step itself streams, and is fetched for it if it was there.
+    if lattice.saved[slot] == 0 or lattice.alone[slot] == 1:
+        return -1.0
+    times = (1 if follower >= 0 else 0) + (1 if work.previous[slot] >= 0 else 0)
+    if times == 0:
+        return 1e18
+    size = lattice.size[tensor]
+    freed = lattice.saved[slot]
+    if follower >= 0:
+        freed += size * (work.step[follower] - step - 1)
+    return freed / (size * (times + (1 if owing else 0)))
 
 
 @compiled
 def _replay(order: Integers, capacity: int, lattice: Lattice, work: Scratch) -> bool:
     """Fill ``kept`` and ``streamed``; say whether every step fits."""
     work.spilled[:] = 0
-    work.touched[:] = -1
     work.streamed[:] = 0
-    count = 0
+    work.resident[0] = 0
     held = 0
     for step in range(len(order)):
         operator = order[step]
         begin, end = lattice.first[operator], lattice.first[operator + 1]
+        together, loner = 0, -1
         for slot in range(begin, end):
-            tensor = lattice.tensor[slot]
-            work.previous[slot] = work.current[tensor]
-            if work.current[tensor] < 0:
-                work.resident[count] = tensor
-                work.place[tensor] = count
-                count += 1
-                held += lattice.size[tensor]
-            work.current[tensor] = slot
-            work.touched[tensor] = step
-            work.kept[slot] = 1 if work.follower[slot] >= 0 else 0
-        extra = lattice.fifo[operator]
-        streams = 0
-        lone = False
-        while held + extra > capacity:
-            tensor = _victim(step, count, lone, streams, lattice, work)
-            if tensor < 0:
-                break
-            held -= lattice.size[tensor]
-            slot = work.current[tensor]
-            if work.touched[tensor] == step:
-                extra += lattice.size[tensor] - lattice.saved[slot]
-                streams += 1
-                lone = lattice.alone[slot] == 1
-                count = _stream(slot, count, lattice, work)
-            else:
-                work.kept[slot] = 0
-                work.spilled[tensor] = 1
-                count = _leave(tensor, count, lattice, work)
-        if held + extra > capacity:
-            # Only a stream that must run alone was in the way of others, or the others of it: choose again.
-            together, loner, most = 0, -1, 0
-            whole = lattice.fifo[operator]
-            for slot in range(begin, end):
-                whole += lattice.size[lattice.tensor[slot]]
-                if lattice.alone[slot] == 0:
-                    together += lattice.saved[slot]
-                elif lattice.saved[slot] > most:
-                    loner, most = slot, lattice.saved[slot]
-            if whole - max(together, most) > capacity:
+            held += _arrive(slot, lattice, work)
+            if lattice.alone[slot] == 0:
+                together += lattice.saved[slot]
+            elif loner < 0 or lattice.saved[slot] > lattice.saved[loner]:
+                loner = slot
+        over = held + lattice.fifo[operator] - capacity
+        windows = 0
+        lone = lattice.whole[operator] - together > capacity
+        if lone:
+            # Only an operand that streams alone makes room enough.
+            if loner < 0 or lattice.whole[operator] - lattice.saved[loner] > capacity:
                 return False
-            for slot in range(begin, end):
-                tensor = lattice.tensor[slot]
-                wanted = (
-                    slot == loner
-                    if whole - together > capacity
-                    else (lattice.alone[slot] == 0 and lattice.saved[slot] > 0)
-                )
-                if wanted and work.streamed[slot] == 0:
-                    held -= lattice.size[tensor]
-                    count = _stream(slot, count, lattice, work)
-                elif not wanted and work.streamed[slot] == 1:
-                    work.streamed[slot] = 0
-                    work.resident[count] = tensor
-                    work.place[tensor] = count
-                    count += 1
-                    held += lattice.size[tensor]
-                    work.current[tensor] = slot
-                    work.kept[slot] = 1 if work.follower[slot] >= 0 else 0
+            windows += lattice.size[lattice.tensor[loner]] - lattice.saved[loner]
+            over -= _stream(loner, lattice, work)
+        while over > 0:
+            best, highest = -1, -1.0
+            for index in range(1, work.resident[0] + 1):
+                slot = work.current[work.resident[index]]
+                score = -1.0 if lone and work.step[slot] == step else _score(slot, step, lattice, work)
+                if score > highest:
+                    best, highest = slot, score
+            if work.step[best] == step:
+                windows += lattice.size[lattice.tensor[best]] - lattice.saved[best]
+                over -= _stream(best, lattice, work)
+            else:
+                work.kept[best] = 0
+                work.spilled[lattice.tensor[best]] = 1
+                over -= _leave(lattice.tensor[best], lattice, work)
+        held = over + capacity - lattice.fifo[operator] - windows
         for slot in range(begin, end):
             tensor = lattice.tensor[slot]
             if work.follower[slot] < 0 and work.current[tensor] == slot:
-                count = _leave(tensor, count, lattice, work)
-                held -= lattice.size[tensor]
+                held -= _leave(tensor, lattice, work)
     return True
 
 
 @compiled
-def _measure(order: Integers, lattice: Lattice, work: Scratch) -> int:
-    """Fill ``used``, ``drops`` and ``dropped``; give the number of gaps that are not kept."""
+def _measure(order: Integers, lattice: Lattice, work: Scratch) -> None:
+    """Fill ``used`` and ``drops``."""
     used = work.used
     used[:] = 0
     work.drops[:] = 0
-    lost = 0
-    for step in range(len(order)):
-        operator = order[step]
-        for slot in range(lattice.first[operator], lattice.first[operator + 1]):
-            tensor = lattice.tensor[slot]
-            follower = work.follower[slot]
-            if follower < 0:
-                continue
-            if work.kept[slot] == 1:
-                # A difference array: on after this step, off at the follower's.
-                used[step + 1] += lattice.size[tensor]
-                used[work.step[lattice.owner[follower]]] -= lattice.size[tensor]
-            else:
-                work.drops[tensor] += 1
-                work.dropped[lost] = slot
-                lost += 1
+    for slot in range(len(lattice.tensor)):
+        tensor, follower = lattice.tensor[slot], work.follower[slot]
+        if follower >= 0 and work.kept[slot] == 1:
+            # A difference array: on after this step, off at the follower's.
+            used[work.step[slot] + 1] += lattice.size[tensor]
+            used[work.step[follower]] -= lattice.size[tensor]
+        elif follower >= 0:
+            work.drops[tensor] += 1
     running = 0
     for step in range(len(order)):
-        operator = order[step]
         running += used[step]
-        whole = running + lattice.fifo[operator]
-        for slot in range(lattice.first[operator], lattice.first[operator + 1]):
-            whole += lattice.size[lattice.tensor[slot]]
-            if work.streamed[slot] == 1:
-                whole -= lattice.saved[slot]
-        used[step] = whole
-    return lost
+        used[step] = running + lattice.whole[order[step]]
+    for slot in range(len(lattice.tensor)):
+        if work.streamed[slot] == 1:
+            used[work.step[slot]] -= lattice.saved[slot]
 
 
 @compiled
-def _take_back(slot: int, capacity: int, lattice: Lattice, work: Scratch) -> bool:
-    """Keep a gap after all, if it fits; say whether it did."""
-    tensor = lattice.tensor[slot]
-    size = lattice.size[tensor]
-    follower = work.follower[slot]
-    begin, end = work.step[lattice.owner[slot]], work.step[lattice.owner[follower]]
-    if work.streamed[slot] == 1 and work.used[begin] + lattice.saved[slot] > capacity:
-        return False
-    if work.streamed[follower] == 1 and work.used[end] + lattice.saved[follower] > capacity:
-        return False
-    for step in range(begin + 1, end):
-        if work.used[step] + size > capacity:
-            return False
-    for step in range(begin + 1, end):
-        work.used[step] += size
-    if work.streamed[slot] == 1:
-        work.used[begin] += lattice.saved[slot]
-        work.streamed[slot] = 0
-    if work.streamed[follower] == 1:
-        work.used[end] += lattice.saved[follower]
-        work.streamed[follower] = 0
+def _take_back(slot: int, capacity: int, lattice: Lattice, work: Scratch) -> None:
+    """Keep a gap after all, if it fits."""
+    tensor, ends = lattice.tensor[slot], (slot, work.follower[slot])
+    between = work.used[work.step[ends[0]] + 1 : work.step[ends[1]]]
+    for end in ends:
+        if work.streamed[end] == 1 and work.used[work.step[end]] + lattice.saved[end] > capacity:
+            return
+    for used in between:
+        if used + lattice.size[tensor] > capacity:
+            return
+    between += lattice.size[tensor]
+    for end in ends:
+        if work.streamed[end] == 1:
+            work.used[work.step[end]] += lattice.saved[end]
+            work.streamed[end] = 0
     work.kept[slot] = 1
     work.drops[tensor] -= 1
-    return True
 
 
 @compiled
@@ -298,15 +248,16 @@ def evaluate(order: Integers, capacity: int, lattice: Lattice, work: Scratch) ->
     _link(order, lattice, work)
     if not _replay(order, capacity, lattice, work):
         return IMPOSSIBLE
-    lost = _measure(order, lattice, work)
+    _measure(order, lattice, work)
     # Gaps whose return saves the spill as well come first.
     for last_of_its_tensor in (True, False):
-        for index in range(lost):
-            slot = work.dropped[index]
-            tensor = lattice.tensor[slot]
-            saves_spill = lattice.cheap[tensor] == 0 and work.drops[tensor] == 1
-            if work.kept[slot] == 0 and (saves_spill or not last_of_its_tensor):
-                _take_back(slot, capacity, lattice, work)
+        for operator in order:
+            for slot in range(lattice.first[operator], lattice.first[operator + 1]):
+                tensor = lattice.tensor[slot]
+                saves_spill = lattice.cheap[tensor] == 0 and work.drops[tensor] == 1
+                dropped = work.follower[slot] >= 0 and work.kept[slot] == 0
+                if dropped and (saves_spill or not last_of_its_tensor):
+                    _take_back(slot, capacity, lattice, work)
     words = 0
     for tensor in range(len(lattice.size)):
         if work.drops[tensor] > 0:

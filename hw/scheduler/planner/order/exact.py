@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from hw.errors import InputError
 from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.order.downsets import DownSets, peaks_ahead, survey
 from hw.scheduler.planner.order.exact_kernel import EXHAUSTED, FOUND, Run, search
-from hw.scheduler.planner.order.exact_space import PAID, Space, begin, look_ahead, order_to, restart, survey
 from hw.scheduler.planner.order.lattice import Lattice
 from hw.scheduler.planner.residency.stays import steps_of
 
@@ -24,8 +26,8 @@ NODE_LIMIT = 1_000_000
 #: Comparisons of states for each state: where they are many, their number is what takes the time.
 _COMPARISONS = 200
 
-#: States for each down-set there is room for: where these are too many, there is no use in a search.
-_SHARE = 4
+#: Down-sets for which there is room: where they are more, there is no use in a search.
+_DOWN_SETS = 250_000
 
 #: Limits below the known plan that are tried, that itself last: each is much less work than the next.
 _LIMITS = 8
@@ -92,28 +94,28 @@ def solve_exact(
     if node_limit < 1:
         raise InputError("node_limit", node_limit, "at least 1")
     steps_of(problem, order_hint)
-    hint = tuple(order_hint)
     lattice = Lattice.of(problem, streaming=streaming)
     capacity //= lattice.unit
     limit, proven = -(-upper // lattice.unit), -(-lower // lattice.unit)
-    space = Space.of(lattice, states=node_limit, nodes=max(2, node_limit // _SHARE))
-    begin(space, lattice)
-    if survey(space, lattice):
+    sets = DownSets.of(lattice, _DOWN_SETS)
+    if survey(sets, lattice):
+        run = Run.of(lattice, sets, capacity, node_limit)
         for price in (1, 2):
-            look_ahead(space, capacity, price, lattice)
-        proven = max(proven, int(space.ahead[0]))
+            heaviest = peaks_ahead(sets, lattice.weighed(price))
+            run.ahead[:] = np.maximum(run.ahead, heaviest - price * capacity)
+        proven = max(proven, int(run.ahead[0]))
         step = max(1, -(-(limit - proven) // _LIMITS))
         for below in (*range(proven + step, limit, step), limit):
             if below <= proven:
                 break
-            restart(space)
-            end, goal = search(Run.of(lattice, space, capacity, below), _COMPARISONS * node_limit)
+            end, order, units = search(run._replace(upper=below), _COMPARISONS * node_limit)
             if end == FOUND:
-                words = int(space.state[goal, PAID]) * lattice.unit
-                order = tuple(map(int, order_to(goal, space, lattice)))
-                return Exact(order=order, avoidable_words=words, bound_words=words, proven=True)
+                words = int(units) * lattice.unit
+                return Exact(
+                    order=tuple(order.tolist()), avoidable_words=words, bound_words=words, proven=True
+                )
             if end != EXHAUSTED:
                 break
             proven = below
     bound = upper if proven >= limit else proven * lattice.unit
-    return Exact(order=hint, avoidable_words=upper, bound_words=bound, proven=bound == upper)
+    return Exact(order=tuple(order_hint), avoidable_words=upper, bound_words=bound, proven=bound == upper)

@@ -1,6 +1,8 @@
 """Search over what was executed and what lies where, compiled; see `hw.scheduler.planner.order.exact`.
 
-Levels of nodes with equally many operators executed are worked off one after the other.
+A **state** is a down-set with its debts and the units paid so far.  A debt is a live tensor that is absent
+from the scratchpad, or one that was written to memory.  A tensor is paid for when it leaves: its write, if it
+was never written, and its next read.
 
 Rules that lose no optimum:
 
@@ -8,8 +10,8 @@ Rules that lose no optimum:
 * An operator is executed at once when its inputs lie there, it fits, and what it leaves alive is neither
   larger nor dearer to write and read than one input that ends with it: in any plan that executes it later,
   its results can take that input's place.
-* Of two states of one node one goes, when turning the other into it costs no more than the difference: ``A``
-  becomes ``B`` by the writes of what only ``B`` has written and the next reads of what only ``B`` lacks.
+* Of two states of one down-set one goes, when turning the other into it costs no more than the difference:
+  ``A`` becomes ``B`` by the writes and the next reads of the debts that only ``B`` has.
 """
 
 from __future__ import annotations
@@ -18,21 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hw.scheduler.planner.order.exact_space import (
-    ASIDE,
-    COMPARISONS,
-    COUNTS,
-    NEWEST,
-    NEXT,
-    NODE,
-    OPERATOR,
-    PAID,
-    PARENT,
-    STATES,
-    SUNK,
-    Space,
-    follow,
-)
+from hw.scheduler.planner.order.downsets import DownSets, follow, outlives
 from hw.scheduler.planner.order.lattice import (
     BITS,
     Integers,
@@ -44,7 +32,13 @@ from hw.scheduler.planner.order.lattice import (
     remove,
     units_of,
 )
-from hw.scheduler.planner.order.min_peak_kernel import outlives
+
+#: Columns of a state: down-set, units paid, state before, operator taken, next state of the down-set, 1 while
+#: it counts, units paid less its debts.
+NUMBER, PAID, PARENT, OPERATOR, NEXT, COUNTS, SUNK = range(7)
+
+#: Places of a tally.
+STATES, COMPARISONS = range(2)
 
 #: What a search ends with.
 EXHAUSTED, FOUND, NO_ROOM = range(3)
@@ -56,96 +50,95 @@ class Run(NamedTuple):
     Members
     -------
     lattice : Lattice
-    space : Space
-        With its first state, and with nodes made before if there are any.
+    sets : DownSets
+        All there are.
     capacity, upper : int
         Units.
+    ahead : shape (down-sets,)
+        Units that are still to be paid at the least from each on, without debts.
+    newest : shape (down-sets,)
+        The newest state of each, or -1.
+    debts : shape (states, twice the words of a set of tensors)
+        Absent tensors, then written activations.
+    owed : shape (members of two sets of tensors,)
+        Units of each debt.
+    state : shape (states, 7)
+        See `NUMBER` and those after it.
+    tally : shape (2,)
     choice : shape (3, tensors)
         What could make room for an operator: units of room, units to pay, and the tensor.
     suffix, chosen : shape (tensors + 1,)
         Units of room of a choice and all after it; the choices made.
+    here : shape (words of a set of tensors,)
+        Residents of the state at hand.
     """
 
     lattice: Lattice
-    space: Space
+    sets: DownSets
     capacity: int
     upper: int
+    ahead: Integers
+    newest: Integers
+    debts: Integers
+    owed: Integers
+    state: Integers
+    tally: Integers
     choice: Integers
     suffix: Integers
     chosen: Integers
+    here: Integers
 
     @classmethod
-    def of(cls, lattice: Lattice, space: Space, capacity: int, upper: int) -> Run:
-        """Make room to work in."""
-        tensors = len(lattice.size)
-        choice, suffix, chosen = (
-            np.zeros(shape, dtype=np.int64) for shape in ((3, tensors), tensors + 1, tensors + 1)
-        )
-        return cls(lattice, space, capacity, upper, choice, suffix, chosen)
-
-
-class Move(NamedTuple):
-    """An operator after a state, the node it leads to, and the units missing to execute it."""
-
-    item: int
-    operator: int
-    child: int
-    need: int
+    def of(cls, lattice: Lattice, sets: DownSets, capacity: int, states: int) -> Run:
+        """Make room to work in; memory is touched as it fills up."""
+        tensors, width = len(lattice.size), sets.live.shape[1]
+        owed = np.zeros((2, width * BITS), dtype=np.int64)
+        owed[:, :tensors] = lattice.size
+        shapes = ((states + 1, 2 * width), (states + 1, 7), 2, (3, tensors), tensors + 1, tensors + 1, width)
+        debts, state, tally, *scratch = (np.zeros(shape, dtype=np.int64) for shape in shapes)
+        ahead, newest = np.zeros((2, sets.tally[0]), dtype=np.int64)
+        return cls(lattice, sets, capacity, 0, ahead, newest, debts, owed.ravel(), state, tally, *scratch)
 
 
 @compiled
-def _turns(other: int, item: int, budget: int, run: Run) -> bool:
-    """Tell whether one state becomes another by writes and reads of no more units than a budget."""
-    space, size = run.space, run.lattice.size
-    for word in range(space.absent.shape[1]):
-        absent = space.absent[item, word] & ~space.absent[other, word]
-        written = space.written[item, word] & ~space.written[other, word]
-        while absent != 0:
-            budget -= size[word * BITS + lowest(absent)]
+def _turns(other: Integers, item: Integers, budget: int, owed: Integers) -> bool:
+    """Tell whether debts become others by writes and reads of no more units than a budget."""
+    for word in range(len(item)):
+        left = item[word] & ~other[word]
+        while left != 0:
+            budget -= owed[word * BITS + lowest(left)]
             if budget < 0:
                 return False
-            absent &= absent - 1
-        while written != 0:
-            budget -= size[word * BITS + lowest(written)]
-            if budget < 0:
-                return False
-            written &= written - 1
+            left &= left - 1
     return True
 
 
 @compiled
-def _enter(count: int, run: Run) -> bool:
-    """Add state number ``count`` to its node unless it cannot matter; say whether it does.
+def _enter(item: int, run: Run) -> bool:
+    """Add a state to its down-set unless it cannot matter; say whether it does.
 
-    What it makes superfluous is marked so.
+    What it makes superfluous counts no more.
     """
-    space, size = run.space, run.lattice.size
-    fact = space.state[count]
-    node = fact[NODE]
-    absent, written = space.absent[count], space.written[count]
-    credit = 0
-    for word in range(len(absent)):
-        credit += units_of(absent[word], word * BITS, size)
-        credit += units_of(written[word], word * BITS, size)
-    if fact[PAID] + max(0, space.ahead[node] - credit) >= run.upper:
+    state, debts, owed = run.state, run.debts, run.owed
+    fact = state[item]
+    number = fact[NUMBER]
+    paid, credit = fact[PAID], units_of(debts[item], owed)
+    if paid + max(0, run.ahead[number] - credit) >= run.upper:
         return False
-    sunk = fact[PAID] - credit
-    other = space.node[node, NEWEST]
+    sunk = paid - credit
+    other = run.newest[number]
     while other >= 0:
-        rival = space.state[other]
-        if rival[COUNTS] == 1:
-            space.tally[COMPARISONS] += 1
+        if state[other, COUNTS] == 1:
+            run.tally[COMPARISONS] += 1
             # Either can only make the other superfluous when it has paid and sunk less.
-            saved = fact[PAID] - rival[PAID]
-            if saved >= 0 and rival[SUNK] <= sunk and _turns(other, count, saved, run):
+            saved, lower = paid - state[other, PAID], sunk - state[other, SUNK]
+            if saved >= 0 and lower >= 0 and _turns(debts[other], debts[item], saved, owed):
                 return False
-            if saved <= 0 and sunk <= rival[SUNK] and _turns(count, other, -saved, run):
-                rival[COUNTS] = 0
-        other = rival[NEXT]
-    fact[SUNK] = sunk
-    fact[COUNTS] = 1
-    fact[NEXT] = space.node[node, NEWEST]
-    space.node[node, NEWEST] = count
+            if saved <= 0 and lower <= 0 and _turns(debts[item], debts[other], -saved, owed):
+                state[other, COUNTS] = 0
+        other = state[other, NEXT]
+    fact[SUNK], fact[COUNTS], fact[NEXT] = sunk, 1, run.newest[number]
+    run.newest[number] = item
     return True
 
 
@@ -160,14 +153,13 @@ def _leaving(tensor: int, written: Integers, lattice: Lattice) -> int:
 @compiled
 def _is_free(operator: int, item: int, held: int, run: Run) -> bool:
     """Tell whether executing an operator at once loses nothing."""
-    space, lattice = run.space, run.lattice
-    node = space.state[item, NODE]
-    done, live = space.done[node], space.live[node]
-    absent, written = space.absent[item], space.written[item]
+    lattice, number = run.lattice, run.state[item, NUMBER]
+    done, live, absent = run.sets.done[number], run.sets.live[number], run.debts[item]
+    written = absent[len(live) :]
     during = held + lattice.whole[operator]
     left, dear = 0, 0
-    for slot in range(lattice.first[operator], lattice.first[operator + 1]):
-        tensor = lattice.tensor[slot]
+    operands = lattice.tensor[lattice.first[operator] : lattice.first[operator + 1]]
+    for tensor in operands:
         size = lattice.size[tensor]
         if contains(live, tensor):
             if contains(absent, tensor):
@@ -180,8 +172,7 @@ def _is_free(operator: int, item: int, held: int, run: Run) -> bool:
         return False
     if left == 0:
         return True
-    for slot in range(lattice.first[operator], lattice.first[operator + 1]):
-        tensor = lattice.tensor[slot]
+    for tensor in operands:
         if (
             contains(live, tensor)
             and lattice.size[tensor] >= left
@@ -193,89 +184,87 @@ def _is_free(operator: int, item: int, held: int, run: Run) -> bool:
 
 
 @compiled
-def _choices(mode: int, item: int, operator: int, run: Run) -> tuple[int, int]:
+def _choices(alone: int, item: int, operator: int, run: Run) -> tuple[int, int]:
     """List what could make room for an operator: other residents that leave, and operands that stream.
 
     Parameters
     ----------
-    mode : int
+    alone : int
         The operand that streams alone, or -1 when those do that need not.
     item, operator : int
     run : Run
-        Whose ``choice`` is filled in.
+        Whose ``choice`` is filled in, the most room first: then a choice that is just enough has nothing to
+        spare in it either.
 
     Returns
     -------
     count : int
     gained : int
-        Units of room that cost nothing, or that the mode demands.
+        Units of room that cost nothing.
     """
-    space, lattice, choice = run.space, run.lattice, run.choice
-    node = space.state[item, NODE]
-    done, live = space.done[node], space.live[node]
-    absent, written = space.absent[item], space.written[item]
-    begin, end = lattice.first[operator], lattice.first[operator + 1]
+    lattice, number = run.lattice, run.state[item, NUMBER]
+    done, live, written = run.sets.done[number], run.sets.live[number], run.debts[item, len(run.here) :]
     count, gained = 0, 0
-    for word in range(len(live)):
-        here = live[word] & ~absent[word]
-        for slot in range(begin, end):
-            if lattice.tensor[slot] // BITS == word:
-                here &= ~(1 << lattice.tensor[slot] % BITS)
-        while here != 0:
-            tensor = word * BITS + lowest(here)
-            here &= here - 1
-            choice[0, count] = lattice.size[tensor]
-            choice[1, count] = _leaving(tensor, written, lattice)
-            choice[2, count] = tensor
-            count += 1
-    for slot in range(begin, end):
-        if (
-            lattice.saved[slot] == 0
-            or (lattice.alone[slot] == 1) != (slot == mode)
-            or (mode >= 0 and slot != mode)
-        ):
-            continue
+    _residents(item, run)
+    for slot in range(lattice.first[operator], lattice.first[operator + 1]):
         tensor = lattice.tensor[slot]
-        again = outlives(tensor, operator, done, lattice)
-        pay = 0
-        if contains(live, tensor):
-            if not contains(absent, tensor):
-                pay += _leaving(tensor, written, lattice)
-            pay += lattice.size[tensor] if again else 0
-        elif again:
-            pay += lattice.size[tensor] if lattice.cheap[tensor] == 1 else 2 * lattice.size[tensor]
+        size = lattice.size[tensor]
+        resident = contains(run.here, tensor)
+        remove(run.here, tensor)
+        streams = slot == alone if alone >= 0 else lattice.alone[slot] == 0
+        if not streams or lattice.saved[slot] == 0:
+            continue
+        pay = _leaving(tensor, written, lattice) if resident else 0
+        if outlives(tensor, operator, done, lattice):
+            fresh = not contains(live, tensor)
+            pay += 2 * size if fresh and lattice.cheap[tensor] == 0 else size
         if pay == 0:
             gained += lattice.saved[slot]
-            continue
-        choice[0, count] = lattice.saved[slot]
-        choice[1, count] = pay
-        choice[2, count] = tensor
-        count += 1
-    # Largest first: then a choice that is just enough has nothing to spare in it either.
-    for index in range(1, count):
-        room, pay, tensor = choice[0, index], choice[1, index], choice[2, index]
-        place = index
-        while place > 0 and (
-            choice[0, place - 1] < room or (choice[0, place - 1] == room and choice[2, place - 1] > tensor)
-        ):
-            choice[:, place] = choice[:, place - 1]
-            place -= 1
-        choice[0, place], choice[1, place], choice[2, place] = room, pay, tensor
+        else:
+            _offer(lattice.saved[slot], pay, tensor, count, run)
+            count += 1
+    for word in range(len(run.here)):
+        left = run.here[word]
+        while left != 0:
+            tensor = word * BITS + lowest(left)
+            left &= left - 1
+            _offer(lattice.size[tensor], _leaving(tensor, written, lattice), tensor, count, run)
+            count += 1
     return count, gained
 
 
 @compiled
-def _put(move: Move, paid: int, depth: int, run: Run) -> bool:
-    """Enter the state after a move with what was chosen absent; False without room."""
-    space, lattice = run.space, run.lattice
-    count = space.tally[STATES]
-    if count == len(space.state):
+def _offer(room: int, pay: int, tensor: int, count: int, run: Run) -> None:
+    """Add a choice to those that there are, in its place."""
+    choice, place = run.choice, count
+    while place > 0 and (
+        choice[0, place - 1] < room or (choice[0, place - 1] == room and choice[2, place - 1] > tensor)
+    ):
+        for fact in range(3):
+            choice[fact, place] = choice[fact, place - 1]
+        place -= 1
+    choice[0, place], choice[1, place], choice[2, place] = room, pay, tensor
+
+
+@compiled
+def _residents(item: int, run: Run) -> None:
+    """Fill ``here`` with what lies in the scratchpad in a state."""
+    number = run.state[item, NUMBER]
+    for word in range(len(run.here)):
+        run.here[word] = run.sets.live[number, word] & ~run.debts[item, word]
+
+
+@compiled
+def _put(item: int, operator: int, reached: int, paid: int, depth: int, run: Run) -> bool:
+    """Enter the state after an operator with what was chosen absent; False without room."""
+    lattice, new, live = run.lattice, run.tally[STATES], run.sets.live[reached]
+    if new == len(run.state):
         return False
-    absent, written, live = space.absent[count], space.written[count], space.live[move.child]
-    absent[:] = space.absent[move.item]
-    written[:] = space.written[move.item]
-    for slot in range(lattice.first[move.operator], lattice.first[move.operator + 1]):
-        remove(absent, lattice.tensor[slot])
+    absent = run.debts[new]
+    absent[:] = run.debts[item]
+    written = absent[len(live) :]
+    for tensor in lattice.tensor[lattice.first[operator] : lattice.first[operator + 1]]:
+        remove(absent, tensor)
     for index in range(depth):
         tensor = run.choice[2, run.chosen[index]]
         add(absent, tensor)
@@ -284,33 +273,35 @@ def _put(move: Move, paid: int, depth: int, run: Run) -> bool:
     for word in range(len(live)):
         absent[word] &= live[word]
         written[word] &= live[word]
-    fact = space.state[count]
-    fact[NODE], fact[PAID], fact[PARENT], fact[OPERATOR] = move.child, paid, move.item, move.operator
-    if _enter(count, run):
-        space.tally[STATES] += 1
+    fact = run.state[new]
+    fact[NUMBER], fact[PAID], fact[PARENT], fact[OPERATOR] = reached, paid, item, operator
+    if _enter(new, run):
+        run.tally[STATES] += 1
     return True
 
 
 @compiled
-def _branch(mode: int, move: Move, run: Run) -> bool:
-    """Enter a state for each choice that is just enough; False without room."""
+def _branch(alone: int, item: int, operator: int, need: int, run: Run) -> bool:
+    """Enter a state for each choice of what makes ``need`` units of room and no more; False without room.
+
+    For ``alone`` see `_choices`.
+    """
+    reached = follow(run.state[item, NUMBER], operator, run.sets, run.lattice)
     choice, suffix, chosen = run.choice, run.suffix, run.chosen
-    options, gained = _choices(mode, move.item, move.operator, run)
-    target = move.need - gained
-    paid = run.space.state[move.item, PAID]
+    options, gained = _choices(alone, item, operator, run)
+    missing, paid, depth, index = need - gained, run.state[item, PAID], 0, 0
     suffix[options] = 0
-    for index in range(options - 1, -1, -1):
-        suffix[index] = suffix[index + 1] + choice[0, index]
-    depth, room, index = 0, 0, 0
+    for option in range(options - 1, -1, -1):
+        suffix[option] = suffix[option + 1] + choice[0, option]
     while True:
-        if room >= target:
-            if not _put(move, paid, depth, run):
+        if missing <= 0:
+            if not _put(item, operator, reached, paid, depth, run):
                 return False
-        elif index < options and room + suffix[index] >= target:
+        elif index < options and missing <= suffix[index]:
             if paid + choice[1, index] < run.upper:
                 chosen[depth] = index
                 depth += 1
-                room += choice[0, index]
+                missing -= choice[0, index]
                 paid += choice[1, index]
             index += 1
             continue
@@ -318,30 +309,25 @@ def _branch(mode: int, move: Move, run: Run) -> bool:
             return True
         depth -= 1
         index = chosen[depth] + 1
-        room -= choice[0, chosen[depth]]
+        missing += choice[0, chosen[depth]]
         paid -= choice[1, chosen[depth]]
 
 
 @compiled
 def _take(item: int, operator: int, held: int, run: Run) -> bool:
     """Enter the states after an operator, beside ``held`` units in the scratchpad; False without room."""
-    space, lattice = run.space, run.lattice
-    node = space.state[item, NODE]
-    child = follow(node, operator, space, lattice)
-    if child < 0:
-        return False
-    first, last = lattice.first[operator], lattice.first[operator + 1]
+    lattice, number = run.lattice, run.state[item, NUMBER]
     need = held - run.capacity + lattice.whole[operator]
-    for slot in range(first, last):
+    slots = range(lattice.first[operator], lattice.first[operator + 1])
+    for slot in slots:
         tensor = lattice.tensor[slot]
-        if contains(space.live[node], tensor) and not contains(space.absent[item], tensor):
+        if contains(run.sets.live[number], tensor) and not contains(run.debts[item], tensor):
             need -= lattice.size[tensor]
-    move = Move(item, operator, child, need)
-    if not _branch(-1, move, run):
+    if not _branch(-1, item, operator, need, run):
         return False
-    for slot in range(first, last):
+    for slot in slots:
         alone = lattice.alone[slot] == 1 and lattice.saved[slot] > 0
-        if need > 0 and alone and not _branch(slot, move, run):
+        if need > 0 and alone and not _branch(slot, item, operator, need, run):
             return False
     return True
 
@@ -349,21 +335,21 @@ def _take(item: int, operator: int, held: int, run: Run) -> bool:
 @compiled
 def _expand(item: int, run: Run) -> bool:
     """Enter all states after one, or those after one operator that loses nothing; False without room."""
-    space, lattice = run.space, run.lattice
-    node, held, operators = space.state[item, NODE], 0, len(lattice.before)
-    for word in range(space.live.shape[1]):
-        held += units_of(space.live[node, word] & ~space.absent[item, word], word * BITS, lattice.size)
+    number, operators = run.state[item, NUMBER], len(run.lattice.before)
+    ready = run.sets.ready[number]
+    _residents(item, run)
+    held = units_of(run.here, run.lattice.size)
     for operator in range(operators):
-        if contains(space.ready[node], operator) and _is_free(operator, item, held, run):
+        if contains(ready, operator) and _is_free(operator, item, held, run):
             return _take(item, operator, held, run)
     for operator in range(operators):
-        if contains(space.ready[node], operator) and not _take(item, operator, held, run):
+        if contains(ready, operator) and not _take(item, operator, held, run):
             return False
     return True
 
 
 @compiled
-def search(run: Run, effort: int) -> tuple[int, int]:
+def search(run: Run, effort: int) -> tuple[int, Integers, int]:
     """Search for the plan with the fewest avoidable units, if they are fewer than the run's limit.
 
     Parameters
@@ -376,27 +362,32 @@ def search(run: Run, effort: int) -> tuple[int, int]:
     -------
     end : int
         `FOUND`, `EXHAUSTED` when there is none, `NO_ROOM` when the search had to stop.
-    goal : int
-        The last state of the plan, or -1.
+    order : shape (operators,)
+        The plan's; empty without one.
+    units : int
+        What it pays.
     """
-    space = run.space
-    for level in range(len(space.level) - 1):
-        node = space.level[level]
-        while node >= 0:
-            item = space.node[node, NEWEST]
-            while item >= 0:
-                if space.state[item, COUNTS] == 1 and not _expand(item, run):
-                    return NO_ROOM, -1
-                if space.tally[COMPARISONS] > effort:
-                    return NO_ROOM, -1
-                item = space.state[item, NEXT]
-            node = space.node[node, ASIDE]
-    best = -1
-    if space.level[-1] >= 0:
-        item = space.node[space.level[-1], NEWEST]
+    nothing = np.empty(0, dtype=np.int64)
+    run.newest[:] = -1
+    run.newest[0] = 0
+    run.state[0, COUNTS], run.state[0, NEXT], run.state[0, PARENT] = 1, -1, -1
+    run.tally[STATES], run.tally[COMPARISONS] = 1, 0
+    for number in range(len(run.newest) - 1):
+        item = run.newest[number]
         while item >= 0:
-            counts = space.state[item, COUNTS] == 1
-            if counts and (best < 0 or space.state[item, PAID] < space.state[best, PAID]):
-                best = item
-            item = space.state[item, NEXT]
-    return (FOUND if best >= 0 else EXHAUSTED), best
+            if run.state[item, COUNTS] == 1 and not _expand(item, run):
+                return NO_ROOM, nothing, 0
+            if run.tally[COMPARISONS] > effort:
+                return NO_ROOM, nothing, 0
+            item = run.state[item, NEXT]
+    item = run.newest[-1]
+    while item >= 0 and run.state[item, COUNTS] == 0:
+        item = run.state[item, NEXT]
+    if item < 0:
+        return EXHAUSTED, nothing, 0
+    # Without debts all states are alike, so that the only one that still counts pays the least.
+    units, order = run.state[item, PAID], np.empty(len(run.lattice.before), dtype=np.int64)
+    for step in range(len(order) - 1, -1, -1):
+        order[step] = run.state[item, OPERATOR]
+        item = run.state[item, PARENT]
+    return FOUND, order, units

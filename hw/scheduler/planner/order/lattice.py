@@ -7,6 +7,7 @@ each operator, all it depends on.  Sets are rows of 63-bit words (the sign bit s
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numba
@@ -29,7 +30,7 @@ for _bit in range(BITS):
 
 
 class Lattice(NamedTuple):
-    """A problem for compiled searches; operands are listed by operator, inputs before outputs.
+    """A problem for compiled searches.
 
     Members
     -------
@@ -40,10 +41,10 @@ class Lattice(NamedTuple):
     users : shape (tensors, words of a set)
         Operators that read each tensor.
     first : shape (operators + 1,)
-        Where the operands of each operator begin.
-    owner, tensor, writes, saved, alone : shape (operands,)
-        The operator; the operand; 1 where the operator writes it; units that streaming it saves, 0 where it
-        cannot be streamed; 1 where it streams only while nothing else of the operator does.
+        Where the operands of each operator begin, inputs before outputs.
+    owner, tensor, saved, alone : shape (operands,)
+        The operator; the operand; units that streaming it saves, 0 where it cannot be streamed; 1 where it
+        streams only while nothing else of the operator does.
     fifo, whole : shape (operators,)
         Units of first-in first-out buffers; units an operator needs with all operands whole, these included.
     size, source, cheap : shape (tensors,)
@@ -59,7 +60,6 @@ class Lattice(NamedTuple):
     first: Integers
     owner: Integers
     tensor: Integers
-    writes: Integers
     saved: Integers
     alone: Integers
     fifo: Integers
@@ -71,51 +71,65 @@ class Lattice(NamedTuple):
 
     @classmethod
     def of(cls, problem: Problem, *, streaming: bool = False) -> Lattice:
-        """Flatten a problem."""
-        count = problem.operator_count
-        width = -(-count // BITS)
-        operands = [
-            (operator, tensor, tensor in problem.outputs[operator])
-            for operator in range(count)
-            for tensor in (*problem.inputs[operator], *problem.outputs[operator])
-        ]
-        saved, alone = [0] * len(operands), [False] * len(operands)
-        if streaming:
-            for slot, (operator, tensor, _) in enumerate(operands):
-                saved[slot] = problem.size[tensor] - problem.window(operator, tensor)
-                alone[slot] = problem.streams_alone(operator, tensor)
-        before = np.zeros((count, width), dtype=np.int64)
-        after: list[set[int]] = [set() for _ in range(count)]
-        users = np.zeros((problem.tensor_count, width), dtype=np.int64)
-        for tensor, (readers, writer) in enumerate(zip(problem.consumers, problem.producer, strict=True)):
-            for reader in readers:
-                users[tensor, reader // BITS] |= 1 << reader % BITS
-                if writer >= 0:
-                    before[reader, writer // BITS] |= 1 << writer % BITS
-                    after[writer].add(reader)
-        source = np.array([writer < 0 for writer in problem.producer], dtype=np.int64)
+        """Flatten a problem; without streaming nothing is saved by it."""
+        operators, tensors = range(problem.operator_count), range(problem.tensor_count)
+        operands = [(o, tensor) for o in operators for tensor in (*problem.inputs[o], *problem.outputs[o])]
+        saved = [streaming * (problem.size[tensor] - problem.window(o, tensor)) for o, tensor in operands]
         unit = math.gcd(*problem.size, *problem.fifo, *saved)
-        owner, tensor_of, writes = (
-            np.array(column, dtype=np.int64) for column in zip(*operands, strict=True)
+        before, users = (
+            np.zeros((len(rows), -(-len(operators) // BITS)), np.int64) for rows in (operators, tensors)
         )
+        after: list[set[int]] = [set() for _ in operators]
+        for tensor in tensors:
+            writer = problem.producer[tensor]
+            for reader in problem.consumers[tensor]:
+                add(users[tensor], reader)
+                if writer >= 0:
+                    add(before[reader], writer)
+                    after[writer].add(reader)
+        source = _row([writer < 0 for writer in problem.producer])
         return cls(
             before=before,
             after_first=np.cumsum([0, *map(len, after)]),
-            after=np.array([later for row in after for later in sorted(row)], dtype=np.int64),
+            after=_row([later for row in after for later in sorted(row)]),
             users=users,
-            first=np.searchsorted(owner, np.arange(count + 1)),
-            owner=owner,
-            tensor=tensor_of,
-            writes=writes,
-            saved=np.array(saved, dtype=np.int64) // unit,
-            alone=np.array(alone, dtype=np.int64),
-            fifo=np.array(problem.fifo, dtype=np.int64) // unit,
-            whole=np.array(problem.working_set, dtype=np.int64) // unit,
-            size=np.array(problem.size, dtype=np.int64) // unit,
+            first=np.searchsorted([o for o, _ in operands], np.arange(len(operators) + 1)),
+            owner=_row([o for o, _ in operands]),
+            tensor=_row([tensor for _, tensor in operands]),
+            saved=_row(saved) // unit,
+            alone=_row([streaming and problem.streams_alone(o, tensor) for o, tensor in operands]),
+            fifo=_row(problem.fifo) // unit,
+            whole=_row(problem.working_set) // unit,
+            size=_row(problem.size) // unit,
             source=source,
-            cheap=source | np.array(problem.written, dtype=np.int64),
+            cheap=source | _row(problem.written),
             unit=unit,
         )
+
+    def weighed(self, price: int) -> Lattice:
+        """Give the problem with weights for sizes: the heaviest moment of an order bounds its traffic.
+
+        What is alive at some moment and does not lie in the scratchpad was paid for: a unit once, or twice
+        where its write is avoidable, too.  So with a price of a unit in the scratchpad of 1 or 2 (in between
+        the bound is linear), and absent units weighing what they cost but no more than the price, the weight
+        above the price of the whole scratchpad is paid.
+        """
+        leaving = np.where(self.cheap == 1, 1, 2) * self.size
+        # What was there before or is needed again is paid for when it is streamed.
+        uses = np.bitwise_count(self.users).sum(axis=1)
+        paid = np.where(uses > self.source, leaving, 0)[self.tensor]
+        gain = np.maximum(price * self.saved - paid, 0)
+        together, alone = np.zeros((2, len(self.before)), dtype=np.int64)
+        np.add.at(together, self.owner, gain * (1 - self.alone))
+        np.maximum.at(alone, self.owner, gain * self.alone)
+        return self._replace(
+            size=np.minimum(price * self.size, leaving),
+            whole=price * self.whole - np.maximum(together, alone),
+        )
+
+
+def _row(values: Sequence[int]) -> Integers:
+    return np.array(values, dtype=np.int64)
 
 
 @compiled
@@ -146,52 +160,18 @@ def covers(row: Integers, other: Integers) -> bool:
 
 
 @compiled
-def meets(row: Integers, other: Integers) -> bool:
-    """Tell whether two sets have a member in common."""
-    common = 0
-    for word in range(len(row)):
-        common |= other[word] & row[word]
-    return common != 0
-
-
-@compiled
 def lowest(word: int) -> int:
     """Give the place of the lowest bit of a word that is not 0."""
     return _PLACE[(word & -word) % 67]
 
 
 @compiled
-def units_of(word: int, offset: int, size: Integers) -> int:
-    """Give the units of the tensors in one word of a set, whose first member is ``offset``."""
+def units_of(row: Integers, size: Integers) -> int:
+    """Give the units of the members of a set."""
     total = 0
-    while word != 0:
-        total += size[offset + lowest(word)]
-        word &= word - 1
-    return total
-
-
-@compiled
-def mixed(row: Integers) -> np.int64:
-    """Hash a set, or any row of words, to a number from 0 to 2**62 - 1."""
-    value = np.uint64(0x9E3779B97F4A7C15)
     for word in range(len(row)):
-        value ^= np.uint64(row[word])
-        value *= np.uint64(0xBF58476D1CE4E5B9)
-        value ^= value >> np.uint64(29)
-        value *= np.uint64(0x94D049BB133111EB)
-        value ^= value >> np.uint64(32)
-    return np.int64(value >> np.uint64(2))
-
-
-@compiled
-def slot_of(row: Integers, rows: Integers, table: Integers) -> int:
-    """Give the place in a hash table of a set that is among rows, or a free one; free ones hold -1."""
-    place = mixed(row) & (len(table) - 1)
-    while table[place] >= 0:
-        different = 0
-        for word in range(len(row)):
-            different |= rows[table[place], word] ^ row[word]
-        if different == 0:
-            break
-        place = (place + 1) & (len(table) - 1)
-    return place
+        left = row[word]
+        while left != 0:
+            total += size[word * BITS + lowest(left)]
+            left &= left - 1
+    return total

@@ -10,23 +10,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hw.errors import InputError
 from hw.scheduler.plan.options import OrderChoice, PlanOptions
 from hw.scheduler.plan.plan import StageCertificate
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.order.anneal import search
-from hw.scheduler.planner.order.bounds import lower_bound
-from hw.scheduler.planner.order.cosma import solve_literal
+from hw.scheduler.planner.order.anneal import Annealing, Order
+from hw.scheduler.planner.order.cosma import solve_published
 from hw.scheduler.planner.order.cut_vertices import Segment, join, segments
 from hw.scheduler.planner.order.evaluate import IMPOSSIBLE, avoidable_words
 from hw.scheduler.planner.order.exact import NODE_LIMIT, Exact, solve_exact
+from hw.scheduler.planner.order.lattice import Lattice
 from hw.scheduler.planner.order.min_peak import minimum_peak
+from hw.scheduler.planner.residency.residency import solve_residency
 from hw.scheduler.planner.solvers import milp
 
 #: States of the exact search before there is a good order; enough for nearly every segment.
 _GLANCE = 20_000
+
+#: Annealing runs at effort 1, and runs without a better order that end it.
+_RUNS, _PATIENCE = 24, 12
 
 _EXACT = "exact search"
 
@@ -84,14 +88,8 @@ def find_order(
     parts = _segments(problem, options)
     decided = []
     for number, part in enumerate(parts, 1):
-        peak = minimum_peak(
-            part.problem, seed=options.seed, enough=options.capacity, techniques=options.techniques
-        )
-        if peak.peak_words <= options.capacity:
-            decided.append(_Decided(order=peak.order, words=0, bound=0, way="least peak"))
-            continue
         progress(f"ordering segment {number} of {len(parts)}: {part.problem.operator_count} operators")
-        decided.append(_decide(part.problem, peak.order, options, thorough))
+        decided.append(_decide(part.problem, options, thorough))
     words, bound = sum(each.words for each in decided), sum(each.bound for each in decided)
     ways = Counter(each.way for each in decided)
     stage = StageCertificate(
@@ -100,7 +98,6 @@ def find_order(
         status="optimal" if words == bound else "heuristic",
         objective=words * problem.word_bytes,
         bound=bound * problem.word_bytes,
-        note="; ".join(dict.fromkeys(each.note for each in decided if each.note)),
     )
     order = join(parts, [each.order for each in decided])
     return Ordering(order=order, bound_words=bound, stages=(stage,))
@@ -124,7 +121,7 @@ def prove(problem: Problem, options: PlanOptions, avoidable_words: int) -> int:
     bound = 0
     for part in _segments(problem, options):
         order = tuple(range(part.problem.operator_count))
-        bound += _glance(part.problem, order, avoidable_words, options)[1]
+        bound += _exact(part.problem, options, avoidable_words, order, 0, _GLANCE).bound_words
     return min(bound, avoidable_words)
 
 
@@ -139,25 +136,41 @@ def _segments(problem: Problem, options: PlanOptions) -> tuple[Segment, ...]:
 class _Decided:
     """An order of a segment, avoidable words it has a plan with, a bound of all orders, how it was found."""
 
-    order: tuple[int, ...]
+    order: Order
     words: int
     bound: int
     way: str
-    note: str = ""
 
 
-def _glance(problem: Problem, order: tuple[int, ...], words: int, options: PlanOptions) -> tuple[Exact, int]:
-    """Try a short exact search, given a known plan; and give a bound of all orders."""
+def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> _Decided:
+    """Choose the order of a segment."""
+    peak = minimum_peak(problem, seed=options.seed, enough=options.capacity, techniques=options.techniques)
+    if peak.peak_words <= options.capacity:
+        return _Decided(order=peak.order, words=0, bound=0, way="least peak")
+    starts = (tuple(range(problem.operator_count)), peak.order)
+    words, order = min((_words(problem, start, options), start) for start in starts)
+    if words >= IMPOSSIBLE:
+        # The exact residency says which operator it is, and what it needs.
+        solve_residency(problem, order, options.capacity, streaming=options.streams, minimise=("bytes",))
     exact = _exact(problem, options, words, order, 0, _GLANCE)
-    if exact.proven or not options.techniques.heaviest_moment_bound:
-        return exact, exact.bound_words
-    bound = lower_bound(problem, options.capacity, streaming=options.streams, effort=options.effort)
-    return exact, min(words, max(bound, exact.bound_words))
+    if exact.proven:
+        return _Decided(order=exact.order, words=exact.avoidable_words, bound=exact.bound_words, way=_EXACT)
+    lattice = Lattice.of(problem, streaming=options.streams)
+    capacity, bound = options.capacity // lattice.unit, exact.bound_words // lattice.unit
+    annealing = Annealing(lattice, capacity, starts, options.seed, bound)
+    if options.techniques.annealing:
+        share = options.effort if thorough else options.effort / 2
+        annealing.run(int(share * _RUNS), int(share * _PATIENCE))
+    units, order = annealing.best
+    found = replace(exact, order=order, avoidable_words=units * lattice.unit)
+    if thorough and options.techniques.long_exact_search:
+        found = _exact(problem, options, found.avoidable_words, order, exact.bound_words, NODE_LIMIT)
+    way = "annealing" if found.order == order else _EXACT
+    return _Decided(order=found.order, words=found.avoidable_words, bound=found.bound_words, way=way)
 
 
-def _exact(
-    problem: Problem, options: PlanOptions, upper: int, hint: tuple[int, ...], lower: int, nodes: int
-) -> Exact:
+def _exact(problem: Problem, options: PlanOptions, upper: int, hint: Order, lower: int, nodes: int) -> Exact:
+    """Search for the best plan, given a known one; and for a bound of all orders."""
     if not options.techniques.exact_search:
         return Exact(order=hint, avoidable_words=upper, bound_words=lower, proven=lower == upper)
     return solve_exact(
@@ -171,35 +184,6 @@ def _exact(
     )
 
 
-def _decide(problem: Problem, least_peak: tuple[int, ...], options: PlanOptions, thorough: bool) -> _Decided:
-    """Choose the order of a segment that moves something avoidable."""
-    starts = (least_peak, tuple(range(problem.operator_count)))
-    words, order = min((_words(problem, start, options), start) for start in starts)
-    exact, bound = _glance(problem, order, words, options)
-    if exact.proven:
-        return _Decided(order=exact.order, words=exact.avoidable_words, bound=bound, way=_EXACT)
-    found = search(
-        problem,
-        options.capacity,
-        streaming=options.streams,
-        seed=options.seed,
-        effort=options.effort,
-        start_orders=(least_peak,),
-        bound_words=bound,
-        time_limit_s=options.time_limit_s,
-        anneals=options.techniques.annealing,
-        judges=options.techniques.judged_orders,
-        brief=not thorough,
-    )
-    words, bound = found.avoidable_words, min(bound, found.avoidable_words)
-    if thorough and options.techniques.long_exact_search:
-        exact = _exact(problem, options, words, found.order, bound, NODE_LIMIT)
-        way = _EXACT if exact.order != found.order else "search"
-        words, bound = exact.avoidable_words, exact.bound_words
-        return _Decided(order=exact.order, words=words, bound=bound, way=way, note=found.note)
-    return _Decided(order=found.order, words=words, bound=bound, way="search", note=found.note)
-
-
 def _words(problem: Problem, order: tuple[int, ...], options: PlanOptions) -> int:
     """Give avoidable words an order has a plan with; far too many where some step does not fit."""
     words = avoidable_words(problem, order, options.capacity, streaming=options.streams)
@@ -211,20 +195,20 @@ def _published(problem: Problem, options: PlanOptions) -> Ordering:
 
     Its own bound is no bound of ours: a tensor of its model cannot move in the scratchpad between two steps.
     """
-    found = solve_literal(problem, options.capacity, limits=milp.Limits(seconds=options.time_limit_s))
-    word = problem.word_bytes
+    limits = milp.Limits(seconds=options.time_limit_s)
+    order, found = solve_published(problem, options.capacity, limits=limits)
     if found.status == "infeasible":
         raise InputError("scratchpad", f"{options.scratchpad_bytes} bytes", "enough for COSMA's program")
-    order = found.order or tuple(range(problem.operator_count))
     note = found.note
-    if not found.order:
+    if not order:
+        order = tuple(range(problem.operator_count))
         note = f"COSMA's program gave no order, so it is the graph's: {note}"
     stage = StageCertificate(
         stage="order",
         solver=f"COSMA's program, {found.solver}",
         status="optimal" if found.status == "optimal" else "heuristic",
-        objective=found.avoidable_words * word,
-        bound=found.bound_words * word,
+        objective=found.objective * problem.word_bytes,
+        bound=milp.integer_bound(found.bound) * problem.word_bytes,
         note=note,
     )
     bound = prove(problem, options, _words(problem, order, options))

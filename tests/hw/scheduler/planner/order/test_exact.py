@@ -3,6 +3,7 @@ import random
 import pytest
 
 from hw.errors import InputError
+from hw.scheduler.graph.graph import Graph, Operator, Tensor, TensorKind
 from hw.scheduler.graph.importers import load_model
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.order.cut_vertices import join, segments
@@ -32,7 +33,7 @@ def known(problem, capacity, streaming):
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(16))
 def test_nothing_is_better_among_all_orders_and_residencies(seed, streaming):
     rng = random.Random(seed)
     problem = Problem(graph=random_graph(seed, 3 + seed % 4), word_bytes=32)
@@ -105,9 +106,48 @@ def test_a_limit_leaves_a_bound_and_the_hint():
     # 888 KiB are alive at some moment of every order, and 540 fit in; each other one is written and read.
     assert short.bound_words == 2 * (888 - 540) * 1024 // 32
     shorter = solve_exact(problem, capacity, streaming=False, node_limit=1, **given)
-    assert (shorter.proven, shorter.bound_words) == (False, 0)
-    told = solve_exact(problem, capacity, streaming=False, node_limit=1, lower=64, **given)
-    assert (told.proven, told.bound_words) == (False, 64)
+    assert (shorter.proven, shorter.bound_words) == (False, short.bound_words)
+    known_words = short.bound_words + 64
+    told = solve_exact(problem, capacity, streaming=False, node_limit=1, lower=known_words, **given)
+    assert (told.proven, told.bound_words) == (False, known_words)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("seed", range(12))
+def test_the_bound_before_any_search_is_below_the_optimum(seed, streaming):
+    problem = wide_problem(seed, 5, blocks=2) if seed % 3 else Problem(graph=random_graph(seed, 8))
+    for share in (2, 3, 4):
+        least = least_capacity(problem, range(problem.operator_count), streaming=streaming)
+        capacity = max(least, sum(problem.size) // share)
+        given = known(problem, capacity, streaming)
+        bound, optimum = (
+            solve_exact(problem, capacity, streaming=streaming, node_limit=n, **given).bound_words
+            for n in (1, 100_000)
+        )
+        assert bound <= optimum
+
+
+@pytest.mark.parametrize(("kind", "factor"), [(TensorKind.ACTIVATION, 2), (TensorKind.OUTPUT, 1)])
+def test_what_is_forced_out_costs_its_write_unless_that_is_compulsory(kind, factor):
+    """Four results of one operator, three of them of a kind, wait while a large one comes and goes."""
+    operators = [("a", "bcde"), ("b", "f"), ("f", "h"), ("bcdeh", "g")]
+    size = dict.fromkeys("bcde", 2) | {"a": 1, "f": 20, "g": 1, "h": 1}
+    kinds = {"a": TensorKind.INPUT, "g": TensorKind.OUTPUT} | dict.fromkeys("cde", kind)
+    tensors = tuple(
+        Tensor(name=name, size_bytes=32 * units, kind=kinds.get(name, TensorKind.ACTIVATION))
+        for name, units in size.items()
+    )
+    made = tuple(
+        Operator(name=outputs, kind="x", inputs=tuple(inputs), outputs=tuple(outputs))
+        for inputs, outputs in operators
+    )
+    problem = Problem(graph=Graph(name="branches", tensors=tensors, operators=made))
+    # While f becomes h, 29 words are alive.
+    for out in (0, 2, 4, 6):
+        given = known(problem, 29 - out, False)
+        for nodes in (1, 10_000):
+            found = solve_exact(problem, 29 - out, streaming=False, node_limit=nodes, **given)
+            assert found.bound_words == out * factor
 
 
 def test_more_states_find_the_best_plan():

@@ -5,27 +5,17 @@ import pytest
 from hw.errors import InputError
 from hw.scheduler.graph.graph import Graph, Operator, Tensor, TensorKind
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.order.cuts import forced_peak
-from hw.scheduler.planner.order.lattice import Lattice
 from hw.scheduler.planner.order.min_peak import minimum_peak, peak_of
 from tests.support.planner.graphs import random_graph
 from tests.support.planner.orders import every_order, wide_problem
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_the_least_peak_of_all_orders_is_found_and_proven(seed):
     problem = Problem(graph=random_graph(seed, 3 + seed % 6))
     found = minimum_peak(problem)
     assert found.peak_words == min(peak_of(problem, order) for order in every_order(problem))
     assert found.bound_words == found.peak_words == peak_of(problem, found.order)
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_forced_peak_is_below_every_order_and_above_every_operator(seed):
-    problem = wide_problem(seed, 7)
-    lattice = Lattice.of(problem)
-    least = min(peak_of(problem, order) for order in every_order(problem))
-    assert max(problem.working_set) <= forced_peak(lattice) * lattice.unit <= least
 
 
 def test_more_than_a_word_of_operators():

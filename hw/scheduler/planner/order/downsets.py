@@ -1,0 +1,221 @@
+"""Down-sets of a problem, each found once; and the order of least peak, a best-first search over them."""
+
+from __future__ import annotations
+
+import heapq
+from typing import NamedTuple
+
+import numpy as np
+
+from hw.scheduler.planner.order.lattice import (
+    BITS,
+    Integers,
+    Lattice,
+    add,
+    compiled,
+    contains,
+    covers,
+    remove,
+    units_of,
+)
+
+
+class DownSets(NamedTuple):
+    """Down-sets by number, with room for some more; 0 is the empty one.
+
+    Members
+    -------
+    done, ready : shape (down-sets, words of a set of operators)
+        What was executed, and what can be executed next.
+    live : shape (down-sets, words of a set of tensors)
+        What was touched and is still needed.
+    table : shape (a power of two,)
+        Hash table: numbers of down-sets, or -1.
+    tally : shape (1,)
+        Down-sets found.
+    """
+
+    done: Integers
+    ready: Integers
+    live: Integers
+    table: Integers
+    tally: Integers
+
+    @classmethod
+    def of(cls, lattice: Lattice, limit: int) -> DownSets:
+        """Make room for down-sets; memory is touched as it fills up, but for the hash table."""
+        operators, tensors = lattice.before.shape[1], -(-len(lattice.size) // BITS)
+        done, ready, live = (
+            np.zeros((limit + 1, width), np.int64) for width in (operators, operators, tensors)
+        )
+        for operator, before in enumerate(lattice.before):
+            if not before.any():
+                add(ready[0], operator)
+        sets = cls(done, ready, live, np.full(1 << (2 * limit + 1).bit_length(), -1), np.ones(1, np.int64))
+        sets.table[_place_of(0, sets)] = 0
+        return sets
+
+
+@compiled
+def _place_of(number: int, sets: DownSets) -> np.int64:
+    """Give the place in the hash table of a down-set, or a free one."""
+    row, table = sets.done[number], sets.table
+    value = np.uint64(0x9E3779B97F4A7C15)
+    for word in row:
+        value ^= np.uint64(word)
+        value *= np.uint64(0xBF58476D1CE4E5B9)
+        value ^= value >> np.uint64(29)
+        value *= np.uint64(0x94D049BB133111EB)
+        value ^= value >> np.uint64(32)
+    place = np.int64(value >> np.uint64(2)) & (len(table) - 1)
+    while table[place] >= 0:
+        different = 0
+        for word in range(len(row)):
+            different |= sets.done[table[place], word] ^ row[word]
+        if different == 0:
+            break
+        place = (place + 1) & (len(table) - 1)
+    return place
+
+
+@compiled
+def follow(number: int, operator: int, sets: DownSets, lattice: Lattice) -> int:
+    """Find or make the down-set after an operator; -1 when there is no room for it."""
+    new = sets.tally[0]
+    if new == len(sets.done):
+        return -1
+    done, ready, live = sets.done[new], sets.ready[new], sets.live[new]
+    done[:] = sets.done[number]
+    add(done, operator)
+    place = _place_of(new, sets)
+    if sets.table[place] >= 0:
+        return sets.table[place]
+    sets.table[place] = new
+    sets.tally[0] += 1
+    ready[:] = sets.ready[number]
+    remove(ready, operator)
+    for later in lattice.after[lattice.after_first[operator] : lattice.after_first[operator + 1]]:
+        if covers(done, lattice.before[later]):
+            add(ready, later)
+    live[:] = sets.live[number]
+    for tensor in lattice.tensor[lattice.first[operator] : lattice.first[operator + 1]]:
+        if covers(done, lattice.users[tensor]):
+            remove(live, tensor)
+        else:
+            add(live, tensor)
+    return new
+
+
+@compiled
+def outlives(tensor: int, operator: int, done: Integers, lattice: Lattice) -> bool:
+    """Tell whether a tensor is still needed after ``done`` and then the operator."""
+    for word in range(len(done)):
+        left = lattice.users[tensor, word] & ~done[word]
+        if word == operator // BITS:
+            left &= ~(1 << operator % BITS)
+        if left != 0:
+            return True
+    return False
+
+
+@compiled
+def weigh(number: int, operator: int, sets: DownSets, lattice: Lattice) -> tuple[int, int]:
+    """Give what an operator after a down-set adds to the live units while it runs, and afterwards."""
+    during, after = lattice.whole[operator], 0
+    for tensor in lattice.tensor[lattice.first[operator] : lattice.first[operator + 1]]:
+        size = lattice.size[tensor]
+        if contains(sets.live[number], tensor):
+            during -= size
+            after -= size
+        if outlives(tensor, operator, sets.done[number], lattice):
+            after += size
+    return during, after
+
+
+@compiled
+def survey(sets: DownSets, lattice: Lattice) -> bool:
+    """Find all down-sets there are, those of fewer operators first; say whether there was room."""
+    number = 0
+    while number < sets.tally[0]:
+        for operator in range(len(lattice.before)):
+            if contains(sets.ready[number], operator) and follow(number, operator, sets, lattice) < 0:
+                return False
+        number += 1
+    return True
+
+
+@compiled
+def peaks_ahead(sets: DownSets, lattice: Lattice) -> Integers:
+    """Give for each down-set, of all there are, the least peak from there to the end."""
+    least = np.zeros(sets.tally[0], dtype=np.int64)
+    for number in range(len(least) - 2, -1, -1):
+        held = units_of(sets.live[number], lattice.size)
+        least[number] = -1
+        for operator in range(len(lattice.before)):
+            if contains(sets.ready[number], operator):
+                here = held + weigh(number, operator, sets, lattice)[0]
+                peak = max(here, least[follow(number, operator, sets, lattice)])
+                if least[number] < 0 or peak < least[number]:
+                    least[number] = peak
+    return least
+
+
+@compiled
+def least_peak(sets: DownSets, floor: int, lattice: Lattice) -> tuple[int, Integers]:
+    """Search for the order with the least peak of live units, until it is proven or there is no more room.
+
+    An operator that fits below the peak reached so far and leaves no more alive than before is executed at
+    once: whatever order follows, taking it to the front raises nothing.  (Later it could only free more
+    tensors, and in between fewer are alive.)  This rule alone merges most down-sets.
+
+    Parameters
+    ----------
+    sets : DownSets
+        None but the empty one.
+    floor : int
+        The search does not tell lower peaks apart.
+    lattice : Lattice
+
+    Returns
+    -------
+    bound : int
+        No order has a lower peak, or the floor.
+    order : shape (operators,)
+        One with this peak; empty when there was no room.
+    """
+    operators = len(lattice.before)
+    peak, before, taken, depth = np.zeros((4, len(sets.done)), dtype=np.int64)
+    peak[0] = bound = floor
+    waiting = [(floor * (operators + 1) + operators, 0)]
+    while len(waiting) > 0:
+        key, number = heapq.heappop(waiting)
+        bound = key // (operators + 1)
+        if peak[number] < bound:
+            continue
+        if depth[number] == operators:
+            order = np.empty(operators, dtype=np.int64)
+            for step in range(operators - 1, -1, -1):
+                order[step] = taken[number]
+                number = before[number]
+            return bound, order
+        held = units_of(sets.live[number], lattice.size)
+        at_once = -1
+        for operator in range(operators):
+            if contains(sets.ready[number], operator):
+                during, after = weigh(number, operator, sets, lattice)
+                if after <= 0 and held + during <= bound:
+                    at_once = operator
+                    break
+        for operator in range(operators):
+            if not contains(sets.ready[number], operator) or (at_once >= 0 and operator != at_once):
+                continue
+            known = sets.tally[0]
+            reached = follow(number, operator, sets, lattice)
+            if reached < 0:
+                return bound, np.empty(0, dtype=np.int64)
+            highest = max(bound, held + weigh(number, operator, sets, lattice)[0])
+            if reached == known or highest < peak[reached]:
+                peak[reached], before[reached], taken[reached] = highest, number, operator
+                depth[reached] = depth[number] + 1
+                heapq.heappush(waiting, (highest * (operators + 1) + operators - depth[reached], reached))
+    return bound, np.empty(0, dtype=np.int64)
