@@ -14,6 +14,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 from hw.errors import InputError
 from hw.scheduler.plan.problem import Problem
@@ -87,27 +88,16 @@ def baselines(problem: Problem, capacity: int, least_peak_order: Sequence[int]) 
     least_peak_order : sequence of int
         The second order beside the default one.
     """
-    orders = {
-        "default order": tuple(range(problem.operator_count)),
-        "least-peak order": tuple(least_peak_order),
-    }
+    default = tuple(range(problem.operator_count))
+    fits = capacity >= max(problem.working_set)
     found = []
-    for name, order in orders.items():
-        fits = capacity >= max(problem.working_set)
-        if fits:
-            for replacement in Replacement:
-                for allocation in Allocation:
-                    words, relocations = replace(
-                        problem, order, capacity, replacement=replacement, allocation=allocation
-                    )
-                    found.append(
-                        Outcome(
-                            method=method_name(replacement, allocation),
-                            order=name,
-                            avoidable_words=words,
-                            relocations=relocations,
-                        )
-                    )
+    for name, order in (("default order", default), ("least-peak order", least_peak_order)):
+        for replacement, allocation in product(Replacement, Allocation) if fits else ():
+            method = method_name(replacement, allocation)
+            words, relocations = replace(
+                problem, order, capacity, replacement=replacement, allocation=allocation
+            )
+            found.append(Outcome(method=method, order=name, avoidable_words=words, relocations=relocations))
         for rule in Greedy:
             words = keep_greedily(problem, order, capacity, rule=rule, streaming=not fits)
             found.append(Outcome(method=rule.value, order=name, avoidable_words=words))
@@ -141,8 +131,7 @@ def replace(
     InputError
         When an operator does not fit whole.
     """
-    if capacity < max(problem.working_set):
-        raise InputError("scratchpad words", capacity, f"at least {max(problem.working_set)}")
+    _check_fit(problem, capacity)
     walk = _Walk(
         problem=problem,
         capacity=capacity,
@@ -153,6 +142,11 @@ def replace(
     for step, operator in enumerate(order):
         walk.execute(step, operator)
     return walk.words, walk.relocations
+
+
+def _check_fit(problem: Problem, capacity: int) -> None:
+    if capacity < max(problem.working_set):
+        raise InputError("scratchpad words", capacity, f"at least {max(problem.working_set)}")
 
 
 def _events(problem: Problem, order: Sequence[int]) -> list[tuple[int, ...]]:
@@ -216,10 +210,8 @@ class _Walk:
     def _victim(self, tensors: list[int], step: int) -> int:
         if self.replacement is Replacement.LRU:
             return min(tensors, key=lambda tensor: self.last_use[tensor])
-        return max(tensors, key=lambda tensor: (self._next_use(tensor, step), self.problem.size[tensor]))
-
-    def _next_use(self, tensor: int, step: int) -> int:
-        return next(event for event in self.events[tensor] if event > step)
+        next_use = {tensor: next(e for e in self.events[tensor] if e > step) for tensor in tensors}
+        return max(tensors, key=lambda tensor: (next_use[tensor], self.problem.size[tensor]))
 
     def _evict(self, tensor: int) -> None:
         del self.address[tensor]
@@ -270,8 +262,8 @@ def keep_greedily(
     InputError
         Without streaming, when an operator does not fit whole.
     """
-    if not streaming and capacity < max(problem.working_set):
-        raise InputError("scratchpad words", capacity, f"at least {max(problem.working_set)}")
+    if not streaming:
+        _check_fit(problem, capacity)
     events = _events(problem, order)
     gaps = [(tensor, gap) for tensor, steps in enumerate(events) for gap in range(len(steps) - 1)]
     size = problem.size

@@ -23,10 +23,6 @@ from hw.scheduler.planner.solvers import SolverError
 #: Seconds a worker gets to end by itself once its input is closed.
 _FAREWELL_S = 2.0
 
-#: Processes in a row that may crash before no other one is started.
-CRASHES = 3
-
-
 #: Characters of a crashed worker's last words that an error repeats.
 _TAIL = 300
 
@@ -51,9 +47,8 @@ def serve(handle: int) -> None:
 class Worker:
     """A process that calls functions, started at the first call and kept for further ones.
 
-    A context manager: leaving it ends the process.  After a call that failed the next one starts a new
-    process; but after `CRASHES` in a row, or one that did not even answer in time, all calls fail at once, so
-    that whoever asks often does not wait as often.
+    A context manager: leaving it ends the process.  One that crashed or did not answer in time is not started
+    again: all further calls fail at once, so that whoever asks often does not wait as often.
 
     Parameters
     ----------
@@ -66,14 +61,17 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._requests: Connection | None = None
         self._said = -1  # file of what the process prints
-        self._crashes = 0
-        self._given_up = ""
+        self._failed = ""
 
     def __enter__(self) -> Worker:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
+        if self._process is not None and self._requests is not None:
+            self._requests.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(timeout=_FAREWELL_S)
+        self._kill()
 
     def call(self, target: str, payload: Any, *, seconds: float) -> Any:
         """Call ``module:function`` with one argument and give what it returns.
@@ -96,34 +94,21 @@ class Worker:
             raise InputError("target of a call", target, "module:function")
         if not seconds > 0:
             raise InputError("seconds of a call", seconds, "above 0")
-        if self._given_up:
-            raise SolverError(self._given_up)
+        if self._failed:
+            raise SolverError(self._failed)
         try:
             answer = self._exchange(target, payload, seconds)
         except BaseException as error:
             # Half an exchange leaves the process in an unknown state, whatever interrupted it.
+            self._failed = str(error) or "interrupted"
             self._kill()
-            if isinstance(error, SolverError):
-                self._crashes += 1
-                if self._crashes == CRASHES:
-                    self._given_up = str(error)
             raise
-        self._crashes = 0
         if "error" in answer:
             raise SolverError(f"{target} failed: {answer['error']}")
         return answer["result"]
 
-    def close(self) -> None:
-        """End the process, if there is one."""
-        if self._process is not None and self._requests is not None:
-            self._requests.close()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(timeout=_FAREWELL_S)
-        self._kill()
-
     def _exchange(self, target: str, payload: Any, seconds: float) -> Any:
-        if self._process is None or self._process.poll() is not None:
-            self._kill()
+        if self._process is None:
             self._start()
         assert self._process is not None
         assert self._requests is not None
@@ -137,8 +122,7 @@ class Worker:
             words = os.pread(self._said, os.fstat(self._said).st_size, 0).decode(errors="replace")
             tail = " ".join(words.split())[-_TAIL:]
             raise SolverError(f"{target}: the solver process {how}" + (f": {tail}" if tail else "")) from None
-        self._given_up = f"{target} did not answer within {seconds:g} s"
-        raise SolverError(self._given_up)
+        raise SolverError(f"{target} did not answer within {seconds:g} s")
 
     def _start(self) -> None:
         path = [str(Path(__file__).resolve().parents[4]), os.environ.get("PYTHONPATH", "")]

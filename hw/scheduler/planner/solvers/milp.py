@@ -147,7 +147,7 @@ def _highs(problem: pulp.LpProblem, limits: Limits, start: Mapping[str, int]) ->
     info = model.getInfo()
     version = f"HiGHS {importlib.metadata.version('highspy')}"
     if status == "Infeasible":
-        return MilpResult(status="infeasible", values={}, objective=0, bound=math.inf, solver=version)
+        return _nothing("infeasible", math.inf, version)
     proven = status in ("Optimal", "Empty")
     limited = status in ("Time limit reached", "Solution limit reached", "Iteration limit reached")
     if not proven and not limited:
@@ -155,17 +155,9 @@ def _highs(problem: pulp.LpProblem, limits: Limits, start: Mapping[str, int]) ->
     note = "" if proven else _limit_note(limits, timed=status.startswith("Time"))
     bound = info.mip_dual_bound if problem.isMIP() else info.objective_function_value
     if info.primal_solution_status != 2:
-        return MilpResult(status="unknown", values={}, objective=0, bound=bound, solver=version, note=note)
+        return _nothing("unknown", bound, version, note)
     values = {name: round(value) for name, value in zip(names, model.getSolution().col_value, strict=True)}
-    objective = _value(problem.objective, values)
-    return MilpResult(
-        status="optimal" if proven else "feasible",
-        values=values,
-        objective=objective,
-        bound=objective if proven else bound,
-        solver=version,
-        note=note,
-    )
+    return _found(problem, values, None if proven else bound, version, note)
 
 
 def _cbc(problem: pulp.LpProblem, limits: Limits, start: Mapping[str, int]) -> MilpResult:
@@ -196,7 +188,7 @@ def _cbc(problem: pulp.LpProblem, limits: Limits, start: Mapping[str, int]) -> M
     label = f"CBC {version[1]}" if version else "CBC"
     # PuLP calls a search that was stopped "infeasible" at times: only the log's own words count.
     if re.search(r"proven infeasible|Problem is infeasible|infeasible or unbounded", text, re.IGNORECASE):
-        return MilpResult(status="infeasible", values={}, objective=0, bound=math.inf, solver=label)
+        return _nothing("infeasible", math.inf, label)
     stopped = "Stopped on" in text
     found = problem.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible)
     if not found and not stopped:
@@ -205,23 +197,31 @@ def _cbc(problem: pulp.LpProblem, limits: Limits, start: Mapping[str, int]) -> M
     proven_bound = re.search(r"^Lower bound:\s*(\S+)", text, re.MULTILINE)
     bound = float(proven_bound[1]) if proven_bound else -math.inf
     if not found:
-        return MilpResult(status="unknown", values={}, objective=0, bound=bound, solver=label, note=note)
+        return _nothing("unknown", bound, label, note)
     values = {variable.name: round(variable.varValue or 0) for variable in problem.variables()}
-    objective = _value(problem.objective, values)
-    return MilpResult(
-        status="feasible" if stopped else "optimal",
-        values=values,
-        objective=objective,
-        bound=bound if stopped else objective,
-        solver=label,
-        note=note,
-    )
+    return _found(problem, values, bound if stopped else None, label, note)
 
 
 _SOLVERS: Mapping[str, Callable[[pulp.LpProblem, Limits, Mapping[str, int]], MilpResult]] = {
     "highs": _highs,
     "cbc": _cbc,
 }
+
+
+def _nothing(status: str, bound: float, solver: str, note: str = "") -> MilpResult:
+    return MilpResult(status=status, values={}, objective=0, bound=bound, solver=solver, note=note)
+
+
+def _found(
+    problem: pulp.LpProblem, values: Mapping[str, int], bound: float | None, solver: str, note: str
+) -> MilpResult:
+    """Give a solution: an optimal one without a bound of its own."""
+    objective = _value(problem.objective, values)
+    status = "optimal" if bound is None else "feasible"
+    bound = objective if bound is None else bound
+    return MilpResult(
+        status=status, values=values, objective=objective, bound=bound, solver=solver, note=note
+    )
 
 
 def _limit_note(limits: Limits, *, timed: bool) -> str:

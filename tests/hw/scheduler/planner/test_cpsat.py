@@ -98,23 +98,23 @@ def test_missing_functions_and_libraries_are_said(target, message):
         call(target, None, seconds=60)
 
 
-def test_a_killed_worker_is_said_and_replaced():
+@pytest.mark.parametrize(
+    ("function", "payload", "message"),
+    [
+        (
+            "die",
+            int(signal.SIGKILL),
+            "die: the solver process was killed by SIGKILL: out of memory, they say",
+        ),
+        ("leave", 3, "leave: the solver process ended with status 3"),
+    ],
+)
+def test_a_worker_that_crashed_is_said_and_not_started_again(function, payload, message):
     with Worker() as worker:
-        message = r"die: the solver process was killed by SIGKILL: out of memory, they say"
-        with pytest.raises(SolverError, match=message):
-            worker.call(f"{HERE}:die", int(signal.SIGKILL), seconds=60)
-        with pytest.raises(SolverError, match="ended with status 3"):
-            worker.call(f"{HERE}:leave", 3, seconds=60)
-        assert worker.call(f"{HERE}:echo", 5, seconds=60)["got"] == 5
-
-
-def test_a_worker_that_died_between_calls_is_replaced():
-    with Worker() as worker:
-        first = worker.call(f"{HERE}:echo", 1, seconds=60)["process"]
-        os.kill(first, signal.SIGKILL)
-        while worker._process.poll() is None:
-            time.sleep(0.01)
-        assert worker.call(f"{HERE}:echo", 2, seconds=60)["process"] != first
+        for _ in range(2):
+            with pytest.raises(SolverError, match=message):
+                worker.call(f"{HERE}:{function}", payload, seconds=60)
+            function, payload = "echo", 1
 
 
 def test_a_worker_that_takes_too_long_is_ended():
@@ -128,19 +128,6 @@ def test_a_worker_that_takes_too_long_is_ended():
         with pytest.raises(SolverError, match=r"sleep did not answer within 0\.2 s"):
             worker.call(f"{HERE}:echo", 1, seconds=60)
         assert time.monotonic() - begin < 0.1
-
-
-def test_crashes_in_a_row_end_it():
-    with Worker() as worker:
-        for _ in range(cpsat.CRASHES - 1):
-            with pytest.raises(SolverError, match="ended with status 3"):
-                worker.call(f"{HERE}:leave", 3, seconds=60)
-        assert worker.call(f"{HERE}:echo", 1, seconds=60)["got"] == 1
-        for status in range(1, cpsat.CRASHES + 1):
-            with pytest.raises(SolverError, match=f"ended with status {status}"):
-                worker.call(f"{HERE}:leave", status, seconds=60)
-        with pytest.raises(SolverError, match=f"ended with status {cpsat.CRASHES}"):
-            worker.call(f"{HERE}:echo", 1, seconds=60)
 
 
 def test_an_interpreter_that_is_not_there():
