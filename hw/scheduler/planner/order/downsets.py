@@ -137,7 +137,7 @@ def survey(sets: DownSets, lattice: Lattice) -> bool:
     """Find all down-sets there are, those of fewer operators first; say whether there was room."""
     number = 0
     while number < sets.tally[0]:
-        for operator in range(len(lattice.before)):
+        for operator in range(len(lattice.before) - 1, -1, -1):
             if contains(sets.ready[number], operator) and follow(number, operator, sets, lattice) < 0:
                 return False
         number += 1

@@ -40,6 +40,8 @@ class Scratch(NamedTuple):
         whether it lies in memory; afterwards its gaps that are not kept.
     resident : shape (tensors + 1,)
         Their number, then the resident tensors.
+    dropped : shape (slots,)
+        Gaps that are not kept, by step.
     """
 
     step: Integers
@@ -53,12 +55,13 @@ class Scratch(NamedTuple):
     spilled: Integers
     drops: Integers
     resident: Integers
+    dropped: Integers
 
     @classmethod
     def of(cls, lattice: Lattice) -> Scratch:
         """Allocate what an evaluation works in."""
         operators, slots, tensors = len(lattice.fifo), len(lattice.tensor), len(lattice.size)
-        lengths = (*[slots] * 5, operators + 1, *[tensors] * 4, tensors + 1)
+        lengths = (*[slots] * 5, operators + 1, *[tensors] * 4, tensors + 1, slots)
         return cls(*(np.zeros(length, dtype=np.int64) for length in lengths))
 
 
@@ -75,21 +78,6 @@ def _link(order: Integers, lattice: Lattice, work: Scratch) -> None:
             work.follower[slot] = latest[tensor]
             latest[tensor] = slot
     latest[:] = -1
-
-
-@compiled
-def _arrive(slot: int, lattice: Lattice, work: Scratch) -> int:
-    """Make an operand resident from a slot on; give the units it takes."""
-    tensor = lattice.tensor[slot]
-    arrives = work.current[tensor] < 0
-    if arrives:
-        work.resident[0] += 1
-        work.place[tensor] = work.resident[0]
-        work.resident[work.resident[0]] = tensor
-    work.previous[slot] = work.current[tensor]
-    work.current[tensor] = slot
-    work.kept[slot] = 1 if work.follower[slot] >= 0 else 0
-    return lattice.size[tensor] if arrives else 0
 
 
 @compiled
@@ -119,19 +107,17 @@ def _stream(slot: int, lattice: Lattice, work: Scratch) -> int:
 
 
 @compiled
-def _score(slot: int, step: int, lattice: Lattice, work: Scratch) -> float:
-    """Give space and time that a resident's leaving frees by what it costs; negative where it cannot."""
-    tensor, follower = lattice.tensor[slot], work.follower[slot]
-    owing = lattice.cheap[tensor] == 0 and work.spilled[tensor] == 0
-    if work.step[slot] != step:
-        return (work.step[follower] - step) * (0.5 if owing else 1.0)
-    # An operand of the step itself streams, and is fetched for it if it was there.
+def _stream_score(slot: int, step: int, owing: bool, lattice: Lattice, work: Scratch) -> float:
+    """Give space and time that streaming an operand of the step frees by what it costs; negative if it
+    cannot stream beside others.
+    """
     if lattice.saved[slot] == 0 or lattice.alone[slot] == 1:
         return -1.0
+    follower = work.follower[slot]
     times = (1 if follower >= 0 else 0) + (1 if work.previous[slot] >= 0 else 0)
     if times == 0:
         return 1e18
-    size = lattice.size[tensor]
+    size = lattice.size[lattice.tensor[slot]]
     freed = lattice.saved[slot]
     if follower >= 0:
         freed += size * (work.step[follower] - step - 1)
@@ -150,7 +136,15 @@ def _replay(order: Integers, capacity: int, lattice: Lattice, work: Scratch) -> 
         begin, end = lattice.first[operator], lattice.first[operator + 1]
         together, loner = 0, -1
         for slot in range(begin, end):
-            held += _arrive(slot, lattice, work)
+            tensor = lattice.tensor[slot]
+            if work.current[tensor] < 0:
+                work.resident[0] += 1
+                work.place[tensor] = work.resident[0]
+                work.resident[work.resident[0]] = tensor
+                held += lattice.size[tensor]
+            work.previous[slot] = work.current[tensor]
+            work.current[tensor] = slot
+            work.kept[slot] = 1 if work.follower[slot] >= 0 else 0
             if lattice.alone[slot] == 0:
                 together += lattice.saved[slot]
             elif loner < 0 or lattice.saved[slot] > lattice.saved[loner]:
@@ -167,8 +161,13 @@ def _replay(order: Integers, capacity: int, lattice: Lattice, work: Scratch) -> 
         while over > 0:
             best, highest = -1, -1.0
             for index in range(1, work.resident[0] + 1):
-                slot = work.current[work.resident[index]]
-                score = -1.0 if lone and work.step[slot] == step else _score(slot, step, lattice, work)
+                tensor = work.resident[index]
+                slot = work.current[tensor]
+                owing = lattice.cheap[tensor] == 0 and work.spilled[tensor] == 0
+                if work.step[slot] != step:
+                    score = (work.step[work.follower[slot]] - step) * (0.5 if owing else 1.0)
+                else:
+                    score = -1.0 if lone else _stream_score(slot, step, owing, lattice, work)
                 if score > highest:
                     best, highest = slot, score
             if work.step[best] == step:
@@ -187,19 +186,23 @@ def _replay(order: Integers, capacity: int, lattice: Lattice, work: Scratch) -> 
 
 
 @compiled
-def _measure(order: Integers, lattice: Lattice, work: Scratch) -> None:
-    """Fill ``used`` and ``drops``."""
+def _measure(order: Integers, lattice: Lattice, work: Scratch) -> int:
+    """Fill ``used``, ``drops`` and ``dropped``; give the number of gaps that are not kept."""
     used = work.used
     used[:] = 0
     work.drops[:] = 0
-    for slot in range(len(lattice.tensor)):
-        tensor, follower = lattice.tensor[slot], work.follower[slot]
-        if follower >= 0 and work.kept[slot] == 1:
-            # A difference array: on after this step, off at the follower's.
-            used[work.step[slot] + 1] += lattice.size[tensor]
-            used[work.step[follower]] -= lattice.size[tensor]
-        elif follower >= 0:
-            work.drops[tensor] += 1
+    lost = 0
+    for operator in order:
+        for slot in range(lattice.first[operator], lattice.first[operator + 1]):
+            tensor, follower = lattice.tensor[slot], work.follower[slot]
+            if follower >= 0 and work.kept[slot] == 1:
+                # A difference array: on after this step, off at the follower's.
+                used[work.step[slot] + 1] += lattice.size[tensor]
+                used[work.step[follower]] -= lattice.size[tensor]
+            elif follower >= 0:
+                work.drops[tensor] += 1
+                work.dropped[lost] = slot
+                lost += 1
     running = 0
     for step in range(len(order)):
         running += used[step]
@@ -207,20 +210,22 @@ def _measure(order: Integers, lattice: Lattice, work: Scratch) -> None:
     for slot in range(len(lattice.tensor)):
         if work.streamed[slot] == 1:
             used[work.step[slot]] -= lattice.saved[slot]
+    return lost
 
 
 @compiled
 def _take_back(slot: int, capacity: int, lattice: Lattice, work: Scratch) -> None:
     """Keep a gap after all, if it fits."""
     tensor, ends = lattice.tensor[slot], (slot, work.follower[slot])
-    between = work.used[work.step[ends[0]] + 1 : work.step[ends[1]]]
+    size, between = lattice.size[tensor], range(work.step[ends[0]] + 1, work.step[ends[1]])
     for end in ends:
         if work.streamed[end] == 1 and work.used[work.step[end]] + lattice.saved[end] > capacity:
             return
-    for used in between:
-        if used + lattice.size[tensor] > capacity:
+    for step in between:
+        if work.used[step] + size > capacity:
             return
-    between += lattice.size[tensor]
+    for step in between:
+        work.used[step] += size
     for end in ends:
         if work.streamed[end] == 1:
             work.used[work.step[end]] += lattice.saved[end]
@@ -248,16 +253,14 @@ def evaluate(order: Integers, capacity: int, lattice: Lattice, work: Scratch) ->
     _link(order, lattice, work)
     if not _replay(order, capacity, lattice, work):
         return IMPOSSIBLE
-    _measure(order, lattice, work)
+    lost = _measure(order, lattice, work)
     # Gaps whose return saves the spill as well come first.
     for last_of_its_tensor in (True, False):
-        for operator in order:
-            for slot in range(lattice.first[operator], lattice.first[operator + 1]):
-                tensor = lattice.tensor[slot]
-                saves_spill = lattice.cheap[tensor] == 0 and work.drops[tensor] == 1
-                dropped = work.follower[slot] >= 0 and work.kept[slot] == 0
-                if dropped and (saves_spill or not last_of_its_tensor):
-                    _take_back(slot, capacity, lattice, work)
+        for slot in work.dropped[:lost]:
+            tensor = lattice.tensor[slot]
+            saves_spill = lattice.cheap[tensor] == 0 and work.drops[tensor] == 1
+            if work.kept[slot] == 0 and (saves_spill or not last_of_its_tensor):
+                _take_back(slot, capacity, lattice, work)
     words = 0
     for tensor in range(len(lattice.size)):
         if work.drops[tensor] > 0:
