@@ -1,6 +1,6 @@
 """How long an operator takes, cycle by cycle, without its data: the traffic engine's gates (`traffic`).
 
-A real operator joins with the same four functions: `begin`, `work`, `has_given` and `computes_until`; its
+A real operator joins with the same four functions: `begin`, `work`, `has_written` and `computes_until`; its
 state is a row of `STATE` integers.
 """
 
@@ -36,6 +36,12 @@ def begin(cycle: int, word: Integers, state: Integers, operands: Integers) -> No
 
 
 @compiled
+def has_written(word: Integers, state: Integers) -> bool:
+    """Tell whether the last word is in the scratchpad."""
+    return state[_GIVEN] == word[1] and not (state[_FILLED] or state[_BUFFERED] or state[_HELD])
+
+
+@compiled
 def work(
     core: int,
     cycle: int,
@@ -50,7 +56,7 @@ def work(
     It is called the most, so it is given rows and not `Tables` and `Parts`, which take long to pass on.
     """
     total_in, total_out, least = word[0], word[1], word[2]
-    if state[_GIVEN] == total_out and not (state[_FILLED] or state[_BUFFERED] or state[_HELD]):
+    if has_written(word, state):
         return cycle >= state[_BEGIN] + least, False, False
     if cycle < state[_BEGIN] + COMMAND_CYCLES:
         return False, False, False
@@ -111,12 +117,6 @@ def work(
     if free:
         state[_FILLED] = give
     return False, ask or fires or take or give, waits
-
-
-@compiled
-def has_given(word: Integers, state: Integers) -> bool:
-    """Tell whether the last word is on its way to the scratchpad."""
-    return state[_GIVEN] == word[1]
 
 
 @compiled

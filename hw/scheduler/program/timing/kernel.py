@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hw.scheduler.operators.timing import begin, computes_until, has_given, work
+from hw.scheduler.operators.timing import begin, computes_until, has_written, work
 from hw.scheduler.program.latency import (
     ADDRESS_CYCLES,
     DMA_WORDS,
@@ -247,13 +247,13 @@ def _is_apart(step: int, tables: Tables) -> bool:
 
 @compiled
 def _compute(step: int, cycle: int, tables: Tables, parts: Parts) -> int:
-    """Follow the cores alone until all have given their last word; give the cycle in which that happened."""
+    """Follow the cores alone until all have written their last word; give the cycle of that."""
     count, words = tables.steps[step, 2], tables.cores[step]
     while True:
-        given = True
+        written = True
         for core in range(count):
-            given = given and has_given(words[core], parts.cores[core])
-        if given:
+            written = written and has_written(words[core], parts.cores[core])
+        if written:
             return cycle
         for core in range(count - 1):
             for column in range(2):
@@ -351,7 +351,7 @@ def simulate(
                 target = 0
                 for core in range(tables.steps[step, 2]):
                     word, state = tables.cores[step, core], parts.cores[core]
-                    if has_given(word, state):
+                    if has_written(word, state):
                         target = max(target, computes_until(word, state))
                     else:
                         target = 0

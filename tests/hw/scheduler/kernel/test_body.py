@@ -165,7 +165,7 @@ def step(first, inputs=1, *, compute_cycles=0, **waits):
     return StepWord(cores=(core,), **waits)
 
 
-@pytest.mark.parametrize(("words_in", "words_out", "compute"), [(40, 10, 0), (9, 33, 70)])
+@pytest.mark.parametrize(("words_in", "words_out", "compute"), [(40, 10, 0), (9, 33, 70), (9, 33, 44)])
 def test_cycles_of_steps(words_in, words_out, compute):
     operands = [OperandWord(address=0, words=words_in), OperandWord(address=200, words=words_out)]
     counters = timed([step(0, compute_cycles=compute) for _ in range(3)], operands)
