@@ -1,13 +1,35 @@
-"""What holds for all tests: the runs of `make test` are short, so their simulators are not optimized."""
+"""What holds for all tests: short runs, so simulators are not optimized; what takes longest comes first."""
 
+import gc
 import os
+from pathlib import Path
 
 import pytest
 
 from sim.build.simulator import OPTIMIZE_VARIABLE
 
+_SEARCHES = Path(__file__).parent / "hw" / "scheduler" / "planner" / "order"
+
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leave optimizing to the soak, whose runs are long."""
+    """Leave optimizing to the soak; collect garbage seldom, since designs are many objects that stay."""
+    gc.set_threshold(100_000, 20, 100)
     if config.option.markexpr == "not soak":
         os.environ.setdefault(OPTIMIZE_VARIABLE, "-O0")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the groups: their tests share what takes long to build, and no worker is to end with one.
+
+    Searches over orders are one: whatever they run is compiled once, and kept for the other workers.
+    """
+    for item in items:
+        if _SEARCHES in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("searches"))
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
+def pytest_collection_finish() -> None:
+    """Leave modules and tests to no collection of garbage."""
+    gc.freeze()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -10,13 +11,13 @@ from typing import Any
 import hw
 from hw.board import Board
 from hw.config import config_hash
+from hw.design import Design
 from hw.engine import Engine
 from sim.build.cache import BuildCache
 from sim.host.digest import key_of, source_digest
 from sim.host.progress import Activity
 
-_VERILOG = "design.v"
-_TOP = "top"
+_DESIGN = "design.pickle"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +28,33 @@ class KernelVerilog:
     verilog: str
 
 
+def kernel_design(
+    engine: Engine[Any, Any],
+    config: Any,
+    board: Board,
+    *,
+    sources: bool = False,
+    cache: BuildCache | None = None,
+) -> Design:
+    """Give what `hw.verilog.generate` gives of an engine, with source lines of Python or without.
+
+    It is generated only when configuration, board, the text of any file in ``hw`` or Amaranth have changed.
+    """
+    kind = "design with sources" if sources else "design"
+    key = key_of([kind, config_hash(engine.name, config, board), source_digest(hw), version("amaranth")])
+
+    def generate_into(folder: Path) -> None:
+        from hw.verilog import generate
+
+        with Activity(f"Generating {engine.name} for {board.name}"):
+            design = generate(engine, config, board, sources=sources)
+        (folder / _DESIGN).write_bytes(pickle.dumps(design))
+
+    entry, _ = (cache or BuildCache()).get(key, generate_into)
+    design: Design = pickle.loads((entry / _DESIGN).read_bytes())
+    return design
+
+
 def kernel_verilog(
     engine: Engine[Any, Any],
     config: Any,
@@ -35,20 +63,6 @@ def kernel_verilog(
     sources: bool = False,
     cache: BuildCache | None = None,
 ) -> KernelVerilog:
-    """Give the Verilog of an engine, with source lines of Python or without; see `hw.verilog.generate`.
-
-    It is generated only when configuration, board, the text of any file in ``hw`` or Amaranth have changed.
-    """
-    kind = "verilog with sources" if sources else "verilog"
-    key = key_of([kind, config_hash(engine.name, config, board), source_digest(hw), version("amaranth")])
-
-    def generate_into(folder: Path) -> None:
-        from hw.verilog import generate
-
-        with Activity(f"Generating {engine.name} for {board.name}"):
-            design = generate(engine, config, board, sources=sources)
-        (folder / _VERILOG).write_text(design.verilog)
-        (folder / _TOP).write_text(design.top_name)
-
-    entry, _ = (cache or BuildCache()).get(key, generate_into)
-    return KernelVerilog(top_name=(entry / _TOP).read_text(), verilog=(entry / _VERILOG).read_text())
+    """Give the Verilog alone of what `kernel_design` gives."""
+    design = kernel_design(engine, config, board, sources=sources, cache=cache)
+    return KernelVerilog(top_name=design.top_name, verilog=design.verilog)

@@ -10,7 +10,7 @@ from amaranth.lib import data
 
 from hw.errors import InputError
 from hw.lib.arbiter import Arbiter
-from tests.support.gateware.streams import STALLS, Side, exchange, seeds
+from tests.support.gateware.streams import STALLS, Side, exchange, grid, seeds
 
 PACKET = data.StructLayout({"value": 8, "last": 1})
 
@@ -32,10 +32,7 @@ def run(per_input, *, shape=16, packets=False, stall_i=0.0, stall_o=0.0, seed=0)
     return out, sources
 
 
-@pytest.mark.parametrize("seed", seeds())
-@pytest.mark.parametrize("stall_i", STALLS)
-@pytest.mark.parametrize("stall_o", STALLS)
-@pytest.mark.parametrize("inputs", [1, 2, 3, 5])
+@pytest.mark.parametrize(("inputs", "stall_i", "stall_o", "seed"), grid([1, 2, 3, 5], STALLS, STALLS))
 def test_each_input_arrives_whole_and_in_order(inputs, stall_i, stall_o, seed):
     per_input = [[index << 8 | n for n in range(12)] for index in range(inputs)]
     out, sources = run(per_input, stall_i=stall_i, stall_o=stall_o, seed=seed)

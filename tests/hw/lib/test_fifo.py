@@ -12,15 +12,15 @@ from amaranth.lib import data
 
 from hw.errors import InputError
 from hw.lib.fifo import SHALLOW_DEPTH, Fifo
-from tests.support.gateware.streams import STALLS, Side, exchange, seeds, simulate
+from tests.support.gateware.streams import STALLS, Side, exchange, grid, simulate
 
 KINDS = [
-    pytest.param(1, None, id="1"),
-    pytest.param(2, None, id="2"),
-    pytest.param(5, None, id="5-shallow"),
-    pytest.param(2, "block", id="2-deep"),
-    pytest.param(7, "ultra", id="7-deep"),
-    pytest.param(16, "block", id="16-deep"),
+    (1, None),
+    (2, None),
+    (5, None),
+    (2, "block"),
+    (7, "ultra"),
+    (16, "block"),
 ]
 
 
@@ -46,11 +46,9 @@ def model_checker(dut, depth):
     return watch
 
 
-@pytest.mark.parametrize("seed", seeds())
-@pytest.mark.parametrize("stall_i", STALLS)
-@pytest.mark.parametrize("stall_o", STALLS)
-@pytest.mark.parametrize(("depth", "ram_style"), KINDS)
-def test_against_a_deque(depth, ram_style, stall_i, stall_o, seed):
+@pytest.mark.parametrize(("kind", "stall_i", "stall_o", "seed"), grid(KINDS, STALLS, STALLS))
+def test_against_a_deque(kind, stall_i, stall_o, seed):
+    depth, ram_style = kind
     rng = random.Random(seed)
     items = [rng.randrange(256) for _ in range(40)]
     dut = Fifo(8, depth=depth, ram_style=ram_style)

@@ -29,10 +29,10 @@ def multipliers(component, folder):
     return int(counted[1] or counted[2]) if counted else 0
 
 
-@pytest.mark.parametrize(("rows", "expected"), [(2, 64), (1, 64)])
+@pytest.mark.parametrize(("rows", "expected"), [(2, 16), (1, 16)])
 def test_two_rows_share_the_multipliers_of_their_scores(rows, expected, tmp_path):
-    """64 lanes: 32 multipliers a row in a pair, 64 for a row by itself."""
-    unit = ScoreUnit(AttentionConfig(lanes=64, folds=1), rows=rows)
+    """16 lanes: 8 multipliers a row in a pair, 16 for a row by itself."""
+    unit = ScoreUnit(AttentionConfig(lanes=16, merge_lanes=2, folds=1), rows=rows)
     assert multipliers(unit, tmp_path) == expected
 
 

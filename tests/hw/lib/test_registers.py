@@ -16,7 +16,7 @@ from hw.lib.registers import (
     RegisterFile,
 )
 from tests.support.gateware.axi_lite import LiteManager
-from tests.support.gateware.streams import STALLS, seeds, simulate
+from tests.support.gateware.streams import STALLS, grid, simulate
 
 TABLE = ArgumentTable(
     (
@@ -166,9 +166,7 @@ def body(dut, seed, longest):
     return work
 
 
-@pytest.mark.parametrize("seed", seeds(quick=1))
-@pytest.mark.parametrize("response_stall", STALLS)
-@pytest.mark.parametrize("stall", STALLS)
+@pytest.mark.parametrize(("stall", "response_stall", "seed"), grid(STALLS, STALLS))
 def test_any_requests_at_any_pace(stall, response_stall, seed):
     dut = RegisterFile(TABLE)
     manager = LiteManager(dut.bus, stall=stall, response_stall=response_stall, seed=seed)

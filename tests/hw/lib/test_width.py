@@ -9,7 +9,7 @@ import pytest
 
 from hw.errors import InputError
 from hw.lib.width import WidthConverter
-from tests.support.gateware.streams import STALLS, Side, exchange, seeds
+from tests.support.gateware.streams import STALLS, Side, exchange, grid
 
 RATIOS = [(4, 1), (6, 2), (2, 2), (1, 4), (2, 6), (1, 1)]
 LANE_WIDTH = 4
@@ -79,14 +79,11 @@ def run(beats, i_lanes, o_lanes, *, stall_i=0.0, stall_o=0.0, seed=0):
     return out
 
 
-@pytest.mark.parametrize("seed", seeds())
-@pytest.mark.parametrize("stall_i", STALLS)
-@pytest.mark.parametrize("stall_o", STALLS)
-@pytest.mark.parametrize(("i_lanes", "o_lanes"), RATIOS)
-def test_against_the_model(i_lanes, o_lanes, stall_i, stall_o, seed):
+@pytest.mark.parametrize(("ratio", "stall_i", "stall_o", "seed"), grid(RATIOS, STALLS, STALLS))
+def test_against_the_model(ratio, stall_i, stall_o, seed):
     rng = random.Random(seed)
-    beats = random_beats(rng, 20, i_lanes, sparse=seed % 2 == 1)
-    run(beats, i_lanes, o_lanes, stall_i=stall_i, stall_o=stall_o, seed=seed)
+    beats = random_beats(rng, 20, ratio[0], sparse=seed % 2 == 1)
+    run(beats, *ratio, stall_i=stall_i, stall_o=stall_o, seed=seed)
 
 
 @pytest.mark.parametrize(("i_lanes", "o_lanes"), RATIOS)

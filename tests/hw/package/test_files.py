@@ -106,8 +106,7 @@ def test_every_port_has_a_channel_the_board_has(board):
     lines = connectivity(design)
     assert ("nk", f"{TOP}:1:{TOP}_1") in lines
     assert [value for key, value in lines if key == "sp"] == [
-        f"{TOP}_1.m_axi_gmem0:HBM[0]",
-        f"{TOP}_1.m_axi_gmem1:HBM[{design.board.memory.channels - 1}]",
+        f"{TOP}_1.m_axi_gmem{n}:HBM[{n}]" for n in range(3)
     ]
     assert ("slr", f"{TOP}_1:SLR0") in lines
 
@@ -121,13 +120,14 @@ def test_ports_to_ddr_and_to_the_host_have_vitis_s_names():
     board = make_design("u280").board
     ports = tuple(
         dataclasses.replace(port, memory=memory, channel=1 if memory == "ddr" else 0)
-        for port, memory in zip(make_design("u280").ports, ("ddr", "host"), strict=True)
+        for port, memory in zip(make_design("u280").ports, ("ddr", "host", "hbm"), strict=True)
     )
     assert {memory.name for memory in board.memories} >= {"ddr", "host"}
     design = dataclasses.replace(make_design("u280"), ports=ports)
     assert [value.split(":")[1] for key, value in connectivity(design) if key == "sp"] == [
         "DDR[1]",
         "HOST[0]",
+        "HBM[0]",
     ]
 
 

@@ -108,8 +108,8 @@ def test_counters_are_read_low_word_first_and_saved(host):
     outputs = host.outputs()
     assert set(outputs) == {"a", "b", "c", *COUNTERS} | {
         "gmem0_read_bytes",
-        "gmem0_write_bytes",
         "gmem1_read_bytes",
+        "gmem2_write_bytes",
     }
     for index, name in enumerate(COUNTERS):
         assert int(outputs[name]) == 7 << 32 | 0x1400 + 8 * index

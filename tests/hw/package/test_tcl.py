@@ -7,12 +7,12 @@ import shutil
 
 import pytest
 
-from hw.board import load_board
 from hw.lib.arguments import Kind
-from hw.registry import ENGINES, find_engine
-from hw.verilog import generate, write_package
+from hw.registry import ENGINES
+from hw.verilog import write_package
 from tests.hw.package import support
 from tests.hw.package.support import NASTY, TclError, make_design, nasty, run_tcl
+from tests.support.engines import small_design
 
 CONTROL_REGISTERS = {"CTRL": (0x00, 32), "GIER": (0x04, 32), "IP_IER": (0x08, 32), "IP_ISR": (0x0C, 32)}
 
@@ -47,13 +47,10 @@ class Recorded:
         }
 
 
-@pytest.fixture(scope="module", params=["vadd-u55c", "vadd-zcu104", *(f"{name}-u50" for name in ENGINES)])
+@pytest.fixture(scope="module", params=["vadd-u50", "vadd-zcu104", *ENGINES])
 def design(request):
-    engine, board = request.param.split("-")
-    if engine == "vadd":
-        return make_design(board)
-    chosen = load_board(board)
-    return generate(find_engine(engine), find_engine(engine).default_config(chosen), chosen)
+    engine, _, board = request.param.partition("-")
+    return make_design(board) if board else small_design(engine)
 
 
 def package(design, tmp_path):

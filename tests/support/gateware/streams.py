@@ -10,6 +10,7 @@ testbench that is abandoned inside one (because another one raised) makes Python
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,6 +44,21 @@ def seeds(quick: int = 1, soak: int = 13) -> list[Any]:
     The default is for tests over the 16 points of a two-sided stall grid: 208 runs of each configuration.
     """
     return [pytest.param(seed, marks=[pytest.mark.soak] if seed >= quick else []) for seed in range(soak)]
+
+
+def grid(*axes: Sequence[Any], soak: int = 13) -> list[Any]:
+    """Give the points of a grid with a seed each, most of them for `make soak`.
+
+    In `make test` seed 0 runs on every fourth point, so that each pair of values of any two axes occurs where
+    there are three (an orthogonal array), and each value where there are two; the soak has ``soak`` seeds on
+    every point.
+    """
+    return [
+        pytest.param(*point, seed, marks=[] if seed == 0 and sum(place) % 4 == 0 else [pytest.mark.soak])
+        for place in itertools.product(*(range(len(axis)) for axis in axes))
+        for point in [[axis[at] for axis, at in zip(axes, place, strict=True)]]
+        for seed in range(soak)
+    ]
 
 
 def plain(value: Any) -> Any:

@@ -71,7 +71,10 @@ def test_every_product(tmp_path):
     (tmp_path / "product.v").write_text(text)
     (tmp_path / "bench.cpp").write_text(_BENCH)
     tools = find_toolchain()
-    environment = {**tools.environment(), "MAKEFLAGS": "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O2"}
+    environment = {
+        **tools.environment(),
+        "MAKEFLAGS": "CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O2 OPT_GLOBAL=-O0",
+    }
     command = [str(tools.verilator.executable), "--cc", "--exe", "--build", "-Wno-fatal", "-Wno-lint"]
     command += ["-CFLAGS", CXX_STANDARD, "product.v", "bench.cpp", "--top-module", "products"]
     subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True)

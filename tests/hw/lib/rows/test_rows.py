@@ -9,7 +9,7 @@ from hw.errors import InputError
 from hw.lib.rows.command import RowsCommand
 from hw.lib.rows.cutter import RowCutter
 from hw.lib.rows.packer import RowPacker
-from tests.support.gateware.streams import STALLS, Side, exchange, seeds
+from tests.support.gateware.streams import STALLS, Side, exchange, grid, seeds
 
 
 def rows_of(most_units, unit_bits=128):
@@ -75,10 +75,7 @@ def test_every_size_of_row_and_word(width, part_bytes, seed):
     cut(rows_of(most), part_bytes, width, commands, stalls=rng.choices(STALLS, k=3), seed=seed)
 
 
-@pytest.mark.parametrize("stall_rows", STALLS)
-@pytest.mark.parametrize("stall_i", STALLS)
-@pytest.mark.parametrize("stall_o", STALLS)
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize(("stall_rows", "stall_i", "stall_o", "seed"), grid(STALLS, STALLS, STALLS))
 def test_cutting_however_sides_wait(stall_rows, stall_i, stall_o, seed):
     rng = random.Random(seed)
     commands = [(rng.randint(1, 5), rng.randint(1, 9)) for _ in range(4)]
@@ -144,10 +141,7 @@ def test_packing_every_size(width, most, seed):
     pack(rows_of(most), width, commands, stalls=rng.choices(STALLS, k=3), seed=seed)
 
 
-@pytest.mark.parametrize("stall_rows", STALLS)
-@pytest.mark.parametrize("stall_i", STALLS)
-@pytest.mark.parametrize("stall_o", STALLS)
-@pytest.mark.parametrize("seed", seeds())
+@pytest.mark.parametrize(("stall_rows", "stall_i", "stall_o", "seed"), grid(STALLS, STALLS, STALLS))
 def test_packing_however_sides_wait(stall_rows, stall_i, stall_o, seed):
     rng = random.Random(seed)
     commands = [(rng.randint(1, 5), rng.randint(1, 9)) for _ in range(4)]

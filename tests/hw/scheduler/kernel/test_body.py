@@ -94,9 +94,9 @@ def shape(program, **fields):
     return SchedulerConfig(word_bytes=size, **{**small, **sizes, **fields})
 
 
-@pytest.mark.parametrize("stall", [0.0, 0.3, 0.7])
-@pytest.mark.parametrize("seed", seeds(2, 60))
-def test_random_programs(seed, stall):
+@pytest.mark.parametrize("seed", seeds(4, 180))
+def test_random_programs(seed):
+    stall = (0.0, 0.3, 0.7)[seed % 3]
     maker = RandomProgram(seed)
     check(maker.make(), maker.sources, stall=stall, seed=seed)
 
