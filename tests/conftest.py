@@ -8,7 +8,8 @@ import pytest
 
 from sim.build.simulator import OPTIMIZE_VARIABLE
 
-_SEARCHES = Path(__file__).parent / "hw" / "scheduler" / "planner" / "order"
+_TESTS = Path(__file__).parent
+_GROUPS = (_TESTS / "hw" / "scheduler" / "planner" / "order", _TESTS / "sim" / "memory")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -22,11 +23,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the groups: their tests share what takes long to build, and no worker is to end with one.
 
-    Searches over orders are one: whatever they run is compiled once, and kept for the other workers.
+    Folders that all compile the same are groups: searches over orders, and the memory models.
     """
     for item in items:
-        if _SEARCHES in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("searches"))
+        for folder in _GROUPS:
+            if folder in item.path.parents:
+                item.add_marker(pytest.mark.xdist_group(folder.name))
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 

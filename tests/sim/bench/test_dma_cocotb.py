@@ -16,7 +16,8 @@ def built_copier():
     return build({"copier.v": text}, top="copier", visible=["clk", "rst", *ports])
 
 
-@pytest.mark.parametrize("stall", [0.0, 0.3, 0.7])
+@pytest.mark.xdist_group("dma")
+@pytest.mark.parametrize("stall", [0.0, 0.7])
 def test_copies_are_exact(stall, tmp_path):
     environ = {"DMA_SEED": "1", "DMA_STALL": str(stall)}
     run(built_copier(), module="tests.bench.copier", directory=tmp_path, environ=environ)
