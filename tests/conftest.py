@@ -9,7 +9,11 @@ import pytest
 from sim.build.simulator import OPTIMIZE_VARIABLE
 
 _TESTS = Path(__file__).parent
-_GROUPS = (_TESTS / "hw" / "scheduler" / "planner" / "order", _TESTS / "sim" / "memory")
+_GROUPS = {
+    "hw/scheduler/planner/order": "searches",
+    "hw/scheduler/planner/address": "searches",
+    "sim/memory": "memory",
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -26,9 +30,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Folders that all compile the same are groups: searches over orders, and the memory models.
     """
     for item in items:
-        for folder in _GROUPS:
-            if folder in item.path.parents:
-                item.add_marker(pytest.mark.xdist_group(folder.name))
+        for folder, group in _GROUPS.items():
+            if _TESTS / folder in item.path.parents:
+                item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
 
 

@@ -105,7 +105,14 @@ def test_rules_are_kept(spec, depth):
 @pytest.mark.parametrize(
     ("spec", "part", "old", "new", "rule"),
     [
-        (ReadSpec, ReadDMA, "splitter.o.valid & roomy", "splitter.o.valid", "there is a place for"),
+        pytest.param(
+            ReadSpec,
+            ReadDMA,
+            "splitter.o.valid & roomy",
+            "splitter.o.valid",
+            "there is a place for",
+            marks=pytest.mark.soak,
+        ),
         (ReadSpec, ReadDMA, "room >= self._burst_beats", "room != 0", "there is a place for every beat"),
         (WriteSpec, WriteDMA, "some_whole & ", "", "data follow their address at once"),
         (WriteSpec, WriteDMA, " & some_open", "", "data are not on the bus before"),
