@@ -230,7 +230,7 @@ def test_a_port_to_the_host_needs_a_board_with_host_memory():
         def body(self, config, board, placer):
             return Idle(BodySignature(self.arguments(config, board), data_width=64))
 
-    engine = OnHost({"gmem0": 0, "host0": 0, "gmem2": 1})
+    engine = OnHost({"gmem0": 0, "host0": 0, "gmem2": 0})
     design = generate(engine, VaddConfig(), load_board("u55c"))
     assert [port.memory for port in design.ports] == ["hbm", "host", "hbm"]
     with pytest.raises(InputError, match="board must be one with host memory, for port host0, not 'zcu104'"):
