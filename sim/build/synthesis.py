@@ -11,13 +11,11 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from hw.board.resources import Resources
 from hw.errors import ToolError
 from sim.build.cache import BuildCache
-from sim.build.yosys import part_texts, placed_in, run_yosys
-from sim.host.digest import key_of
+from sim.build.yosys import STAT, mapped, part_texts
 
 #: Six-input LUTs that a primitive takes; RAM32M16 and RAM64M8 are the eight LUTs of a slice.
 _LUTS = {**{f"LUT{n}": 1 for n in range(1, 7)}, "LUT6_2": 1}
@@ -37,9 +35,7 @@ _FLIP_FLOPS = ("FDRE", "FDSE", "FDCE", "FDPE")
 _BLOCK_HALVES = {"RAMB18E2": 1, "RAMB36E2": 2}
 #: Cells that take nothing of what is counted: carries and wide multiplexers come with their LUTs, and an
 #: inverter goes into what it feeds.
-_FREE = ("CARRY4", "CARRY8", "MUXF7", "MUXF8", "MUXF9", "INV", "GND", "VCC", "$scopeinfo")
-
-_STAT = "stat.json"
+_FREE = ("CARRY4", "CARRY8", "MUXF7", "MUXF8", "MUXF9", "INV", "GND", "VCC")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +69,10 @@ def synthesize(verilog: str, top: str, *, cache: BuildCache | None = None) -> Sy
     Raises `ToolError` when pyosys is missing or refuses the text, or maps to a cell that is not known here.
     """
     texts = part_texts(verilog)
-    cells = {name: _cells(verilog, texts, name, cache or BuildCache()) for name in texts}
+    cells: dict[str, dict[str, int]] = {}
+    for number, name in enumerate(texts, start=1):
+        entry = mapped(texts, name, cache=cache, note=f"part {number} of {len(texts)}")
+        cells[name] = json.loads((entry / STAT).read_text())["design"]["num_cells_by_type"]
     totals: Counter[str] = Counter()
 
     def walk(name: str, count: int) -> None:
@@ -84,23 +83,6 @@ def synthesize(verilog: str, top: str, *, cache: BuildCache | None = None) -> Sy
 
     walk(top, 1)
     return Synthesis(tuple(_part(name, count, cells[name], texts) for name, count in totals.items()))
-
-
-def _cells(verilog: str, texts: Mapping[str, str], name: str, cache: BuildCache) -> dict[str, int]:
-    """Count the cells of a part by type, other parts being cells."""
-    others = placed_in(texts, name)
-
-    def build(folder: Path) -> None:
-        commands = [
-            *(f"blackbox {other}" for other in others),
-            f"synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {name}",
-            f"tee -q -o {_STAT} stat -json",
-        ]
-        run_yosys(folder, verilog, commands, name, note=f"part {list(texts).index(name) + 1} of {len(texts)}")
-
-    entry, _ = cache.get(key_of(["synthesis", name, texts[name], *others]), build)
-    found: dict[str, int] = json.loads((entry / _STAT).read_text())["design"]["num_cells_by_type"]
-    return found
 
 
 def _part(name: str, count: int, cells: Mapping[str, int], texts: Mapping[str, str]) -> Part:

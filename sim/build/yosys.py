@@ -7,9 +7,12 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from hw.errors import ToolError
+from sim.build.cache import BuildCache
+from sim.host.digest import key_of
 from sim.host.process import supervise
 from sim.host.progress import Activity
 
@@ -20,7 +23,9 @@ design = libyosys.Design()
 for command in sys.argv[1:]:
     libyosys.run_pass(command, design)
 """
-_LOG, _SOURCE = "yosys.log", "part.v"
+#: Files of a part that is mapped.
+NETLIST, STAT = "netlist.json", "stat.json"
+_LOG, _SOURCE = "tool.log", "part.v"
 _MODULE = re.compile(r"^module\s+\\?([^\s(;]+)", re.MULTILINE)
 
 
@@ -39,26 +44,45 @@ def placed_in(texts: Mapping[str, str], name: str) -> list[str]:
     return sorted(other for other in texts if other != name and re.search(rf"\b{other}\b", texts[name]))
 
 
-def run_yosys(folder: Path, verilog: str, commands: Sequence[str], name: str, *, note: str = "") -> None:
-    """Read Verilog and run commands in a folder, with progress shown.
+def mapped(texts: Mapping[str, str], name: str, *, cache: BuildCache | None = None, note: str = "") -> Path:
+    """Give the folder with a part mapped to cells of UltraScale+: `NETLIST` in Yosys' JSON, and `STAT`.
 
-    Raises
-    ------
-    ToolError
-        When pyosys is missing, or Yosys fails; the message is the last line of its log.
+    It is flattened but for other parts, and kept in the cache of builds by its own text.
     """
+    others = placed_in(texts, name)
+
+    def build(folder: Path) -> None:
+        commands = [
+            *(f"blackbox {other}" for other in others),
+            f"synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {name}",
+            "delete t:$scopeinfo",
+            f"tee -q -o {STAT} stat -json",
+            f"select {name}",
+            f"write_json -selected {NETLIST}",
+        ]
+        run_yosys(folder, "".join(texts.values()), commands, name, note=note)
+
+    return (cache or BuildCache()).get(key_of(["mapped", name, texts[name], *others]), build)[0]
+
+
+def run_yosys(folder: Path, verilog: str, commands: Sequence[str], name: str, *, note: str = "") -> None:
+    """Read Verilog and run commands in a folder; `ToolError` when pyosys is missing, or Yosys fails."""
     if importlib.util.find_spec("pyosys") is None:
         raise ToolError("Yosys is missing: install pyosys, which the extra `dev` of Loomwork brings")
     (folder / _SOURCE).write_text(verilog)
-    with Activity(f"Synthesizing {name}") as activity, (folder / _LOG).open("wb") as log:
-        status = supervise(
-            [sys.executable, "-c", _SCRIPT, f"read_verilog {_SOURCE}", *commands],
-            cwd=folder,
-            environ=os.environ,
-            output=log,
-            tick=lambda: activity.update(note),
-        )
+    command = [sys.executable, "-c", _SCRIPT, f"read_verilog {_SOURCE}", *commands]
+    run_logged(command, folder, f"Synthesizing {name}", f"Yosys cannot synthesize {name}", note=note)
     (folder / _SOURCE).unlink()
+
+
+def run_logged(command: Sequence[str], folder: Path, title: str, failure: str, *, note: str = "") -> None:
+    """Run a tool in a folder with progress shown and its output in a log.
+
+    Raises `ToolError` when it fails: ``failure`` and the last line of the log.
+    """
+    with Activity(title) as activity, (folder / _LOG).open("wb") as log:
+        tick = partial(activity.update, note)
+        status = supervise(command, cwd=folder, environ=os.environ, output=log, tick=tick)
     if status:
         lines = (folder / _LOG).read_text(errors="replace").strip().splitlines()
-        raise ToolError(f"Yosys cannot synthesize {name}: {lines[-1] if lines else 'no output'}")
+        raise ToolError(f"{failure}: {lines[-1] if lines else 'no output'}")

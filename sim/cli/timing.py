@@ -32,7 +32,7 @@ def run_timing(
         check_router()
     kernel = kernel_verilog(engine, config, board, sources=True)
     found = estimate(kernel.verilog, kernel.top_name, board, worst=max(worst, _SEARCHED if routed else 0))
-    blocks = route_worst(found, kernel.verilog, board, routed)
+    blocks = route_worst(found, kernel.verilog, board, routed) if routed else []
     found = replace(found, paths=found.paths[:worst])
     print_estimate(f"{engine.name} on {board.title}, estimated", found)
     if blocks:

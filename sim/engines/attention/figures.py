@@ -20,6 +20,7 @@ from hw.attention.config import AttentionConfig
 from hw.attention.engine import AttentionEngine
 from hw.board import load_board
 from hw.errors import InputError
+from sim.golden.attention.accuracy import quantized
 from sim.run.adapter import Tensor
 from sim.run.run import RunResult, run
 
@@ -135,9 +136,7 @@ def normal(
     }
     tensors: dict[str, Tensor] = {}
     for seed, (name, shape) in enumerate(shapes.items()):
-        x = np.random.default_rng(seed).normal(size=shape) * (spread if name == "q" else 1.0)
-        step = np.abs(x).max() / 127
-        tensors[name] = np.rint(x / step).astype(np.int8)
+        tensors[name], step = quantized(np.random.default_rng(seed), shape, spread if name == "q" else 1.0)
         tensors[f"{name}_scale"] = np.asarray(step)
     return tensors
 

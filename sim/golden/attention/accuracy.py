@@ -33,34 +33,18 @@ from sim.golden.attention.model import GoldenJob, attention_job
 
 @dataclass(frozen=True, kw_only=True)
 class Trial:
-    """Random attention whose error is to be measured.
-
-    Parameters
-    ----------
-    keys, queries, heads, head_dim
-        Sizes; K and V have one head.
-    spread
-        Standard deviation of the logits: below 1 all keys weigh alike, from 4 on few keys decide.
-    seed
-        Of the normally distributed q, k and v.
-    arithmetic, output
-        Number formats.
-    mask
-        Visible keys.
-    cap, slope
-        Logit cap, and ALiBi slope of all heads, in natural units; None for none.
-    """
+    """Random attention whose error is to be measured; K and V have one head."""
 
     keys: int
-    spread: float
+    spread: float  #: Standard deviation of the logits: below 1 all keys weigh alike, from 4 on few decide.
     queries: int = 64
     heads: int = 1
     head_dim: int = 64
-    seed: int = 0
+    seed: int = 0  #: Of the normally distributed q, k and v.
     arithmetic: Arithmetic = field(default_factory=Arithmetic)
     output: OutputKind = "int16"
     mask: Mask | None = None
-    cap: float | None = None
+    cap: float | None = None  #: Logit cap, and ALiBi slope of all heads, in natural units; None for none.
     slope: float | None = None
 
 
@@ -82,15 +66,8 @@ def measured(trial: Trial) -> tuple[float, float]:
     v, _ = quantized(rng, (1, trial.keys, size))
     softmax_scale = size**-0.5
     slopes = None if trial.slope is None else (trial.slope,) * trial.heads
-    exact = attention_float64(
-        q,
-        k,
-        v,
-        softmax_scale=softmax_scale * q_scale * k_scale,
-        mask=trial.mask,
-        cap=trial.cap,
-        slopes=slopes,
-    )
+    step = softmax_scale * q_scale * k_scale
+    exact = attention_float64(q, k, v, softmax_scale=step, mask=trial.mask, cap=trial.cap, slopes=slopes)
     output, unit = _output(trial.output, float(np.abs(exact).max()))
     job = GoldenJob(
         q=q,

@@ -26,16 +26,9 @@ def attention_float64(
 ) -> NDArray[np.float64]:
     """Attention of every head in float64; the integer model has only `Mask` and products in common with it.
 
-    Parameters
-    ----------
-    q, k, v
-        ``[H, Nq, dqk]``, ``[Hkv, Nk, dqk]``, ``[Hkv, Nk, dv]``; H is a multiple of Hkv.
-    softmax_scale
-        Factor of ``q k^T``.
-    cap
-        Logits become ``cap * tanh(logit / cap)``.
-    slopes
-        For each head the fall of a logit per key of distance between the query's position and the key.
+    q, k and v are ``[H, Nq, dqk]``, ``[Hkv, Nk, dqk]``, ``[Hkv, Nk, dv]``, H a multiple of Hkv, and
+    ``softmax_scale`` the factor of ``q k^T``.  With ``cap``, logits become ``cap * tanh(logit / cap)``; with
+    ``slopes``, those of each head fall by its slope per key of distance from the query's position.
 
     Gives ``[H, Nq, dv]``; zeros for a query without visible keys.
     """
