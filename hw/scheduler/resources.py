@@ -7,9 +7,9 @@ from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.core.layouts import command_layout, operand_layout, step_layout, transfer_layout
 from hw.scheduler.core.scratchpad import TILE_ROWS
 
-# For two cores, eight banks and 256 bits these give 27,188 LUT and 23,753 FF.  Yosys, by `synth_xilinx -family
-# xcup`, counts some 25,000 LUT, of which the multiplexers of the banks take four a bit where one would do, and
-# some 17,000 FF: the rest is room for replication and for what placement leaves unpacked.
+# For two cores, eight banks and 256 bits these give 27,188 LUT and 23,753 FF.  Yosys, by
+# `synth_xilinx -family xcup`, counts some 25,000 LUT, of which the multiplexers of the banks take four a bit
+# where one would do, and some 17,000 FF: the rest is room for replication and for placement.
 
 # Both DMAs, the two engines and the sequencer, at 256 bits.
 _TRANSFER_LUT = 9500
