@@ -65,6 +65,8 @@ def route_worst(found: Estimate, verilog: str, board: Board, count: int) -> list
             continue
         seen.add(kind)
         text = between_registers(modules, name)
+        if 'ram_style = "ultra"' in text:
+            continue
         alone = estimate(text, "block", board, worst=1)
         if alone.luts <= LARGEST_LUTS:
             delay = alone.paths[0].delay_ps
@@ -94,9 +96,12 @@ def _blocks(found: Estimate, modules: Mapping[str, str]) -> Iterator[str]:
 def between_registers(modules: Mapping[str, str], name: str) -> str:
     """Give a module and what it places as the text of a module ``block``, with a register at every port."""
     inner = "".join(text for other, text in modules.items() if f"{other}.".startswith(f"{name}."))
-    tops = {other.split(".")[0] for other in modules}
-    cells = [top for top in tops if re.search(rf"^  {top} ", inner, re.MULTILINE)]
-    placed = "".join(text for other, text in modules.items() if other.split(".")[0] in cells)
+    parts = {other.split(".")[0] for other in modules}
+    cells, text = set[str](), inner
+    while more := {part for part in parts - cells if re.search(rf"^  {part} ", text, re.MULTILINE)}:
+        cells |= more
+        text = "".join(text for other, text in modules.items() if other.split(".")[0] in cells)
+    placed = text if cells else ""
     widths, pins = {"input": 0, "output": 0}, []
     for way, high, port in _PORT.findall(modules[name]):
         if port in _CLOCKS:
