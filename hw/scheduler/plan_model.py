@@ -13,7 +13,7 @@ from hw.scheduler.graph.graph import Graph
 from hw.scheduler.graph.importers import load_model
 from hw.scheduler.plan.diagnose import refuse_too_large
 from hw.scheduler.plan.documents import plan_to_json
-from hw.scheduler.plan.options import PlanOptions
+from hw.scheduler.plan.options import ON_BOARD, PlanOptions
 from hw.scheduler.plan.plan import Plan
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.budget import parse_scratchpad
@@ -52,7 +52,8 @@ def plan_model(
     progress : callable
         Told now and then, in a few words, what is being done.
     **options
-        Further fields of `hw.scheduler.plan.options.PlanOptions`.
+        Further fields of `hw.scheduler.plan.options.PlanOptions`. The objective, unless given, is the fewest
+        cycles where the board is known, and the fewest bytes where it is not.
 
     Raises
     ------
@@ -64,8 +65,8 @@ def plan_model(
     graph = model if isinstance(model, Graph) else load_fused(model, dimensions)
     if board is not None:
         refuse_too_large(graph, board.memory.total_bytes, f"the memory of {board.name}")
-    port_bytes = board.memory.port_data_width // 8 if board is not None else WORD_BYTES
-    word_bytes = options.pop("word_bytes", port_bytes)
+        options = {"word_bytes": board.memory.port_data_width // 8, "objective": ON_BOARD} | options
+    word_bytes = options.pop("word_bytes", WORD_BYTES)
     problem = Problem(graph=graph, word_bytes=word_bytes)
     size = parse_scratchpad(scratchpad, problem, seed=options.get("seed", 0))
     asked = PlanOptions(scratchpad_bytes=size, word_bytes=word_bytes, **options)

@@ -7,8 +7,10 @@ from dataclasses import dataclass, fields
 
 from hw.errors import InputError
 
-#: What a plan may be judged by; see `PlanOptions.objective`.
+#: What a plan may be judged by, as it is unless something else is asked for; see `PlanOptions.objective`.
 CRITERIA = ("bytes", "peak", "transfers", "latency")
+#: What it is judged by where the board is known: its predicted cycles weigh traffic against computation.
+ON_BOARD = ("latency", "bytes", "peak", "transfers")
 
 
 class OrderChoice(enum.StrEnum):
@@ -114,9 +116,8 @@ class PlanOptions:
     objective : tuple of str
         Criteria in order of weight, each at most once: ``bytes`` (off-chip), then ``peak`` and
         ``transfers`` as far as wanted, in either order; ``latency`` (predicted cycles) anywhere. Residency is
-        decided by the first three. Where latency is not the last one, several plans are made (whole and in
-        bands, with pipelined groups and without, of least peak or not) and the best of them is given;
-        otherwise it is what transfers are begun early for.
+        decided by bytes and what else comes before latency; of the plans that are made (whole and in bands,
+        with pipelined groups and without) the best by all criteria is given.
     cores : int
         Parts the array can be split into: the most operators of a pipelined group.
     macs_per_cycle : int
@@ -152,7 +153,8 @@ class PlanOptions:
         for criterion in self.objective:
             if criterion not in CRITERIA:
                 raise InputError("objective", criterion, "made of " + ", ".join(CRITERIA))
-        if self.residency_criteria[:1] != ("bytes",) or len(set(self.objective)) < len(self.objective):
+        others = [criterion for criterion in self.objective if criterion != "latency"]
+        if others[:1] != ["bytes"] or len(set(self.objective)) < len(self.objective):
             legal = "each criterion at most once, and bytes before peak and transfers"
             raise InputError("objective", ",".join(self.objective), legal)
         if self.order is OrderChoice.COSMA:
@@ -173,13 +175,9 @@ class PlanOptions:
 
     @property
     def residency_criteria(self) -> tuple[str, ...]:
-        """What residency is decided by."""
-        return tuple(criterion for criterion in self.objective if criterion != "latency")
-
-    @property
-    def weighs_latency(self) -> bool:
-        """Whether cycles count before something else."""
-        return "latency" in self.objective[:-1]
+        """What residency is decided by: bytes, and what counts before latency."""
+        end = self.objective.index("latency") if "latency" in self.objective else len(self.objective)
+        return tuple(dict.fromkeys(("bytes", *self.objective[:end])))
 
     @property
     def capacity(self) -> int:

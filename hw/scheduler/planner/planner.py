@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hw.board import Board
@@ -44,15 +44,15 @@ class Draft:
     placed: Placed
 
     @property
-    def weight(self) -> tuple[int, int]:
-        """What drafts are compared by: words that pass the memory's port, parameters too, then peak words.
+    def words(self) -> int:
+        """Words that pass the memory's port, parameters too.
 
         Bands are rounded up to words each and read their operator's parameters again, so that drafts differ
         in more than avoidable words.
         """
-        residency, problem = self.placed.residency, self.problem
-        parameters = sum(-(-each.weight_bytes // problem.word_bytes) for each in problem.graph.operators)
-        return residency.avoidable_words + problem.compulsory + parameters, residency.peak_words
+        problem = self.problem
+        parameters = sum(problem.words(operator.weight_bytes) for operator in problem.graph.operators)
+        return self.placed.residency.avoidable_words + problem.compulsory + parameters
 
 
 def make_plan(
@@ -83,24 +83,17 @@ def make_plan(
     with Worker() as worker:
         planner = _Planner(options, timing, progress, worker)
         drafts = []
-        possible = diagnose(problem, options) is None
-        if options.tiling is not When.ALWAYS and possible:
+        if options.tiling is not When.ALWAYS and diagnose(problem, options) is None:
             drafts.append(planner.draft(graph))
         enough = any(draft.placed.residency.avoidable_words == 0 for draft in drafts)
-        useful = options.weighs_latency or not enough
-        if options.tiling is When.ALWAYS or (options.tiling is When.AUTO and useful):
+        if options.tiling is When.ALWAYS or (options.tiling is When.AUTO and not enough):
             progress("cutting operators into bands")
             tiled = tile(graph, options)
             if tiled is not None:
                 drafts.append(planner.draft(tiled, thorough=False))
         if not drafts:
             refuse(problem, options)
-        if options.weighs_latency:
-            return planner.best_of(drafts)
-        best = min(drafts, key=lambda draft: draft.weight)
-        if options.pipelining is not When.NEVER:
-            best = planner.pipelined(best)
-        return planner.finish(best)
+        return planner.best_of(drafts)
 
 
 class _Planner:
@@ -115,9 +108,9 @@ class _Planner:
         problem = Problem(graph=graph, word_bytes=self._options.word_bytes)
         self._progress(f"ordering {problem.operator_count} operators")
         ordering = find_order(problem, self._options, self._progress, thorough=thorough)
-        return self._settle(problem, ordering, self._options.residency_criteria)
+        return self._settle(problem, ordering)
 
-    def _settle(self, problem: Problem, ordering: Ordering, criteria: tuple[str, ...]) -> Draft:
+    def _settle(self, problem: Problem, ordering: Ordering) -> Draft:
         self._progress("residency and addresses")
         options = self._options
         placed = place_residency(
@@ -126,31 +119,26 @@ class _Planner:
             options.capacity,
             streaming=options.streams,
             time_limit_s=options.time_limit_s,
-            minimise=criteria,
+            minimise=options.residency_criteria,
             techniques=options.techniques,
             worker=self._worker,
         )
         return Draft(problem=problem, ordering=ordering, placed=placed)
 
-    def pipelined(self, draft: Draft) -> Draft:
-        """Let neighbours share the array where that moves no more; the draft itself where it does."""
-        candidate = self._grouped(draft)
-        if candidate is None or candidate.weight[0] > draft.weight[0]:
-            return draft
-        return self._bounded(candidate)
+    def best_of(self, drafts: list[Draft]) -> Plan:
+        """Give the best plan by the objective: of the drafts, and of those with groups that share the array.
 
-    def best_of(self, drafts: Sequence[Draft]) -> Plan:
-        """Finish drafts and variants of them, and give the best plan by the objective.
-
-        What a plan takes is only known when it is whole: of the variants, some move no less but hide more.
+        What a plan takes is only known when it is whole, so that all are finished unless bytes come first.
         """
         variants = list(drafts)
         if self._options.pipelining is not When.NEVER:
-            grouped = filter(None, map(self._grouped, drafts))
-            variants += map(self._bounded, grouped)
-        if len(self._options.residency_criteria) > 1:
-            variants += [self._settle(each.problem, each.ordering, ("bytes",)) for each in variants]
-        return min(map(self.finish, variants), key=self._weight)
+            variants += filter(None, map(self._grouped, drafts))
+        if self._options.objective[0] == "bytes":
+            least = min(draft.words for draft in variants)
+            variants = [draft for draft in variants if draft.words == least]
+        plans = [(self.finish(draft), draft) for draft in variants]
+        plan, draft = min(plans, key=lambda pair: self._weight(pair[0]))
+        return replace(plan, certificate=certify(self._bounded(draft)))
 
     def _weight(self, plan: Plan) -> tuple[int, ...]:
         """Give what plans are compared by: the criteria in their order."""
@@ -181,12 +169,13 @@ class _Planner:
         ordering = Ordering(
             order=tuple(range(problem.operator_count)), bound_words=0, stages=draft.ordering.stages
         )
-        return self._settle(problem, ordering, self._options.residency_criteria)
+        return self._settle(problem, ordering)
 
     def _bounded(self, draft: Draft) -> Draft:
         """Give a draft with groups a bound of its own."""
         words = draft.placed.residency.avoidable_words
-        if not words or draft.problem.operator_count > _BOUNDED_OPERATORS:
+        grouped = any(operator.members for operator in draft.problem.graph.operators)
+        if not (grouped and words) or draft.problem.operator_count > _BOUNDED_OPERATORS:
             return draft
         self._progress("proving a bound of the pipelined groups")
         bound = prove(draft.problem, self._options, words)

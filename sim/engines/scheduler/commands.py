@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hw.scheduler.plan.options import CRITERIA, OrderChoice, When
+from hw.scheduler.plan.options import CRITERIA, ON_BOARD, OrderChoice, When
 
 ModelArgument = Annotated[
     str, typer.Argument(help="Model file (.onnx, .pt2, .json), or a shipped network: `loomwork networks`.")
@@ -39,15 +39,15 @@ def plan(
     curve_points: Annotated[
         int, typer.Option(min=0, help="Scratchpads planned for the curve of the page.")
     ] = 12,
-    board: Annotated[str | None, typer.Option("--board", help="Board whose port and memory count.")] = None,
+    board: Annotated[str | None, typer.Option("--board", help="Board whose words and memory the plan is for.")] = None,
     objective: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="Criteria, the weightiest first, with commas between: bytes, then peak and transfers in "
-            "either order; latency anywhere. Where latency is not the last, several plans are made and the "
-            "best is given."
+            "either order; latency (predicted cycles) anywhere.",
+            show_default=f"{','.join(ON_BOARD)} with --board, else {','.join(CRITERIA)}",
         ),
-    ] = ",".join(CRITERIA),
+    ] = None,
     order: Annotated[
         OrderChoice,
         typer.Option(
@@ -75,6 +75,7 @@ def plan(
     """Plan a network into a scratchpad: order, residency, addresses, transfers, and a certificate."""
     from sim.plans.commands import run_plan
 
+    asked = {} if objective is None else {"objective": tuple(map(str.strip, objective.split(",")))}
     run_plan(
         model,
         scratchpad,
@@ -83,7 +84,6 @@ def plan(
         curve_points=curve_points,
         board_name=board,
         dimensions=dim or (),
-        objective=tuple(part.strip() for part in objective.split(",")),
         order=order,
         streaming=streaming,
         tiling=tiling,
@@ -93,6 +93,7 @@ def plan(
         seed=seed,
         effort=effort,
         time_limit_s=time_limit,
+        **asked,
     )
 
 
