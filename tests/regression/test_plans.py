@@ -5,7 +5,7 @@ import pytest
 
 from hw.board import load_board
 from hw.scheduler.engine import SchedulerEngine
-from hw.scheduler.plan.options import OrderChoice, When
+from hw.scheduler.plan.options import CRITERIA, OrderChoice, When
 from hw.scheduler.plan.plan import Direction, Mode
 from hw.scheduler.plan_model import plan_model
 from sim.run.adapter import PLAN
@@ -17,6 +17,7 @@ TOLERANCE = 0.03
 LOAD_TOLERANCE_CYCLES = 120
 NO_STREAMS = {"streaming": When.NEVER}
 WHOLE_OPERATORS = {"tiling": When.NEVER, "pipelining": When.NEVER}
+FEWEST_BYTES = {"objective": CRITERIA}
 #: Spares the search, and leaves more to be moved.
 AS_LISTED = {"order": OrderChoice.DEFAULT}
 
@@ -28,8 +29,8 @@ PLANS = {
     "minilm": ("minilm_layer", "M_H", {}, {"nothing avoidable"}, True),
     "resnet18": ("resnet18", "M_H", {}, {"nothing avoidable"}, True),
     "inception": ("inception_v1", "M_H", {}, {"nothing avoidable"}, True),
-    "bands": ("unet", "0.5M_R", {}, {"bands", "spills"}, True),
-    "more_bands": ("resnet18", "0.5M_R", {}, {"bands", "spills", "early fetches"}, True),
+    "bands": ("unet", "0.5M_R", FEWEST_BYTES, {"bands", "spills"}, True),
+    "more_bands": ("resnet18", "0.5M_R", FEWEST_BYTES, {"bands", "spills", "early fetches"}, True),
     "streams": ("minilm_layer", "0.25M_R", WHOLE_OPERATORS, {"streams", "written through"}, True),
 }
 

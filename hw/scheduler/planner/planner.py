@@ -110,7 +110,9 @@ class _Planner:
         ordering = find_order(problem, self._options, self._progress, thorough=thorough)
         return self._settle(problem, ordering)
 
-    def _settle(self, problem: Problem, ordering: Ordering) -> Draft:
+    def _settle(
+        self, problem: Problem, ordering: Ordering, criteria: tuple[str, ...] | None = None
+    ) -> Draft:
         self._progress("residency and addresses")
         options = self._options
         placed = place_residency(
@@ -119,7 +121,7 @@ class _Planner:
             options.capacity,
             streaming=options.streams,
             time_limit_s=options.time_limit_s,
-            minimise=options.residency_criteria,
+            minimise=criteria or options.residency_criteria,
             techniques=options.techniques,
             worker=self._worker,
         )
@@ -138,6 +140,12 @@ class _Planner:
             variants = [draft for draft in variants if draft.words == least]
         plans = [(self.finish(draft), draft) for draft in variants]
         plan, draft = min(plans, key=lambda pair: self._weight(pair[0]))
+        every = tuple(criterion for criterion in self._options.objective if criterion != "latency")
+        if every != self._options.residency_criteria:
+            # A low peak or few transfers may help after all: a peak leaves room to fetch early in.
+            again = self._settle(draft.problem, draft.ordering, every)
+            plans = [(plan, draft), (self.finish(again), again)]
+            plan, draft = min(plans, key=lambda pair: self._weight(pair[0]))
         return replace(plan, certificate=certify(self._bounded(draft)))
 
     def _weight(self, plan: Plan) -> tuple[int, ...]:
