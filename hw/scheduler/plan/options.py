@@ -64,8 +64,8 @@ class Techniques:
         Addresses: CP-SAT, which also proves that nothing fits.
     forbidden_sets : bool
         Addresses: intervals that cannot lie together are forbidden, and residency is decided again.
-    step_headroom, capacity_headroom : bool
-        Addresses, where none were found: residency leaves words free in crowded steps; in all of them.
+    capacity_headroom : bool
+        Addresses, where none were found: residency is given less of the scratchpad.
     hidden_transfers : bool
         Transfers: fetches begin early and writes end late where their words are free.
     """
@@ -80,7 +80,6 @@ class Techniques:
     skyline_search: bool = True
     exact_packing: bool = True
     forbidden_sets: bool = True
-    step_headroom: bool = True
     capacity_headroom: bool = True
     hidden_transfers: bool = True
 

@@ -1,22 +1,22 @@
 """Residency and addresses together: what stays in the scratchpad must also have a place there.
 
 Residency is decided by words alone, so its stays can be impossible to pack although no step has too many
-words.  Then the stays that cannot lie together are forbidden together, residency is decided again, and so
-on. A forbidden set that is proven impossible loses no plan, so that the words stay optimal for the order.
-When that takes too long, words are left free (`hw.scheduler.planner.residency.headroom`); the last resort
-keeps nothing between two uses that is not needed, which moves every tensor through memory and always fits.
+words.  Then the stays that cannot lie together are forbidden together (a no-good), residency is decided
+again, and so on. A forbidden set that is proven impossible loses no plan, so that the words stay optimal for
+the order.  Where that takes too long, as it does for hundreds of stays, residency is given less of the
+scratchpad (capacity headroom); the last resort keeps nothing between two uses that is not needed, which moves
+every tensor through memory and always fits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from hw.scheduler.plan.options import BEST, Techniques
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.address.address import MANY, ROUNDS, SECONDS, find_conflict, place
 from hw.scheduler.planner.address.blocks import Placement
-from hw.scheduler.planner.residency.headroom import leave_headroom
 from hw.scheduler.planner.residency.residency import CRITERIA, keep_nothing, least_capacity, solve_residency
 from hw.scheduler.planner.residency.stays import Residency, Stay
 from hw.scheduler.planner.solvers import milp
@@ -26,7 +26,10 @@ from hw.scheduler.planner.transfers.transfers import blocks_of
 #: Conflicts that are forbidden before words are left free.
 REPAIRS = 12
 
-#: While words are left free, dozens of residencies are decided: each by this share of the nodes.
+#: Parts the scratchpad is measured in, and the fewest of them that residency is given for headroom.
+_PARTS, _FEWEST = 128, 64
+
+#: Residencies with headroom are each decided by this share of the nodes.
 _HEADROOM_SHARE = 20
 
 
@@ -84,27 +87,10 @@ def place_residency(
     SolverError
         When no integer programming solver answers.
     """
-    if worker is None:
-        with Worker() as own:
-            return place_residency(
-                problem,
-                order,
-                capacity,
-                streaming=streaming,
-                time_limit_s=time_limit_s,
-                node_limit=node_limit,
-                minimise=minimise,
-                repairs=repairs,
-                techniques=techniques,
-                worker=own,
-            )
+    seconds = SECONDS if time_limit_s is None else time_limit_s
 
     def decide(
-        problem: Problem,
-        words: int,
-        forbid: Sequence[Sequence[Stay]] = (),
-        minimise: Sequence[str] = minimise,
-        nodes: int = node_limit,
+        words: int, criteria: Sequence[str], nodes: int, forbid: Sequence[Sequence[Stay]] = ()
     ) -> Residency:
         return solve_residency(
             problem,
@@ -113,24 +99,22 @@ def place_residency(
             streaming=streaming,
             time_limit_s=time_limit_s,
             node_limit=nodes,
-            minimise=minimise,
+            minimise=criteria,
             forbid=forbid,
         )
 
-    def pack(residency: Residency, rounds: int | None = None) -> Placement:
+    def pack(residency: Residency, *, quickly: bool = False) -> Placement:
         blocks = blocks_of(problem, residency.order, residency)
-        if rounds is None:
-            rounds = 1 if len(blocks) > MANY else ROUNDS
+        rounds = 0 if quickly else 1 if len(blocks) > MANY else ROUNDS
         return place(blocks, capacity, rounds=rounds, seconds=seconds, worker=worker, techniques=techniques)
 
-    seconds = SECONDS if time_limit_s is None else time_limit_s
     forbid: list[tuple[Stay, ...]] = []
     proven = True
     bound = 0
     said: dict[str, None] = {}  # what went wrong on the way, too, once each
     most = repairs if techniques.forbidden_sets else 0
     while True:
-        residency = decide(problem, capacity, forbid)
+        residency = decide(capacity, minimise, node_limit, forbid)
         if proven:
             bound = residency.bound_words
         placement = pack(residency)
@@ -149,39 +133,53 @@ def place_residency(
         )
         forbid.append(stays)
         proven = proven and certain
-    if placement.status == "placed":
-        note = f"{len(forbid)} sets of stays without addresses were avoided" if forbid else ""
-        if not proven:
-            note += ", not all of them proven to have none"
-        return _result(residency, placement, bound, len(forbid), [*said, note])
-    found = leave_headroom(
-        problem,
-        order,
-        capacity,
-        least=least_capacity(problem, order, streaming=streaming),
-        decide=lambda problem, words: decide(
-            problem, words, minimise=("bytes",), nodes=node_limit // _HEADROOM_SHARE
-        ),
-        pack=lambda residency: pack(residency, 0),
-        techniques=techniques,
-    )
-    if found is not None:
-        said |= dict.fromkeys((found.residency.note, found.placement.note))
-        return _result(found.residency, found.placement, bound, len(forbid), [*said, found.note])
-    residency = keep_nothing(problem, order, capacity, streaming=streaming)
-    placement = pack(residency)
-    note = "nothing is kept between two uses: no other residency found addresses"
-    return _result(residency, placement, bound, len(forbid), [*said, placement.note, note])
-
-
-def _result(
-    residency: Residency, placement: Placement, bound: int, repairs: int, said: Sequence[str]
-) -> Placed:
+    note = f"{len(forbid)} sets of stays without addresses were avoided" if forbid else ""
+    if not proven:
+        note += ", not all of them proven to have none"
+    if placement.status != "placed":
+        found = _with_headroom(
+            capacity,
+            least_capacity(problem, order, streaming=streaming),
+            lambda words: decide(words, ("bytes",), node_limit // _HEADROOM_SHARE),
+            lambda residency: pack(residency, quickly=True),
+            _FEWEST if techniques.capacity_headroom else _PARTS,
+        )
+        if found is None:
+            residency = keep_nothing(problem, order, capacity, streaming=streaming)
+            placement = pack(residency)
+            note = "nothing is kept between two uses: no other residency found addresses"
+        else:
+            residency, placement, note = found
+        said |= dict.fromkeys((residency.note, placement.note))
+    notes = [text for text in dict.fromkeys([*said, note]) if text and text != residency.note]
     status = "optimal" if residency.avoidable_words == bound else "feasible"
-    notes = [text for text in dict.fromkeys(said) if text and text != residency.note]
     return Placed(
         residency=replace(residency, bound_words=bound, status=status),
         addresses=placement.addresses,
         placement=replace(placement, note="; ".join(notes)),
-        repairs=repairs,
+        repairs=len(forbid),
     )
+
+
+def _with_headroom(
+    capacity: int,
+    least: int,
+    decide: Callable[[int], Residency],
+    pack: Callable[[Residency], Placement],
+    fewest: int,
+) -> tuple[Residency, Placement, str] | None:
+    """Find by halves how much less of the scratchpad lets a residency have addresses; say how it was done."""
+    found = None
+    low, high = fewest, _PARTS
+    while high - low > 1:
+        middle = (low + high) // 2
+        words = max(least, capacity * middle // _PARTS)
+        residency = decide(words)
+        placement = pack(residency)
+        if placement.status == "placed":
+            low = middle
+            note = f"residency was given {words} of {capacity} words, so that it has addresses"
+            found = residency, placement, note
+        else:
+            high = middle
+    return found

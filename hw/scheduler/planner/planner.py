@@ -110,9 +110,7 @@ class _Planner:
         ordering = find_order(problem, self._options, self._progress, thorough=thorough)
         return self._settle(problem, ordering)
 
-    def _settle(
-        self, problem: Problem, ordering: Ordering, criteria: tuple[str, ...] | None = None
-    ) -> Draft:
+    def _settle(self, problem: Problem, ordering: Ordering, criteria: tuple[str, ...] | None = None) -> Draft:
         self._progress("residency and addresses")
         options = self._options
         placed = place_residency(

@@ -1,10 +1,10 @@
 """Blocks to be packed: MiniMalloc's instances and random ones."""
 
+import csv
 import random
 from pathlib import Path
 
 from hw.scheduler.planner.address.blocks import Block
-from hw.scheduler.planner.minimalloc import read_blocks
 
 INSTANCES = Path(__file__).parents[2] / "data" / "minimalloc"
 
@@ -13,8 +13,10 @@ CAPACITY = 1_048_576
 
 
 def minimalloc(name):
-    """One of MiniMalloc's instances."""
-    return list(read_blocks(INSTANCES / f"{name}.csv"))
+    """One of MiniMalloc's instances: lines of id, lower, upper, size, the upper step not included."""
+    with (INSTANCES / f"{name}.csv").open(newline="") as file:
+        rows = [{column: int(value) for column, value in row.items()} for row in csv.DictReader(file)]
+    return [Block(first=row["lower"], last=row["upper"] - 1, size=row["size"]) for row in rows]
 
 
 def random_blocks(seed, count, steps=6, most=6):

@@ -9,13 +9,13 @@ cannot lie together.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hw.scheduler.plan.options import BEST, Techniques
 from hw.scheduler.planner.address.blocks import (
     Block,
-    HardSteps,
     Placement,
     first_fit,
     hardest_first,
@@ -63,7 +63,7 @@ def place(
     capacity : int
         Words.
     rounds : int
-        Rounds of searches. 0: few of them, and no CP-SAT; when they fail, ``hard`` tells of all parts where.
+        Rounds of searches. 0: few of them, and no CP-SAT.
     seconds : float
         Safety net of wall-clock time for each part that no block joins to the others.
     worker : Worker or None
@@ -85,7 +85,6 @@ def place(
     addresses = [0] * len(blocks)
     solvers: dict[str, None] = {}
     notes: dict[str, None] = {}
-    missed: list[Placement] = []
     for part in separate(squeezed):
         scaled = [replace(squeezed[index], size=squeezed[index].size // unit) for index in part]
         lasting = [blocks[index].last - blocks[index].first + 1 for index in part]
@@ -94,20 +93,9 @@ def place(
         if found.note:
             notes[found.note] = None
         if found.status != "placed":
-            missed.append(found)
-            if rounds:
-                break
-            continue
+            return replace(found, live=live, solver=", ".join(solvers), note="; ".join(notes))
         for index, address in zip(part, found.addresses, strict=True):
             addresses[index] = address * unit
-    if missed:
-        return replace(
-            missed[0],
-            live=live,
-            solver=", ".join(solvers),
-            note="; ".join(notes),
-            hard=_in_true_steps(blocks, [steps for found in missed for steps in found.hard]),
-        )
     return Placement(
         addresses=tuple(addresses),
         height=max(address + block.size for address, block in zip(addresses, blocks, strict=True)),
@@ -155,9 +143,10 @@ def find_conflict(
 
     everything = range(len(blocks))
     starts = sorted({block.first for block in blocks})
-    last = _least(starts, lambda step: bool(fails(everything, 0, step)))
-    firsts = [step for step in starts if step <= last]
-    first = -_least([-step for step in reversed(firsts)], lambda step: bool(fails(everything, -step, last)))
+    # The fewest first steps that fail, and of those the fewest last ones.
+    last = starts[bisect_left(starts[:-1], True, key=lambda step: bool(fails(everything, 0, step)))]
+    firsts = [step for step in reversed(starts) if step <= last]
+    first = firsts[bisect_left(firsts[:-1], True, key=lambda step: bool(fails(everything, step, last)))]
     kept = [index for index, _ in _cut(blocks, everything, first, last)]
     if len(kept) <= _SINGLE_PROBES:
         for index in sorted(kept, key=lambda index: (blocks[index].size, index)):
@@ -165,15 +154,6 @@ def find_conflict(
             if fails(fewer, first, last) == "infeasible":
                 kept = fewer
     return tuple(_cut(blocks, kept, first, last)), fails(kept, first, last) == "infeasible"
-
-
-def _least(values: Sequence[int], holds: Callable[[int], bool]) -> int:
-    """Give the first value that holds, when all after it do; the last one is taken to."""
-    low, high = 0, len(values) - 1
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(values[middle]) else (middle + 1, high)
-    return values[low]
 
 
 def _cut(blocks: Sequence[Block], kept: Sequence[int], first: int, last: int) -> list[tuple[int, Block]]:
@@ -206,21 +186,9 @@ def _place_part(
         if all(low + block.size <= capacity for low, block in zip(addresses, blocks, strict=True)):
             return replace(found, status="placed", addresses=tuple(addresses))
     if techniques.skyline_search:
-        searched = search_addresses(
-            [block.first for block in blocks],
-            [block.last for block in blocks],
-            [block.size for block in blocks],
-            lasting,
-            capacity,
-            searches=SEARCHES * rounds if rounds else QUICK_SEARCHES,
-        )
-        found = replace(
-            found,
-            status=searched.status,
-            addresses=searched.addresses,
-            solver="skyline search",
-            hard=_hard(searched.failures),
-        )
+        searches = SEARCHES * rounds if rounds else QUICK_SEARCHES
+        searched = search_addresses(blocks, lasting, capacity, searches=searches)
+        found = replace(found, status=searched.status, addresses=searched.addresses, solver="skyline search")
     # Many blocks take CP-SAT minutes.
     hasty = not rounds or (rounds < ROUNDS and len(blocks) > MANY)
     if found.status != "unknown" or hasty or not techniques.exact_packing:
@@ -252,22 +220,7 @@ def _place_part(
         addresses=tuple(answer["addresses"]),
         solver=f"CP-SAT {answer['version']}",
         note=note,
-        hard=(),
     )
-
-
-def _hard(failures: Sequence[int]) -> tuple[HardSteps, ...]:
-    return tuple(
-        HardSteps(first=step, last=step, failures=count) for step, count in enumerate(failures) if count
-    )
-
-
-def _in_true_steps(blocks: Sequence[Block], hard: Sequence[HardSteps]) -> tuple[HardSteps, ...]:
-    """Give the steps that squeezed ones stand for, the most failures first."""
-    begins = sorted({block.first for block in blocks})
-    ends = [*(begin - 1 for begin in begins[1:]), max(block.last for block in blocks)]
-    ranked = sorted(hard, key=lambda steps: (-steps.failures, steps.first))
-    return tuple(replace(steps, first=begins[steps.first], last=ends[steps.last]) for steps in ranked)
 
 
 #: Searches of a round: the order of blocks, and whether CP-SAT may rewrite the model first.  Chosen by what

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -24,15 +26,6 @@ class Block:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HardSteps:
-    """Steps, both included, in which searches failed, and how often."""
-
-    first: int
-    last: int
-    failures: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class Placement:
     """Where blocks lie.
 
@@ -50,8 +43,6 @@ class Placement:
         Names and versions of what decided.
     note : str
         A fallback, a limit that stopped it.
-    hard : tuple of HardSteps
-        Where searches on a skyline failed, the most often first; empty when CP-SAT had the last word.
     """
 
     addresses: tuple[int, ...]
@@ -60,7 +51,6 @@ class Placement:
     status: str
     solver: str
     note: str = ""
-    hard: tuple[HardSteps, ...] = ()
 
 
 def live_words(blocks: Sequence[Block]) -> int:
@@ -70,13 +60,11 @@ def live_words(blocks: Sequence[Block]) -> int:
 
 def squeeze(blocks: Sequence[Block]) -> list[Block]:
     """Count only the steps in which a block begins: between them nothing new meets."""
-    step = {first: number for number, first in enumerate(sorted({block.first for block in blocks}))}
-    last = dict(step)
-    reached = -1
-    for moment in sorted({*step, *(block.last for block in blocks)}):
-        reached = step.get(moment, reached)
-        last[moment] = reached
-    return [replace(block, first=step[block.first], last=last[block.last]) for block in blocks]
+    begins = sorted({block.first for block in blocks})
+    return [
+        replace(block, first=bisect_left(begins, block.first), last=bisect_right(begins, block.last) - 1)
+        for block in blocks
+    ]
 
 
 def live_in_steps(squeezed: Sequence[Block]) -> list[int]:
@@ -85,11 +73,7 @@ def live_in_steps(squeezed: Sequence[Block]) -> list[int]:
     for block in squeezed:
         change[block.first] += block.size
         change[block.last + 1] -= block.size
-    live, total = [], 0
-    for step in change[:-1]:
-        total += step
-        live.append(total)
-    return live
+    return list(itertools.accumulate(change[:-1]))
 
 
 def separate(squeezed: Sequence[Block]) -> list[list[int]]:

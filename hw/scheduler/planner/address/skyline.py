@@ -8,10 +8,11 @@ packing proves that there is none.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
+from hw.scheduler.planner.address.blocks import Block
 from hw.scheduler.planner.address.skyline_kernel import IMPOSSIBLE, PLACED, Blocks, descend, room_for
 from hw.scheduler.planner.order.lattice import Integers
 
@@ -28,76 +29,46 @@ _SEED = 0
 _CHANGE = (14, 19)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Searched:
-    """What searches found.
-
-    Members
-    -------
-    status : str
-        ``placed``, ``infeasible`` (proven) or ``unknown``.
-    addresses : tuple of int
-        Empty unless placed.
-    searches, decisions : int
-        How many it took.
-    failures : tuple of int
-        How often each step was where a search failed.
-    """
+class Searched(NamedTuple):
+    """What searches found: ``status`` as of a `Placement`, the addresses if placed, and what it took."""
 
     status: str
     addresses: tuple[int, ...]
     searches: int
     decisions: int
-    failures: tuple[int, ...] = ()
 
 
 def search_addresses(
-    first: Sequence[int],
-    last: Sequence[int],
-    size: Sequence[int],
-    lasting: Sequence[int],
-    capacity: int,
-    *,
-    searches: int,
+    squeezed: Sequence[Block], lasting: Sequence[int], capacity: int, *, searches: int
 ) -> Searched:
     """Search for addresses of blocks.
 
     Parameters
     ----------
-    first, last : sequence of int
-        Steps of each block, both included. Steps in which none begins should have been taken out.
-    size : sequence of int
-        Units.
+    squeezed : sequence of Block
+        In steps in which some block begins.
     lasting : sequence of int
-        Steps before they were taken out: how long a block lasts.
+        In all steps: how long each block lasts.
     capacity : int
-        Units.
+        In the unit of the sizes.
     searches : int
         How many to make before giving up; of thousands of blocks, fewer: see `WORK`.
     """
-    begin, end, units = (np.array(each, np.int64) for each in (first, last, size))
-    steps = int(end.max()) + 1
-    limit = max(LEAST_DECISIONS, DECISIONS_PER_BLOCK * len(units))
-    searches = min(searches, 1 + WORK // (limit * len(units)))
+    first, last, size = np.array([(block.first, block.last, block.size) for block in squeezed], np.int64).T
+    limit = max(LEAST_DECISIONS, DECISIONS_PER_BLOCK * len(size))
+    searches = min(searches, 1 + WORK // (limit * len(size)))
     decisions = 0
-    failures = np.zeros(steps, np.int64)
-    said = "unknown"
-    for number, priority in enumerate(_priorities(units, np.array(lasting, np.int64), end - begin + 1)):
-        if number == searches:
-            break
-        blocks = _blocks(begin, end, units, np.argsort(-priority, kind="stable"), steps)
+    priorities = _priorities(size, np.array(lasting, np.int64), last - first + 1)
+    for number, priority in zip(range(1, searches + 1), priorities, strict=False):
+        blocks = _blocks(first, last, size, np.argsort(-priority, kind="stable"))
         sky, levels, floor = room_for(blocks)
         status, made = descend(blocks, capacity, limit, sky, levels, floor)
         decisions += made
-        failures += sky.failures - 1
         if status == PLACED:
-            addresses = tuple(int(address) for address in sky.address)
-            return Searched(status="placed", addresses=addresses, searches=number + 1, decisions=decisions)
+            return Searched("placed", tuple(map(int, sky.address)), number, decisions)
         if status == IMPOSSIBLE:
-            said, searches = "infeasible", number + 1
-            break
-    failed = tuple(map(int, failures))
-    return Searched(status=said, addresses=(), searches=searches, decisions=decisions, failures=failed)
+            return Searched("infeasible", (), number, decisions)
+    return Searched("unknown", (), searches, decisions)
 
 
 def _priorities(size: Integers, lasting: Integers, span: Integers) -> Iterator[Integers]:
@@ -119,9 +90,9 @@ def _priorities(size: Integers, lasting: Integers, span: Integers) -> Iterator[I
             yield measure * generator.integers(*_CHANGE, len(size))
 
 
-def _blocks(first: Integers, last: Integers, size: Integers, order: Integers, steps: int) -> Blocks:
+def _blocks(first: Integers, last: Integers, size: Integers, order: Integers) -> Blocks:
     """Put blocks into tables, each step's in the given order."""
-    over: list[list[int]] = [[] for _ in range(steps)]
+    over: list[list[int]] = [[] for _ in range(int(last.max()) + 1)]
     for block in order:
         for step in range(first[block], last[block] + 1):
             over[step].append(int(block))

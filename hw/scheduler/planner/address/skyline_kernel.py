@@ -53,28 +53,22 @@ class Skyline(NamedTuple):
 
     Members
     -------
-    height : shape (steps,)
-        No block to come lies lower.
-    left : shape (steps,)
-        Units of the blocks to come.
-    lies : shape (blocks,)
-        1 for blocks that are placed.
-    address : shape (blocks,)
-        Where the placed ones lie; where the others would lie on this skyline.
+    lies, address : shape (blocks,)
+        1 for blocks that are placed; where those lie, and where the others would lie on this skyline.
+    height, choices : shape (steps,)
+        No block to come lies lower; blocks to come that could lie on the skyline of each step.
     joined : shape (steps + 1,)
         1 where a block to come reaches from the step before into this one.
-    choices : shape (steps,)
-        Blocks to come that could lie on the skyline of each step.
-    failures : shape (steps,)
-        How often each step was where the search failed, and 1.
+    left, failures : shape (steps,)
+        Units of the blocks to come; how often each step was where the search failed, and 1.
     """
 
-    height: Integers
-    left: Integers
     lies: Integers
     address: Integers
-    joined: Integers
+    height: Integers
     choices: Integers
+    joined: Integers
+    left: Integers
     failures: Integers
 
 
@@ -327,28 +321,14 @@ def room_for(blocks: Blocks) -> tuple[Skyline, Levels, Integers]:
     for first, last, size in zip(blocks.first, blocks.last, blocks.size, strict=True):
         left[first : last + 1] += size
     depth = _LEVELS_PER_BLOCK * count
-
-    def zeros(*shape: int) -> Integers:
-        return np.zeros(shape, np.int64)
-
-    sky = Skyline(
-        height=zeros(steps),
-        left=left,
-        lies=zeros(count),
-        address=zeros(count),
-        joined=zeros(steps + 1),
-        choices=zeros(steps),
-        failures=np.ones(steps, np.int64),
+    sky = Skyline._make(
+        (
+            *np.zeros((2, count), np.int64),
+            *np.zeros((2, steps), np.int64),
+            np.zeros(steps + 1, np.int64),
+            left,
+            np.ones(steps, np.int64),
+        )
     )
-    levels = Levels(
-        low=zeros(depth),
-        high=zeros(depth),
-        step=zeros(depth),
-        raised=zeros(depth),
-        tried=zeros(depth),
-        total=zeros(depth),
-        chosen=zeros(depth),
-        choice=zeros(depth, count + 1),
-        height=zeros(depth, steps),
-    )
-    return sky, levels, zeros(steps)
+    choice, height = np.zeros((depth, count + 1), np.int64), np.zeros((depth, steps), np.int64)
+    return sky, Levels._make((*np.zeros((7, depth), np.int64), choice, height)), np.zeros(steps, np.int64)

@@ -8,7 +8,7 @@ from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner import placing
 from hw.scheduler.planner.address import address
 from hw.scheduler.planner.address.address import place
-from hw.scheduler.planner.address.blocks import HardSteps, Placement
+from hw.scheduler.planner.address.blocks import Placement
 from hw.scheduler.planner.placing import place_residency
 from hw.scheduler.planner.residency.residency import least_capacity, measure, solve_residency
 from hw.scheduler.planner.solvers.cpsat import Worker
@@ -93,8 +93,7 @@ def test_a_shared_network_at_its_budget(worker):
 
 def refuse(monkeypatch, accepts):
     """Let no placement be found unless the blocks please."""
-    hard = (HardSteps(first=0, last=0, failures=1),)
-    refused = Placement(addresses=(), height=0, live=0, status="unknown", solver="none", hard=hard)
+    refused = Placement(addresses=(), height=0, live=0, status="unknown", solver="none")
 
     def grudging(blocks, capacity, **options):
         return place(blocks, capacity, **options) if accepts(blocks) else refused

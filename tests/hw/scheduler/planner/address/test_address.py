@@ -149,10 +149,26 @@ def test_first_fit_fills_the_lowest_gap():
 
 
 @pytest.mark.parametrize("seed", UNPACKABLE)
-def test_what_cannot_be_packed_is_told_without_cpsat_and_where(seed):
+def test_what_cannot_be_packed_is_told_without_cpsat(seed):
     found = place(full_blocks(seed), 10, rounds=0)
     assert (found.status, found.addresses) == ("infeasible", ())
-    assert found.hard[0].failures == max(steps.failures for steps in found.hard) > 0
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_quick_addresses_are_right(seed):
+    blocks = random_blocks(seed, 8)
+    capacity = live_words(blocks)
+    found = place(blocks, capacity, rounds=0)
+    assert (found.status == "placed") == packable(blocks, capacity)
+    if found.status == "placed":
+        assert lie_apart(blocks, found.addresses, capacity)
+
+
+def test_quick_addresses_of_a_real_instance():
+    blocks = minimalloc("K")
+    found = place(blocks, CAPACITY * 9 // 8, rounds=0)
+    assert found.status == "placed"
+    assert lie_apart(blocks, found.addresses, CAPACITY * 9 // 8)
 
 
 def test_a_limit_is_said(worker, only_cpsat):

@@ -10,14 +10,8 @@ UNPACKABLE = (177, 337)
 
 def search(blocks, capacity, *, searches=40):
     """Search on blocks in steps that are all needed."""
-    return search_addresses(
-        [block.first for block in blocks],
-        [block.last for block in blocks],
-        [block.size for block in blocks],
-        [block.last - block.first + 1 for block in blocks],
-        capacity,
-        searches=searches,
-    )
+    lasting = [block.last - block.first + 1 for block in blocks]
+    return search_addresses(blocks, lasting, capacity, searches=searches)
 
 
 def check_exact(blocks, capacity):
