@@ -106,6 +106,12 @@ class Problem:
         return sum(size for size, tensor in tensors if tensor.kind is not TensorKind.ACTIVATION)
 
     @cached_property
+    def compulsory_transfers(self) -> int:
+        """Transfers of a plan that moves nothing else: each source that is used, each output."""
+        used = (writer < 0 and bool(by) for writer, by in zip(self.producer, self.consumers, strict=True))
+        return sum(used) + sum(self.written)
+
+    @cached_property
     def working_set(self) -> tuple[int, ...]:
         """Words each operator needs with all its tensors whole in the scratchpad."""
         return tuple(

@@ -18,7 +18,6 @@ from hw.scheduler.planner.groups.pipeline import improve
 from hw.scheduler.planner.order.ordering import Ordering, find_order, prove
 from hw.scheduler.planner.placing import Placed, place_residency
 from hw.scheduler.planner.solvers.cpsat import Worker
-from hw.scheduler.planner.transfers.hiding import Pace
 from hw.scheduler.planner.transfers.transfers import Movements, least_step_cycles, make_transfers
 from hw.scheduler.program.lower import lower
 from hw.scheduler.program.program import MAX_CORES
@@ -101,7 +100,7 @@ class _Planner:
 
     def __init__(self, options: PlanOptions, timing: TimingModel, progress: Progress, worker: Worker) -> None:
         self._options, self._timing, self._progress, self._worker = options, timing, progress, worker
-        self._pace = Pace(latency_cycles=round(timing.read_request_cycles + timing.read_response_cycles))
+        self._latency_cycles = round(timing.read_request_cycles + timing.read_response_cycles)
 
     def draft(self, graph: Graph, *, thorough: bool = True) -> Draft:
         """Choose order, residency and addresses for a graph; see `find_order` for ``thorough``."""
@@ -167,7 +166,9 @@ class _Planner:
             operators=tuple(graph.operators[operator] for operator in order),
             made_by=graph.made_by,
         )
-        grouped = improve(ordered, self._options, pace=self._pace, most_members=self._options.cores)
+        grouped = improve(
+            ordered, self._options, latency_cycles=self._latency_cycles, most_members=self._options.cores
+        )
         if len(grouped.operators) == len(ordered.operators):
             return None
         problem = Problem(graph=grouped, word_bytes=self._options.word_bytes)
@@ -199,7 +200,7 @@ class _Planner:
             residency,
             draft.placed.addresses,
             step_cycles=cycles if hides else None,
-            pace=self._pace,
+            latency_cycles=self._latency_cycles,
         )
         word = problem.word_bytes
         size = dict(zip((tensor.name for tensor in problem.graph.tensors), problem.size, strict=True))

@@ -10,7 +10,7 @@ from hw.scheduler.plan.diagnose import diagnose
 from hw.scheduler.plan.options import PlanOptions
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.residency.residency import solve_residency
-from hw.scheduler.planner.transfers.hiding import Pace, simulate
+from hw.scheduler.planner.transfers.hiding import LATENCY_CYCLES, simulate
 from hw.scheduler.planner.transfers.transfers import latest_moves, least_step_cycles
 
 #: What a graph costs, as numbers that are compared one after the other; None when it has no plan.
@@ -22,15 +22,15 @@ MOST_TRIALS = 48
 _TRIAL_NODES = 200
 
 
-def weigh(graph: Graph, options: PlanOptions, pace: Pace) -> tuple[int, int] | None:
+def weigh(graph: Graph, options: PlanOptions, latency_cycles: int = LATENCY_CYCLES) -> tuple[int, int] | None:
     """Give the avoidable words and the cycles of a graph in the order it lists, without addresses.
 
     Parameters
     ----------
     graph : Graph
     options : PlanOptions
-    pace : Pace
-        Of the transfer engines.
+    latency_cycles : int
+        Of a transfer, to its first word.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def weigh(graph: Graph, options: PlanOptions, pace: Pace) -> tuple[int, int] | N
     )
     cycles = least_step_cycles(problem, order, options.macs_per_cycle)
     moves = latest_moves(problem, order, residency)
-    return residency.avoidable_words, simulate(moves, cycles, pace).total
+    return residency.avoidable_words, simulate(moves, cycles, latency_cycles).total
 
 
 def improve(
@@ -60,7 +60,7 @@ def improve(
     options: PlanOptions,
     *,
     weigh_graph: Weigh | None = None,
-    pace: Pace | None = None,
+    latency_cycles: int = LATENCY_CYCLES,
     most_members: int = 2,
 ) -> Graph:
     """Group neighbours where that saves bytes or, at equal bytes, cycles.
@@ -75,8 +75,8 @@ def improve(
     options : PlanOptions
     weigh_graph : callable or None
         What a graph costs; `weigh` when None.
-    pace : Pace or None
-        Of the transfer engines, for `weigh`.
+    latency_cycles : int
+        Of a transfer, for `weigh`.
     most_members : int
         Operators a group may have: as many as the hardware has cores.
 
@@ -85,7 +85,7 @@ def improve(
     Graph
         The same when no group pays.
     """
-    measure = weigh_graph or (lambda candidate: weigh(candidate, options, pace or Pace()))
+    measure = weigh_graph or (lambda candidate: weigh(candidate, options, latency_cycles))
     search = _Search(graph, measure, MOST_TRIALS * options.effort, options)
     while search.improve(most_members):
         pass

@@ -20,14 +20,14 @@ import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from hw.scheduler.plan.plan import Direction
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.residency.stays import Stay, StreamUse, events_of, steps_of
 
 
-@dataclass(frozen=True, kw_only=True)
-class Gap:
+class Gap(NamedTuple):
     """Two neighbouring events of a tensor."""
 
     tensor: int
@@ -35,9 +35,12 @@ class Gap:
     end: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Event:
-    """A tensor that a step writes or uses, with the gaps beside it."""
+class Event(NamedTuple):
+    """A tensor that a step writes or uses, with the gaps beside it.
+
+    ``saved`` are the units that streaming it saves, 0 when it saves nothing; ``alone`` as of
+    `Problem.streams_alone`.
+    """
 
     tensor: int
     step: int
@@ -104,7 +107,7 @@ class Model:
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
-        """All events, by step; ``saved`` in units: what streaming saves, 0 when it saves nothing."""
+        """All events, by step."""
         beside: dict[tuple[int, int], list[int]] = {}
         for index, gap in enumerate(self.gaps):
             beside.setdefault((gap.tensor, gap.begin), []).append(index)
@@ -146,9 +149,8 @@ class Model:
 
     def least(self, step: int, *, without: int = -1) -> int:
         """Units a step needs at the least, with every operand streamed that may be, except ``without``."""
-        events = [
-            self.events[index] for index in self.events_at[step] if self.events[index].tensor != without
-        ]
+        here = (self.events[index] for index in self.events_at[step])
+        events = [event for event in here if event.tensor != without]
         together = sum(event.saved for event in events if not event.alone)
         alone = max((event.saved for event in events if event.alone), default=0)
         return self.whole[step] - max(together, alone)
@@ -165,26 +167,25 @@ class Model:
     @cached_property
     def forbidden(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
         """Each forbidden set as gaps and events: not all gaps kept, or one of the events streamed."""
-        rows = []
-        for stays in self.forbid:
-            gaps, events = [], []
-            for stay in stays:
-                inside = [
-                    index
-                    for index, gap in enumerate(self.gaps)
-                    if gap.tensor == stay.tensor
-                    and stay.first_step <= gap.begin
-                    and gap.end <= stay.last_step
-                ]
-                gaps += inside
-                if not inside:  # a single step: whole there, kept or not
-                    events += [
-                        index
-                        for index in self.events_at[stay.first_step]
-                        if self.events[index].tensor == stay.tensor
-                    ]
-            rows.append((tuple(gaps), tuple(events)))
-        return tuple(rows)
+        return tuple(
+            (
+                tuple(gap for stay in stays for gap in self._inside(stay)),
+                # A stay of a single step: whole there, kept or not.
+                tuple(event for stay in stays if not self._inside(stay) for event in self._events_of(stay)),
+            )
+            for stays in self.forbid
+        )
+
+    def _inside(self, stay: Stay) -> list[int]:
+        return [
+            index
+            for index, gap in enumerate(self.gaps)
+            if gap.tensor == stay.tensor and stay.first_step <= gap.begin and gap.end <= stay.last_step
+        ]
+
+    def _events_of(self, stay: Stay) -> list[int]:
+        at = self.events_at[stay.first_step]
+        return [index for index in at if self.events[index].tensor == stay.tensor]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 
 import pulp
 
 from hw.scheduler.planner.residency.model import Choice, Model
 
 
-@dataclass(frozen=True, kw_only=True)
 class Program:
-    """What is left for a solver once the obvious is decided.
+    """What is left for a solver once the obvious is decided; the objective is to be set.
 
     Parameters
     ----------
@@ -23,190 +21,140 @@ class Program:
     floor : int
         Steps that cannot exceed it whatever is decided need no row: the capacity when only traffic counts,
         less when the peak does.
-    budget : int or None
-        Units of avoidable traffic that may not be exceeded.
-    moves_budget : int or None
-        Avoidable transfers that may not be exceeded.
+    budget, moves_budget : int or None
+        Units of avoidable traffic, and avoidable transfers, that may not be exceeded.
+
+    Members
+    -------
+    tight : tuple of int
+        Steps that could exceed the floor.
+    keep, stream, spill : dict of int to pulp.LpVariable
+        What is to be decided: gaps, events in tight steps or forbidden sets, and tensors that may be spilled.
+    lp : pulp.LpProblem
     """
 
-    model: Model
-    capacity: int
-    floor: int
-    budget: int | None = None
-    moves_budget: int | None = None
+    def __init__(
+        self,
+        model: Model,
+        capacity: int,
+        *,
+        floor: int,
+        budget: int | None = None,
+        moves_budget: int | None = None,
+    ) -> None:
+        self._model, self._capacity = model, capacity
+        self.lp = pulp.LpProblem("residency", pulp.LpMinimize)
+        self._dropped = self._find_dropped()
+        self.tight = tuple(step for step in range(len(model.order)) if self._most(step) > floor)
+        forbidden = {index for _, events in model.forbidden for index in events}
+        events = forbidden | {index for step in self.tight for index in model.events_at[step]}
+        events = {index for index in events if model.events[index].saved > 0}
+        gaps = {gap for index in events for gap in model.events[index].gaps}
+        gaps |= {gap for step in self.tight for gap in model.over[step]}
+        gaps |= {gap for named, _ in model.forbidden for gap in named}
+        if budget is not None:
+            gaps = {gap for gap in gaps if model.cost(gap) <= budget}
+        gaps -= self._dropped
+        # What has a gap that is dropped is spilled anyway.
+        spilled = {model.gaps[gap].tensor for gap in gaps} - {model.gaps[gap].tensor for gap in self._dropped}
+        self.keep = self._binaries("keep", gaps)
+        self.stream = self._binaries("stream", events)
+        self.spill = self._binaries("spill", filter(model.spills, spilled))
+        self.undecided = bool(self.keep or self.stream)
+        self.decided = not self.undecided and not model.forbidden
+        self.words, self.moves = self._weighted(model.size), self._weighted([1] * len(model.size))
+        if not self.decided:
+            self._constrain(budget, moves_budget)
 
-    @cached_property
-    def dropped(self) -> frozenset[int]:
-        """Gaps that cannot be kept: their tensor would not fit into a step they pass over or end in."""
-        model = self.model
-        found = set()
-        for step in range(len(model.order)):
-            room = self.capacity - model.least(step)
-            found |= {index for index in model.over[step] if model.size[model.gaps[index].tensor] > room}
+    def _binaries(self, name: str, indices: Iterable[int]) -> dict[int, pulp.LpVariable]:
+        return {index: self.lp.add_variable(f"{name}{index:06d}", cat="Binary") for index in sorted(indices)}
+
+    def _find_dropped(self) -> frozenset[int]:
+        """Give gaps that cannot be kept: their tensor does not fit into a step they pass over or end in."""
+        model, found = self._model, set[int]()
+        for step, passing in enumerate(model.over):
+            room = self._capacity - model.least(step)
+            found.update(gap for gap in passing if model.size[model.gaps[gap].tensor] > room)
             for event in (model.events[index] for index in model.events_at[step]):
-                if event.gaps and event.saved and model.least(step, without=event.tensor) > self.capacity:
-                    found |= set(event.gaps)
+                if event.gaps and event.saved and model.least(step, without=event.tensor) > self._capacity:
+                    found.update(event.gaps)
         return frozenset(found)
 
-    @cached_property
-    def tight(self) -> tuple[int, ...]:
-        """Steps that could exceed the floor."""
-        model = self.model
-        return tuple(
-            step
-            for step, passing in enumerate(model.over)
-            if model.whole[step]
-            + sum(model.size[model.gaps[index].tensor] for index in passing if index not in self.dropped)
-            > self.floor
-        )
+    def _most(self, step: int) -> int:
+        """Units in use when everything that may be kept over a step is."""
+        model = self._model
+        passing = (model.gaps[gap].tensor for gap in model.over[step] if gap not in self._dropped)
+        return model.whole[step] + sum(model.size[tensor] for tensor in passing)
 
-    @cached_property
-    def open_events(self) -> tuple[int, ...]:
-        """Events that may be streamed, in tight steps and in forbidden sets."""
-        events = self.model.events
-        wanted = {index for step in self.tight for index in self.model.events_at[step]}
-        wanted |= {index for _, named in self.model.forbidden for index in named}
-        return tuple(sorted(index for index in wanted if events[index].saved > 0))
-
-    @cached_property
-    def open_gaps(self) -> tuple[int, ...]:
-        """Gaps that a solver has to decide; every other one is kept, or is among ``dropped``."""
-        model = self.model
-        wanted = {index for step in self.tight for index in model.over[step]}
-        wanted |= {gap for index in self.open_events for gap in model.events[index].gaps}
-        wanted |= {gap for gaps, _ in model.forbidden for gap in gaps}
-        if self.budget is not None:
-            wanted = {index for index in wanted if model.cost(index) <= self.budget}
-        return tuple(sorted(wanted - self.dropped))
-
-    @property
-    def decided(self) -> bool:
-        """Whether nothing is left to decide."""
-        return not self.open_gaps and not self.open_events and not self.model.forbidden
-
-    def choice(self, values: dict[str, int]) -> Choice:
-        """Read a solver's values, or none when everything is decided."""
-        open_gaps, open_events = set(self.open_gaps), set(self.open_events)
+    def choice(self, values: Mapping[str, int]) -> Choice:
+        """Read a solver's values, or none when everything is decided; what needs no decision is kept."""
+        gaps, events = range(len(self._model.gaps)), range(len(self._model.events))
         return Choice(
             kept=tuple(
-                bool(values[f"keep{index:06d}"]) if index in open_gaps else index not in self.dropped
-                for index in range(len(self.model.gaps))
+                bool(values[self.keep[gap].name]) if gap in self.keep else gap not in self._dropped
+                for gap in gaps
             ),
             streamed=tuple(
-                index in open_events and bool(values[f"stream{index:06d}"])
-                for index in range(len(self.model.events))
+                index in self.stream and bool(values[self.stream[index].name]) for index in events
             ),
         )
 
     def values(self, choice: Choice) -> dict[str, int]:
         """Give the variables' values of a choice: a start for a solver."""
-        kept = {f"keep{index:06d}": int(choice.kept[index]) for index in self.open_gaps}
-        streamed = {f"stream{index:06d}": int(choice.streamed[index]) for index in self.open_events}
-        gaps = self.model.gaps
-        lost = {gap.tensor for gap, keep in zip(gaps, choice.kept, strict=True) if not keep}
-        spilled = {f"spill{tensor:06d}": int(tensor in lost) for tensor in self.spill}
-        return {**kept, **streamed, **spilled}
-
-    @cached_property
-    def keep(self) -> dict[int, pulp.LpVariable]:
-        """Variables of the open gaps."""
-        return {index: self._binary(f"keep{index:06d}") for index in self.open_gaps}
-
-    @cached_property
-    def stream(self) -> dict[int, pulp.LpVariable]:
-        """Variables of the open events."""
-        return {index: self._binary(f"stream{index:06d}") for index in self.open_events}
-
-    @cached_property
-    def spill(self) -> dict[int, pulp.LpVariable]:
-        """Variables of the activations with an open gap and none that is dropped: those are spilled."""
-        tensors = {self.model.gaps[index].tensor for index in self.open_gaps}
-        sure = {self.model.gaps[index].tensor for index in self.dropped}
+        lost = {gap.tensor for gap, kept in zip(self._model.gaps, choice.kept, strict=True) if not kept}
         return {
-            tensor: self._binary(f"spill{tensor:06d}")
-            for tensor in sorted(tensors - sure)
-            if self.model.spills(tensor)
+            **{variable.name: int(choice.kept[gap]) for gap, variable in self.keep.items()},
+            **{variable.name: int(choice.streamed[index]) for index, variable in self.stream.items()},
+            **{variable.name: int(tensor in lost) for tensor, variable in self.spill.items()},
         }
 
-    @cached_property
-    def words(self) -> pulp.LpAffineExpression:
-        """Units of avoidable traffic."""
-        return self._weighted(self.model.size)
-
-    @cached_property
-    def moves(self) -> pulp.LpAffineExpression:
-        """Avoidable transfers."""
-        return self._weighted([1] * len(self.model.size))
-
     def _weighted(self, weight: Sequence[int]) -> pulp.LpAffineExpression:
-        gaps, dropped = self.model.gaps, self.dropped
-        constant = sum(weight[gaps[index].tensor] for index in (*self.open_gaps, *dropped))
-        sure = {gaps[index].tensor for index in dropped}
-        constant += sum(weight[tensor] for tensor in sure if self.model.spills(tensor))
-        terms = {variable: -weight[gaps[index].tensor] for index, variable in self.keep.items()}
+        """Weigh what is avoidable: each gap that is not kept, and each spill."""
+        model, dropped = self._model, self._dropped
+        sure = {model.gaps[gap].tensor for gap in dropped}
+        constant = sum(weight[model.gaps[gap].tensor] for gap in (*self.keep, *dropped))
+        constant += sum(weight[tensor] for tensor in sure if model.spills(tensor))
+        terms = {variable: -weight[model.gaps[gap].tensor] for gap, variable in self.keep.items()}
         terms |= {variable: weight[tensor] for tensor, variable in self.spill.items()}
         return pulp.LpAffineExpression(terms, constant=constant)
 
     def used(self, step: int) -> pulp.LpAffineExpression:
         """Units in use in a step."""
-        model = self.model
-        constant = model.whole[step]
-        terms: dict[pulp.LpVariable, int] = {}
-        for index in model.over[step]:
-            size = model.size[model.gaps[index].tensor]
-            if index in self.keep:
-                terms[self.keep[index]] = size
-            elif index not in self.dropped:
-                constant += size
-        for index in model.events_at[step]:
-            if index in self.stream:
-                terms[self.stream[index]] = -model.events[index].saved
-        return pulp.LpAffineExpression(terms, constant=constant)
+        model = self._model
+        sizes = {gap: model.size[model.gaps[gap].tensor] for gap in model.over[step]}
+        kept = sum(size for gap, size in sizes.items() if gap not in self.keep and gap not in self._dropped)
+        terms = {self.keep[gap]: size for gap, size in sizes.items() if gap in self.keep}
+        streams = (index for index in model.events_at[step] if index in self.stream)
+        terms |= {self.stream[index]: -model.events[index].saved for index in streams}
+        return pulp.LpAffineExpression(terms, constant=model.whole[step] + kept)
 
-    @cached_property
-    def _lp(self) -> pulp.LpProblem:
-        return pulp.LpProblem("residency", pulp.LpMinimize)
-
-    def _binary(self, name: str) -> pulp.LpVariable:
-        return self._lp.add_variable(name, cat="Binary")
-
-    def problem(self) -> pulp.LpProblem:
-        """Give the problem with every row but no objective; to be called once."""
-        lp = self._lp
+    def _constrain(self, budget: int | None, moves_budget: int | None) -> None:
+        """Add every row."""
+        model, lp = self._model, self.lp
         for step in self.tight:
-            lp.addConstraint(self.used(step) <= self.capacity, f"step{step:06d}")
-        self._link(lp)
-        self._forbid(lp)
-        if self.budget is not None:
-            lp.addConstraint(self.words <= self.budget, "budget")
-        if self.moves_budget is not None:
-            lp.addConstraint(self.moves <= self.moves_budget, "moves")
-        return lp
-
-    def _link(self, lp: pulp.LpProblem) -> None:
-        model = self.model
-        for index, variable in self.keep.items():
-            tensor = model.gaps[index].tensor
+            lp.addConstraint(self.used(step) <= self._capacity, f"step{step:06d}")
+        for gap, kept in self.keep.items():
+            tensor = model.gaps[gap].tensor
             if tensor in self.spill:
-                lp.addConstraint(self.spill[tensor] + variable >= 1, f"written{index:06d}")
-        for index, variable in self.stream.items():
+                lp.addConstraint(self.spill[tensor] + kept >= 1, f"written{gap:06d}")
+        for index, streamed in self.stream.items():
             for gap in model.events[index].gaps:
                 if gap in self.keep:
-                    lp.addConstraint(variable + self.keep[gap] <= 1, f"hit{index:06d}_{gap:06d}")
-                elif gap not in self.dropped:
-                    variable.upBound = 0
+                    lp.addConstraint(streamed + self.keep[gap] <= 1, f"hit{index:06d}_{gap:06d}")
+                elif gap not in self._dropped:
+                    streamed.upBound = 0
         for step in sorted({model.events[index].step for index in self.stream}):
             events = [index for index in model.events_at[step] if index in self.stream]
-            for one in events:
-                for other in events:
-                    both = model.events[one].alone and model.events[other].alone
-                    if one != other and model.events[one].alone and (one < other or not both):
-                        row = self.stream[one] + self.stream[other] <= 1
-                        lp.addConstraint(row, f"alone{one:06d}_{other:06d}")
-
-    def _forbid(self, lp: pulp.LpProblem) -> None:
-        for number, (gaps, events) in enumerate(self.model.forbidden):
-            free = [1 - self.keep[index] for index in gaps if index in self.keep]
-            free += [self.stream[index] for index in events if index in self.stream]
-            if not any(index in self.dropped for index in gaps):
+            for one, other in itertools.combinations(events, 2):
+                if model.events[one].alone or model.events[other].alone:
+                    row = self.stream[one] + self.stream[other] <= 1
+                    lp.addConstraint(row, f"alone{one:06d}_{other:06d}")
+        for number, (gaps, named) in enumerate(model.forbidden):
+            free = [1 - self.keep[gap] for gap in gaps if gap in self.keep]
+            free += [self.stream[index] for index in named if index in self.stream]
+            if self._dropped.isdisjoint(gaps):
                 lp.addConstraint(pulp.lpSum(free) >= 1, f"forbidden{number:06d}")
+        if budget is not None:
+            lp.addConstraint(self.words <= budget, "budget")
+        if moves_budget is not None:
+            lp.addConstraint(self.moves <= moves_budget, "moves")

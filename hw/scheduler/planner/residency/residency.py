@@ -8,7 +8,8 @@ decided without a solver is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import pulp
 
@@ -16,20 +17,8 @@ from hw.errors import InputError
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.residency.model import Choice, Model
 from hw.scheduler.planner.residency.program import Program
-from hw.scheduler.planner.residency.stays import Measured, Residency, Stay, StreamUse, measure
+from hw.scheduler.planner.residency.stays import Measured, Residency, Stay, measure
 from hw.scheduler.planner.solvers import milp
-
-__all__ = [
-    "CRITERIA",
-    "Measured",
-    "Residency",
-    "Stay",
-    "StreamUse",
-    "keep_nothing",
-    "least_capacity",
-    "measure",
-    "solve_residency",
-]
 
 #: What can be minimised: the first one first, the others in any order.
 CRITERIA = ("bytes", "peak", "transfers")
@@ -83,11 +72,11 @@ def solve_residency(
         raise InputError("minimise", tuple(minimise), "bytes, then peak and transfers as far as wanted")
     if len(set(minimise)) < len(minimise):
         raise InputError("minimise", tuple(minimise), "each criterion once")
-    model = _model(problem, order, streaming, tuple(tuple(stays) for stays in forbid))
+    forbidden = tuple(map(tuple, forbid))
+    model = Model(problem=problem, order=tuple(order), streaming=streaming, forbid=forbidden)
     _check_fits(model, capacity)
     limits = milp.Limits(nodes=node_limit, seconds=time_limit_s)
-    search = _Search(model=model, limits=limits, solvers=tuple(solvers))
-    return search.run(capacity // model.unit, minimise)
+    return _Search(model, limits, tuple(solvers)).run(capacity // model.unit, minimise)
 
 
 def keep_nothing(
@@ -97,22 +86,15 @@ def keep_nothing(
 
     Parameters and errors are as for `solve_residency`.
     """
-    model = _model(problem, order, streaming)
+    model = Model(problem=problem, order=tuple(order), streaming=streaming)
     _check_fits(model, capacity)
-    search = _Search(model=model, limits=milp.Limits(), solvers=())
-    return search.residency(_Found.of(model, _nothing(model, capacity // model.unit), 0), 0, 0)
+    return _Search(model, milp.Limits(), ()).residency(_nothing(model, capacity // model.unit), 0, 0)
 
 
 def least_capacity(problem: Problem, order: Sequence[int], *, streaming: bool = True) -> int:
     """Words of the smallest scratchpad in which every operator fits alone."""
-    model = _model(problem, order, streaming)
+    model = Model(problem=problem, order=tuple(order), streaming=streaming)
     return max(map(model.least, range(len(model.order)))) * model.unit
-
-
-def _model(
-    problem: Problem, order: Sequence[int], streaming: bool, forbid: tuple[tuple[Stay, ...], ...] = ()
-) -> Model:
-    return Model(problem=problem, order=tuple(order), streaming=streaming, forbid=forbid)
 
 
 def _check_fits(model: Model, capacity: int) -> None:
@@ -125,60 +107,43 @@ def _check_fits(model: Model, capacity: int) -> None:
         raise InputError("scratchpad", f"{capacity * problem.word_bytes} bytes", legal)
 
 
-@dataclass
-class _Found:
+class _Found(NamedTuple):
     """A choice, what it costs in words, and the bound of the criterion it was found for, in units."""
 
     choice: Choice
     measured: Measured
     bound: int
 
-    @classmethod
-    def of(cls, model: Model, choice: Choice, bound: int) -> _Found:
-        stays, streams = choice.plain(model)
-        return cls(choice, measure(model.problem, model.order, stays, streams), bound)
 
-
-@dataclass
 class _Search:
-    """The criteria one after the other."""
+    """The criteria one after the other; capacities and bounds are in units."""
 
-    model: Model
-    limits: milp.Limits
-    solvers: tuple[str, ...]
-    notes: list[str] = field(default_factory=list)
-    used_solvers: list[str] = field(default_factory=list)
+    def __init__(self, model: Model, limits: milp.Limits, solvers: Sequence[str]) -> None:
+        self._model, self._limits, self._solvers = model, limits, solvers
+        self._floor = max(map(model.least, range(len(model.order))))
+        self._notes: list[str] = []
+        self._used_solvers: list[str] = []
 
     def run(self, capacity: int, minimise: Sequence[str]) -> Residency:
-        """Minimise the criteria for a capacity in units."""
+        """Minimise the criteria for a capacity."""
         found = self._words(capacity)
-        words_bound = found.bound
-        peak_bound = 0
+        words_bound, peak_bound = found.bound, 0
         moves: int | None = None
         for criterion in minimise[1:]:
             if criterion == "peak":
                 found = self._peak(found, moves)
-                peak_bound, capacity = found.bound, self._units(found.measured)[1]
+                peak_bound, capacity = found.bound, self._units(found.measured.peak_words)
             else:
                 found = self._transfers(found, capacity)
-                moves = found.measured.transfers - self._compulsory_transfers
-        return self.residency(found, words_bound, peak_bound)
+                moves = found.measured.transfers - self._model.problem.compulsory_transfers
+        return self.residency(found.choice, words_bound, peak_bound)
 
-    @property
-    def _compulsory_transfers(self) -> int:
-        problem = self.model.problem
-        read = sum(
-            writer < 0 and bool(users)
-            for writer, users in zip(problem.producer, problem.consumers, strict=True)
-        )
-        return read + sum(problem.written)
-
-    def residency(self, found: _Found, words_bound: int, peak_bound: int) -> Residency:
-        """Say in words what was found; the bounds are in units."""
-        unit, measured = self.model.unit, found.measured
-        stays, streams = found.choice.plain(self.model)
+    def residency(self, choice: Choice, words_bound: int, peak_bound: int) -> Residency:
+        """Say in words what was found."""
+        unit, measured = self._model.unit, self._found(choice).measured
+        stays, streams = choice.plain(self._model)
         return Residency(
-            order=self.model.order,
+            order=self._model.order,
             stays=stays,
             streams=streams,
             spilled=measured.spilled,
@@ -188,88 +153,83 @@ class _Search:
             peak_bound_words=peak_bound * unit,
             transfers=measured.transfers,
             status="optimal" if measured.avoidable_words == words_bound * unit else "feasible",
-            solver=", ".join(dict.fromkeys(self.used_solvers)) or "by inspection",
-            note="; ".join(dict.fromkeys(self.notes)),
+            solver=", ".join(dict.fromkeys(self._used_solvers)) or "by inspection",
+            note="; ".join(dict.fromkeys(self._notes)),
         )
 
-    def _found(self, choice: Choice, bound: int) -> _Found:
-        return _Found.of(self.model, choice, bound)
+    def _found(self, choice: Choice, bound: int = 0) -> _Found:
+        stays, streams = choice.plain(self._model)
+        return _Found(choice, measure(self._model.problem, self._model.order, stays, streams), bound)
 
-    def _units(self, measured: Measured) -> tuple[int, int]:
-        return measured.avoidable_words // self.model.unit, measured.peak_words // self.model.unit
+    def _units(self, words: int) -> int:
+        return words // self._model.unit
 
     def _solve(
         self, lp: pulp.LpProblem, what: str, start: Mapping[str, int] | None = None
     ) -> milp.MilpResult:
-        limits = self.limits
+        limits = self._limits
         if what != "words":
             limits = replace(limits, nodes=max(1, limits.nodes // _TIE_BREAK_SHARE))
-        result = milp.solve(lp, limits=limits, solvers=self.solvers, start=start)
-        self.used_solvers.append(result.solver)
+        result = milp.solve(lp, limits=limits, solvers=self._solvers, start=start)
+        self._used_solvers.append(result.solver)
         if result.note:
-            self.notes.append(f"{what}: {result.note}")
+            self._notes.append(f"{what}: {result.note}")
         return result
 
     def _words(self, capacity: int) -> _Found:
-        program = Program(model=self.model, capacity=capacity, floor=capacity)
+        program = Program(self._model, capacity, floor=capacity)
         if program.decided:
-            found = self._found(program.choice({}), 0)
-            return _Found(choice=found.choice, measured=found.measured, bound=self._units(found.measured)[0])
-        lp = program.problem()
-        lp.setObjective(program.words)
-        result = self._solve(lp, "words")
+            found = self._found(program.choice({}))
+            return found._replace(bound=self._units(found.measured.avoidable_words))
+        program.lp.setObjective(program.words)
+        result = self._solve(program.lp, "words")
         if result.status == "infeasible":
             raise InputError("forbid", "these sets of stays", "such that a residency is left")
-        if not result.values:
-            # Nothing kept is always possible: each step was checked to fit alone.
-            return self._found(_nothing(self.model, capacity), milp.integer_bound(result.bound))
-        return self._found(program.choice(dict(result.values)), milp.integer_bound(result.bound))
+        # Nothing kept is always possible: each step was checked to fit alone.
+        choice = program.choice(result.values) if result.values else _nothing(self._model, capacity)
+        return self._found(choice, milp.integer_bound(result.bound))
 
     def _peak(self, found: _Found, moves: int | None) -> _Found:
         """Lower the peak, at no more avoidable transfers than given, if any."""
-        budget, peak = self._units(found.measured)
-        floor = max(map(self.model.least, range(len(self.model.order))))
-        if peak == floor:
-            return _Found(choice=found.choice, measured=found.measured, bound=floor)
-        program = Program(model=self.model, capacity=peak - 1, floor=floor, budget=budget, moves_budget=moves)
-        if not program.open_gaps and not program.open_events:
-            return _Found(choice=found.choice, measured=found.measured, bound=peak)
-        lp = program.problem()
-        top = lp.add_variable("top", floor, peak - 1, "Integer")
+        budget, peak = self._units(found.measured.avoidable_words), self._units(found.measured.peak_words)
+        if peak == self._floor:
+            return found._replace(bound=peak)
+        program = Program(self._model, peak - 1, floor=self._floor, budget=budget, moves_budget=moves)
+        if not program.undecided:
+            return found._replace(bound=peak)
+        top = program.lp.add_variable("top", self._floor, peak - 1, "Integer")
         for step in program.tight:
-            lp.addConstraint(program.used(step) <= top, f"top{step:06d}")
-        lp.setObjective(pulp.LpAffineExpression({top: 1}))
-        result = self._solve(lp, "peak")
+            program.lp.addConstraint(program.used(step) <= top, f"top{step:06d}")
+        program.lp.setObjective(pulp.LpAffineExpression({top: 1}))
+        result = self._solve(program.lp, "peak")
         if result.status == "infeasible":
-            return _Found(choice=found.choice, measured=found.measured, bound=peak)
-        bound = max(floor, min(peak, milp.integer_bound(result.bound)))
-        if not result.values:
-            return _Found(choice=found.choice, measured=found.measured, bound=bound)
-        return self._found(program.choice(dict(result.values)), bound)
+            return found._replace(bound=peak)
+        bound = max(self._floor, min(peak, milp.integer_bound(result.bound)))
+        return self._found(program.choice(result.values) if result.values else found.choice, bound)
 
     def _transfers(self, found: _Found, capacity: int) -> _Found:
-        """Lower the transfers within a capacity in units."""
-        budget = self._units(found.measured)[0]
-        program = Program(model=self.model, capacity=capacity, floor=capacity, budget=budget)
+        """Lower the transfers."""
+        budget = self._units(found.measured.avoidable_words)
+        program = Program(self._model, capacity, floor=capacity, budget=budget)
         if program.decided:
             return found
-        lp = program.problem()
         streams = pulp.lpSum(program.stream.values())
-        lp.setObjective(program.moves * (len(program.stream) + 1) + streams)
-        result = self._solve(lp, "transfers", program.values(found.choice))
-        return self._found(program.choice(dict(result.values)), 0) if result.values else found
+        program.lp.setObjective(program.moves * (len(program.stream) + 1) + streams)
+        result = self._solve(program.lp, "transfers", program.values(found.choice))
+        return self._found(program.choice(result.values)) if result.values else found
 
 
 def _nothing(model: Model, capacity: int) -> Choice:
     """Keep nothing, and stream what each step must; the capacity is in units."""
-    streamed = [False] * len(model.events)
+    streamed: set[int] = set()
     for step, indices in enumerate(model.events_at):
-        if model.whole[step] <= capacity:
-            continue
-        together = [index for index in indices if model.events[index].saved and not model.events[index].alone]
-        alone = [index for index in indices if model.events[index].saved and model.events[index].alone]
-        best = max(alone, key=lambda index: model.events[index].saved, default=-1)
-        enough = model.whole[step] - sum(model.events[index].saved for index in together) <= capacity
-        for index in together if enough else [best]:
-            streamed[index] = True
-    return Choice(kept=(False,) * len(model.gaps), streamed=tuple(streamed))
+        if model.whole[step] > capacity:
+            saved = {index: model.events[index].saved for index in indices}
+            alone = [index for index in indices if model.events[index].alone]
+            together = [index for index in indices if index not in alone and saved[index]]
+            enough = model.whole[step] - sum(saved[index] for index in together) <= capacity
+            streamed.update(together if enough else [max(alone, key=lambda index: saved[index])])
+    return Choice(
+        kept=(False,) * len(model.gaps),
+        streamed=tuple(index in streamed for index in range(len(model.events))),
+    )

@@ -7,57 +7,27 @@ kept only when the whole plan becomes shorter by `Timing`, a model of the two in
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from hw.errors import InputError
 from hw.scheduler.planner.address.blocks import Block
 
+#: From the moment a transfer may run to its first word, where no memory says another.
+LATENCY_CYCLES = 100
 #: Steps and transfers visited before the search ends, some seconds in all.
 _WORK = 4_000_000
 #: Passes over what is still exposed.
 _PASSES = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pace:
-    """How fast a transfer engine is.
-
-    Parameters
-    ----------
-    words_per_cycle : float
-        Of each of the two directions.
-    latency_cycles : int
-        From the moment a transfer may run to its first word.
-    """
-
-    words_per_cycle: float = 1.0
-    latency_cycles: int = 100
-
-    def __post_init__(self) -> None:
-        if not 0 < self.words_per_cycle <= 1:
-            raise InputError("words_per_cycle", self.words_per_cycle, "above 0 and at most 1")
-        if self.latency_cycles < 0:
-            raise InputError("latency_cycles", self.latency_cycles, "at least 0")
-
-    def cycles(self, words: int) -> int:
-        """Cycles that words take once they flow."""
-        return math.ceil(words / self.words_per_cycle)
-
-
 @dataclass(kw_only=True)
 class Move:
-    """A transfer whose steps may change.
+    """A transfer whose steps may change; ``block`` is the index of what it fills or saves, or of its window.
 
-    Parameters
-    ----------
-    words, start, deadline : int
-    reads, streams : bool
-    block : int
-        Index of the block it fills or saves, or of its window.
+    A transfer engine moves a word a cycle.
     """
 
     words: int
@@ -68,8 +38,7 @@ class Move:
     block: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Timing:
+class Timing(NamedTuple):
     """What a simulation of the two queues found, in cycles.
 
     Members
@@ -94,7 +63,9 @@ def queue_key(move: Move) -> tuple[int, int, int]:
     return move.start, not move.streams, move.deadline
 
 
-def simulate(moves: Sequence[Move], step_cycles: Sequence[int], pace: Pace) -> Timing:
+def simulate(
+    moves: Sequence[Move], step_cycles: Sequence[int], latency_cycles: int = LATENCY_CYCLES
+) -> Timing:
     """Run both queues against steps of known length.
 
     Parameters
@@ -103,7 +74,8 @@ def simulate(moves: Sequence[Move], step_cycles: Sequence[int], pace: Pace) -> T
         In any order; they are queued by `queue_key`.
     step_cycles : sequence of int
         What each step takes once its operands are there.
-    pace : Pace
+    latency_cycles : int
+        From the moment a transfer may run to its first word.
     """
     steps = len(step_cycles)
     reads: list[list[Move]] = [[] for _ in range(steps)]
@@ -119,7 +91,7 @@ def simulate(moves: Sequence[Move], step_cycles: Sequence[int], pace: Pace) -> T
         streamed = 0
         for move in reads[step]:
             # A queue that is busy asks for the next data meanwhile: only an idle one shows its latency.
-            reading = max(reading, slot + pace.latency_cycles) + pace.cycles(move.words)
+            reading = max(reading, slot + latency_cycles) + move.words
             if move.streams:
                 streamed = reading
             else:
@@ -129,11 +101,11 @@ def simulate(moves: Sequence[Move], step_cycles: Sequence[int], pace: Pace) -> T
         now = max(ready + step_cycles[step], streamed)
         for move in writes[step]:
             if move.streams:
-                writing = max(now, max(writing, ready) + pace.cycles(move.words))
+                writing = max(now, max(writing, ready) + move.words)
                 now = writing
             else:
-                writing = max(writing, now) + pace.cycles(move.words)
-            end = writing + pace.latency_cycles
+                writing = max(writing, now) + move.words
+            end = writing + latency_cycles
             saved[move.deadline] = max(saved[move.deadline], end)
     return Timing(
         total=max(now, reading, max(saved)), read_waits=tuple(read_waits), write_waits=tuple(write_waits)
@@ -146,7 +118,7 @@ def hide(
     addresses: Sequence[int],
     owners: Sequence[int],
     step_cycles: Sequence[int],
-    pace: Pace,
+    latency_cycles: int,
 ) -> tuple[Move, ...]:
     """Move starts and deadlines so that less is waited for.
 
@@ -157,15 +129,17 @@ def hide(
         Everything in the scratchpad; the sum of sizes in any step never exceeds today's maximum.
     addresses, owners : sequence of int
         Words of each block; its tensor, which is never in two places at once, or -1 for a buffer.
-    step_cycles : sequence of int
-    pace : Pace
+    step_cycles, latency_cycles
+        As for `simulate`.
 
     Returns
     -------
     tuple of Move
         In the order given; a read's block begins with its start, a write's ends before its deadline.
     """
-    search = _Search([replace(move) for move in moves], blocks, addresses, owners, step_cycles, pace)
+    search = _Search(
+        [replace(move) for move in moves], blocks, addresses, owners, step_cycles, latency_cycles
+    )
     for _ in range(_PASSES):
         if not search.improve():
             break
@@ -182,9 +156,9 @@ class _Search:
         addresses: Sequence[int],
         owners: Sequence[int],
         step_cycles: Sequence[int],
-        pace: Pace,
+        latency_cycles: int,
     ) -> None:
-        self.moves, self._step_cycles, self._pace = moves, step_cycles, pace
+        self.moves, self._step_cycles, self._latency_cycles = moves, step_cycles, latency_cycles
         self._first = np.array([block.first for block in blocks], dtype=np.int64)
         self._last = np.array([block.last for block in blocks], dtype=np.int64)
         self._low = np.array(addresses, dtype=np.int64)
@@ -201,7 +175,7 @@ class _Search:
 
     def _simulate(self) -> Timing:
         self._work += len(self.moves) + len(self._step_cycles)
-        return simulate(self.moves, self._step_cycles, self._pace)
+        return simulate(self.moves, self._step_cycles, self._latency_cycles)
 
     def improve(self) -> bool:
         """Try each exposed transfer once; tell whether the plan became shorter."""
@@ -277,7 +251,7 @@ class _Search:
 
     def _enough(self, move: Move, limit: int) -> int:
         """Give the nearest step from which computation is as long as the transfer, or the limit."""
-        needed = self._pace.cycles(move.words) + self._pace.latency_cycles
+        needed = move.words + self._latency_cycles
         if move.reads:
             step = move.start
             while step > limit and self._elapsed[move.deadline] - self._elapsed[step] < needed:

@@ -17,7 +17,7 @@ from hw.scheduler.plan.plan import Direction, Episode, Fifo, Stream, Transfer
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.address.blocks import Block
 from hw.scheduler.planner.residency.stays import Residency, steps_of
-from hw.scheduler.planner.transfers.hiding import Move, Pace, Timing, hide, queue_key, simulate
+from hw.scheduler.planner.transfers.hiding import LATENCY_CYCLES, Move, hide, queue_key
 
 
 class Movements(NamedTuple):
@@ -94,7 +94,7 @@ def make_transfers(
     addresses: Sequence[int],
     *,
     step_cycles: Sequence[int] | None = None,
-    pace: Pace | None = None,
+    latency_cycles: int = LATENCY_CYCLES,
 ) -> Movements:
     """Decide steps, queues and homes of all transfers.
 
@@ -111,8 +111,8 @@ def make_transfers(
         Cycles of each step with its operands there. When given, fetches start early and writes end late
         where that shortens the plan: with the same addresses, words, peak and transfers. Without, every
         transfer keeps to the steps the residency gives it.
-    pace : Pace or None
-        Of the transfer engines; the default one when None.
+    latency_cycles : int
+        From the moment a transfer may run to its first word.
 
     Raises
     ------
@@ -128,36 +128,8 @@ def make_transfers(
     moves = latest_moves(problem, order, residency)
     if step_cycles is not None:
         owners_or_none = [*owners, *[-1] * (len(blocks) - len(owners))]
-        moves = list(hide(moves, blocks, addresses, owners_or_none, step_cycles, pace or Pace()))
+        moves = list(hide(moves, blocks, addresses, owners_or_none, step_cycles, latency_cycles))
     return _write_down(problem, order, residency, blocks, addresses, owners, moves)
-
-
-def timing_of(
-    movements: Movements, step_cycles: Sequence[int], word_bytes: int, pace: Pace | None = None
-) -> Timing:
-    """Predict how long a plan takes, by the model of the two queues that `make_transfers` hides by.
-
-    Parameters
-    ----------
-    movements : Movements
-    step_cycles : sequence of int
-        Cycles of each step with its operands there.
-    word_bytes : int
-    pace : Pace or None
-        Of the transfer engines; the default one when None.
-    """
-    moves = [
-        Move(
-            words=transfer.size_bytes // word_bytes,
-            start=transfer.start_step,
-            deadline=transfer.deadline_step,
-            reads=transfer.direction is Direction.READ,
-            streams=transfer.stream is not None,
-            block=0,
-        )
-        for transfer in movements.transfers
-    ]
-    return simulate(moves, step_cycles, pace or Pace())
 
 
 def latest_moves(problem: Problem, order: Sequence[int], residency: Residency) -> list[Move]:

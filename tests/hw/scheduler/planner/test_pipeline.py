@@ -18,7 +18,6 @@ from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.groups.pipeline import improve, weigh
 from hw.scheduler.planner.order.evaluate import avoidable_words
 from hw.scheduler.planner.planner import make_plan
-from hw.scheduler.planner.transfers.hiding import Pace
 from hw.scheduler.planner.transfers.transfers import least_step_cycles
 from hw.scheduler.program.lower import lower
 from tests.support.planner.networks import KERNEL, Network, chain, unet
@@ -210,16 +209,16 @@ def test_weight_of_a_graph():
     graph = chain(4, side=32, channels=4)
     size = 32 * 32 * 4
     ample = PlanOptions(scratchpad_bytes=4 * size)
-    words, cycles = weigh(graph, ample, Pace())
-    grouped = weigh(group(graph, ["conv1", "conv2"]), ample, Pace())
+    words, cycles = weigh(graph, ample)
+    grouped = weigh(group(graph, ["conv1", "conv2"]), ample)
     assert words == grouped[0] == 0
     assert grouped[1] == cycles - 128
-    assert weigh(graph, PlanOptions(scratchpad_bytes=64), Pace()) is None
+    assert weigh(graph, PlanOptions(scratchpad_bytes=64)) is None
     # Half of each tensor has no place: what is streamed instead of lying whole is paid for.
     tight = PlanOptions(scratchpad_bytes=size + size // 2)
-    assert weigh(graph, tight, Pace())[0] > 0
+    assert weigh(graph, tight)[0] > 0
     pairs = improve(graph, tight)
-    assert weigh(pairs, tight, Pace()) < weigh(graph, tight, Pace())
+    assert weigh(pairs, tight) < weigh(graph, tight)
     assert any(operator.members for operator in pairs.operators)
 
 

@@ -10,7 +10,8 @@ from hw.scheduler.planner.address import address
 from hw.scheduler.planner.address.address import place
 from hw.scheduler.planner.address.blocks import Placement
 from hw.scheduler.planner.placing import place_residency
-from hw.scheduler.planner.residency.residency import least_capacity, measure, solve_residency
+from hw.scheduler.planner.residency.residency import least_capacity, solve_residency
+from hw.scheduler.planner.residency.stays import measure
 from hw.scheduler.planner.solvers.cpsat import Worker
 from hw.scheduler.planner.transfers import transfers
 from tests.support.planner.graphs import random_graph

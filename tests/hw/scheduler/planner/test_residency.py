@@ -9,8 +9,8 @@ from hw.errors import InputError
 from hw.scheduler.graph.importers import load_model
 from hw.scheduler.plan.plan import Direction
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.residency.residency import keep_nothing, least_capacity, measure, solve_residency
-from hw.scheduler.planner.residency.stays import Stay, StreamUse
+from hw.scheduler.planner.residency.residency import keep_nothing, least_capacity, solve_residency
+from hw.scheduler.planner.residency.stays import Stay, StreamUse, measure
 from hw.scheduler.planner.solvers import SolverError, milp
 from tests.support.planner.graphs import pipelined_graph, random_graph
 from tests.support.planner.residency_oracle import least_words

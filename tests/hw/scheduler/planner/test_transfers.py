@@ -12,15 +12,13 @@ from hw.scheduler.plan.plan import Direction
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.address.blocks import Block
 from hw.scheduler.planner.residency.stays import Stay, StreamUse
-from hw.scheduler.planner.transfers.hiding import Move, Pace, hide, simulate
+from hw.scheduler.planner.transfers.hiding import Move, hide, simulate
 from hw.scheduler.planner.transfers.transfers import (
-    Movements,
     blocks_of,
     latest_moves,
     least_step_cycles,
     make_transfers,
     reading_order,
-    timing_of,
 )
 from tests.support.planner.planned import (
     MACS_PER_CYCLE,
@@ -33,6 +31,20 @@ from tests.support.planner.planned import (
 
 def problems_of(plan):
     return check(json.loads(plan_to_json(plan)))
+
+
+def moves_of(plan):
+    return [
+        Move(
+            words=transfer.size_bytes // plan.word_bytes,
+            start=transfer.start_step,
+            deadline=transfer.deadline_step,
+            reads=transfer.direction is Direction.READ,
+            streams=transfer.stream is not None,
+            block=0,
+        )
+        for transfer in plan.transfers
+    ]
 
 
 def chain(count, words=64, macs=100_000):
@@ -66,12 +78,9 @@ def test_every_plan_is_valid_whether_transfers_hide_or_not(seed, kept, streamed)
     hidden = plan_of(problem, order, residency, step_cycles=cycles)
     assert problems_of(hidden) == []
     assert hidden.totals == plain.totals
-    timings = [
-        timing_of(Movements(plan.episodes, plan.streams, plan.fifos, plan.transfers, plan.homes), cycles, 32)
-        for plan in (hidden, plain)
-    ]
+    timings = [simulate(moves_of(plan), cycles) for plan in (hidden, plain)]
     assert sum(cycles) <= timings[0].total <= timings[1].total
-    assert timings[1] == simulate(latest_moves(problem, order, residency), cycles, Pace())
+    assert timings[1] == simulate(latest_moves(problem, order, residency), cycles)
     assert [episode.address for episode in hidden.episodes] == [episode.address for episode in plain.episodes]
 
 
@@ -149,9 +158,11 @@ def test_hiding_is_never_worse_and_close_to_the_best_of_all_choices(data):
     blocks.append(Block(first=steps - 1, last=steps - 1, size=600))
     addresses = [10_000, *(1000 * index for index in range(count)), 5000]
     owners = range(count + 2)
-    pace = Pace(latency_cycles=20)
-    found = simulate(hide(moves, blocks, addresses, owners, cycles, pace), cycles, pace).total
-    best = simulate(moves, cycles, pace).total
+    latency_cycles = 20
+    found = simulate(
+        hide(moves, blocks, addresses, owners, cycles, latency_cycles), cycles, latency_cycles
+    ).total
+    best = simulate(moves, cycles, latency_cycles).total
     assert found <= best
 
     def starts(index):
@@ -167,24 +178,24 @@ def test_hiding_is_never_worse_and_close_to_the_best_of_all_choices(data):
             Move(words=m.words, start=s, deadline=m.deadline, reads=True, streams=False, block=m.block)
             for m, s in zip(moves, chosen, strict=True)
         ]
-        best = min(best, simulate(tried, cycles, pace).total)
-    assert found <= best + max(move.words for move in moves) + pace.latency_cycles
+        best = min(best, simulate(tried, cycles, latency_cycles).total)
+    assert found <= best + max(move.words for move in moves) + latency_cycles
 
 
 def test_the_model_of_the_queues():
-    pace = Pace(latency_cycles=10)
+    latency_cycles = 10
     read = Move(words=50, start=0, deadline=0, reads=True, streams=False, block=0)
     ahead = Move(words=30, start=0, deadline=1, reads=True, streams=False, block=1)
     write = Move(words=40, start=0, deadline=1, reads=False, streams=False, block=2)
-    timing = simulate([ahead, write, read], [100, 5], pace)
+    timing = simulate([ahead, write, read], [100, 5], latency_cycles)
     assert timing.read_waits == (60, 0)
     # The write begins when step 0 is computed, 160, and holds up slot 1 until its response.
     assert timing.write_waits == (0, 50)
     assert timing.total == 215
     stream = Move(words=300, start=1, deadline=2, reads=True, streams=True, block=3)
-    assert simulate([read, stream], [100, 5], pace).total == 160 + 10 + 300
+    assert simulate([read, stream], [100, 5], latency_cycles).total == 160 + 10 + 300
     out = Move(words=300, start=1, deadline=2, reads=False, streams=True, block=3)
-    assert simulate([read, out], [100, 5], pace).total == 160 + 300 + 10
+    assert simulate([read, out], [100, 5], latency_cycles).total == 160 + 300 + 10
 
 
 def test_streams_go_through_the_queue_as_operators_take_them():
@@ -234,7 +245,3 @@ def test_wrong_input():
         make_transfers(problem, range(2), residency, [0, 64])
     with pytest.raises(InputError, match="step_cycles must be 2, one for each step, not 1"):
         make_transfers(problem, range(2), residency, [0, 64, 128], step_cycles=[1])
-    with pytest.raises(InputError, match=r"words_per_cycle must be above 0 and at most 1, not 1\.5"):
-        Pace(words_per_cycle=1.5)
-    with pytest.raises(InputError, match="latency_cycles must be at least 0, not -1"):
-        Pace(latency_cycles=-1)
