@@ -69,12 +69,11 @@ class SchedulerConfig:
             raise InputError("banks", self.banks, "a power of two from 2 to 32")
         if self.memory not in ("ultra", "block"):
             raise InputError("memory", self.memory, "one of ultra, block")
-        step = self.banks * self.word_bytes
-        if not isinstance(self.scratchpad_bytes, int) or self.scratchpad_bytes % step:
-            raise InputError(
-                "scratchpad_bytes", self.scratchpad_bytes, f"a multiple of {step}, a word a bank"
-            )
         word = self.word_bytes
+        step = self.banks * word
+        if not isinstance(self.scratchpad_bytes, int) or self.scratchpad_bytes % step:
+            legal = f"a multiple of {step}, a word a bank"
+            raise InputError("scratchpad_bytes", self.scratchpad_bytes, legal)
         for name, least, most in (
             ("scratchpad_bytes", 2 * step, word << SCRATCHPAD_ADDRESS_BITS),
             ("cores", 1, MAX_CORES),
@@ -91,17 +90,10 @@ class SchedulerConfig:
             self.check_program(self.program)
 
     def check_program(self, program: Program) -> None:
-        """Refuse a program that does not fit.
-
-        Raises
-        ------
-        InputError
-            For the first limit it exceeds: what there is too much of, how much, and the limit.
-        """
+        """Raise `InputError` for the first limit that a program exceeds."""
         if program.word_bytes != self.word_bytes:
-            raise InputError(
-                "word_bytes of the program", program.word_bytes, f"{self.word_bytes}, as of the hardware"
-            )
+            legal = f"{self.word_bytes}, as of the hardware"
+            raise InputError("word_bytes of the program", program.word_bytes, legal)
         for field, value in needs(program).items():
             most = getattr(self, field)
             if value > most:

@@ -46,18 +46,11 @@ class SchedulerEngine(Engine[SchedulerConfig, SchedulerWorkload]):
         return argument_table(config)
 
     def body(self, config: SchedulerConfig, board: Board, placer: Placer) -> SchedulerBody:
-        """Make a `SchedulerBody`.
-
-        Raises
-        ------
-        InputError
-            When the words are not as wide as the board's memory port.
-        """
+        """Make a `SchedulerBody`, or raise `InputError` when words are not as wide as the memory's port."""
         width = board.memory.port_data_width
         if config.word_bits != width:
-            raise InputError(
-                "word_bytes", config.word_bytes, f"{width // 8}, the port of {board.name}'s memory"
-            )
+            legal = f"{width // 8}, the port of {board.name}'s memory"
+            raise InputError("word_bytes", config.word_bytes, legal)
         return SchedulerBody(config, placer)
 
     def resources(self, config: SchedulerConfig, board: Board) -> Resources:

@@ -44,13 +44,11 @@ def plan_model(
     model : str or Graph
         Name of a shipped network, path of a model file, or a graph as `load_fused` gives it.
     scratchpad : str
-        A size or a share of a budget: see `hw.scheduler.planner.budget.parse_scratchpad`.
+        See `hw.scheduler.planner.budget.parse_scratchpad`.
     board : Board or None
         Whose words and memory the plan is for; words of `WORD_BYTES` and a memory as the U55C's when None.
     dimensions : mapping of str to int or None
         Values of the model's symbolic dimensions.
-    progress : callable
-        Told now and then, in a few words, what is being done.
     **options
         Further fields of `hw.scheduler.plan.options.PlanOptions`. The objective, unless given, is the fewest
         cycles where the board is known, and the fewest bytes where it is not.

@@ -19,15 +19,8 @@ from hw.scheduler.program.timing.memory import TimingModel
 class SchedulerWorkload:
     """One launch of the scheduler engine.
 
-    Parameters
-    ----------
-    program : Program
-        With its dataflow, which says what must be read and written whatever the schedule.
-
-    Raises
-    ------
-    InputError
-        When the program has no dataflow.
+    Raises `InputError` when the program has no dataflow, which says what must be read and written whatever
+    the schedule.
     """
 
     program: Program

@@ -19,33 +19,21 @@ _LEGAL = "a size such as 524288, 512KiB or 1.5MiB, or a share of a budget such a
 class Budgets:
     """COSMA's budgets of a graph, in bytes.
 
-    Members
-    -------
-    m_r_bytes
-        The most that one operator reads and writes: less cannot hold whole tensors.
-    m_p_bytes
-        The least peak of live tensors over all orders: more is never needed.  ``m_p_proven`` says whether it
-        is the least or the least that was found.
-    m_h_bytes
-        The mean of both.
+    M_R is the most that one operator reads and writes: less cannot hold whole tensors.  M_P is the least
+    peak of live tensors over all orders, or the least that was found: more is never needed.  M_H is the mean
+    of both.
     """
 
     m_r_bytes: int
     m_h_bytes: int
     m_p_bytes: int
-    m_p_proven: bool
 
     @classmethod
     def of(cls, problem: Problem, *, seed: int = 0) -> Budgets:
         """Compute the budgets of a graph."""
-        peak = minimum_peak(problem, seed=seed)
+        peak = minimum_peak(problem, seed=seed).peak_words
         required, word = max(problem.working_set), problem.word_bytes
-        return cls(
-            m_r_bytes=required * word,
-            m_h_bytes=(required + peak.peak_words) // 2 * word,
-            m_p_bytes=peak.peak_words * word,
-            m_p_proven=peak.bound_words == peak.peak_words,
-        )
+        return cls(m_r_bytes=required * word, m_h_bytes=(required + peak) // 2 * word, m_p_bytes=peak * word)
 
 
 def parse_scratchpad(text: str, problem: Problem, *, seed: int = 0) -> int:

@@ -37,20 +37,12 @@ _HEADROOM_SHARE = 20
 class Placed:
     """A residency with addresses.
 
-    Members
-    -------
-    residency : Residency
-        Its ``bound_words`` and ``status`` hold for all residencies of the order that can be placed.
-    addresses : tuple of int
-        In words, of `hw.scheduler.planner.transfers.transfers.blocks_of` in their order.
-    placement : Placement
-        Who placed them; its note tells of repairs.
-    repairs : int
-        Conflicts that were forbidden.
+    The residency's bound and status hold for all residencies of the order that can be placed; the placement
+    is that of `hw.scheduler.planner.transfers.transfers.blocks_of`, in words.  ``repairs`` are the conflicts
+    that were forbidden.
     """
 
     residency: Residency
-    addresses: tuple[int, ...]
     placement: Placement
     repairs: int
 
@@ -70,22 +62,8 @@ def place_residency(
 ) -> Placed:
     """Decide who stays in the scratchpad when, and where.
 
-    Parameters
-    ----------
-    problem, order, capacity, streaming, time_limit_s, node_limit, minimise
-        As for `hw.scheduler.planner.residency.residency.solve_residency`.
-    repairs : int
-        Conflicts to forbid at the most.
-    techniques : Techniques
-    worker : Worker or None
-        Process for CP-SAT; one of its own when None.
-
-    Raises
-    ------
-    InputError
-        When an operator does not fit alone, or the order is not topological.
-    SolverError
-        When no integer programming solver answers.
+    ``repairs`` are the conflicts to forbid at the most, ``worker`` is the process for CP-SAT (a new one for
+    each call when None); the rest, errors too, is as for `solve_residency`.
     """
     seconds = SECONDS if time_limit_s is None else time_limit_s
 
@@ -155,7 +133,6 @@ def place_residency(
     status = "optimal" if residency.avoidable_words == bound else "feasible"
     return Placed(
         residency=replace(residency, bound_words=bound, status=status),
-        addresses=placement.addresses,
         placement=replace(placement, note="; ".join(notes)),
         repairs=len(forbid),
     )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 from hw.board import Board
 from hw.errors import InputError
@@ -30,10 +31,6 @@ _BOUNDED_OPERATORS = 200
 Progress = Callable[[str], None]
 
 
-def _silent(text: str) -> None:
-    """Show nothing."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Draft:
     """A plan before its transfers: one graph's order, residency and addresses."""
@@ -55,25 +52,17 @@ class Draft:
 
 
 def make_plan(
-    graph: Graph, options: PlanOptions, *, board: Board | None = None, progress: Progress = _silent
+    graph: Graph,
+    options: PlanOptions,
+    *,
+    board: Board | None = None,
+    progress: Progress = lambda text: None,
 ) -> Plan:
-    """Plan a graph into a scratchpad.
+    """Plan a graph into a scratchpad; `hw.scheduler.plan_model.plan_model` is the whole way.
 
-    Parameters
-    ----------
-    graph : Graph
-        As it is to be executed; `hw.scheduler.graph.fuse` comes before.
-    options : PlanOptions
-    board : Board or None
-        Whose memory the predicted cycles are for; one as the U55C's when None.
-    progress : callable
-        Told now and then, in a few words, what is being done.
-
-    Raises
-    ------
-    InputError
-        When no plan is possible: with the smallest set of tensors that do not fit together and the
-        scratchpad that would do.
+    The predicted cycles are for the board's memory, or one as the U55C's; ``progress`` is told now and then
+    what is being done.  Raises `InputError` when no plan is possible: with the smallest set of tensors that
+    do not fit together and the scratchpad that would do.
     """
     if options.cores > MAX_CORES:
         raise InputError("cores", options.cores, f"from 1 to {MAX_CORES}")
@@ -198,49 +187,37 @@ class _Planner:
             problem,
             order,
             residency,
-            draft.placed.addresses,
+            draft.placed.placement.addresses,
             step_cycles=cycles if hides else None,
             latency_cycles=self._latency_cycles,
         )
         word = problem.word_bytes
-        size = dict(zip((tensor.name for tensor in problem.graph.tensors), problem.size, strict=True))
-        ends = [home + size[name] * word for name, home in movements.homes.items()]
+        sizes = {name: problem.words(problem.graph.tensor[name].size_bytes) for name in movements.homes}
+        ends = [home + sizes[name] * word for name, home in movements.homes.items()]
         plan = Plan(
             graph=problem.graph,
             scratchpad_bytes=self._options.scratchpad_bytes,
             word_bytes=word,
-            steps=self._steps(problem, order),
-            episodes=movements.episodes,
-            streams=movements.streams,
-            fifos=movements.fifos,
-            transfers=movements.transfers,
-            homes=movements.homes,
+            steps=tuple(
+                Step(
+                    operator=operator.name,
+                    mode=Mode.PIPELINED if operator.members else Mode.SEQUENTIAL,
+                    compute_cycles=compute_cycles(operator, self._options.macs_per_cycle),
+                )
+                for operator in (problem.graph.operators[index] for index in order)
+            ),
+            **movements._asdict(),
             memory_bytes=max(ends, default=0),
             totals=_totals(draft, movements),
             certificate=certify(draft),
             options=_plain(self._options),
         )
         self._progress("predicting cycles")
-        prediction = predict(lower(plan), self._timing)
+        played = predict(lower(plan), self._timing)
         totals = replace(
-            plan.totals,
-            predicted_cycles=prediction.cycles_total,
-            exposed_cycles=prediction.exposed_cycles,
+            plan.totals, predicted_cycles=played.cycles_total, exposed_cycles=played.exposed_cycles
         )
         return replace(plan, totals=totals)
-
-    def _steps(self, problem: Problem, order: tuple[int, ...]) -> tuple[Step, ...]:
-        steps = []
-        for index in order:
-            operator = problem.graph.operators[index]
-            steps.append(
-                Step(
-                    operator=operator.name,
-                    mode=Mode.PIPELINED if operator.members else Mode.SEQUENTIAL,
-                    compute_cycles=compute_cycles(operator, self._options.macs_per_cycle),
-                )
-            )
-        return tuple(steps)
 
 
 def _totals(draft: Draft, movements: Movements) -> Totals:
@@ -275,6 +252,7 @@ def certify(draft: Draft) -> Certificate:
         claim = "optimal for this order"
     else:
         claim = f"bound {bound} bytes, not proven"
+    placement = draft.placed.placement
     decided = StageCertificate(
         stage="residency",
         solver=residency.solver,
@@ -283,7 +261,6 @@ def certify(draft: Draft) -> Certificate:
         bound=of_order,
         note=residency.note,
     )
-    placement = draft.placed.placement
     packed = StageCertificate(
         stage="address",
         solver=placement.solver,
@@ -302,21 +279,8 @@ def certify(draft: Draft) -> Certificate:
 
 def _plain(options: PlanOptions) -> dict[str, str | int | float | bool | None]:
     """Give the options as a plan records them."""
+    plain = {each.name: getattr(options, each.name) for each in fields(options) if each.name != "techniques"}
+    plain |= {name: value.value for name, value in plain.items() if isinstance(value, enum.Enum)}
+    plain["objective"] = ",".join(options.objective)
     switched_off = [name for name in Techniques.names() if not getattr(options.techniques, name)]
-    plain: dict[str, str | int | float | bool | None] = {
-        "scratchpad_bytes": options.scratchpad_bytes,
-        "word_bytes": options.word_bytes,
-        "order": options.order.value,
-        "streaming": options.streaming.value,
-        "tiling": options.tiling.value,
-        "pipelining": options.pipelining.value,
-        "objective": ",".join(options.objective),
-        "cores": options.cores,
-        "macs_per_cycle": options.macs_per_cycle,
-        "seed": options.seed,
-        "effort": options.effort,
-        "time_limit_s": options.time_limit_s,
-    }
-    if switched_off:
-        plain["without"] = ",".join(switched_off)
-    return plain
+    return plain | ({"without": ",".join(switched_off)} if switched_off else {})

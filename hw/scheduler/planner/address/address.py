@@ -65,15 +65,11 @@ def place(
     rounds : int
         Rounds of searches. 0: few of them, and no CP-SAT.
     seconds : float
-        Safety net of wall-clock time for each part that no block joins to the others.
+        Safety net of wall-clock time for each part that no block joins to the others: placements are equal
+        for equal arguments unless their note says that it was met.
     worker : Worker or None
         Process to use for CP-SAT; a new one when None.
     techniques : Techniques
-
-    Returns
-    -------
-    Placement
-        Equal for equal arguments, unless its note says that the safety net was met.
     """
     if not blocks:
         return Placement(addresses=(), height=0, live=0, status="placed", solver="nothing to place")
@@ -83,26 +79,25 @@ def place(
         return Placement(addresses=(), height=0, live=live, status="infeasible", solver="live words")
     unit = math.gcd(*(block.size for block in blocks))
     addresses = [0] * len(blocks)
-    solvers: dict[str, None] = {}
-    notes: dict[str, None] = {}
+    parts: list[Placement] = []
     for part in separate(squeezed):
         scaled = [replace(squeezed[index], size=squeezed[index].size // unit) for index in part]
         lasting = [blocks[index].last - blocks[index].first + 1 for index in part]
         found = _place_part(scaled, lasting, capacity // unit, rounds, seconds, worker, techniques)
-        solvers[found.solver] = None
-        if found.note:
-            notes[found.note] = None
+        parts.append(found)
         if found.status != "placed":
-            return replace(found, live=live, solver=", ".join(solvers), note="; ".join(notes))
+            break
         for index, address in zip(part, found.addresses, strict=True):
             addresses[index] = address * unit
+    placed = parts[-1].status == "placed"
+    ends = (address + block.size for address, block in zip(addresses, blocks, strict=True))
     return Placement(
-        addresses=tuple(addresses),
-        height=max(address + block.size for address, block in zip(addresses, blocks, strict=True)),
+        addresses=tuple(addresses) if placed else (),
+        height=max(ends) if placed else 0,
         live=live,
-        status="placed",
-        solver=", ".join(solvers),
-        note="; ".join(notes),
+        status=parts[-1].status,
+        solver=", ".join(dict.fromkeys(part.solver for part in parts)),
+        note="; ".join(dict.fromkeys(part.note for part in parts if part.note)),
     )
 
 
@@ -116,22 +111,9 @@ def find_conflict(
 ) -> tuple[tuple[tuple[int, Block], ...], bool]:
     """Name blocks, each with the steps that matter, that cannot lie together; and whether that is proven.
 
-    Parameters
-    ----------
-    blocks : sequence of Block
-        Not placeable as a whole, or not within the limits.
-    capacity : int
-    seconds : float
-        Safety net of wall-clock time for each packing tried.
-    worker : Worker or None
-    techniques : Techniques
-
-    Returns
-    -------
-    tuple
-        Pairs of an index and its block cut to a window of steps; and True when it is proven that they do
-        not fit. Without CP-SAT, or where it gave no answer, they are only what greedy packing could not
-        place.
+    They are of blocks that could not be placed as a whole, each with its index and cut to a window of steps.
+    Without CP-SAT, or where it gave no answer, they are only what greedy packing could not place.  The other
+    arguments are as for `place`.
     """
 
     def fails(kept: Sequence[int], first: int, last: int) -> str:

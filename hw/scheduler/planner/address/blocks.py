@@ -31,18 +31,15 @@ class Placement:
 
     Members
     -------
-    addresses : tuple of int
+    addresses
         In the order of the blocks; empty when they were not placed.
-    height : int
-        Words from address 0 to the end of the highest block.
-    live : int
-        Most words needed at once: no height is below it.
-    status : str
+    height, live
+        Words from address 0 to the end of the highest block; most words needed at once, which no height is
+        below.
+    status
         ``placed``, ``infeasible`` (proven) or ``unknown`` (a limit was met).
-    solver : str
-        Names and versions of what decided.
-    note : str
-        A fallback, a limit that stopped it.
+    solver, note
+        Names and versions of what decided; a fallback, a limit that stopped it.
     """
 
     addresses: tuple[int, ...]

@@ -35,10 +35,8 @@ class Blocks(NamedTuple):
     -------
     first, last, size : shape (blocks,)
         Steps, both included, and units.
-    over : shape (spans of all blocks,)
-        Blocks of each step, those to try first in front.
-    over_from : shape (steps + 1,)
-        Where each step's begin.
+    over, over_from : shape (spans of all blocks,), (steps + 1,)
+        Blocks of each step, those to try first in front; where each step's begin.
     """
 
     first: Integers
@@ -260,22 +258,10 @@ def _choose(level: int, blocks: Blocks, sky: Skyline, levels: Levels) -> int:
 def descend(
     blocks: Blocks, capacity: int, decisions: int, sky: Skyline, levels: Levels, floor: Integers
 ) -> tuple[int, int]:
-    """Search for a packing, depth first.
+    """Search for a packing, depth first, in at most so many decisions.
 
-    Parameters
-    ----------
-    blocks : Blocks
-    capacity : int
-        Units.
-    decisions : int
-        How many to make before giving up.
-    sky, levels, floor
-        Room to work in, see `room_for`; the addresses are in the skyline afterwards.
-
-    Returns
-    -------
-    tuple of int
-        `PLACED`, `IMPOSSIBLE` or `STOPPED`; and how many decisions were made.
+    Gives `PLACED`, `IMPOSSIBLE` or `STOPPED`, and how many decisions were made.  `room_for` gives room to
+    work in; the addresses are in the skyline afterwards.
     """
     last_step = len(sky.height) - 1
     missing, level, made = len(blocks.size), -1, 0

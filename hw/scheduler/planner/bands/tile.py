@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 
 from hw.scheduler.graph.bands import Cutter
@@ -23,28 +24,15 @@ _WORK = 100_000
 _TOGETHER = (8, 4, 2, 1)
 
 
-def tile(graph: Graph, options: PlanOptions, *, count_parameters: bool = True) -> Graph | None:
-    """Cut a graph into bands so that little traffic is left in a scratchpad.
+def tile(graph: Graph, options: PlanOptions) -> Graph | None:
+    """Cut a graph into bands so that little traffic is left in a scratchpad; None where no cut can run.
 
     First every tensor above a certain size is cut into bands of at most that size, for many sizes.  The best
     of these is refined: the bands of some tensors are doubled, halved or joined as long as that helps.  Best
-    is what moves the fewest words by `avoidable_words`, then what has the fewest operators.
-
-    Parameters
-    ----------
-    graph : Graph
-    options : PlanOptions
-        Of which scratchpad, word, streaming and effort matter.
-    count_parameters : bool
-        Whether parameters that bands read again count, too (`repeated_words`).  They never lie in the
-        scratchpad and are no part of a plan's traffic; not to count them gives more and finer bands.
-
-    Returns
-    -------
-    Graph or None
-        None when no tensor can be cut, or no way of cutting lets every operator run.
+    is what moves the fewest words by `avoidable_words`, parameters that bands read again included, then what
+    has the fewest operators.
     """
-    search = _Search(graph, options, count_parameters)
+    search = _Search(graph, options)
     for bands in candidates(graph, search.cutter.rows, options):
         search.consider(bands)
     if search.bands and options.techniques.band_refinement:
@@ -55,34 +43,32 @@ def tile(graph: Graph, options: PlanOptions, *, count_parameters: bool = True) -
 class _Search:
     """The best way of cutting so far."""
 
-    def __init__(self, graph: Graph, options: PlanOptions, count_parameters: bool) -> None:
+    def __init__(self, graph: Graph, options: PlanOptions) -> None:
         self.cutter = Cutter(graph)
         self.bands: Mapping[str, int] = {}
         self.chosen: Graph | None = None
-        self._graph, self._options, self._count = graph, options, count_parameters
-        self._weight: tuple[int, int] | None = None
+        self._graph, self._options = graph, options
+        self._weight = (math.inf, math.inf)
         self._work = _WORK * options.effort
 
     def consider(self, bands: Mapping[str, int]) -> bool:
         """Take a way of cutting if it is better; tell whether it is."""
-        best = self._weight[0] if self._weight else None
-        repeated = repeated_words(self._graph, bands, self._options.word_bytes) if self._count else 0
-        if best is not None and repeated > best:
+        repeated = repeated_words(self._graph, bands, self._options.word_bytes)
+        if repeated > self._weight[0]:
             return False
         cut = self.cutter.split(bands)
         problem = Problem(graph=cut, word_bytes=self._options.word_bytes)
         self._work -= problem.operator_count
-        # Bands are rounded up to words each, so that what is compulsory is not the same for all.
-        fixed = repeated + problem.compulsory
         order = range(problem.operator_count)
         words = avoidable_words(problem, order, self._options.capacity, streaming=self._options.streams)
         if words is None:
             return False
-        weight = (words + fixed, problem.operator_count)
-        if self._weight is not None and weight >= self._weight:
-            return False
-        self._weight, self.bands, self.chosen = weight, bands, cut
-        return True
+        # Bands are rounded up to words each, so that what is compulsory is not the same for all.
+        weight = (words + repeated + problem.compulsory, problem.operator_count)
+        if weight < self._weight:
+            self._weight, self.bands, self.chosen = weight, bands, cut
+            return True
+        return False
 
     def refine(self) -> None:
         """Change the bands of neighbours, and of all tensors with equally many rows, while that helps."""
@@ -124,14 +110,7 @@ def candidates(graph: Graph, rows: Mapping[str, int], options: PlanOptions) -> I
     """Give ways of cutting, coarse ones first: bands of each tensor that is cut, by name.
 
     Of each size there are several: with or without the tensors that some operator needs whole, and with or
-    without those whose operator has many parameters.
-
-    Parameters
-    ----------
-    graph : Graph
-    rows : mapping of str to int
-        Of each tensor that can be cut.
-    options : PlanOptions
+    without those whose operator has many parameters.  ``rows`` are of each tensor that can be cut.
     """
     wholly_read = frozenset(
         name for operator in graph.operators for name in operator.inputs if name not in operator.accesses
@@ -159,10 +138,7 @@ def _heavy(graph: Graph, share: float | None) -> frozenset[str]:
 
 
 def repeated_words(graph: Graph, bands_of: Mapping[str, int], word_bytes: int) -> int:
-    """Give the words of parameters, those that are no tensors, that bands read again.
-
-    Every band of an operator reads all of them.
-    """
+    """Give the words of parameters that are read again, since every band of an operator reads all of them."""
     return sum(
         -(-operator.weight_bytes // word_bytes) * (bands_of.get(operator.outputs[0], 1) - 1)
         for operator in graph.operators

@@ -25,17 +25,7 @@ _TRIAL_NODES = 200
 def weigh(graph: Graph, options: PlanOptions, latency_cycles: int = LATENCY_CYCLES) -> tuple[int, int] | None:
     """Give the avoidable words and the cycles of a graph in the order it lists, without addresses.
 
-    Parameters
-    ----------
-    graph : Graph
-    options : PlanOptions
-    latency_cycles : int
-        Of a transfer, to its first word.
-
-    Returns
-    -------
-    tuple of int or None
-        None when an operator does not fit.
+    ``latency_cycles`` are those of a transfer to its first word. None when an operator does not fit.
     """
     problem = Problem(graph=graph, word_bytes=options.word_bytes)
     if diagnose(problem, options) is not None:
@@ -63,7 +53,7 @@ def improve(
     latency_cycles: int = LATENCY_CYCLES,
     most_members: int = 2,
 ) -> Graph:
-    """Group neighbours where that saves bytes or, at equal bytes, cycles.
+    """Group neighbours where that saves bytes or, at equal bytes, cycles; the same graph when no group pays.
 
     All pairs that exclude each other the least are tried at once; where they do not pay together, each half
     of them is, and so on down to single pairs.
@@ -76,14 +66,9 @@ def improve(
     weigh_graph : callable or None
         What a graph costs; `weigh` when None.
     latency_cycles : int
-        Of a transfer, for `weigh`.
+        As for `weigh`.
     most_members : int
         Operators a group may have: as many as the hardware has cores.
-
-    Returns
-    -------
-    Graph
-        The same when no group pays.
     """
     measure = weigh_graph or (lambda candidate: weigh(candidate, options, latency_cycles))
     search = _Search(graph, measure, MOST_TRIALS * options.effort, options)

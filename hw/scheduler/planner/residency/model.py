@@ -55,26 +55,13 @@ class Model:
     """Everything about one problem in one order that does not depend on the capacity.
 
     Words are counted in ``unit``, the greatest common divisor of all sizes: a solver's rows are tighter so.
-
-    Parameters
-    ----------
-    problem : Problem
-    order : tuple of int
-    streaming : bool
-        Whether a tensor may be streamed.
-    forbid : tuple of tuple of Stay
-        In each of these sets at least one stay must not be wholly covered by the residency's.
+    In each set of ``forbid`` at least one stay must not be wholly covered by the residency's.
     """
 
     problem: Problem
     order: tuple[int, ...]
     streaming: bool
     forbid: tuple[tuple[Stay, ...], ...] = ()
-
-    @cached_property
-    def steps(self) -> tuple[int, ...]:
-        """Step of each operator."""
-        return steps_of(self.problem, self.order)
 
     @cached_property
     def unit(self) -> int:
@@ -99,11 +86,12 @@ class Model:
     @cached_property
     def gaps(self) -> tuple[Gap, ...]:
         """All gaps, by tensor, then step."""
-        found = []
-        for tensor in range(self.problem.tensor_count):
-            events = events_of(self.problem, self.steps, tensor)
-            found += [Gap(tensor=tensor, begin=begin, end=end) for begin, end in itertools.pairwise(events)]
-        return tuple(found)
+        steps = steps_of(self.problem, self.order)
+        return tuple(
+            Gap(tensor, begin, end)
+            for tensor in range(self.problem.tensor_count)
+            for begin, end in itertools.pairwise(events_of(self.problem, steps, tensor))
+        )
 
     @cached_property
     def events(self) -> tuple[Event, ...]:

@@ -50,10 +50,9 @@ def solve_residency(
         Words of the scratchpad.
     streaming : bool
         Whether an operand may pass through a window where that helps; COSMA's model has none of it.
-    time_limit_s : float or None
-        Safety net for each solver call.
-    node_limit : int
-        Branch-and-bound nodes for the words; a twentieth for each criterion after them.
+    time_limit_s, node_limit
+        Safety net for each solver call; branch-and-bound nodes for the words, and twenty times as many as for
+        each criterion after them.
     minimise : sequence of str
         ``bytes``, then ``peak`` and ``transfers`` as far as wanted, the weightier first.
     forbid : sequence of sequence of Stay
@@ -146,7 +145,6 @@ class _Search:
             order=self._model.order,
             stays=stays,
             streams=streams,
-            spilled=measured.spilled,
             avoidable_words=measured.avoidable_words,
             bound_words=words_bound * unit,
             peak_words=measured.peak_words,

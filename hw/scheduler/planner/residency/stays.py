@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hw.errors import InputError
 from hw.scheduler.plan.plan import Direction
@@ -28,6 +29,11 @@ class Stay:
         if not 0 <= self.first_step <= self.last_step:
             raise InputError("steps of a stay", (self.first_step, self.last_step), "rising, from 0")
 
+    @property
+    def steps(self) -> range:
+        """All its steps."""
+        return range(self.first_step, self.last_step + 1)
+
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class StreamUse:
@@ -40,37 +46,28 @@ class StreamUse:
 
 @dataclass(frozen=True, kw_only=True)
 class Residency:
-    """Which tensors lie in the scratchpad when, for one order.
+    """Which tensors lie in the scratchpad when, for one order of operators by step.
 
     Members
     -------
-    order : tuple of int
-        Operators by step.
-    stays : tuple of Stay
+    stays, streams
         By tensor, then step.
-    streams : tuple of StreamUse
-        By tensor, then step.
-    spilled : tuple of int
-        Activations that are written to memory; outputs are always written and not listed.
-    avoidable_words, bound_words : int
+    avoidable_words, bound_words
         Off-chip words beyond the compulsory ones, and what no residency of this order is below.
-    peak_words, peak_bound_words : int
+    peak_words, peak_bound_words
         Most words in use in one step, and what no residency of this order with these words is below; the
         bound is 0 when the peak was not minimised.
-    transfers : int
+    transfers
         Reads and writes, compulsory ones included.
-    status : str
+    status
         Of the words: ``optimal`` when they equal the bound, else ``feasible``.
-    solver : str
-        What decided, version included.
-    note : str
-        What a reader must know: a fallback, a limit that stopped it.
+    solver, note
+        What decided, version included; a fallback, a limit that stopped it.
     """
 
     order: tuple[int, ...]
     stays: tuple[Stay, ...]
     streams: tuple[StreamUse, ...]
-    spilled: tuple[int, ...]
     avoidable_words: int
     bound_words: int
     peak_words: int
@@ -81,23 +78,12 @@ class Residency:
     note: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Measured:
-    """What stays and streams cost.
-
-    Members
-    -------
-    avoidable_words : int
-    used_words : tuple of int
-        In use in each step.
-    transfers : int
-    spilled : tuple of int
-    """
+class Measured(NamedTuple):
+    """What stays and streams cost, as of a `Residency`; ``used_words`` are those of each step."""
 
     avoidable_words: int
     used_words: tuple[int, ...]
     transfers: int
-    spilled: tuple[int, ...]
 
     @property
     def peak_words(self) -> int:
@@ -138,11 +124,8 @@ def measure(
 ) -> Measured:
     """Compute what stays and streams cost.
 
-    Raises
-    ------
-    InputError
-        When a tensor is touched while it neither lies whole nor is streamed, is both, or lies there before
-        it is written or without a use; when a tensor that streams alone does not.
+    Raises `InputError` when a tensor is touched while it neither lies whole nor is streamed, is both, or lies
+    there before it is written or without a use; when a tensor that streams alone does not.
     """
     steps = steps_of(problem, order)
     used = [problem.fifo[operator] for operator in order]
@@ -150,17 +133,16 @@ def measure(
     passing: list[dict[int, Direction]] = [{} for _ in problem.size]
     for stay in stays:
         whole[stay.tensor].append(stay)
-        for step in range(stay.first_step, stay.last_step + 1):
+        for step in stay.steps:
             used[step] += problem.size[stay.tensor]
     for stream in streams:
         passing[stream.tensor][stream.step] = stream.direction
         used[stream.step] += problem.window(order[stream.step], stream.tensor)
     _check_alone(problem, order, streams)
     words = transfers = 0
-    spilled = []
     for tensor, size in enumerate(problem.size):
         events = events_of(problem, steps, tensor)
-        covered = [step for stay in whole[tensor] for step in events if _covers(stay, step)]
+        covered = [step for stay in whole[tensor] for step in events if step in stay.steps]
         legal = all(stay.first_step in events and stay.last_step in events for stay in whole[tensor])
         if not legal or sorted([*covered, *passing[tensor]]) != list(events):
             name = problem.graph.tensors[tensor].name
@@ -176,14 +158,7 @@ def measure(
         words += size * (reads - is_source)
         if must_write and not problem.written[tensor]:
             words += size
-            spilled.append(tensor)
-    return Measured(
-        avoidable_words=words, used_words=tuple(used), transfers=transfers, spilled=tuple(spilled)
-    )
-
-
-def _covers(stay: Stay, step: int) -> bool:
-    return stay.first_step <= step <= stay.last_step
+    return Measured(words, tuple(used), transfers)
 
 
 def _check_alone(problem: Problem, order: Sequence[int], streams: Sequence[StreamUse]) -> None:

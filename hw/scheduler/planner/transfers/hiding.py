@@ -23,7 +23,7 @@ _WORK = 4_000_000
 _PASSES = 3
 
 
-@dataclass(kw_only=True)
+@dataclass
 class Move:
     """A transfer whose steps may change; ``block`` is the index of what it fills or saves, or of its window.
 
@@ -39,14 +39,10 @@ class Move:
 
 
 class Timing(NamedTuple):
-    """What a simulation of the two queues found, in cycles.
+    """Cycles of a simulation of the two queues.
 
-    Members
-    -------
-    total
-        From the first slot to the end of the last transfer.
-    read_waits, write_waits
-        Of each step: for its reads, and before its slot for writes.
+    The total is from the first slot to the end of the last transfer; each step waits for its reads, and
+    before its slot for writes.
     """
 
     total: int
@@ -68,14 +64,8 @@ def simulate(
 ) -> Timing:
     """Run both queues against steps of known length.
 
-    Parameters
-    ----------
-    moves : sequence of Move
-        In any order; they are queued by `queue_key`.
-    step_cycles : sequence of int
-        What each step takes once its operands are there.
-    latency_cycles : int
-        From the moment a transfer may run to its first word.
+    The moves are in any order, and queued by `queue_key`; ``step_cycles`` are what each step takes once its
+    operands are there, ``latency_cycles`` pass from the moment a transfer may run to its first word.
     """
     steps = len(step_cycles)
     reads: list[list[Move]] = [[] for _ in range(steps)]
@@ -120,7 +110,8 @@ def hide(
     step_cycles: Sequence[int],
     latency_cycles: int,
 ) -> tuple[Move, ...]:
-    """Move starts and deadlines so that less is waited for.
+    """Move starts and deadlines so that less is waited for; a read's block begins with its start, a write's
+    ends before its deadline.
 
     Parameters
     ----------
@@ -131,11 +122,6 @@ def hide(
         Words of each block; its tensor, which is never in two places at once, or -1 for a buffer.
     step_cycles, latency_cycles
         As for `simulate`.
-
-    Returns
-    -------
-    tuple of Move
-        In the order given; a read's block begins with its start, a write's ends before its deadline.
     """
     search = _Search(
         [replace(move) for move in moves], blocks, addresses, owners, step_cycles, latency_cycles

@@ -21,20 +21,9 @@ from hw.scheduler.planner.transfers.hiding import LATENCY_CYCLES, Move, hide, qu
 
 
 class Movements(NamedTuple):
-    """Everything of a `Plan` that `make_transfers` decides.
+    """The fields of a `Plan` that `make_transfers` decides, as they are there.
 
-    Members
-    -------
-    episodes : tuple of Episode
-        As the residency's stays.
-    streams : tuple of Stream
-        As the residency's.
-    fifos : tuple of Fifo
-        By step.
-    transfers : tuple of Transfer
-        All reads in the order of their queue, then all writes in that of theirs.
-    homes : mapping of str to int
-        Byte address in the plan's region of the memory of each tensor that is ever off chip.
+    Transfers are all reads in the order of their queue, then all writes in that of theirs.
     """
 
     episodes: tuple[Episode, ...]
@@ -48,17 +37,14 @@ def blocks_of(problem: Problem, order: Sequence[int], residency: Residency) -> l
     """Give what needs an address, in words: the stays, then the streams, as the residency lists them; then
     the buffers of the steps that execute a pipelined group.
     """
-    found = [
-        Block(first=stay.first_step, last=stay.last_step, size=problem.size[stay.tensor])
-        for stay in residency.stays
+    spans = [(stay.first_step, stay.last_step, problem.size[stay.tensor]) for stay in residency.stays]
+    spans += [
+        (stream.step, stream.step, problem.window(order[stream.step], stream.tensor))
+        for stream in residency.streams
     ]
-    for stream in residency.streams:
-        size = problem.window(order[stream.step], stream.tensor)
-        found.append(Block(first=stream.step, last=stream.step, size=size))
-    for step, operator in enumerate(order):
-        if problem.fifo[operator]:
-            found.append(Block(first=step, last=step, size=problem.fifo[operator]))
-    return found
+    buffers = [problem.fifo[operator] for operator in order]
+    spans += [(step, step, words) for step, words in enumerate(buffers) if words]
+    return [Block(first=first, last=last, size=size) for first, last, size in spans]
 
 
 def least_step_cycles(problem: Problem, order: Sequence[int], macs_per_cycle: int) -> tuple[int, ...]:
@@ -100,11 +86,7 @@ def make_transfers(
 
     Parameters
     ----------
-    problem : Problem
-    order : sequence of int
-        Operators by step.
-    residency : Residency
-        Of this order.
+    problem, order, residency
     addresses : sequence of int
         In words, of `blocks_of` in their order.
     step_cycles : sequence of int or None
@@ -112,12 +94,9 @@ def make_transfers(
         where that shortens the plan: with the same addresses, words, peak and transfers. Without, every
         transfer keeps to the steps the residency gives it.
     latency_cycles : int
-        From the moment a transfer may run to its first word.
+        As for `hw.scheduler.planner.transfers.hiding.simulate`.
 
-    Raises
-    ------
-    InputError
-        When there is not one address for each rectangle, or not one length for each step.
+    Raises `InputError` when there is not one address for each block, or not one length for each step.
     """
     blocks = blocks_of(problem, order, residency)
     if len(addresses) != len(blocks):
@@ -148,26 +127,14 @@ def latest_moves(problem: Problem, order: Sequence[int], residency: Residency) -
         if not reads and not problem.written[stay.tensor] and stay.tensor not in read_again:
             continue
         start, deadline = (stay.first_step,) * 2 if reads else (stay.first_step, stay.last_step + 1)
-        words = problem.size[stay.tensor]
-        moves.append(
-            Move(words=words, start=start, deadline=deadline, reads=reads, streams=False, block=block)
-        )
+        moves.append(Move(problem.size[stay.tensor], start, deadline, reads, False, block))
     ranks = {step: _ranks(problem, order[step]) for step in {stream.step for stream in streams}}
     listed = sorted(
-        range(len(streams)), key=lambda i: (streams[i].step, ranks[streams[i].step][streams[i].tensor])
+        enumerate(streams, len(stays)), key=lambda each: (each[1].step, ranks[each[1].step][each[1].tensor])
     )
-    for index in listed:
-        stream = streams[index]
-        moves.append(
-            Move(
-                words=problem.size[stream.tensor],
-                start=stream.step,
-                deadline=stream.step + 1,
-                reads=stream.direction is Direction.READ,
-                streams=True,
-                block=len(stays) + index,
-            )
-        )
+    for block, stream in listed:
+        reads = stream.direction is Direction.READ
+        moves.append(Move(problem.size[stream.tensor], stream.step, stream.step + 1, reads, True, block))
     return moves
 
 

@@ -39,9 +39,9 @@ def blocks_of(problem, residency):
 def check_consistent(problem, placed, capacity):
     residency = placed.residency
     blocks = blocks_of(problem, residency)
-    assert lie_apart(blocks, placed.addresses, capacity)
+    assert lie_apart(blocks, placed.placement.addresses, capacity)
     assert placed.placement.height == max(
-        address + block.size for address, block in zip(placed.addresses, blocks, strict=True)
+        address + block.size for address, block in zip(placed.placement.addresses, blocks, strict=True)
     )
     measured = measure(problem, residency.order, residency.stays, residency.streams)
     assert measured.avoidable_words == residency.avoidable_words >= residency.bound_words

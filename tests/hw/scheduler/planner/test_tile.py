@@ -258,28 +258,21 @@ def total_words(graph, options):
 
 
 @pytest.mark.parametrize(
-    ("share", "greedy_kib", "most_kib", "most_with_parameters_kib"),
-    [(0.75, 2048, 0, 96), (0.5, 5760, 64, 1024), (0.25, 12448, 1024, 3300)],
+    ("share", "greedy_kib", "most_kib"), [(0.75, 2048, 96), (0.5, 5760, 1024), (0.25, 12448, 3300)]
 )
-def test_a_unet_far_below_what_its_operators_need_whole(
-    share, greedy_kib, most_kib, most_with_parameters_kib
-):
+def test_a_unet_far_below_what_its_operators_need_whole(share, greedy_kib, most_kib):
     """Greedy keep-if-fits moves this many KiB with whole operators and streams."""
     graph = unet()
     required = max(Problem(graph=graph).working_set) * 32
     assert required == 2048 * 1024
     options = PlanOptions(scratchpad_bytes=int(share * required))
-    fine = tile(graph, options, count_parameters=False)
-    assert total_words(fine, options) * 32 <= most_kib * 1024 < 0.55 * greedy_kib * 1024
-    assert Problem(graph=fine).compulsory == Problem(graph=graph).compulsory
     coarse = tile(graph, options)
     bands = Counter(tensor.origin for tensor in coarse.tensors if tensor.origin)
     repeated = repeated_words(graph, bands, 32)
     once = sum(operator.weight_bytes for operator in graph.operators)
     assert sum(operator.weight_bytes for operator in coarse.operators) == once + 32 * repeated
     moved = (total_words(coarse, options) + repeated) * 32
-    assert moved <= most_with_parameters_kib * 1024 < 0.55 * greedy_kib * 1024
-    assert len(coarse.operators) <= len(fine.operators)
+    assert moved <= most_kib * 1024 < 0.55 * greedy_kib * 1024
 
 
 def test_the_same_cut_every_time():
