@@ -8,8 +8,8 @@ from html import escape
 import plotly.graph_objects as go
 
 from hw.scheduler.graph.graph import Operator
-from sim.plans.axis import AVOIDABLE_READ, listed, step_axis
 from sim.plans.facts import CurvePoint, Edge, Path, PlanFacts
+from sim.plans.shared import AVOIDABLE_READ, listed, step_axis
 from sim.report.style import INK, RUNS, byte_axis, hover, styled
 from sim.report.text import sized
 

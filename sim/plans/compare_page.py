@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from html import escape
 from pathlib import Path
 
@@ -51,7 +52,6 @@ def write_comparison(comparison: Comparison, directory: Path) -> tuple[Path, ...
             for number, kind in enumerate(comparison.kinds)
         ],
         traffic=chart(traffic(comparison), "traffic"),
-        times=chart(planning_times(comparison), "times"),
         summary_columns=SUMMARY_COLUMNS.titles,
         summaries=map(SUMMARY_COLUMNS.cells, comparison.summaries),
         columns=ROW_COLUMNS.titles[1:],
@@ -89,25 +89,16 @@ def _tiles(comparison: Comparison) -> list[Tile]:
 
 def savings(comparison: Comparison, kind: str) -> go.Figure:
     """Draw the share of the rival's avoidable bytes that plans of a kind save, graph by budget."""
-    shares, texts, hovers = [], [], []
-    for graph in comparison.graphs:
-        row_shares: list[float | None] = []
-        row_texts, row_hovers = [], []
-        for budget in comparison.budgets:
-            row = comparison.by_place.get((graph, budget))
-            share = row.reduction(row.rival, kind) if row else None
-            # What moves more than twice the baseline's bytes is off the scale anyway.
-            row_shares.append(None if share is None else max(-1.0, share))
-            row_texts.append(_cell_text(row, kind, share))
-            row_hovers.append(_hover(row) if row else "")
-        shares.append(row_shares)
-        texts.append(row_texts)
-        hovers.append(row_hovers)
+    budgets, graphs = comparison.budgets, comparison.graphs
+    rows = [[comparison.by_place.get((graph, budget)) for budget in budgets] for graph in graphs]
+    shares = [[row.reduction(row.rival, kind) if row else None for row in line] for line in rows]
+    texts = [[_cell_text(row, kind) for row in line] for line in rows]
     figure = go.Figure(
         go.Heatmap(
-            x=[escape(budget) for budget in comparison.budgets],
-            y=[escape(graph) for graph in comparison.graphs],
-            z=shares,
+            x=list(map(escape, budgets)),
+            y=list(map(escape, graphs)),
+            # What moves more than twice the baseline's bytes is off the scale anyway.
+            z=[[None if share is None else max(-1.0, share) for share in line] for line in shares],
             zmin=-1,
             zmax=1,
             colorscale=_SHARES,
@@ -115,19 +106,17 @@ def savings(comparison: Comparison, kind: str) -> go.Figure:
             text=texts,
             texttemplate="%{text}",
             textfont={"size": 12},
-            **hover(hovers),
+            **hover([[_hover(row) if row else "" for row in line] for line in rows]),
             hoverongaps=False,
             xgap=2,
             ygap=2,
         )
     )
     # Cells without a share have no colour; their text says why.
-    for graph, row_shares, row_texts in zip(comparison.graphs, shares, texts, strict=True):
-        for budget, share, text in zip(comparison.budgets, row_shares, row_texts, strict=True):
-            if share is None and text:
-                figure.add_annotation(
-                    x=escape(budget), y=escape(graph), text=text, showarrow=False, font={"size": 12}
-                )
+    for y, x in itertools.product(range(len(graphs)), range(len(budgets))):
+        if shares[y][x] is None and texts[y][x]:
+            place = {"x": escape(budgets[x]), "y": escape(graphs[y])}
+            figure.add_annotation(**place, text=texts[y][x], showarrow=False, font={"size": 12})
     figure.update_yaxes(autorange="reversed", type="category", ticksuffix="  ", showgrid=False)
     figure.update_xaxes(side="top", type="category", showgrid=False)
     figure = styled(figure, height=110 + 26 * len(comparison.graphs))
@@ -135,10 +124,11 @@ def savings(comparison: Comparison, kind: str) -> go.Figure:
     return figure
 
 
-def _cell_text(row: PlanRow | None, kind: str, share: float | None) -> str:
+def _cell_text(row: PlanRow | None, kind: str) -> str:
     plan = row.plans.get(kind) if row else None
-    if plan is None:
+    if row is None or plan is None:
         return "" if row is None else "does not fit"
+    share = row.reduction(row.rival, kind)
     if share is None:
         return "nothing to save" if plan.avoidable_bytes == 0 else f"+{sized(plan.avoidable_bytes)}"
     return f"{100 * share:.0f} %" + (" ✓" if plan.proven else "")
@@ -201,28 +191,3 @@ def traffic(comparison: Comparison) -> go.Figure:
     figure.update_yaxes(title="share of the baseline's", ticksuffix=" %", rangemode="tozero")
     figure.update_xaxes(type="category")
     return beside(styled(figure, height=460), top=70)
-
-
-def planning_times(comparison: Comparison) -> go.Figure:
-    """Draw the seconds each plan took."""
-    figure = go.Figure()
-    for number, budget in enumerate(comparison.budgets):
-        for kind, symbol in zip((WHOLE, FULL), ("circle", "diamond"), strict=True):
-            planned = [(row, plan) for row in comparison.at(budget) if (plan := row.plans.get(kind))]
-            if planned:
-                figure.add_scatter(
-                    x=[escape(row.graph) for row, _ in planned],
-                    y=[max(plan.seconds, 0.01) for _, plan in planned],
-                    mode="markers",
-                    name=f"{escape(budget)}, {kind}",
-                    marker={
-                        "color": RUNS[number % len(RUNS)],
-                        "symbol": symbol,
-                        "size": 9,
-                        "line": {"color": "white", "width": 1},
-                    },
-                    **hover([_hover(row) for row, _ in planned]),
-                )
-    figure.update_yaxes(type="log", title="seconds (logarithmic)", dtick=1)
-    figure.update_xaxes(type="category", categoryarray=[escape(graph) for graph in comparison.graphs])
-    return styled(figure, height=360)

@@ -28,9 +28,8 @@ def render_plan(
 ) -> None:
     """Write a page of a plan that `hw.scheduler.check.check` finds no problem in.
 
-    The curve is of plans of the same network for other scratchpads, in any order; without any, the page has
-    no curve.  ``budgets`` are scratchpad bytes to mark on it, by name. Raises `InputError` when the path
-    cannot be written.
+    The curve is of plans of the same network for other scratchpads, in any order; without any, there is none.
+    ``budgets`` are scratchpad bytes to mark on it. Raises `InputError` when the path cannot be written.
     """
     facts = PlanFacts(plan)
     here = CurvePoint(
@@ -51,7 +50,12 @@ def render_plan(
         curve=chart(traffic_curve(curve, here, budgets or {}), "curve") if curve else "",
         stage_columns=_STAGE_COLUMNS,
         stages=[_stage_cells(stage) for stage in plan.certificate.stages],
-        bounds=_bounds(plan),
+        bounds=[
+            ("claim", plan.certificate.claim),
+            ("avoidable bytes", whole(plan.totals.avoidable_bytes)),
+            ("bound, any order", f"{whole(plan.certificate.bound_avoidable_bytes)} bytes"),
+            ("bound, this order", f"{whole(plan.certificate.order_bound_avoidable_bytes)} bytes"),
+        ],
         options=[(name.replace("_", " "), _shown(value)) for name, value in plan.options.items()],
         step_columns=_STEP_COLUMNS,
         steps=_step_rows(facts),
@@ -65,46 +69,40 @@ def _tiles(facts: PlanFacts) -> list[Tile]:
     hidden = totals.predicted_cycles - totals.exposed_cycles
     spills = sum(why is Why.SPILL for why in facts.reasons)
     refetches = sum(why is Why.REFETCH for why in facts.reasons)
+    spilled = f"{_counted(spills, 'spill')}, {_counted(refetches, 'repeated fetch', 'repeated fetches')}"
+    early = _counted(facts.early_fetches, "fetch starts", "fetches start")
+    tiles = [
+        ("Avoidable traffic", sized(totals.avoidable_bytes), spilled),
+        (
+            "Proven",
+            "optimal" if proven else sized(plan.certificate.bound_avoidable_bytes),
+            "no order moves less" if proven else f"no order moves less; {_order_note(plan)}",
+        ),
+        ("Off-chip traffic", sized(moved), f"{sized(totals.compulsory_bytes)} of it compulsory"),
+        (
+            "Scratchpad in use",
+            percent(totals.peak_bytes / plan.scratchpad_bytes, places=1),
+            f"at most {sized(totals.peak_bytes)} of {sized(plan.scratchpad_bytes)}",
+        ),
+        (
+            "Transfers",
+            whole(totals.transfers_total),
+            f"{early} early, {_counted(len(plan.streams), 'stream')}",
+        ),
+        (
+            "Predicted cycles",
+            whole(totals.predicted_cycles),
+            f"{whole(hidden)} computing, {whole(totals.exposed_cycles)} waiting for memory",
+        ),
+    ]
     return [
-        Tile(
-            label="Avoidable traffic",
-            figure=sized(totals.avoidable_bytes),
-            note=f"{_counted(spills, 'spill', 'spills')}, "
-            f"{_counted(refetches, 'repeated fetch', 'repeated fetches')}",
-            good=True if proven else None,
-        ),
-        Tile(
-            label="Proven",
-            figure="optimal" if proven else sized(plan.certificate.bound_avoidable_bytes),
-            note="no order moves less" if proven else f"no order moves less; {_order_note(plan)}",
-            good=True if proven else None,
-        ),
-        Tile(
-            label="Off-chip traffic",
-            figure=sized(moved),
-            note=f"{sized(totals.compulsory_bytes)} of it compulsory",
-        ),
-        Tile(
-            label="Scratchpad in use",
-            figure=percent(totals.peak_bytes / plan.scratchpad_bytes, places=1),
-            note=f"at most {sized(totals.peak_bytes)} of {sized(plan.scratchpad_bytes)}",
-        ),
-        Tile(
-            label="Transfers",
-            figure=whole(totals.transfers_total),
-            note=f"{_counted(facts.early_fetches, 'fetch starts', 'fetches start')} early, "
-            f"{_counted(len(plan.streams), 'stream', 'streams')}",
-        ),
-        Tile(
-            label="Predicted cycles",
-            figure=whole(totals.predicted_cycles),
-            note=f"{whole(hidden)} computing, {whole(totals.exposed_cycles)} waiting for memory",
-        ),
+        Tile(label=label, figure=figure, note=note, good=True if proven and number < 2 else None)
+        for number, (label, figure, note) in enumerate(tiles)
     ]
 
 
-def _counted(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"
+def _counted(count: int, one: str, many: str = "") -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def _order_note(plan: Plan) -> str:
@@ -112,17 +110,6 @@ def _order_note(plan: Plan) -> str:
     if certificate.order_bound_avoidable_bytes == plan.totals.avoidable_bytes:
         return "optimal for this order"
     return f"this order, not less than {sized(certificate.order_bound_avoidable_bytes)}"
-
-
-def _bounds(plan: Plan) -> list[tuple[str, str]]:
-    """Give what the certificate says of the whole, a name and a value each."""
-    certificate, totals = plan.certificate, plan.totals
-    return [
-        ("claim", certificate.claim),
-        ("avoidable bytes", whole(totals.avoidable_bytes)),
-        ("bound, any order", f"{whole(certificate.bound_avoidable_bytes)} bytes"),
-        ("bound, this order", f"{whole(certificate.order_bound_avoidable_bytes)} bytes"),
-    ]
 
 
 def _stage_cells(stage: StageCertificate) -> list[str]:

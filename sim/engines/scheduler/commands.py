@@ -39,7 +39,9 @@ def plan(
     curve_points: Annotated[
         int, typer.Option(min=0, help="Scratchpads planned for the curve of the page.")
     ] = 12,
-    board: Annotated[str | None, typer.Option("--board", help="Board whose words and memory the plan is for.")] = None,
+    board: Annotated[
+        str | None, typer.Option("--board", help="Board whose words and memory the plan is for.")
+    ] = None,
     objective: Annotated[
         str | None,
         typer.Option(

@@ -12,7 +12,7 @@ from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.baselines import baselines, best
 from sim.host.console import console
 from sim.plans.compare import Comparison, plan_tables, rows_of
-from sim.plans.compare_page import planning_times, savings, traffic, write_comparison
+from sim.plans.compare_page import savings, traffic, write_comparison
 from sim.plans.rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, PlanFigures, PlanRow, baseline_bytes
 from tests.support.planner.graphs import random_graph
 
@@ -129,7 +129,7 @@ def test_page_holds_everything_itself(comparison, tmp_path):
     before, after = page.read_text().split(get_plotlyjs())
     own = before + after
     assert not re.search(r"""(src|href)=["']|@import|url\(""", own)
-    assert own.count("Plotly.newPlot(") == 4
+    assert own.count("Plotly.newPlot(") == 3
     assert "<td>12.2</td>" in own or "<td>12.3</td>" in own
     write_comparison(comparison, tmp_path / "again")
     assert (tmp_path / "again" / "compare.html").read_bytes() == page.read_bytes()
@@ -178,8 +178,3 @@ def test_traffic_menu_shows_one_budget_at_a_time(comparison):
     assert low[f"plan, {WHOLE}"].y == low[COSMA].y == (None, None)
     assert [bool(trace.visible) for trace in figure.data] == list(buttons[0].args[0]["visible"])
     assert not traffic(Comparison((row(),))).layout.updatemenus
-
-
-def test_times_of_each_plan(comparison):
-    figure = planning_times(comparison)
-    assert [tuple(trace.y) for trace in figure.data] == [(1.5,) * 3, (1.5,) * 3, (1.5, 12.25)]

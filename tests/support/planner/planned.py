@@ -23,12 +23,12 @@ def first_fit(shapes):
     return tuple(low for _, low in placed), max(low + shape.size for shape, low in placed)
 
 
-def plan_of(problem, order, residency, *, step_cycles=None, pace=None, addresses=None):
+def plan_of(problem, order, residency, *, step_cycles=None, addresses=None):
     """The whole plan; predicted and exposed cycles are left at the steps' own."""
     height = 0
     if addresses is None:
         addresses, height = first_fit(blocks_of(problem, order, residency))
-    moved = make_transfers(problem, order, residency, addresses, step_cycles=step_cycles, pace=pace)
+    moved = make_transfers(problem, order, residency, addresses, step_cycles=step_cycles)
     word = problem.word_bytes
     used = [0] * len(order)
     for episode in moved.episodes:
@@ -97,7 +97,7 @@ def residency_of(problem, order, stays, streams=()):
     """A residency that nobody solved for."""
     measured = measure(problem, order, stays, streams)
     return Residency(
-        order=tuple(order), stays=tuple(stays), streams=tuple(streams), spilled=measured.spilled,
+        order=tuple(order), stays=tuple(stays), streams=tuple(streams),
         avoidable_words=measured.avoidable_words, bound_words=0, peak_words=measured.peak_words,
         peak_bound_words=0, transfers=measured.transfers, status="feasible", solver="by hand",
     )  # fmt: skip
