@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
@@ -47,12 +48,8 @@ def run_ablate(
 ) -> None:
     """Plan networks with each technique switched off in turn, and print what that loses.
 
-    Every row is kept at once, so that what was interrupted goes on where it was.
-
-    Raises
-    ------
-    InputError
-        Before any work, for an unknown model or technique.
+    Every row is kept at once, so that what was interrupted goes on where it was. Raises `InputError` before
+    any work, for an unknown model or technique.
     """
     check_directory("--output", directory)
     for name in without:
@@ -88,17 +85,9 @@ def _measure(
 ) -> Ablated:
     techniques = BEST if without == NOTHING else replace(BEST, **{without: False})
     way = When.NEVER if whole else When.AUTO
+    ways: dict[str, Any] = dict.fromkeys(("streaming", "tiling", "pipelining"), way)
     before = _cpu_seconds()
-    plan = plan_model(
-        graph,
-        budget,
-        progress=progress,
-        techniques=techniques,
-        effort=effort,
-        streaming=way,
-        tiling=way,
-        pipelining=way,
-    )
+    plan = plan_model(graph, budget, progress=progress, techniques=techniques, effort=effort, **ways)
     return Ablated(
         network=graph.name,
         budget=budget,

@@ -102,11 +102,11 @@ def _curve(
 
     least, most = budgets.m_r_bytes // 8, budgets.m_p_bytes
     sizes = {most - (most - least) * index // max(1, count - 1) for index in range(count)}
-    least_peak = minimum_peak(problem, seed=options["seed"]).order
+    least_peak, word = minimum_peak(problem, seed=options["seed"]).order, problem.word_bytes
     points: list[CurvePoint] = []
     for number, size in enumerate(sorted(sizes), 1):
         activity.update(f"scratchpad {number} of {len(sizes)}")
-        asked = {**options, "pipelining": When.NEVER, "word_bytes": problem.word_bytes}
+        asked = {**options, "pipelining": When.NEVER, "word_bytes": word}
         try:
             plan = plan_model(problem.graph, str(size), **asked)
         except InputError:
@@ -116,14 +116,12 @@ def _curve(
             avoidable_bytes=plan.totals.avoidable_bytes,
             bound_avoidable_bytes=plan.certificate.bound_avoidable_bytes,
             claim=plan.certificate.claim,
-            baselines=baseline_bytes(
-                baselines(problem, size // problem.word_bytes, least_peak), problem.word_bytes
-            ),
+            baselines=baseline_bytes(baselines(problem, size // word, least_peak), word),
         )
         if points and points[-1].avoidable_bytes < point.avoidable_bytes:
             # What fits a smaller scratchpad fits this one, too.
-            smaller = points[-1]
-            point = replace(point, avoidable_bytes=smaller.avoidable_bytes, bound_avoidable_bytes=0, claim="")
+            moved = points[-1].avoidable_bytes
+            point = replace(point, avoidable_bytes=moved, bound_avoidable_bytes=0, claim="")
         points.append(point)
     return tuple(points)
 
@@ -131,23 +129,18 @@ def _curve(
 def _print_plan(plan: Plan, seconds: float) -> None:
     from sim.host.console import print_table
 
-    totals, certificate = plan.totals, plan.certificate
+    measured = (
+        "peak_bytes", "compulsory_bytes", "avoidable_bytes", "parameter_bytes", "offchip_read_bytes",
+        "offchip_write_bytes", "transfers_total", "predicted_cycles", "exposed_cycles",
+    )  # fmt: skip
     rows = [
         ("operators, steps", f"{len(plan.graph.operators):,}"),
         ("scratchpad_bytes", f"{plan.scratchpad_bytes:,}"),
-        ("peak_bytes", f"{totals.peak_bytes:,}"),
-        ("compulsory_bytes", f"{totals.compulsory_bytes:,}"),
-        ("avoidable_bytes", f"{totals.avoidable_bytes:,}"),
-        ("parameter_bytes", f"{totals.parameter_bytes:,}"),
-        ("offchip_read_bytes", f"{totals.offchip_read_bytes:,}"),
-        ("offchip_write_bytes", f"{totals.offchip_write_bytes:,}"),
-        ("transfers_total", f"{totals.transfers_total:,}"),
-        ("predicted_cycles", f"{totals.predicted_cycles:,}"),
-        ("exposed_cycles", f"{totals.exposed_cycles:,}"),
-        ("claim", certificate.claim),
+        *((name, f"{getattr(plan.totals, name):,}") for name in measured),
+        ("claim", plan.certificate.claim),
         ("planned in", f"{seconds:.1f} s"),
     ]
-    rows += [(f"note, {stage.stage}", stage.note) for stage in certificate.stages if stage.note]
+    rows += [(f"note, {stage.stage}", stage.note) for stage in plan.certificate.stages if stage.note]
     print_table(f"Plan of {plan.graph.name}", ("figure", "value"), rows)
 
 

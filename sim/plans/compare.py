@@ -33,11 +33,9 @@ class Summary:
     proven: int
     without_traffic: int
     rival: str  #: The baseline of the means: `PlanRow.rival`.
-    #: Rows in which that baseline moves anything: the others have nothing to reduce and are left out of the
-    #: mean.
-    compared: int
-    #: Mean over rows of the share of avoidable bytes saved, against the rival and against Belady without
-    #: fragmentation; None without rows to compare.
+    compared: int  #: Rows in which that baseline moves anything: there is nothing to save in the others.
+    #: Mean over those rows of the share of avoidable bytes saved, against the rival and against Belady
+    #: without fragmentation; None without rows to compare.
     mean_reduction: float | None
     mean_reduction_over_ideal: float | None
     slowest_seconds: float
@@ -94,12 +92,13 @@ class Comparison:
     def summaries(self) -> tuple[Summary, ...]:
         """One for each budget and kind of plans."""
         places = ((budget, kind) for budget in self.budgets for kind in self.kinds)
-        return tuple(summary for place in places if (summary := self._summary(*place)))
+        return tuple(
+            self._summary(budget, kind, rows)
+            for budget, kind in places
+            if (rows := [row for row in self.at(budget) if kind in row.plans])
+        )
 
-    def _summary(self, budget: str, kind: str) -> Summary | None:
-        rows = [row for row in self.at(budget) if kind in row.plans]
-        if not rows:
-            return None
+    def _summary(self, budget: str, kind: str, rows: list[PlanRow]) -> Summary:
         plans = [row.plans[kind] for row in rows]
         reductions = [value for row in rows if (value := row.reduction(row.rival, kind)) is not None]
         ideal = [value for row in rows if (value := row.reduction(IDEAL, kind)) is not None]
