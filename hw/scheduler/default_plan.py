@@ -1,8 +1,8 @@
 """The plan that a kernel executes when none is given: a real layer in 96 KiB, a quarter of what it asks for.
 
 It is made by ``python -m hw.scheduler.default_plan``: the network `minilm_layer` in a quarter of M_R, the
-working set of its largest operator, in the fewest cycles.  Its operators are pipelined in pairs and streamed through windows, and
-what passes between them is written to memory and read again.
+working set of its largest operator, in the fewest cycles.  Operators are pipelined in pairs and streamed
+through windows, and what passes between them is written to memory and read again.
 
 It is planned in words of 128 bytes.  All its tensors are whole ones of these, so that it is a plan in every
 narrower word as well, of the same bytes; only its cycles are others.

@@ -149,12 +149,7 @@ class _Planner:
         """Put neighbours into groups that share the array; None where no group pays."""
         self._progress("pipelining")
         graph, order = draft.problem.graph, draft.ordering.order
-        ordered = Graph(
-            name=graph.name,
-            tensors=graph.tensors,
-            operators=tuple(graph.operators[operator] for operator in order),
-            made_by=graph.made_by,
-        )
+        ordered = replace(graph, operators=tuple(graph.operators[operator] for operator in order))
         grouped = improve(
             ordered, self._options, latency_cycles=self._latency_cycles, most_members=self._options.cores
         )
@@ -162,10 +157,8 @@ class _Planner:
             return None
         problem = Problem(graph=grouped, word_bytes=self._options.word_bytes)
         # Groups change what an order costs: bounds of the plain graph do not hold for them.
-        ordering = Ordering(
-            order=tuple(range(problem.operator_count)), bound_words=0, stages=draft.ordering.stages
-        )
-        return self._settle(problem, ordering)
+        order = tuple(range(problem.operator_count))
+        return self._settle(problem, replace(draft.ordering, order=order, bound_words=0))
 
     def _bounded(self, draft: Draft) -> Draft:
         """Give a draft with groups a bound of its own."""
