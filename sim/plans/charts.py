@@ -7,15 +7,27 @@ from html import escape
 
 import plotly.graph_objects as go
 
-from hw.scheduler.graph.graph import Operator
 from sim.plans.facts import CurvePoint, Edge, Path, PlanFacts
-from sim.plans.shared import AVOIDABLE_READ, listed, step_axis
 from sim.report.style import INK, RUNS, byte_axis, hover, styled
 from sim.report.text import sized
 
+AVOIDABLE_READ, AVOIDABLE_WRITE = "#e07b39", "#b3362f"
+#: Names in a hover text before the rest is counted.
+_LISTED = 6
 #: From so many steps on, operators are drawn smaller.
 _CROWDED = 150
 PATHS = {Path.STAYED: "#a9c4cb", Path.FETCHED: AVOIDABLE_READ, Path.STREAMED: "#d9a521"}
+
+
+def listed(names: Sequence[str]) -> str:
+    """Name the first few, and count the rest."""
+    shown = ", ".join(escape(name) for name in names[:_LISTED])
+    return shown + (f" and {len(names) - _LISTED} more" if len(names) > _LISTED else "")
+
+
+def step_axis(steps: int) -> dict[str, object]:
+    """Give an axis of steps that is never divided further."""
+    return {"tickformat": "d", "title": "step"} | ({"dtick": 1} if steps <= 24 else {})
 
 
 def graph_by_step(facts: PlanFacts) -> go.Figure:
@@ -94,34 +106,30 @@ def _curve(edge: Edge, lanes: Sequence[int]) -> list[tuple[float, float]]:
 
 def _step_text(facts: PlanFacts, step: int) -> str:
     operator, planned = facts.operators[step], facts.plan.steps[step]
-    parts = [
+    lines = [
         f"step {step}: <b>{escape(operator.name)}</b> ({escape(operator.kind)}, {planned.mode.value})",
         f"at least {planned.compute_cycles:,} cycles, {operator.macs:,} MACs",
         f"reads {listed(operator.inputs)}",
         f"writes {listed(operator.outputs)}",
         f"{sized(facts.bytes_in_use[step])} of the scratchpad in use",
     ]
-    return "<br>".join(part for part in (*parts, *_group_text(operator)) if part)
-
-
-def _group_text(operator: Operator) -> list[str]:
-    found = []
     if operator.members:
-        found.append(f"members {listed([member.name for member in operator.members])}")
+        lines.append(f"members {listed([member.name for member in operator.members])}")
     if operator.fused:
-        found.append(f"with {listed(operator.fused)}")
-    return found
+        lines.append(f"with {listed(operator.fused)}")
+    return "<br>".join(lines)
 
 
 def traffic_curve(points: Sequence[CurvePoint], here: CurvePoint, marks: Mapping[str, int]) -> go.Figure:
     """Draw avoidable traffic over scratchpad size: plans in any order, the page's own, and sizes to mark."""
     points = sorted({point.scratchpad_bytes: point for point in [*points, here]}.values(), key=_size)
-    figure = go.Figure()
+    bounds = {point.scratchpad_bytes: point.bound_avoidable_bytes for point in points}
     methods = dict.fromkeys(name for point in points for name in point.baselines)
+    figure = go.Figure()
     for number, method in enumerate(methods):
         known = [point for point in points if method in point.baselines]
         figure.add_scatter(
-            x=[point.scratchpad_bytes for point in known],
+            x=list(map(_size, known)),
             y=[point.baselines[method] for point in known],
             mode="lines+markers",
             name=escape(method),
@@ -129,18 +137,18 @@ def traffic_curve(points: Sequence[CurvePoint], here: CurvePoint, marks: Mapping
             marker={"size": 5},
             **hover([_point_text(point, method) for point in known]),
         )
-    bounded = [point for point in points if point.bound_avoidable_bytes is not None]
+    bounded = {size: bound for size, bound in bounds.items() if bound is not None}
     if bounded:
         figure.add_scatter(
-            x=[point.scratchpad_bytes for point in bounded],
-            y=[point.bound_avoidable_bytes for point in bounded],
+            x=list(bounded),
+            y=list(bounded.values()),
             mode="lines",
             name="proven bound",
             line={"color": INK, "width": 1.2, "dash": "dash"},
             hoverinfo="skip",
         )
     figure.add_scatter(
-        x=[point.scratchpad_bytes for point in points],
+        x=list(map(_size, points)),
         y=[point.avoidable_bytes for point in points],
         mode="lines+markers",
         name="planned",

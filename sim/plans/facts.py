@@ -90,10 +90,10 @@ class PlanFacts:
             tensor = self.plan.graph.tensor[transfer.tensor]
             if transfer.direction is Direction.WRITE:
                 found.append(Why.OUTPUT if tensor.kind is TensorKind.OUTPUT else Why.SPILL)
-            else:
-                first = tensor.off_chip_first and tensor.name not in seen
-                found.append(Why.FIRST_FETCH if first else Why.REFETCH)
-                seen.add(tensor.name)
+                continue
+            first = tensor.off_chip_first and tensor.name not in seen
+            found.append(Why.FIRST_FETCH if first else Why.REFETCH)
+            seen.add(tensor.name)
         return tuple(found)
 
     @cached_property
@@ -116,15 +116,17 @@ class PlanFacts:
             for episode in self.plan.episodes
             if episode.first_step == self.made_at.get(episode.tensor)
         }
-        found = []
-        for tensor, made in self.made_at.items():
-            for used in self.used_at[tensor]:
-                if (tensor, used) in streamed:
-                    path = Path.STREAMED
-                else:
-                    path = Path.STAYED if used <= kept.get(tensor, -1) else Path.FETCHED
-                found.append(Edge(tensor=tensor, made=made, used=used, path=path))
-        return tuple(found)
+
+        def path(tensor: str, used: int) -> Path:
+            if (tensor, used) in streamed:
+                return Path.STREAMED
+            return Path.STAYED if used <= kept.get(tensor, -1) else Path.FETCHED
+
+        return tuple(
+            Edge(tensor=tensor, made=made, used=used, path=path(tensor, used))
+            for tensor, made in self.made_at.items()
+            for used in self.used_at[tensor]
+        )
 
     def bytes_by_step(self, why: Why) -> list[int]:
         """Bytes moved for a reason, by the step from which they may move."""
@@ -143,14 +145,14 @@ class PlanFacts:
     @cached_property
     def bytes_in_use(self) -> list[int]:
         """Bytes of the scratchpad in use in each step."""
-        used = [0] * len(self.plan.steps)
-        for episode in self.plan.episodes:
-            for step in range(episode.first_step, episode.last_step + 1):
-                used[step] += episode.size_bytes
-        for stream in self.plan.streams:
-            used[stream.step] += stream.window_bytes
-        for fifo in self.plan.fifos:
-            used[fifo.step] += fifo.size_bytes
+        plan = self.plan
+        spans = [(each.first_step, each.last_step, each.size_bytes) for each in plan.episodes]
+        spans += [(each.step, each.step, each.window_bytes) for each in plan.streams]
+        spans += [(each.step, each.step, each.size_bytes) for each in plan.fifos]
+        used = [0] * len(plan.steps)
+        for first, last, size in spans:
+            for step in range(first, last + 1):
+                used[step] += size
         return used
 
     @cached_property

@@ -12,8 +12,8 @@ from plotly.subplots import make_subplots
 
 from hw.scheduler.graph.graph import TensorKind
 from hw.scheduler.plan.plan import Direction
+from sim.plans.charts import AVOIDABLE_READ, AVOIDABLE_WRITE, listed, step_axis
 from sim.plans.facts import PlanFacts, Why
-from sim.plans.shared import AVOIDABLE_READ, AVOIDABLE_WRITE, listed, step_axis
 from sim.report.style import INK, byte_axis, hover, styled
 
 SOURCE, ACTIVATION, OUTPUT, WINDOW, BUFFER = "#8fa3d6", "#7fb8c0", "#b4c37a", "#e9c46a", "#b98aa5"

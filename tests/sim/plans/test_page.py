@@ -10,11 +10,10 @@ from plotly.offline import get_plotlyjs
 from hw.errors import InputError
 from hw.scheduler.plan.plan import Direction
 from hw.scheduler.plan.problem import Problem
-from sim.plans.charts import graph_by_step, traffic_curve
+from sim.plans.charts import graph_by_step, listed, traffic_curve
 from sim.plans.facts import CurvePoint, Path, PlanFacts, Why
 from sim.plans.map import address_map
 from sim.plans.page import render_plan
-from sim.plans.shared import listed
 from sim.report.style import byte_axis
 from sim.report.text import sized
 from tests.support.planner.graphs import pipelined_graph, random_graph

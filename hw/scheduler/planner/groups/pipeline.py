@@ -62,11 +62,8 @@ def improve(
     ----------
     graph : Graph
         Its operators in the order in which they are executed.
-    options : PlanOptions
     weigh_graph : callable or None
-        What a graph costs; `weigh` when None.
-    latency_cycles : int
-        As for `weigh`.
+        What a graph costs; `weigh`, with this latency, when None.
     most_members : int
         Operators a group may have: as many as the hardware has cores.
     """

@@ -30,7 +30,6 @@ class Program:
         Steps that could exceed the floor.
     keep, stream, spill : dict of int to pulp.LpVariable
         What is to be decided: gaps, events in tight steps or forbidden sets, and tensors that may be spilled.
-    lp : pulp.LpProblem
     """
 
     def __init__(

@@ -43,11 +43,8 @@ def solve_residency(
 
     Parameters
     ----------
-    problem : Problem
-    order : sequence of int
-        Operators by step, topological.
-    capacity : int
-        Words of the scratchpad.
+    problem, order, capacity
+        Operators by step; words of the scratchpad.
     streaming : bool
         Whether an operand may pass through a window where that helps; COSMA's model has none of it.
     time_limit_s, node_limit
