@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 
 
 def parse_dimensions(texts: Sequence[str]) -> dict[str, int]:
-    """Turn ``NAME=VALUE`` into numbers by name.
-
-    Raises `InputError` for a text of another form, or a value below 1.
-    """
+    """Turn ``NAME=VALUE`` into numbers by name; `InputError` for another form, or a value below 1."""
     found = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -51,9 +48,8 @@ def run_plan(
     """Plan, write the plan and the page, and print the figures.
 
     The page's curve has ``curve_points`` scratchpads beside the plan's own; ``options`` are further fields of
-    `hw.scheduler.plan.options.PlanOptions`.
-
-    Raises `InputError` before any work, for a wrong option, model or path; when no plan is possible.
+    `hw.scheduler.plan.options.PlanOptions`. Raises `InputError` before any work for a wrong option, model or
+    path; when no plan is possible.
     """
     check_writable("--output", output)
     if html is not None:
@@ -145,10 +141,7 @@ def _print_plan(plan: Plan, seconds: float) -> None:
 
 
 def run_check(path: Path) -> bool:
-    """Replay a plan and print what is wrong with it, or its figures; tell whether all of it is true.
-
-    Raises `InputError` when the file cannot be read as JSON.
-    """
+    """Replay a plan and print what is wrong with it, or its figures; tell whether all of it is true."""
     check_readable("plan", path)
     from hw.scheduler.check.check import check_file, recomputed_totals
     from sim.host.console import print_table
@@ -166,9 +159,8 @@ def run_check(path: Path) -> bool:
 def run_lower(path: Path, output: Path, *, frozen_for: str | None) -> None:
     """Lower a plan and write its program image, or the configuration of a kernel with the program in it.
 
-    The image where ``frozen_for`` is None; else it is the board of the kernel in which the program is frozen.
-    Raises `InputError` when the plan cannot be read, the checker refuses it, or the board's port has another
-    width.
+    The latter for the board ``frozen_for``. Raises `InputError` when the plan cannot be read, the checker
+    refuses it, or the board's port has another width.
     """
     check_readable("plan", path)
     check_writable("--output", output)
@@ -202,10 +194,7 @@ def run_lower(path: Path, output: Path, *, frozen_for: str | None) -> None:
 
 
 def run_graph(model: str, dimensions: Sequence[str], output: Path) -> None:
-    """Import a model and write its graph, as the model has it.
-
-    Raises `InputError` for a wrong model or path.
-    """
+    """Import a model and write its graph, as the model has it."""
     check_writable("--output", output)
     from hw.scheduler.graph.documents import graph_to_json
     from hw.scheduler.graph.importers import load_model
@@ -235,8 +224,7 @@ def network_row(name: str) -> tuple[str, ...]:
     graph = load_model(name)
     fused = fuse_elementwise(graph)
     problem = Problem(graph=fused)
-    macs = sum(operator.macs for operator in graph.operators)
-    weights = sum(operator.weight_bytes for operator in graph.operators)
+    macs, weights = (sum(getattr(each, of) for each in graph.operators) for of in ("macs", "weight_bytes"))
     inside = sum(tensor.size_bytes for tensor in graph.tensors if tensor.kind is TensorKind.ACTIVATION)
     return (
         name,

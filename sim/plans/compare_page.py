@@ -64,27 +64,24 @@ def write_comparison(comparison: Comparison, directory: Path) -> tuple[Path, ...
 
 
 def _tiles(comparison: Comparison) -> list[Tile]:
+    plans = [plan for row in comparison.rows for plan in row.plans.values()]
+    proven, nothing = sum(plan.proven for plan in plans), sum(plan.avoidable_bytes == 0 for plan in plans)
+    slowest, total = max(plan.seconds for plan in plans), sum(plan.seconds for plan in plans)
     tiles = [
-        Tile(
-            label=f"Saved at {summary.budget}",
-            figure=percent(summary.mean_reduction, places=1),
-            note=f"{summary.kind}; mean of {summary.compared} networks, against {summary.rival}",
+        (
+            f"Saved at {summary.budget}",
+            percent(summary.mean_reduction, places=1),
+            f"{summary.kind}; mean of {summary.compared} networks, against {summary.rival}",
         )
         for summary in comparison.summaries
         if summary.mean_reduction is not None
     ]
-    plans = [plan for row in comparison.rows for plan in row.plans.values()]
-    proven, nothing = sum(plan.proven for plan in plans), sum(plan.avoidable_bytes == 0 for plan in plans)
-    return [
-        *tiles,
-        Tile(label="Proven optimal", figure=f"{proven} of {len(plans)}", note="plans, over all orders"),
-        Tile(label="Nothing avoidable moves", figure=f"{nothing} of {len(plans)}", note="plans"),
-        Tile(
-            label="Slowest plan",
-            figure=f"{max(plan.seconds for plan in plans):,.1f} s",
-            note=f"{sum(plan.seconds for plan in plans):,.0f} s in all",
-        ),
+    tiles += [
+        ("Proven optimal", f"{proven} of {len(plans)}", "plans, over all orders"),
+        ("Nothing avoidable moves", f"{nothing} of {len(plans)}", "plans"),
+        ("Slowest plan", f"{slowest:,.1f} s", f"{total:,.0f} s in all"),
     ]
+    return [Tile(label=label, figure=figure, note=note) for label, figure, note in tiles]
 
 
 def savings(comparison: Comparison, kind: str) -> go.Figure:
@@ -135,14 +132,11 @@ def _cell_text(row: PlanRow | None, kind: str) -> str:
 
 
 def _hover(row: PlanRow) -> str:
-    lines = [
-        f"<b>{escape(row.graph)}</b> at {escape(row.budget)} = {sized(row.scratchpad_bytes)}",
-        *(
-            f"plan, {kind}: {sized(plan.avoidable_bytes)} ({escape(plan.claim)}), {plan.seconds:.1f} s"
-            for kind, plan in row.plans.items()
-        ),
-        *(f"{escape(method)}: {sized(moved)}" for method, moved in row.baselines.items()),
-    ]
+    lines = [f"<b>{escape(row.graph)}</b> at {escape(row.budget)} = {sized(row.scratchpad_bytes)}"]
+    for kind, plan in row.plans.items():
+        claim = f"({escape(plan.claim)}), {plan.seconds:.1f} s"
+        lines.append(f"plan, {kind}: {sized(plan.avoidable_bytes)} {claim}")
+    lines += [f"{escape(method)}: {sized(moved)}" for method, moved in row.baselines.items()]
     return "<br>".join(lines)
 
 

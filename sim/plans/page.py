@@ -114,24 +114,14 @@ def _order_note(plan: Plan) -> str:
 
 def _stage_cells(stage: StageCertificate) -> list[str]:
     gap = (stage.objective - stage.bound) / stage.objective if stage.objective else 0.0
-    return [
-        stage.stage,
-        stage.status,
-        whole(stage.objective),
-        whole(stage.bound),
-        percent(gap, places=1) if gap else "0",
-        stage.unit,
-        stage.solver,
-        stage.note,
-    ]
+    shown = percent(gap, places=1) if gap else "0"
+    figures = [whole(stage.objective), whole(stage.bound), shown]
+    return [stage.stage, stage.status, *figures, stage.unit, stage.solver, stage.note]
 
 
 def _step_rows(facts: PlanFacts) -> list[list[str]]:
-    moved = {why: facts.bytes_by_step(why) for why in Why}
-
-    def amount(why: Why, step: int) -> str:
-        return whole(moved[why][step]) if moved[why][step] else ""
-
+    order = (Why.FIRST_FETCH, Why.REFETCH, Why.SPILL, Why.OUTPUT)
+    moved = [facts.bytes_by_step(why) for why in order]
     return [
         [
             str(step),
@@ -140,7 +130,7 @@ def _step_rows(facts: PlanFacts) -> list[list[str]]:
             planned.mode.value,
             whole(planned.compute_cycles),
             whole(facts.bytes_in_use[step]),
-            *(amount(why, step) for why in (Why.FIRST_FETCH, Why.REFETCH, Why.SPILL, Why.OUTPUT)),
+            *(whole(amounts[step]) if amounts[step] else "" for amounts in moved),
         ]
         for step, planned in enumerate(facts.plan.steps)
     ]

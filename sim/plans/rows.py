@@ -82,9 +82,6 @@ class PlanRow:
 
 def baseline_bytes(outcomes: Sequence[Outcome], word_bytes: int) -> dict[str, int]:
     """Give the avoidable bytes of each method, in its better order."""
-    found = {}
-    for method in dict.fromkeys(outcome.method for outcome in outcomes):
-        better = best([outcome for outcome in outcomes if outcome.method == method])
-        assert better is not None
-        found[method] = better.avoidable_words * word_bytes
-    return found
+    methods = dict.fromkeys(outcome.method for outcome in outcomes)
+    better = {name: best([each for each in outcomes if each.method == name]) for name in methods}
+    return {name: each.avoidable_words * word_bytes for name, each in better.items() if each is not None}

@@ -34,10 +34,8 @@ def run_compare(models: Sequence[str], budgets: str, directory: Path, seed: int,
     """Plan networks at several scratchpads, beside the baselines; write a page and print tables.
 
     Each is planned twice: with whole tensors in any order, which is COSMA's model, where operators fit; and
-    with all techniques.  The file is written anew after every row; rows that stand there already and follow
-    from the same network, options and planner are taken over, so that what was interrupted goes on.
-
-    Raises `InputError` before any work, for an unknown model or a budget that is none.
+    with all techniques.  Rows of an earlier run that follow from the same network, options and planner are
+    taken over. Raises `InputError` before any work, for an unknown model or a budget that is none.
     """
     check_directory("--output", directory)
     names = [text.strip() for text in budgets.split(",")]
@@ -51,22 +49,18 @@ def run_compare(models: Sequence[str], budgets: str, directory: Path, seed: int,
     search: dict[str, Any] = {"seed": seed, "effort": effort}
     code = source_digest(hw.scheduler)
 
-    def tasks(graph: Graph) -> list[Task[PlanRow]]:
-        from_what = [code, f"{seed},{effort}", graph_to_json(graph)]
-        keys = {name: key_of([*from_what, name]) for name in names}
-        problem = Problem(graph=graph)
-        return [
-            Task(key=key, title=f"{graph.name} at {name}", make=partial(_row, problem, search, name, key))
-            for name, key in keys.items()
-        ]
+    def task(graph: Graph, name: str) -> Task[PlanRow]:
+        key = key_of([code, f"{seed},{effort}", graph_to_json(graph), name])
+        make = partial(_row, Problem(graph=graph), search, name, key)
+        return Task(key=key, title=f"{graph.name} at {name}", make=make)
 
     def keep() -> None:
         # Of one place the newer row; rows of a longer run are not lost by writing these.
         places = {row.place: row for row in known.values()}
         write_document(data, COMPARE_FORMAT, Comparison(tuple(places.values())).document())
 
-    rows = make_rows("Comparing", [task for graph in graphs for task in tasks(graph)], known, keep)
-    comparison = Comparison(tuple(rows))
+    tasks = [task(graph, name) for graph in graphs for name in names]
+    comparison = Comparison(tuple(make_rows("Comparing", tasks, known, keep)))
     written = write_comparison(comparison, directory)
     show(plan_tables(comparison), written)
 
