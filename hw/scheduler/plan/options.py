@@ -115,8 +115,9 @@ class PlanOptions:
     objective : tuple of str
         Criteria in order of weight, each at most once: ``bytes`` (off-chip), then ``peak`` and
         ``transfers`` as far as wanted, in either order; ``latency`` (predicted cycles) anywhere. Residency is
-        decided by bytes and what else comes before latency; of the plans that are made (whole and in bands,
-        with pipelined groups and without) the best by all criteria is given.
+        decided by bytes and what else comes before latency. Several plans are made (whole and in bands, with
+        pipelined groups and without), and the best is given: of the fewest bytes and then cycles, or the
+        fewest cycles and then bytes where latency is the first.
     cores : int
         Parts the array can be split into: the most operators of a pipelined group.
     macs_per_cycle : int

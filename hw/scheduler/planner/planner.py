@@ -135,15 +135,11 @@ class _Planner:
         return replace(plan, certificate=certify(self._bounded(draft)))
 
     def _weight(self, plan: Plan) -> tuple[int, ...]:
-        """Give what plans are compared by: the criteria in their order."""
+        """Give what plans are compared by: cycles and bytes, which comes first; peaks are for residencies."""
         totals = plan.totals
-        measures = {
-            "bytes": totals.offchip_read_bytes + totals.offchip_write_bytes + totals.parameter_bytes,
-            "peak": totals.peak_bytes,
-            "transfers": totals.transfers_total,
-            "latency": totals.predicted_cycles,
-        }
-        return tuple(measures[criterion] for criterion in self._options.objective)
+        moved = totals.offchip_read_bytes + totals.offchip_write_bytes + totals.parameter_bytes
+        best = (moved, totals.predicted_cycles)
+        return best[::-1] if self._options.objective[0] == "latency" else best
 
     def _grouped(self, draft: Draft) -> Draft | None:
         """Put neighbours into groups that share the array; None where no group pays."""
