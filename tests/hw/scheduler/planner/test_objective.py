@@ -103,7 +103,7 @@ def test_the_first_criterion_is_won_by_the_plan_that_puts_it_first():
         "latency": ("latency", "bytes", "peak", "transfers"),
         "default": CRITERIA,
     }
-    plans = {name: measures(planned(graph, 3072, objective=each)) for name, each in objectives.items()}
+    plans = {name: measures(planned(graph, 2560, objective=each)) for name, each in objectives.items()}
     for name in ("bytes", "latency"):
         assert plans[name][name] == min(plan[name] for plan in plans.values())
     assert plans["latency"]["latency"] < plans["default"]["latency"]
