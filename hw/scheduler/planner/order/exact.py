@@ -45,14 +45,16 @@ class Exact:
         What the order costs with the best residency; of a hint, what it was said to cost.
     bound_words : int
         No order and no residency costs less.
-    proven : bool
-        Whether both are equal.
     """
 
     order: tuple[int, ...]
     avoidable_words: int
     bound_words: int
-    proven: bool
+
+    @property
+    def proven(self) -> bool:
+        """Whether no order costs less."""
+        return self.avoidable_words == self.bound_words
 
 
 def solve_exact(
@@ -111,11 +113,9 @@ def solve_exact(
             end, order, units = search(run._replace(upper=below), _COMPARISONS * node_limit)
             if end == FOUND:
                 words = int(units) * lattice.unit
-                return Exact(
-                    order=tuple(order.tolist()), avoidable_words=words, bound_words=words, proven=True
-                )
+                return Exact(order=tuple(order.tolist()), avoidable_words=words, bound_words=words)
             if end != EXHAUSTED:
                 break
             proven = below
     bound = upper if proven >= limit else proven * lattice.unit
-    return Exact(order=tuple(order_hint), avoidable_words=upper, bound_words=bound, proven=bound == upper)
+    return Exact(order=tuple(order_hint), avoidable_words=upper, bound_words=bound)

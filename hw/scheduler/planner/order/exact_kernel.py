@@ -7,9 +7,6 @@ was never written, and its next read.
 Rules that lose no optimum:
 
 * Tensors leave only when an operator needs the room, and no more than needed.
-* An operator is executed at once when its inputs lie there, it fits, and what it leaves alive is neither
-  larger nor dearer to write and read than one input that ends with it: in any plan that executes it later,
-  its results can take that input's place.
 * Of two states of one down-set one goes, when turning the other into it costs no more than the difference:
   ``A`` becomes ``B`` by the writes and the next reads of the debts that only ``B`` has.
 """
@@ -151,39 +148,6 @@ def _leaving(tensor: int, written: Integers, lattice: Lattice) -> int:
 
 
 @compiled
-def _is_free(operator: int, item: int, held: int, run: Run) -> bool:
-    """Tell whether executing an operator at once loses nothing."""
-    lattice, number = run.lattice, run.state[item, NUMBER]
-    done, live, absent = run.sets.done[number], run.sets.live[number], run.debts[item]
-    written = absent[len(live) :]
-    during = held + lattice.whole[operator]
-    left, dear = 0, 0
-    operands = lattice.tensor[lattice.first[operator] : lattice.first[operator + 1]]
-    for tensor in operands:
-        size = lattice.size[tensor]
-        if contains(live, tensor):
-            if contains(absent, tensor):
-                return False
-            during -= size
-        elif outlives(tensor, operator, done, lattice):
-            left += size
-            dear += size if lattice.cheap[tensor] == 1 else 2 * size
-    if during > run.capacity:
-        return False
-    if left == 0:
-        return True
-    for tensor in operands:
-        if (
-            contains(live, tensor)
-            and lattice.size[tensor] >= left
-            and _leaving(tensor, written, lattice) >= dear
-            and not outlives(tensor, operator, done, lattice)
-        ):
-            return True
-    return False
-
-
-@compiled
 def _choices(alone: int, item: int, operator: int, run: Run) -> tuple[int, int]:
     """List what could make room for an operator: other residents that leave, and operands that stream.
 
@@ -314,37 +278,24 @@ def _branch(alone: int, item: int, operator: int, need: int, run: Run) -> bool:
 
 
 @compiled
-def _take(item: int, operator: int, held: int, run: Run) -> bool:
-    """Enter the states after an operator, beside ``held`` units in the scratchpad; False without room."""
-    lattice, number = run.lattice, run.state[item, NUMBER]
-    need = held - run.capacity + lattice.whole[operator]
-    slots = range(lattice.first[operator], lattice.first[operator + 1])
-    for slot in slots:
-        tensor = lattice.tensor[slot]
-        if contains(run.sets.live[number], tensor) and not contains(run.debts[item], tensor):
-            need -= lattice.size[tensor]
-    if not _branch(-1, item, operator, need, run):
-        return False
-    for slot in slots:
-        alone = lattice.alone[slot] == 1 and lattice.saved[slot] > 0
-        if need > 0 and alone and not _branch(slot, item, operator, need, run):
-            return False
-    return True
-
-
-@compiled
 def _expand(item: int, run: Run) -> bool:
-    """Enter all states after one, or those after one operator that loses nothing; False without room."""
-    number, operators = run.state[item, NUMBER], len(run.lattice.before)
-    ready = run.sets.ready[number]
-    _residents(item, run)
-    held = units_of(run.here, run.lattice.size)
-    for operator in range(operators):
-        if contains(ready, operator) and _is_free(operator, item, held, run):
-            return _take(item, operator, held, run)
-    for operator in range(operators):
-        if contains(ready, operator) and not _take(item, operator, held, run):
+    """Enter all states after one; False without room."""
+    lattice, ready = run.lattice, run.sets.ready[run.state[item, NUMBER]]
+    for operator in range(len(lattice.before)):
+        if not contains(ready, operator):
+            continue
+        _residents(item, run)
+        need = units_of(run.here, lattice.size) + lattice.whole[operator] - run.capacity
+        slots = range(lattice.first[operator], lattice.first[operator + 1])
+        for slot in slots:
+            if contains(run.here, lattice.tensor[slot]):
+                need -= lattice.size[lattice.tensor[slot]]
+        if not _branch(-1, item, operator, need, run):
             return False
+        for slot in slots:
+            alone = lattice.alone[slot] == 1 and lattice.saved[slot] > 0
+            if need > 0 and alone and not _branch(slot, item, operator, need, run):
+                return False
     return True
 
 

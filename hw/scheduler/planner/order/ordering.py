@@ -90,8 +90,9 @@ def find_order(
     for number, part in enumerate(parts, 1):
         progress(f"ordering segment {number} of {len(parts)}: {part.problem.operator_count} operators")
         decided.append(_decide(part.problem, options, thorough))
-    words, bound = sum(each.words for each in decided), sum(each.bound for each in decided)
-    ways = Counter(each.way for each in decided)
+    words = sum(part.avoidable_words for part, _ in decided)
+    bound = sum(part.bound_words for part, _ in decided)
+    ways = Counter(way for _, way in decided)
     stage = StageCertificate(
         stage="order",
         solver=", ".join(f"{way} in {count} of {len(parts)} segments" for way, count in ways.items()),
@@ -99,7 +100,7 @@ def find_order(
         objective=words * problem.word_bytes,
         bound=bound * problem.word_bytes,
     )
-    order = join(parts, [each.order for each in decided])
+    order = join(parts, [part.order for part, _ in decided])
     return Ordering(order=order, bound_words=bound, stages=(stage,))
 
 
@@ -132,21 +133,11 @@ def _segments(problem: Problem, options: PlanOptions) -> tuple[Segment, ...]:
     return segments(problem, options.capacity if options.streams else None)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Decided:
-    """An order of a segment, avoidable words it has a plan with, a bound of all orders, how it was found."""
-
-    order: Order
-    words: int
-    bound: int
-    way: str
-
-
-def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> _Decided:
-    """Choose the order of a segment."""
+def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> tuple[Exact, str]:
+    """Choose the order of a segment, and say how it was found."""
     peak = minimum_peak(problem, seed=options.seed, enough=options.capacity, techniques=options.techniques)
     if peak.peak_words <= options.capacity:
-        return _Decided(order=peak.order, words=0, bound=0, way="least peak")
+        return Exact(order=peak.order, avoidable_words=0, bound_words=0), "least peak"
     starts = (tuple(range(problem.operator_count)), peak.order)
     words, order = min((_words(problem, start, options), start) for start in starts)
     if words >= IMPOSSIBLE:
@@ -154,7 +145,7 @@ def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> _Decided:
         solve_residency(problem, order, options.capacity, streaming=options.streams, minimise=("bytes",))
     exact = _exact(problem, options, words, order, 0, _GLANCE)
     if exact.proven:
-        return _Decided(order=exact.order, words=exact.avoidable_words, bound=exact.bound_words, way=_EXACT)
+        return exact, _EXACT
     lattice = Lattice.of(problem, streaming=options.streams)
     capacity, bound = options.capacity // lattice.unit, exact.bound_words // lattice.unit
     annealing = Annealing(lattice, capacity, starts, options.seed, bound)
@@ -165,14 +156,13 @@ def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> _Decided:
     found = replace(exact, order=order, avoidable_words=units * lattice.unit)
     if thorough and options.techniques.long_exact_search:
         found = _exact(problem, options, found.avoidable_words, order, exact.bound_words, NODE_LIMIT)
-    way = "annealing" if found.order == order else _EXACT
-    return _Decided(order=found.order, words=found.avoidable_words, bound=found.bound_words, way=way)
+    return found, "annealing" if found.order == order else _EXACT
 
 
 def _exact(problem: Problem, options: PlanOptions, upper: int, hint: Order, lower: int, nodes: int) -> Exact:
     """Search for the best plan, given a known one; and for a bound of all orders."""
     if not options.techniques.exact_search:
-        return Exact(order=hint, avoidable_words=upper, bound_words=lower, proven=lower == upper)
+        return Exact(order=hint, avoidable_words=upper, bound_words=lower)
     return solve_exact(
         problem,
         options.capacity,
