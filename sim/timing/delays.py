@@ -65,12 +65,6 @@ def load_delays(path: Path = FILE) -> Delays:
     return {name: entry.value for name, entry in [*form.cells.items(), *form.nets.items()]}
 
 
-def observed_nets(path: Path = FILE) -> list[tuple[int, float]]:
-    """Give loads and delay of the routed nets that ``routed`` and ``routed_spread`` are fitted to."""
-    form = validate(read_document(path), TypeAdapter(_DelaysForm))
-    return [net for nets in form.observed.values() for net in nets]
-
-
 def net_delays(delays: Delays, drivers: Any, sinks: Any, loads: Any) -> Any:
     """Give the delay of nets in ps, each from its driver to one of its sinks; arrays of equal shape.
 
