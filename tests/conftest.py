@@ -34,6 +34,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if _TESTS / folder in item.path.parents:
                 item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+    for item in items:
+        mark = item.get_closest_marker("xdist_group")
+        if mark is not None and hasattr(item.config, "workerinput"):
+            # What pytest-xdist 3.8 schedules by; it sets an attribute that pytest 9.2 does not read.
+            item._id = type(item.id).parse(f"{item.nodeid}@{mark.args[0]}")
 
 
 def pytest_collection_finish() -> None:
