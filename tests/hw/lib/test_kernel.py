@@ -52,7 +52,7 @@ def vadd(config=None):
 def test_ports_are_those_of_a_vitis_kernel_and_no_others():
     expected = {"ap_clk", "ap_rst_n", "interrupt"}
     expected |= {f"s_axi_control_{name}" for name in LITE}
-    expected |= {f"m_axi_{port}_{name}" for port in ("gmem0", "gmem1") for name in FULL}
+    expected |= {f"m_axi_{port}_{name}" for port in vadd_table().ports for name in FULL}
     assert set(vadd().signature.members) == expected
 
 
@@ -148,7 +148,7 @@ def test_a_whole_call_through_the_pins(words, stall):
     full = axi.Signature(data_width=64)
     memories = [
         AxiMemory(Pins(kernel, f"m_axi_{port}", full), stall=stall, seed=seed)
-        for seed, port in enumerate(("gmem0", "gmem1"))
+        for seed, port in enumerate(vadd_table().ports)
     ]
     manager = LiteManager(lite, stall=stall, response_stall=stall)
     table = vadd_table()
@@ -174,12 +174,11 @@ def test_a_whole_call_through_the_pins(words, stall):
             counters[register.argument.name] = await manager.read64(ctx, register.offset)
 
     run(kernel, host, *(bench for memory in memories for bench in memory.testbenches()))
-    raw = memories[0].content(address["c"], 4 * words)
+    raw = memories[2].content(address["c"], 4 * words)
     sums = [int.from_bytes(raw[4 * index : 4 * index + 4], "little") for index in range(words)]
     assert sums == [(x + y) % 2**32 for x, y in zip(a, b, strict=True)]
-    written = set(memories[0].bytes) - set(range(address["a"], address["a"] + 4 * words))
-    assert written == set(range(address["c"], address["c"] + 4 * words))
-    assert not memories[1].writes
+    assert set(memories[2].bytes) == set(range(address["c"], address["c"] + 4 * words))
+    assert not memories[0].writes + memories[1].writes
     total = counters.pop("cycles_total")
     assert total == sum(count for name, count in counters.items() if name.startswith("cycles_"))
     assert {count for name, count in counters.items() if name.endswith("_bytes")} == {4 * words}
