@@ -14,7 +14,7 @@ from sim.run.memories import memory_of_port, memory_parameters, ports_by_memory
 from tests.support.boards import small_board
 
 TABLE = vadd_table()
-PLACEMENT = {"gmem0": 0, "gmem1": 3}
+PLACEMENT = {"gmem0": 0, "gmem1": 3, "gmem2": 0}
 BOARD = small_board()
 
 
