@@ -267,8 +267,8 @@ GATE_BUGS = {
     "the word just granted forgotten": (
         "write",
         WriteGate,
-        "Mux(self.granted, fits(following, 1), fits(following, 0))",
-        "fits(following, 0)",
+        "Mux(self.granted, fits(following, 1), waiting)",
+        "Mux(self.granted, fits(following, 0), waiting)",
         "has room",
     ),
     "a word is not waited for": (

@@ -102,10 +102,10 @@ class WriteGate(wiring.Component):
             return Cat(~place.tag[index] | (level + written < place.ring) for index, level in levels).all()
 
         with m.If(ahead.o.ready):
-            room = Mux(self.granted, fits(following, 1), fits(following, 0))
-            m.d.sync += [filled.eq(ahead.o.valid), self.word.eq(ahead.o.payload), allowed.eq(room)]
-        with m.Else():
-            m.d.sync += allowed.eq(fits(place, 0))
+            m.d.sync += [filled.eq(ahead.o.valid), self.word.eq(ahead.o.payload)]
+        # Not by `ahead.o.ready`, whose net is that of every bit of the word.
+        waiting = Mux(filled, fits(place, 0), fits(following, 0))
+        m.d.sync += allowed.eq(Mux(self.granted, fits(following, 1), waiting))
         return m
 
 

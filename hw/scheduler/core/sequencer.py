@@ -104,6 +104,11 @@ class Sequencer(wiring.Component):
                 command.valid.eq(row.valid & asked[core]),
                 row.ready.eq(command.ready & asked[core]),
             ]
+        # Compared a cycle before it ends a launch, and with it much else.
+        drained = Signal()
+        m.d.sync += drained.eq(
+            (self.reads_completed == self.reads_total) & (self.writes_completed == self.writes_total)
+        )
         accepted = Cat(command.valid & command.ready for command in self.commands)
         m.d.sync += asked.eq(asked & ~accepted)
 
@@ -126,9 +131,7 @@ class Sequencer(wiring.Component):
                     with m.If(step.last):
                         m.d.sync += self.phase.eq(Phase.DRAIN)
             with m.Case(Phase.DRAIN):
-                m.d.comb += self.ready.eq(
-                    (self.reads_completed == self.reads_total) & (self.writes_completed == self.writes_total)
-                )
+                m.d.comb += self.ready.eq(drained)
                 with m.If(self.ready):
                     m.d.comb += self.done.eq(1)
                     m.d.sync += self.phase.eq(Phase.IDLE)

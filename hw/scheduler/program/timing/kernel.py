@@ -296,6 +296,7 @@ def simulate(
         phase = _LOAD
         parts.reader[_ISSUED] = 1
     done_reads = done_writes = 0
+    drained = False
     cycle = TABLE_CYCLES
     while cycle < limit:
         parts.changes[:] = 0
@@ -363,10 +364,11 @@ def simulate(
                 cycle = _compute(step, cycle, tables, parts)
                 _idle(cycle, parts, pace)
         else:
-            if done_reads == len(tables.reads) and done_writes == len(tables.writes):
+            if drained:
                 return cycle, exposed, loading
             exposed += 1
         parts.rings[:] += parts.changes
+        drained = done_reads == len(tables.reads) and done_writes == len(tables.writes)
         done_reads = parts.reader[_DONE]
         done_writes = _completed(parts.writer, parts.writing, done_writes, cycle)
         cycle += 1
