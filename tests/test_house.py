@@ -53,17 +53,19 @@ DOORS = {
     "hw.scheduler.graph": ["hw.errors", "hw.edge"],
     "hw.scheduler.plan": ["hw.errors", "hw.edge", "hw.scheduler.graph"],
     "hw.scheduler.check": ["hw.errors", "hw.edge"],
+    "hw.scheduler.compiled": [],
     "hw.scheduler.program": [
-        "hw.errors", "hw.board", "hw.scheduler.graph", "hw.scheduler.plan",
+        "hw.errors", "hw.scheduler.compiled", "hw.board", "hw.scheduler.graph", "hw.scheduler.plan",
         "hw.scheduler.operators.timing",
     ],
     "hw.scheduler.program.latency": ["hw.lib"],
     "hw.scheduler.config": ["hw.errors", "hw.scheduler.program"],
     "hw.scheduler.planner": [
-        "hw.errors", "hw.board", "hw.scheduler.graph", "hw.scheduler.plan", "hw.scheduler.program",
+        "hw.errors", "hw.board", "hw.scheduler.compiled", "hw.scheduler.graph", "hw.scheduler.plan",
+        "hw.scheduler.program",
     ],
     "hw.scheduler.core": ["hw.errors", "hw.lib", "hw.scheduler.config", "hw.scheduler.program"],
-    "hw.scheduler.operators.timing": ["hw.scheduler.program"],
+    "hw.scheduler.operators.timing": ["hw.scheduler.compiled", "hw.scheduler.program"],
     "hw.scheduler.operators": ["hw.scheduler.config", "hw.scheduler.core", "hw.scheduler.program"],
     "hw.scheduler.kernel": [
         "hw.lib", "hw.scheduler.config", "hw.scheduler.program", "hw.scheduler.core",

@@ -6,6 +6,7 @@ state is a row of `STATE` integers.
 
 from __future__ import annotations
 
+from hw.scheduler.compiled import compiled
 from hw.scheduler.program.latency import (
     COMMAND_CYCLES,
     GATE_CYCLES,
@@ -13,7 +14,7 @@ from hw.scheduler.program.latency import (
     READ_LATENCY,
     READS_AHEAD,
 )
-from hw.scheduler.program.timing.state import IN, MEMORY, NEXT, OUT, WHOLE, Integers, compiled
+from hw.scheduler.program.timing.state import IN, MEMORY, NEXT, OUT, WHOLE, Integers
 
 # Columns of the state.  A word that is given fills the operator's register, is then buffered in the gate, and
 # then held there before its bank.

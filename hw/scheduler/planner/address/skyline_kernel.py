@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hw.scheduler.planner.order.lattice import Integers, compiled
+from hw.scheduler.compiled import compiled
+from hw.scheduler.planner.order.lattice import Integers
 
 #: What a search ends with: all blocks lie, none of the packings fits, or a limit.
 PLACED, IMPOSSIBLE, STOPPED = 1, -1, 0

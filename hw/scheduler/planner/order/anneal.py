@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from hw.scheduler.compiled import compiled
 from hw.scheduler.planner.order.evaluate import Scratch, evaluate
-from hw.scheduler.planner.order.lattice import Integers, Lattice, compiled
+from hw.scheduler.planner.order.lattice import Integers, Lattice
 
 #: Orders a run evaluates for each operator, and the operators from which on it evaluates no more: a large
 #: network falls into parts that hardly depend on each other, so its order settles at once everywhere.

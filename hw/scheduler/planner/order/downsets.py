@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hw.scheduler.compiled import compiled
 from hw.scheduler.planner.order.lattice import (
     BITS,
     Integers,
     Lattice,
     add,
-    compiled,
     contains,
     covers,
     remove,

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hw.scheduler.compiled import compiled
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.order.lattice import Integers, Lattice, compiled
+from hw.scheduler.planner.order.lattice import Integers, Lattice
 
 #: Avoidable units of an order in which some step does not fit at all.
 IMPOSSIBLE = 1 << 60

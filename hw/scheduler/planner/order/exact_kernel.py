@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hw.scheduler.compiled import compiled
 from hw.scheduler.planner.order.downsets import DownSets, follow, outlives
 from hw.scheduler.planner.order.lattice import (
     BITS,
     Integers,
     Lattice,
     add,
-    compiled,
     contains,
     lowest,
     remove,

@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from hw.scheduler.compiled import compiled
 from hw.scheduler.plan.problem import Problem
 
 Integers = NDArray[np.int64]
 
 #: Members of a set in one word.
 BITS = 63
-
-compiled: Any = numba.njit(cache=True)
 
 #: Place of a single bit by its remainder: the powers of two below 2**66 have all different remainders by 67.
 _PLACE = np.zeros(67, dtype=np.int64)

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from hw.scheduler.compiled import compiled
 from hw.scheduler.operators.timing import begin, computes_until, has_written, work
 from hw.scheduler.program.latency import (
     ADDRESS_CYCLES,
@@ -28,7 +29,7 @@ from hw.scheduler.program.latency import (
     TRANSFERS_AHEAD,
     WALK_CYCLES,
 )
-from hw.scheduler.program.timing.state import IN, MEMORY, NEXT, OUT, Integers, Parts, Tables, compiled
+from hw.scheduler.program.timing.state import IN, MEMORY, NEXT, OUT, Integers, Parts, Tables
 
 #: Phases of the sequencer.
 _LOAD, _SLOT, _READS, _COMPUTE, _DRAIN = range(5)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from hw.scheduler.program.image import Path
 
 Integers = NDArray[np.int64]
-compiled: Any = numba.njit(cache=True)
 
 #: What an operand goes through, as numbers.
 WHOLE, MEMORY, FIFO = (path.value for path in Path)
