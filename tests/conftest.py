@@ -12,6 +12,8 @@ _TESTS = Path(__file__).parent
 _GROUPS = {
     "hw/scheduler/planner/order": "searches",
     "hw/scheduler/planner/address": "searches",
+    "hw/scheduler/kernel": "timeline",
+    "hw/scheduler/program": "timeline",
     "sim/memory": "memory",
 }
 
@@ -27,7 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the groups: their tests share what takes long to build, and no worker is to end with one.
 
-    Folders that all compile the same are groups: searches over orders, and the memory models.
+    Folders that all compile the same are groups: searches over orders, the timing model, the memory models.
     """
     for item in items:
         for folder, group in _GROUPS.items():

@@ -10,6 +10,7 @@ from examples.vadd.adapter import ADAPTER
 from examples.vadd.engine import VaddConfig, VaddWorkload
 from hw.board import load_board
 from hw.errors import InputError
+from sim.build.cache import VARIABLE, default_directory
 from sim.cli.main import app
 from sim.run.run import run
 from tests.support.vadd import register_vadd
@@ -29,6 +30,7 @@ def call(*arguments):
 
 
 def test_the_commands_know_it(tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(default_directory()))  # the simulator of the other tests
     monkeypatch.chdir(tmp_path)
     assert " vadd " in call("engines")[1]
     assert "fifo_beats" in json.loads(call("schema", "vadd")[1])["properties"]

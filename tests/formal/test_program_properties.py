@@ -47,13 +47,13 @@ class TableSpec(Elaboratable):
             check(m, sent < written, "only what is written is sent")
             with m.If(sent == k):
                 check(m, dut.o.payload.value == kept, "rows are sent in order")
-        # All of it: a row that waits is offered two cycles after the start or the row before.
+        # All of it: a row that waits is offered three cycles after the start or the row before.
         waits = Signal(2, name="waits")
         with m.If(started & ~dut.start & ~dut.o.valid & (sent < written) & ~dut.clear):
             m.d.sync += waits.eq(waits + 1)
         with m.Else():
             m.d.sync += waits.eq(0)
-        check(m, waits < 2, "a row that is there is offered")
+        check(m, waits < 3, "a row that is there is offered")
         reach(m, taken & (sent == self.DEPTH - 1), "the last of all rows is sent")
         return m
 

@@ -253,7 +253,7 @@ def test_damaged_onnx_models():
     made.graph.initializer[2].dims[1] = 1
     onnx.save(made, "m.onnx")
     line = refused("plan", "m.onnx", "--scratchpad", "M_R")
-    assert line.startswith("m.onnx: stored bytes of parameter 'm' must be 256, what shape (64, 1)")
+    assert line.startswith("m.onnx: stored values of parameter 'm' must be 64, what shape (64, 1)")
     made = onnx.load_model_from_string(content)
     made.graph.node[0].input[0] = "y"
     onnx.save(made, "m.onnx")

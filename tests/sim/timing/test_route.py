@@ -68,6 +68,7 @@ endmodule
 """  # fmt: skip
 
 
+@pytest.mark.soak  # the router takes some 20 s to start
 def test_worst_blocks_are_routed_once_a_kind():
     """By the real estimate and the real router: the deeper block is the slower one for both."""
     board = load_board("u55c")
