@@ -1,12 +1,11 @@
-"""The Verilog of an engine, generated once for each configuration and state of the generator."""
+"""The design of an engine, generated once for each configuration and state of the generator."""
 
 from __future__ import annotations
 
 import pickle
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import hw
 from hw.board import Board
@@ -20,12 +19,16 @@ from sim.host.progress import Activity
 _DESIGN = "design.pickle"
 
 
-@dataclass(frozen=True, kw_only=True)
-class KernelVerilog:
-    """A kernel's Verilog and the name of its top module."""
+class KernelVerilog(Protocol):
+    """What a simulator is built from: a `hw.design.Design`, or a kernel that comes from no engine."""
 
-    top_name: str
-    verilog: str
+    @property
+    def top_name(self) -> str:
+        """Name of the top module."""
+
+    @property
+    def verilog(self) -> str:
+        """Everything, one file."""
 
 
 def kernel_design(
@@ -53,16 +56,3 @@ def kernel_design(
     entry, _ = (cache or BuildCache()).get(key, generate_into)
     design: Design = pickle.loads((entry / _DESIGN).read_bytes())
     return design
-
-
-def kernel_verilog(
-    engine: Engine[Any, Any],
-    config: Any,
-    board: Board,
-    *,
-    sources: bool = False,
-    cache: BuildCache | None = None,
-) -> KernelVerilog:
-    """Give the Verilog alone of what `kernel_design` gives."""
-    design = kernel_design(engine, config, board, sources=sources, cache=cache)
-    return KernelVerilog(top_name=design.top_name, verilog=design.verilog)

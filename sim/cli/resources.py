@@ -12,7 +12,7 @@ from hw.board import Board
 from hw.board.resources import Resources
 from hw.config import config_dict
 from hw.engine import Engine
-from sim.build.design import kernel_verilog
+from sim.build.design import kernel_design
 from sim.build.synthesis import Synthesis, synthesize
 from sim.host.console import print_table
 from sim.host.files import write_text
@@ -30,7 +30,7 @@ def run_resources(
     rows: list[tuple[str, ...]] = []
     documents = []
     for name, config in configs:
-        kernel = kernel_verilog(engine, config, board)
+        kernel = kernel_design(engine, config, board)
         found = synthesize(kernel.verilog, kernel.top_name)
         estimate = engine.resources(config, board)
         rows += resource_rows(name, found, estimate, board.user)

@@ -11,7 +11,7 @@ from typing import Any
 from hw.board import Board
 from hw.config import config_dict
 from hw.engine import Engine
-from sim.build.design import kernel_verilog
+from sim.build.design import kernel_design
 from sim.host.console import print_table
 from sim.host.files import write_text
 from sim.timing.estimate import Estimate, estimate
@@ -30,7 +30,7 @@ def run_timing(
     """
     if routed:
         check_router()
-    kernel = kernel_verilog(engine, config, board, sources=True)
+    kernel = kernel_design(engine, config, board, sources=True)
     found = estimate(kernel.verilog, kernel.top_name, board, worst=max(worst, _SEARCHED if routed else 0))
     blocks = route_worst(found, kernel.verilog, board, routed) if routed else []
     found = replace(found, paths=found.paths[:worst])

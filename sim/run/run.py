@@ -15,7 +15,7 @@ from hw.board import Board
 from hw.config import check_fits, config_dict, config_hash
 from hw.errors import InputError
 from hw.registry import find_engine, simulation_side
-from sim.build.design import kernel_verilog
+from sim.build.design import kernel_design
 from sim.host.background import in_background
 from sim.run.adapter import EngineAdapter, Tensor
 from sim.run.memories import MODES, channel_traffic
@@ -108,7 +108,7 @@ def run(
     prediction = engine.predict(adapter.workload(job, config), config, board)
     table, placement = engine.arguments(config, board), engine.placement(config, board)
     simulated = simulate(
-        kernel_verilog(engine, config, board),
+        kernel_design(engine, config, board),
         table,
         placement,
         board,

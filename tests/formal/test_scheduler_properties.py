@@ -88,8 +88,8 @@ ARBITER_BUGS = {
     ),
     "rounds without end": ("left.eq(now & ~grant)", "left.eq(requests & ~grant)", "more than twice"),
     "payload of another": (
-        "Value.cast(port.payload) & grant[index]",
-        "Value.cast(port.payload) & grant[-1 - index]",
+        "zip(self.i, grant, strict=True)",
+        "zip(self.i, reversed(grant), strict=True)",
         "payload is the granted",
     ),
 }

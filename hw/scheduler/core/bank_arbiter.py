@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import operator
-
 from amaranth.hdl import Cat, Module, Mux, ShapeLike, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -61,7 +58,7 @@ class BankArbiter(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Make the gates."""
         m = Module()
-        inputs, width = len(self.i), len(Value.cast(self.payload))
+        inputs = len(self.i)
         requests, left, grant = Signal(inputs), Signal(inputs), Signal(inputs)
         now = Signal(inputs)  # the round: what is left of it, or a new one
         m.d.comb += [
@@ -71,9 +68,9 @@ class BankArbiter(wiring.Component):
         ]
         m.d.sync += [left.eq(now & ~grant), self.valid.eq(requests.any())]
         m.d.comb += [port.ready.eq(grant[index]) for index, port in enumerate(self.i)]
-        # Without a request anything may be there: a word is wide, and each of its bits is one LUT this way.
-        granted = [
-            Value.cast(port.payload) & grant[index].replicate(width) for index, port in enumerate(self.i)
-        ]
-        m.d.sync += Value.cast(self.payload).eq(functools.reduce(operator.or_, granted))
+        # Without a request anything may be there, so the last input needs no grant: fewer LUTs for each bit.
+        granted = Value.cast(self.i[-1].payload)
+        for port, mine in reversed(list(zip(self.i, grant, strict=True))[:-1]):
+            granted = Mux(mine, Value.cast(port.payload), granted)
+        m.d.sync += Value.cast(self.payload).eq(granted)
         return m

@@ -99,7 +99,7 @@ class _Lowering:
         self._plan = plan
         graph = plan.graph
         self._by_name = {operator.name: operator for operator in graph.operators}
-        plain = [member for operator in graph.operators for member in operator.members or (operator,)]
+        plain = [member for operator in graph.operators for member in operator.chain]
         inner = [tensor for operator in graph.operators for tensor in operator.inner]
         self._tensors: dict[str, Tensor] = {tensor.name: tensor for tensor in (*graph.tensors, *inner)}
         #: Numbers of plain operators and of tensors.
@@ -156,7 +156,7 @@ class _Lowering:
                 inputs=[(name, between.get(name) or self._operand(number, name)) for name in member.inputs],
                 outputs=[(name, between.get(name) or self._operand(number, name)) for name in member.outputs],
             )
-            for member in operator.members or (operator,)
+            for member in operator.chain
         ]
         streaming = False
         for member in members:

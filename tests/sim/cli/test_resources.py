@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from typer.testing import CliRunner
@@ -12,7 +13,6 @@ from hw.errors import ToolError
 from hw.registry import find_engine
 from sim.build import synthesis, yosys
 from sim.build.cache import BuildCache
-from sim.build.design import KernelVerilog
 from sim.build.synthesis import Part, Synthesis, synthesize
 from sim.cli import resources as resource_table
 from sim.cli.main import app
@@ -129,7 +129,9 @@ def test_lines_of_a_configuration():
 def test_the_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("small.yaml").write_text("rows: 2\n")
-    monkeypatch.setattr(resource_table, "kernel_verilog", lambda *_: KernelVerilog(top_name="k", verilog="v"))
+    monkeypatch.setattr(
+        resource_table, "kernel_design", lambda *_: SimpleNamespace(top_name="k", verilog="v")
+    )
     monkeypatch.setattr(
         resource_table, "synthesize", lambda verilog, top: Synthesis((part(verilog + top, 1, 77_000),))
     )

@@ -10,7 +10,7 @@ from examples.vadd.engine import VaddConfig, VaddEngine
 from hw.board import load_board
 from hw.errors import InputError
 from sim.build.cache import BuildCache
-from sim.build.design import kernel_verilog
+from sim.build.design import kernel_design
 from sim.run import run as run_module
 from sim.run.run import compare, run
 from tests.support.vadd import register_vadd
@@ -75,7 +75,7 @@ def test_a_wrong_bit_is_found_and_named(vadd, monkeypatch, tensors, tmp_path):
 
 
 def test_the_golden_backend_needs_no_gates(vadd, tensors, tmp_path, monkeypatch):
-    monkeypatch.setattr(run_module, "kernel_verilog", None)
+    monkeypatch.setattr(run_module, "kernel_design", None)
     result = run("vadd", VaddConfig(), BOARD, tensors, directory=tmp_path, backend="golden")
     np.testing.assert_array_equal(result.integers["c"], tensors["a"] + tensors["b"])
     assert result.measured is None
@@ -112,13 +112,13 @@ def test_verilog_is_generated_once_for_each_configuration(tmp_path, monkeypatch)
     calls = []
     body = VaddEngine.body
     monkeypatch.setattr(VaddEngine, "body", lambda *given: calls.append(given) or body(*given))
-    first = kernel_verilog(engine, VaddConfig(), BOARD, cache=cache)
-    assert kernel_verilog(engine, VaddConfig(), BOARD, cache=cache) == first
+    first = kernel_design(engine, VaddConfig(), BOARD, cache=cache)
+    assert kernel_design(engine, VaddConfig(), BOARD, cache=cache) == first
     assert len(calls) == 1
-    kernel_verilog(engine, VaddConfig(fifo_beats=64), BOARD, cache=cache)
+    kernel_design(engine, VaddConfig(fifo_beats=64), BOARD, cache=cache)
     assert len(calls) == 2
     shutil.rmtree(tmp_path)
-    assert kernel_verilog(engine, VaddConfig(), BOARD, cache=cache) == first
+    assert kernel_design(engine, VaddConfig(), BOARD, cache=cache) == first
 
 
 def test_compare_names_every_kind_of_difference():

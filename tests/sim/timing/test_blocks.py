@@ -19,7 +19,7 @@ from hw.lib.fifo import Fifo
 from hw.lib.width import WidthConverter
 from hw.registry import ENGINES, find_engine
 from hw.verilog import generate
-from sim.build.design import kernel_verilog
+from sim.build.design import kernel_design
 from sim.timing.delays import load_delays
 from sim.timing.estimate import estimate
 
@@ -148,5 +148,5 @@ def test_kernel_shell_within_budget():
 @pytest.mark.parametrize("name", sorted(ENGINES))
 def test_engines_within_what_is_committed(name):
     engine, board = find_engine(name), load_board("u55c")
-    kernel = kernel_verilog(engine, engine.default_config(board), board, sources=True)
+    kernel = kernel_design(engine, engine.default_config(board), board, sources=True)
     hold_to(name, found_over(kernel.verilog, kernel.top_name), exactly=False)

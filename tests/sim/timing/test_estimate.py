@@ -66,7 +66,7 @@ def test_the_command_prints_and_writes(monkeypatch, tmp_path):
     found = judge(graph_of({"top": two_luts()}), 500.0, 1.0, crossing=0.0, worst=3)
     monkeypatch.setattr(cli_timing, "estimate", lambda *a, **k: found)
     monkeypatch.setattr(
-        cli_timing, "kernel_verilog", lambda *a, **k: type("K", (), {"verilog": "", "top_name": "top"})
+        cli_timing, "kernel_design", lambda *a, **k: type("K", (), {"verilog": "", "top_name": "top"})
     )
     path = tmp_path / "timing.json"
     result = CliRunner().invoke(app, ["timing", "scheduler", "--output", str(path)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from amaranth.back import verilog
@@ -14,7 +15,6 @@ from hw.lib.counters import COUNTER_WIDTH, Counters, counter_names
 from hw.lib.dma_read import ReadDMA
 from hw.lib.dma_write import WriteDMA
 from hw.lib.kernel import BodySignature, Kernel
-from sim.build.design import KernelVerilog
 
 NAME = "loomwork_mask"
 
@@ -84,8 +84,16 @@ class Mask(wiring.Component):
         return m
 
 
-def mask_kernel(table: ArgumentTable, data_width: int) -> KernelVerilog:
+@dataclass(frozen=True, kw_only=True)
+class MaskKernel:
+    """What a simulator is built from."""
+
+    top_name: str
+    verilog: str
+
+
+def mask_kernel(table: ArgumentTable, data_width: int) -> MaskKernel:
     """Generate the kernel."""
     kernel = Kernel(NAME, table, Mask(table, data_width))
     text = verilog.convert(kernel, name=NAME, emit_src=False, strip_internal_attrs=True)
-    return KernelVerilog(top_name=NAME, verilog=text)
+    return MaskKernel(top_name=NAME, verilog=text)

@@ -50,11 +50,6 @@ class Placement:
     note: str = ""
 
 
-def live_words(blocks: Sequence[Block]) -> int:
-    """Count the most words needed in one step."""
-    return max(live_in_steps(squeeze(blocks)), default=0)
-
-
 def squeeze(blocks: Sequence[Block]) -> list[Block]:
     """Count only the steps in which a block begins: between them nothing new meets."""
     begins = sorted({block.first for block in blocks})

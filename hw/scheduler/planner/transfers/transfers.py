@@ -65,7 +65,7 @@ def _word_cycles(problem: Problem, index: int) -> int:
     tensors = (*problem.inputs[index], *problem.outputs[index])
     words = inner | {problem.graph.tensors[tensor].name: problem.size[tensor] for tensor in tensors}
     cycles = 0
-    for member in operator.members or (operator,):
+    for member in operator.chain:
         own = sum(words[name] for name in member.inputs if name not in inner)
         handed_on = sum(words[name] for name in member.inputs if name in inner)
         # A member takes one input after the other: what is its own, before or after what is handed on to it.
@@ -154,7 +154,7 @@ def reading_order(operator: Operator) -> tuple[str, ...]:
     """
     sequence: list[str] = []
     made: set[str] = set()
-    for member in operator.members or (operator,):
+    for member in operator.chain:
         shared = [place for place, name in enumerate(member.inputs) if name in made]
         first = shared[0] if shared else 0
         sequence = [

@@ -3,7 +3,7 @@ import pytest
 from hw.errors import InputError
 from hw.scheduler.planner.address import address
 from hw.scheduler.planner.address.address import find_conflict, place
-from hw.scheduler.planner.address.blocks import Block, first_fit, live_words
+from hw.scheduler.planner.address.blocks import Block, first_fit, live_in_steps, squeeze
 from hw.scheduler.planner.solvers.cpsat import Worker
 from tests.support.planner.packing_blocks import (
     CAPACITY,
@@ -75,6 +75,11 @@ def test_equals_trying_every_packing(searches, worker, monkeypatch):
                 assert not packable(blocks, capacity)
                 proven += 1
     assert proven == len(UNPACKABLE)
+
+
+def live_words(blocks):
+    """Most words needed in one step."""
+    return max(live_in_steps(squeeze(blocks)))
 
 
 #: Seeds of `full_blocks` that no packing exists for.
