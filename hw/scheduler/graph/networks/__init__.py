@@ -1,6 +1,6 @@
 """The networks that come with the planner, as graphs in JSON.
 
-`hw.scheduler.graph.networks.zoo` makes them; the field ``made_by`` of each says with which command.
+The field ``made_by`` of each is the command that makes it again, in the source tree.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import pytest
 from hw.errors import InputError, ToolError
 from hw.scheduler.graph.importers import load_model
 from hw.scheduler.graph.importers.torch_export import import_program
-from hw.scheduler.graph.networks.zoo import make_network
+from tests.support.networks.zoo import make_network
 
 
 @pytest.fixture(params=["torch", "onnxscript"])

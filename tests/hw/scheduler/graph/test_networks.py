@@ -12,9 +12,9 @@ from hw.scheduler.graph.fuse import fuse_elementwise
 from hw.scheduler.graph.graph import TensorKind
 from hw.scheduler.graph.importers import load_model
 from hw.scheduler.graph.networks import network_names, network_path
-from hw.scheduler.graph.networks.zoo import make_network
 from hw.scheduler.plan.problem import Problem
 from tests.hw.scheduler.graph.test_fuse import check_fused
+from tests.support.networks.zoo import make_network
 
 #: Made from timm, which is not there in the tests.
 TIMM = ("nasnet_a", "nasnet_a_cell", "pnasnet5", "pnasnet5_cell")
@@ -33,7 +33,7 @@ load = cache(load_model)
 def test_every_network_is_whole(name):
     graph = load(name)
     assert graph.name == name
-    assert graph.made_by == f"python -m hw.scheduler.graph.networks.zoo {name}"
+    assert graph.made_by == f"python -m tests.support.networks.zoo {name}"
     made: set[str] = set()
     for operator in graph.operators:
         for read in operator.inputs:

@@ -1,4 +1,4 @@
-"""``python -m hw.scheduler.graph.networks.zoo NAME ...`` makes the shipped networks again.
+"""``python -m tests.support.networks.zoo NAME ...`` makes the shipped networks again.
 
 Without a name it makes all it can: those of timm need ``loomwork[torch]``.
 """
@@ -15,13 +15,15 @@ import onnx
 
 from hw.edge import read_json
 from hw.errors import InputError, ToolError
+from hw.scheduler.graph import networks
 from hw.scheduler.graph.documents import graph_to_json
 from hw.scheduler.graph.graph import Graph
 from hw.scheduler.graph.importers.kib import import_kib
 from hw.scheduler.graph.importers.onnx_model import import_onnx
-from hw.scheduler.graph.networks import convolutional, transformers
+from tests.support.networks import convolutional, transformers
 
-_HERE = Path(__file__).parent
+_SHIPPED = Path(networks.__file__).parent
+_SOURCES = Path(__file__).parent / "sources"
 _LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
 #: Networks that the onnx package carries without their parameters, and what it calls them.
@@ -60,11 +62,11 @@ def make_network(name: str) -> Graph:
 
     InputError when none is called so, ToolError when a library is missing that it needs.
     """
-    made_by = f"python -m hw.scheduler.graph.networks.zoo {name}"
+    made_by = f"python -m tests.support.networks.zoo {name}"
     if name in _CARRIED:
         return import_onnx(_LIGHT / f"light_{_CARRIED[name]}.onnx", name=name, made_by=made_by)
     if name in _SIZES:
-        return import_kib(read_json(_HERE / "sources" / f"{name}.json"), made_by=made_by)
+        return import_kib(read_json(_SOURCES / f"{name}.json"), made_by=made_by)
     if name in _WRITTEN:
         return import_onnx(_WRITTEN[name](), name=name, made_by=made_by)
     if name in _TIMM:
@@ -96,10 +98,10 @@ def _from_timm(model: str, part: str, name: str, made_by: str) -> Graph:
 
 
 def main(names: list[str]) -> None:
-    """Write networks beside this file."""
+    """Write networks over the shipped files."""
     for name in names or _NAMES:
         graph = make_network(name)
-        (_HERE / f"{name}.json").write_text(graph_to_json(graph), encoding="utf-8")
+        (_SHIPPED / f"{name}.json").write_text(graph_to_json(graph), encoding="utf-8")
         print(f"{name}.json: {len(graph.operators)} operators, {len(graph.tensors)} tensors")
 
 

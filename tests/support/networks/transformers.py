@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hw.scheduler.graph.networks.builder import Builder
+from tests.support.networks.builder import Builder
 
 
 def gpt2_medium(*, tokens: int, past: int = 0, layers: int = 24) -> bytes:

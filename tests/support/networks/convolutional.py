@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hw.scheduler.graph.networks.builder import Builder
+from tests.support.networks.builder import Builder
 
 
 def resnet18() -> bytes:
