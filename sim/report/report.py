@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -209,42 +211,38 @@ class Simulation:
     build_cached: Annotated[bool, _doc("Whether the simulator came from the cache.")]
 
 
-def derived(
-    *,
-    cycles_total: int,
-    clock_mhz: float,
-    useful_macs: int,
-    mac_slots_per_cycle: int,
-    useful_bytes: int,
-    compulsory_bytes: int,
-    compute_bound_cycles: int,
-    memory_ceiling_bytes_per_cycle: float,
-    predicted_cycles: int,
-    cycles_simulated: int,
-    run_seconds: float,
-) -> dict[str, dict[str, Any]]:
-    """Give, by section of the report, the figures that follow from others."""
-    slots, per_cycle = cycles_total * mac_slots_per_cycle, useful_macs / cycles_total
-    memory_bound_cycles = math.ceil(compulsory_bytes / memory_ceiling_bytes_per_cycle)
+def derived(figures: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Give, by section of the report, what follows from other ``figures``, by section too."""
+    cycles, work, traffic = figures["cycles"], figures["work"], figures["traffic"]
+    total, useful_macs = cycles["cycles_total"], work["useful_macs"]
+    useful_bytes, compulsory_bytes = traffic["useful_bytes"], traffic["compulsory_bytes"]
+    roofline, simulation = figures["roofline"], figures["simulation"]
+    compute_bound_cycles = roofline["compute_bound_cycles"]
+    slots, per_cycle = total * work["mac_slots_per_cycle"], useful_macs / total
+    memory_bound_cycles = math.ceil(compulsory_bytes / roofline["memory_ceiling_bytes_per_cycle"])
     bound_cycles = max(compute_bound_cycles, memory_bound_cycles)
     return {
-        "cycles": {"kernel_microseconds": cycles_total / clock_mhz},
+        "cycles": {"kernel_microseconds": total / cycles["clock_mhz"]},
         "work": {
             "mac_utilization_ratio": useful_macs / slots if slots else 0.0,
             "macs_per_cycle": per_cycle,
-            "macs_per_second": per_cycle * clock_mhz * 1e6,
+            "macs_per_second": per_cycle * cycles["clock_mhz"] * 1e6,
         },
         "traffic": {"useful_over_compulsory_ratio": useful_bytes / compulsory_bytes},
         "roofline": {
             "memory_bound_cycles": memory_bound_cycles,
             "bound_cycles": bound_cycles,
             "bound_by": "compute" if compute_bound_cycles >= memory_bound_cycles else "memory",
-            "cycles_over_bound_ratio": cycles_total / bound_cycles,
+            "cycles_over_bound_ratio": total / bound_cycles,
             "intensity_macs_per_byte": useful_macs / useful_bytes if useful_bytes else 0.0,
             "compulsory_intensity_macs_per_byte": useful_macs / compulsory_bytes,
         },
-        "prediction": {"predicted_cycles_error_ratio": (predicted_cycles - cycles_total) / cycles_total},
-        "simulation": {"simulated_cycles_per_second": cycles_simulated / run_seconds},
+        "prediction": {
+            "predicted_cycles_error_ratio": (figures["prediction"]["predicted_cycles"] - total) / total
+        },
+        "simulation": {
+            "simulated_cycles_per_second": simulation["cycles_simulated"] / simulation["run_seconds"]
+        },
     }
 
 
@@ -281,20 +279,7 @@ class Report:
         if not total <= seen <= total + REGISTER_CYCLES:
             counted = f"from {total}, what the kernel counted, to {total + REGISTER_CYCLES}"
             raise InputError("cycles_start_to_done", seen, counted)
-        expected = derived(
-            cycles_total=total,
-            clock_mhz=self.cycles.clock_mhz,
-            useful_macs=self.work.useful_macs,
-            mac_slots_per_cycle=self.work.mac_slots_per_cycle,
-            useful_bytes=self.traffic.useful_bytes,
-            compulsory_bytes=self.traffic.compulsory_bytes,
-            compute_bound_cycles=self.roofline.compute_bound_cycles,
-            memory_ceiling_bytes_per_cycle=self.roofline.memory_ceiling_bytes_per_cycle,
-            predicted_cycles=self.prediction.predicted_cycles,
-            cycles_simulated=self.simulation.cycles_simulated,
-            run_seconds=self.simulation.run_seconds,
-        )
-        for section, figures in expected.items():
+        for section, figures in derived(asdict(self)).items():
             for field, legal in figures.items():
                 _require(field, getattr(getattr(self, section), field), legal, "what the counters give")
 

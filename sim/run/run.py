@@ -123,7 +123,7 @@ def run(
     golden = expected.result()
     mismatches = compare(integers, golden)
 
-    from sim.run.accounting import ChannelStatistics, SimulatorFacts, build_report
+    from sim.run.accounting import build_report
 
     answer = simulated.answer
     report = build_report(
@@ -133,22 +133,19 @@ def run(
         config=config_dict(config),
         config_hash=config_hash(engine.name, config, board),
         tool_versions=_versions(simulated),
-        seed=seed,
-        memory_mode=memory_mode,
         counters=answer.counters,
         placement=placement,
-        simulator=SimulatorFacts(
-            cycles_start_to_done=answer.cycles_start_to_done,
-            cycles_simulated=answer.cycles_simulated,
-            run_seconds=answer.simulation_seconds,
-            build_seconds=simulated.built.seconds,
-            build_cached=simulated.built.cached,
-        ),
+        simulation={
+            "memory_mode": memory_mode,
+            "seed": seed,
+            "cycles_start_to_done": answer.cycles_start_to_done,
+            "cycles_simulated": answer.cycles_simulated,
+            "run_seconds": answer.simulation_seconds,
+            "build_seconds": simulated.built.seconds,
+            "build_cached": simulated.built.cached,
+        },
         prediction=prediction,
-        memory=[
-            ChannelStatistics(**entry)
-            for entry in channel_traffic(table.ports, placement, board, answer.memories)
-        ],
+        memory=channel_traffic(table.ports, placement, board, answer.memories),
         bit_exact=not mismatches,
         errors=adapter.errors(job, config, integers),
         label=adapter.label(job, config),

@@ -130,9 +130,9 @@ def test_refuses_a_port_without_counters():
 def test_refuses_a_counter_the_testbench_does_not_confirm(difference_cycles):
     given = arguments()
     seen = given["counters"]["cycles_total"] + difference_cycles
-    facts = dataclasses.replace(given["simulator"], cycles_start_to_done=seen)
+    facts = given["simulation"] | {"cycles_start_to_done": seen}
     with pytest.raises(InputError, match="cycles_start_to_done must be from"):
-        synthetic(simulator=facts)
+        synthetic(simulation=facts)
 
 
 def test_refuses_more_useful_work_than_slots():
@@ -145,11 +145,11 @@ def test_refuses_more_useful_work_than_slots():
     "changes",
     [
         {"clock_mhz": 0.0},
-        {"memory_mode": "quick"},
+        {"simulation": arguments()["simulation"] | {"memory_mode": "quick"}},
         {"config_hash": "none"},
         {"errors": {"relative_rms_error": float("nan")}},
         {"engine": ""},
-        {"simulator": dataclasses.replace(arguments()["simulator"], run_seconds=0.0)},
+        {"simulation": arguments()["simulation"] | {"run_seconds": 0.0}},
     ],
     ids=lambda change: next(iter(change)),
 )

@@ -1,6 +1,5 @@
 """The demo: what it puts through the engine, what it leaves behind, and that a wrong bit fails it."""
 
-import dataclasses
 import io
 import json
 import re
@@ -19,7 +18,6 @@ from hw.scheduler.plan.documents import read_plan
 from sim.engines.attention import minilm
 from sim.engines.attention.demo import attention_demo
 from sim.report.report import load
-from sim.run.accounting import ChannelStatistics
 from sim.run.adapter import PLAN
 from sim.run.demo import demo
 from sim.run.run import find_adapter
@@ -211,22 +209,21 @@ def test_the_scheduler_shows_plan_and_run_side_by_side(bench, tmp_path, monkeypa
         made.append((engine, config, tensors))
         prediction = SchedulerEngine().predict(adapter.workload(job, config), config, board)
         counters = counted(tensors[PLAN].item(), prediction, lost_bytes=32)
-        channel = ChannelStatistics(
-            memory="hbm",
-            channel=0,
-            bus_read_bytes=counters["gmem0_read_bytes"],
-            bus_write_bytes=counters["gmem0_write_bytes"],
-        )
-        seen = dataclasses.replace(
-            arguments()["simulator"], cycles_start_to_done=counters["cycles_total"] + 2
-        )
+        channel = {
+            "memory": "hbm",
+            "channel": 0,
+            "bus_read_bytes": counters["gmem0_read_bytes"],
+            "bus_write_bytes": counters["gmem0_write_bytes"],
+            "events": {},
+        }
+        seen = arguments()["simulation"] | {"cycles_start_to_done": counters["cycles_total"] + 2}
         report = synthetic(
             engine=engine,
             counters=counters,
             placement={"gmem0": 0},
             prediction=prediction,
             memory=[channel],
-            simulator=seen,
+            simulation=seen,
             errors={},
         )
         return SimpleNamespace(outputs=adapter.results(job, config, integers), report=report, mismatches=())

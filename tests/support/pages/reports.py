@@ -4,7 +4,7 @@ from typing import Any
 
 from hw.prediction import Prediction
 from sim.report.report import Report
-from sim.run.accounting import ChannelStatistics, SimulatorFacts, build_report
+from sim.run.accounting import build_report
 
 
 def synthetic(**changes: Any) -> Report:
@@ -39,17 +39,17 @@ def arguments(
         "config": {"rows": rows, "lanes": size, "tile_keys": 64, "ports_per_stream": 1},
         "config_hash": "0123456789ab",
         "tool_versions": {"loomwork": "0.1.0", "verilator": "5.049", "python": "3.11.7"},
-        "seed": 7,
-        "memory_mode": "model",
         "counters": counters,
         "placement": {"gmem0": 0, "gmem1": 1, "gmem2": 2},
-        "simulator": SimulatorFacts(
-            cycles_start_to_done=counters["cycles_total"] + 2,
-            cycles_simulated=counters["cycles_total"] + 400,
-            run_seconds=0.4,
-            build_seconds=17.5,
-            build_cached=False,
-        ),
+        "simulation": {
+            "memory_mode": "model",
+            "seed": 7,
+            "cycles_start_to_done": counters["cycles_total"] + 2,
+            "cycles_simulated": counters["cycles_total"] + 400,
+            "run_seconds": 0.4,
+            "build_seconds": 17.5,
+            "build_cached": False,
+        },
         "prediction": Prediction(
             useful_macs=2 * heads * queries * keys * size,
             mac_slots_per_cycle=2 * rows * size,
@@ -61,15 +61,16 @@ def arguments(
             details={"heads": heads, "queries": queries, "keys": keys},
         ),
         "memory": [
-            ChannelStatistics(
-                memory="hbm",
-                channel=channel,
-                bus_read_bytes=counters.get(f"gmem{channel}_read_bytes", 0) + (64 if channel < 3 else 0),
-                bus_write_bytes=counters.get(f"gmem{channel}_write_bytes", 0),
-                events={"row_hits": 90 * channel, "row_misses": 4, "refreshes": 11},
-            )
+            {
+                "memory": "hbm",
+                "channel": channel,
+                "bus_read_bytes": counters.get(f"gmem{channel}_read_bytes", 0) + (64 if channel < 3 else 0),
+                "bus_write_bytes": counters.get(f"gmem{channel}_write_bytes", 0),
+                "events": {"row_hits": 90 * channel, "row_misses": 4, "refreshes": 11},
+            }
             for channel in range(32)
         ],
         "bit_exact": True,
+        "label": "",
         "errors": {"relative_rms_error_int8_inputs": 1.1e-4, "relative_rms_error_given_inputs": 1.6e-2},
     }
