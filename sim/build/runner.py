@@ -11,51 +11,13 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import cocotb_tools.config
-from cocotb_tools.runner import Verilator, Verilog
+from cocotb_tools.runner import Verilator
 
 from sim.build.objects import ObjectStore
 from sim.host.process import supervise
 from sim.host.progress import Activity
 
 _NOTHING = "cocotb wrote no results"
-
-
-class CommandError(Exception):
-    """A command of a build failed; the message is the first error it printed."""
-
-
-class ResultsError(Exception):
-    """A simulation failed; the message is the first failing test's."""
-
-
-def compile_simulator(
-    sources: Sequence[Path],
-    *,
-    top: str,
-    folder: Path,
-    flags: Sequence[str],
-    make: Sequence[str],
-    environ: Mapping[str, str],
-    store: ObjectStore,
-    activity: Activity,
-) -> None:
-    """Build ``folder/top`` from ``sources``, with a log in ``folder/build.log`` and no other remains.
-
-    Raises `CommandError` when Verilator or the compiler refuse the sources.
-    """
-    runner = _BuildRunner(make, environ, store, activity)
-    log = folder / "build.log"
-    try:
-        runner.build(
-            sources=[Verilog(source) for source in sources],  # the tag for everything Verilator is given
-            hdl_toplevel=top,
-            build_args=flags,
-            build_dir=folder / "objects",
-            log_file=log,
-        )
-    except RuntimeError as error:
-        raise CommandError(_first_error(log)) from error
-    runner.finish(folder)
 
 
 def run_tests(
@@ -66,10 +28,9 @@ def run_tests(
     environ: Mapping[str, str],
     arguments: Sequence[str],
     tick: Callable[[], None],
-) -> None:
-    """Run the tests of ``module`` in ``program``, with its output in ``directory/sim.log``.
-
-    Raises `ResultsError` when a test fails or the simulator ends without results.
+) -> str | None:
+    """Run the tests of ``module`` in ``program``, with its output in ``directory/sim.log``, and give what the
+    first failing one says, or how the simulator ended without results; None when all passed.
     """
     directory = directory.absolute()  # the simulation runs there: a relative name would mean another place
     runner = _TestRunner(tick)
@@ -94,13 +55,16 @@ def run_tests(
         )
     failure = _failure(results)
     if failure == _NOTHING:
-        failure = f"the simulator ended early ({_first_error(directory / 'sim.log')})"
-    if failure is not None:
-        raise ResultsError(failure)
+        return f"the simulator ended early ({first_error(directory / 'sim.log')})"
+    return failure
 
 
-class _BuildRunner(Verilator):
-    """Builds; every command is supervised and shown."""
+class BuildRunner(Verilator):
+    """Builds; every command is supervised and shown.
+
+    `build` raises `RuntimeError` when Verilator or the compiler refuse the sources; `first_error` of its log
+    says why.
+    """
 
     def __init__(
         self, make: Sequence[str], environ: Mapping[str, str], store: ObjectStore, activity: Activity
@@ -180,7 +144,8 @@ def _failure(results: Path) -> str | None:
     return None if cases else _NOTHING
 
 
-def _first_error(log: Path) -> str:
+def first_error(log: Path) -> str:
+    """Give the first line of a log that tells of an error, else its last."""
     try:
         lines = log.read_text(errors="replace").splitlines()
     except OSError:

@@ -128,20 +128,19 @@ def run(
     if waves is not None and built.trace is None:
         raise InputError("waves", str(waves), "given only for a simulator built with tracing")
     # cocotb's runner takes half a second to import.
-    from sim.build.runner import ResultsError, run_tests
+    from sim.build.runner import run_tests
 
     began = time.monotonic()
-    try:
-        run_tests(
-            built.path / built.top,
-            module=module,
-            directory=directory,
-            environ=environ or {},
-            arguments=(*(("--trace", "--trace-file", str(waves)) if waves else ()), *arguments),
-            tick=tick,
-        )
-    except ResultsError as error:
-        raise SimulationError(f"{error}; the simulation's log is {directory / 'sim.log'}") from error
+    failure = run_tests(
+        built.path / built.top,
+        module=module,
+        directory=directory,
+        environ=environ or {},
+        arguments=(*(("--trace", "--trace-file", str(waves)) if waves else ()), *arguments),
+        tick=tick,
+    )
+    if failure is not None:
+        raise SimulationError(f"{failure}; the simulation's log is {directory / 'sim.log'}")
     return time.monotonic() - began
 
 
@@ -220,7 +219,9 @@ class _Job:
 
     def make(self, folder: Path, activity: Activity) -> None:
         """Build in ``folder``, which then holds the program, the sources and the log."""
-        from sim.build.runner import CommandError, compile_simulator
+        from cocotb_tools.runner import Verilog
+
+        from sim.build.runner import BuildRunner, first_error
 
         activity.update("Verilator")
         for name, text in {**self.sources, "visible.vlt": self.control}.items():
@@ -235,25 +236,22 @@ class _Job:
                 *self.cxx_flags,
             ),
         )
+        names = ["visible.vlt", *(n for n in sorted(self.sources) if n.endswith((".v", ".sv", ".cpp")))]
+        make = ["make", "-j", str(jobs), *self.make_variables]
+        runner = BuildRunner(make, self.tools.environment(), store, activity)
         try:
-            compile_simulator(
-                [folder / "visible.vlt", *(folder / n for n in sorted(self.sources) if _compiled(n))],
-                top=self.top,
-                folder=folder,
-                flags=self.verilator_flags,
-                make=["make", "-j", str(jobs), *self.make_variables],
-                environ=self.tools.environment(),
-                store=store,
-                activity=activity,
+            runner.build(
+                sources=[Verilog(folder / name) for name in names],  # the tag for all that Verilator is given
+                hdl_toplevel=self.top,
+                build_args=self.verilator_flags,
+                build_dir=folder / "objects",
+                log_file=folder / "build.log",
             )
-        except CommandError as error:
+        except RuntimeError as error:
             log = self.cache.directory / f"{self.key}.failed.log"
             os.replace(folder / "build.log", log)
-            raise ToolError(f"the simulator does not build: {error} (the log is {log})") from error
-
-
-def _compiled(name: str) -> bool:
-    return Path(name).suffix in (".v", ".sv", ".cpp")
+            raise ToolError(f"the simulator does not build: {first_error(log)} (the log is {log})") from error
+        runner.finish(folder)
 
 
 def _cocotb_libraries() -> Path:

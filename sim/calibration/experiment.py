@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -49,9 +49,6 @@ class Outcome:
     reads: Mapping[int, Result]
     writes: Mapping[int, Result]
     counters: Mapping[str, Any]  #: The memory's own (`sim.memory.view.MemoryView.counters`).
-    #: Cycles simulated and wall time.
-    simulated_cycles: int
-    seconds: float
 
     @property
     def results(self) -> list[Result]:
@@ -62,11 +59,10 @@ class Outcome:
         """Give kernel cycles as ns."""
         return cycles * 1e3 / self.kernel_clock_mhz
 
-    def gb_per_s(self, results: Sequence[Result] | None = None, *, extra_ns: float = 0.0) -> float:
-        """Give the bytes of ``results`` (default: all) over the time of the longest, in GB/s."""
-        chosen = self.results if results is None else results
-        time_ns = self.ns(max(result.cycles for result in chosen)) + extra_ns
-        return sum(result.beats for result in chosen) * self.beat_bytes / time_ns
+    def gb_per_s(self, *, extra_ns: float = 0.0) -> float:
+        """Give the bytes of all results over the time of the longest and ``extra_ns``, in GB/s."""
+        time_ns = self.ns(max(result.cycles for result in self.results)) + extra_ns
+        return sum(result.beats for result in self.results) * self.beat_bytes / time_ns
 
     def mean_latency_ns(self, kind: str) -> float:
         """Give the mean latency of ``"read"`` (to first data) or ``"write"`` (last data to response)."""
@@ -121,7 +117,5 @@ def _run_on(bench: Bench, experiments: Mapping[str, Experiment]) -> dict[str, Ou
             reads={int(port): Result.of_words(words) for port, words in answer["reads"].items()},
             writes={int(port): Result.of_words(words) for port, words in answer["writes"].items()},
             counters=answer["counters"],
-            simulated_cycles=answer["cycles"],
-            seconds=answer["seconds"],
         )
     return outcomes

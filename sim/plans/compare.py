@@ -11,7 +11,6 @@ from typing import Any
 from pydantic import TypeAdapter
 from rich.table import Table
 
-from hw.errors import InputError
 from sim.compare.table import Column, Columns
 from sim.plans.rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, PlanRow
 from sim.report.text import MISSING, percent, sized
@@ -43,21 +42,9 @@ class Summary:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Rows of any number of networks and budgets.
-
-    Raises `InputError` when there is no row, or two of one graph and budget.
-    """
+    """Rows of networks and budgets, each place once: at least one."""
 
     rows: tuple[PlanRow, ...]
-
-    def __post_init__(self) -> None:
-        if not self.rows:
-            raise InputError("rows of a comparison", 0, "at least one")
-        seen = set()
-        for row in self.rows:
-            if row.place in seen:
-                raise InputError(f"rows of graph {row.graph!r}", row.budget, "one for a budget")
-            seen.add(row.place)
 
     @cached_property
     def graphs(self) -> tuple[str, ...]:

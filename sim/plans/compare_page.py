@@ -68,7 +68,7 @@ def _tiles(comparison: Comparison) -> list[Tile]:
     proven, nothing = sum(plan.proven for plan in plans), sum(plan.avoidable_bytes == 0 for plan in plans)
     slowest, total = max(plan.seconds for plan in plans), sum(plan.seconds for plan in plans)
     tiles = [
-        (
+        Tile(
             f"Saved at {summary.budget}",
             percent(summary.mean_reduction, places=1),
             f"{summary.kind}; mean of {summary.compared} networks, against {summary.rival}",
@@ -76,12 +76,12 @@ def _tiles(comparison: Comparison) -> list[Tile]:
         for summary in comparison.summaries
         if summary.mean_reduction is not None
     ]
-    tiles += [
-        ("Proven optimal", f"{proven} of {len(plans)}", "plans, over all orders"),
-        ("Nothing avoidable moves", f"{nothing} of {len(plans)}", "plans"),
-        ("Slowest plan", f"{slowest:,.1f} s", f"{total:,.0f} s in all"),
+    return [
+        *tiles,
+        Tile("Proven optimal", f"{proven} of {len(plans)}", "plans, over all orders"),
+        Tile("Nothing avoidable moves", f"{nothing} of {len(plans)}", "plans"),
+        Tile("Slowest plan", f"{slowest:,.1f} s", f"{total:,.0f} s in all"),
     ]
-    return [Tile(label=label, figure=figure, note=note) for label, figure, note in tiles]
 
 
 def savings(comparison: Comparison, kind: str) -> go.Figure:

@@ -20,11 +20,6 @@ class Why(enum.StrEnum):
     SPILL = "spill"
     OUTPUT = "output"
 
-    @property
-    def avoidable(self) -> bool:
-        """Whether another plan might do without it."""
-        return self in (Why.REFETCH, Why.SPILL)
-
 
 class Path(enum.StrEnum):
     """How a tensor came from where it was made to one use."""

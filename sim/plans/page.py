@@ -71,33 +71,30 @@ def _tiles(facts: PlanFacts) -> list[Tile]:
     refetches = sum(why is Why.REFETCH for why in facts.reasons)
     spilled = f"{_counted(spills, 'spill')}, {_counted(refetches, 'repeated fetch', 'repeated fetches')}"
     early = _counted(facts.early_fetches, "fetch starts", "fetches start")
-    tiles = [
-        ("Avoidable traffic", sized(totals.avoidable_bytes), spilled),
-        (
+    return [
+        Tile("Avoidable traffic", sized(totals.avoidable_bytes), spilled, proven or None),
+        Tile(
             "Proven",
             "optimal" if proven else sized(plan.certificate.bound_avoidable_bytes),
             "no order moves less" if proven else f"no order moves less; {_order_note(plan)}",
+            proven or None,
         ),
-        ("Off-chip traffic", sized(moved), f"{sized(totals.compulsory_bytes)} of it compulsory"),
-        (
+        Tile("Off-chip traffic", sized(moved), f"{sized(totals.compulsory_bytes)} of it compulsory"),
+        Tile(
             "Scratchpad in use",
             percent(totals.peak_bytes / plan.scratchpad_bytes, places=1),
             f"at most {sized(totals.peak_bytes)} of {sized(plan.scratchpad_bytes)}",
         ),
-        (
+        Tile(
             "Transfers",
             whole(totals.transfers_total),
             f"{early} early, {_counted(len(plan.streams), 'stream')}",
         ),
-        (
+        Tile(
             "Predicted cycles",
             whole(totals.predicted_cycles),
             f"{whole(hidden)} computing, {whole(totals.exposed_cycles)} waiting for memory",
         ),
-    ]
-    return [
-        Tile(label=label, figure=figure, note=note, good=True if proven and number < 2 else None)
-        for number, (label, figure, note) in enumerate(tiles)
     ]
 
 

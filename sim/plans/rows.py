@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from hw.errors import InputError
 from hw.scheduler.planner.baselines import Allocation, Greedy, Outcome, Replacement, best, method_name
 
 #: What COSMA compares with, and the same without its allocator's holes.
@@ -27,15 +25,6 @@ class PlanFigures:
     bound_avoidable_bytes: int  #: What no plan of this kind in any order is below.
     predicted_cycles: int
     seconds: float  #: Time of `hw.scheduler.plan_model.plan_model`.
-
-    def __post_init__(self) -> None:
-        if self.avoidable_bytes < 0:
-            raise InputError("avoidable_bytes of a plan", self.avoidable_bytes, "at least 0")
-        if not 0 <= self.bound_avoidable_bytes <= self.avoidable_bytes:
-            legal = f"from 0 to {self.avoidable_bytes}, what the plan moves"
-            raise InputError("bound_avoidable_bytes of a plan", self.bound_avoidable_bytes, legal)
-        if not (math.isfinite(self.seconds) and self.seconds >= 0):
-            raise InputError("seconds of a plan", self.seconds, "at least 0")
 
     @property
     def proven(self) -> bool:

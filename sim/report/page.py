@@ -55,32 +55,29 @@ def _tiles(reports: Sequence[Report]) -> list[Tile]:
     tiles = [
         exact_tile(report.bit_exact for report in reports),
         Tile(
-            label="Cycles from start to done",
-            figure=over_runs(lambda report: report.cycles.cycles_total, whole),
-            note=over_runs(lambda report: report.cycles.kernel_microseconds, lambda time: f"{time:,.1f} µs"),
+            "Cycles from start to done",
+            over_runs(lambda report: report.cycles.cycles_total, whole),
+            over_runs(lambda report: report.cycles.kernel_microseconds, lambda time: f"{time:,.1f} µs"),
         ),
         Tile(
-            label="Distance to the roofline",
-            figure=over_runs(lambda report: report.roofline.cycles_over_bound_ratio, hundredths),
-            note=f"the {binding} bound",
+            "Distance to the roofline",
+            over_runs(lambda report: report.roofline.cycles_over_bound_ratio, hundredths),
+            f"the {binding} bound",
         ),
         Tile(
-            label="Bytes moved",
-            figure=over_runs(lambda report: report.traffic.useful_over_compulsory_ratio, hundredths),
-            note=f"the compulsory bytes, {_kept(reports)}",
+            "Bytes moved",
+            over_runs(lambda report: report.traffic.useful_over_compulsory_ratio, hundredths),
+            f"the compulsory bytes, {_kept(reports)}",
         ),
         Tile(
-            label="Analytic prediction",
-            figure=over_runs(
-                lambda report: report.prediction.predicted_cycles_error_ratio,
-                signed_percent,
-            ),
-            note="off the simulated cycles",
+            "Analytic prediction",
+            over_runs(lambda report: report.prediction.predicted_cycles_error_ratio, signed_percent),
+            "off the simulated cycles",
         ),
     ]
     if multiplying:
         useful = over_runs(lambda report: report.work.mac_utilization_ratio, tenths, multiplying)
-        tiles.insert(2, Tile(label="Multiplier slots useful", figure=useful, note="from start to done"))
+        tiles.insert(2, Tile("Multiplier slots useful", useful, "from start to done"))
     return tiles
 
 

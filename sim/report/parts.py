@@ -15,7 +15,7 @@ from sim.host.template import filled
 from sim.report.style import FONT
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Tile:
     """A headline figure."""
 
@@ -28,12 +28,8 @@ class Tile:
 def exact_tile(exact: Iterable[bool], engine: str = "") -> Tile:
     """Give the headline of runs that were compared with the golden model."""
     found = list(exact)
-    return Tile(
-        label=f"{engine}: RTL equals golden model" if engine else "RTL equals golden model",
-        figure=f"{sum(found)} of {len(found)}",
-        note="runs, bit for bit",
-        good=all(found),
-    )
+    label = f"{engine}: RTL equals golden model" if engine else "RTL equals golden model"
+    return Tile(label, f"{sum(found)} of {len(found)}", "runs, bit for bit", all(found))
 
 
 def write_page(template: str, path: Path, *, charts: bool = True, **content: Any) -> None:

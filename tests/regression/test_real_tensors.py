@@ -39,7 +39,7 @@ def test_a_sentence_through_the_rtl_keeps_its_meaning(tmp_path):
     """Every head of every layer, each layer reading what the RTL made of the one before."""
     for module in (minilm.PACKAGE, "safetensors", "tokenizers"):
         pytest.importorskip(module)
-    walk = EncoderWalk(minilm.paragraph().text)
+    walk = EncoderWalk(minilm.paragraph()["text"])
     results = {}
     for layer, name in enumerate(walk.names):
         tensors = walk.launch(layer)(results)

@@ -36,10 +36,10 @@ def encoder_config(default: AttentionConfig) -> AttentionConfig:
 def attention_demo(default: AttentionConfig) -> Demo:
     """Give all-MiniLM-L6-v2 on a paragraph: a launch a layer, of all heads, each after the one before."""
     paragraph = minilm.paragraph()
-    walk = EncoderWalk(paragraph.text)
-    count = len(minilm.tokens(paragraph.text))
+    walk = EncoderWalk(paragraph["text"])
+    count = len(minilm.tokens(paragraph["text"]))
     return Demo(
-        title=f"every layer of all-MiniLM-L6-v2 reading {count} tokens of {paragraph.author}",
+        title=f"every layer of all-MiniLM-L6-v2 reading {count} tokens of {paragraph['author']}",
         config=encoder_config(default),
         launches={name: walk.launch(layer) for layer, name in enumerate(walk.names)},
         conclude=walk.conclude,

@@ -60,20 +60,18 @@ class Piece:
             return 1.0
         return float(self.value_step * 2.0 ** (output.shift - 17) / output.multiplier)
 
-    def exact(self) -> Floats:
-        """Give float64 attention on the int8 inputs, in real units."""
-        golden = self.golden
-        slopes = None if self.slopes is None else self.slopes.tolist()
-        units = attention_float64(
-            golden.q,
-            golden.k,
-            golden.v,
-            softmax_scale=self.factor,
-            mask=golden.mask,
+    def exact(self, q: Tensor, k: Tensor, v: Tensor, softmax_scale: float) -> Floats:
+        """Give float64 attention of a launch's q, k and v at its place."""
+        shared, keys = self.share.kv_heads, self.tokens.keys
+        return attention_float64(
+            q[self.place],
+            k[shared, keys],
+            v[shared, keys],
+            softmax_scale=softmax_scale,
+            mask=self.golden.mask,
             cap=self.cap,
-            slopes=slopes,
+            slopes=None if self.slopes is None else self.slopes.tolist(),
         )
-        return units * self.value_step
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -113,19 +111,10 @@ class AttentionJob:
         inputs = self.inputs
         if inputs.real is None:
             return None
-        q, k, v = inputs.real
-        out = np.empty(self.exact.shape)
-        for piece in self.pieces:
-            out[piece.place] = attention_float64(
-                q[piece.share.heads, piece.tokens.queries],
-                k[piece.share.kv_heads, piece.tokens.keys],
-                v[piece.share.kv_heads, piece.tokens.keys],
-                softmax_scale=float(inputs.softmax_scale[piece.share.heads.start]),
-                mask=piece.golden.mask,
-                cap=piece.cap,
-                slopes=None if piece.slopes is None else piece.slopes.tolist(),
-            )
-        return out
+        scales = [float(inputs.softmax_scale[piece.share.heads.start]) for piece in self.pieces]
+        return self.assembled(
+            piece.exact(*inputs.real, scale) for piece, scale in zip(self.pieces, scales, strict=True)
+        )
 
 
 def make_job(inputs: Inputs, config: AttentionConfig) -> AttentionJob:
@@ -137,7 +126,7 @@ def make_job(inputs: Inputs, config: AttentionConfig) -> AttentionJob:
     pieces = list(_pieces(inputs, workload, config))
     exact = np.empty((inputs.heads, inputs.q.shape[1], inputs.v.shape[2]))
     for piece in pieces:
-        exact[piece.place] = piece.exact()
+        exact[piece.place] = piece.exact(inputs.q, inputs.k, inputs.v, piece.factor) * piece.value_step
     largest = {
         piece.value_step: max(
             float(np.abs(exact[other.place]).max())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,27 +27,17 @@ _ALIGN = 64
 _SLOPE_BYTES = 4
 
 
-@dataclass(frozen=True, kw_only=True)
-class Offsets:
-    """Byte offsets of a sequence's tensors in their buffers; ``k`` and ``v`` hold for every port."""
-
-    q: int
-    o: int
-    k: int
-    v: int
-
-
 class Layout:
     """The places of a launch's tensors in memory.
 
-    ``sequences`` has the `Offsets` of each sequence, ``sizes`` the bytes of the buffers ``q`` and ``o``, and
-    of a port of ``k`` and ``v``.
+    ``sequences`` has the byte offsets of each sequence's tensors in their buffers by name; those of ``k`` and
+    ``v`` hold for every port.  ``sizes`` has the bytes of the buffers ``q`` and ``o``, and of such a port.
     """
 
     def __init__(self, job: AttentionJob, config: AttentionConfig) -> None:
         inputs = job.inputs
         self._job, self._config = job, config
-        self.sequences: list[Offsets] = []
+        self.sequences: list[dict[str, int]] = []
         self.sizes = dict.fromkeys("qokv", 0)
         for tokens in inputs.sequences:
             rows = port_rows(config, tokens.key_count)
@@ -59,7 +47,7 @@ class Layout:
                 "k": len(inputs.k) * rows * inputs.k.shape[2],
                 "v": len(inputs.v) * rows * inputs.v.shape[2],
             }
-            self.sequences.append(Offsets(**self.sizes))
+            self.sequences.append(self.sizes)
             self.sizes = {name: _aligned(self.sizes[name] + lengths[name]) for name in self.sizes}
 
     def launch(self) -> Launch:
@@ -97,7 +85,7 @@ class Layout:
         whole = np.empty(shape, dtype)
         for tokens, offsets in zip(job.inputs.sequences, self.sequences, strict=True):
             length = heads * tokens.query_count * size * whole.itemsize
-            raw = np.ascontiguousarray(buffer[offsets.o : offsets.o + length])
+            raw = np.ascontiguousarray(buffer[offsets["o"] : offsets["o"] + length])
             little = np.dtype(dtype).newbyteorder("<")
             whole[:, tokens.queries] = raw.view(little).reshape(heads, tokens.query_count, size)
         return whole
@@ -107,7 +95,7 @@ class Layout:
         whole = np.zeros(self.sizes["q"], np.uint8)
         for tokens, offsets in zip(inputs.sequences, self.sequences, strict=True):
             content = _bytes(inputs.q[:, tokens.queries])
-            whole[offsets.q : offsets.q + content.size] = content
+            whole[offsets["q"] : offsets["q"] + content.size] = content
         return whole
 
     def _ports(self, side: str, tensor: Tensor) -> Bytes:
@@ -117,8 +105,7 @@ class Layout:
         whole = np.zeros((ports, self.sizes[side]), np.uint8)
         for tokens, offsets in zip(inputs.sequences, self.sequences, strict=True):
             content = spread(config, tensor[:, tokens.keys]).reshape(ports, -1).view(np.uint8)
-            start = getattr(offsets, side)
-            whole[:, start : start + content.shape[1]] = content
+            whole[:, offsets[side] : offsets[side] + content.shape[1]] = content
         return whole
 
     def _bitmaps(self) -> tuple[Bytes, list[int]]:
@@ -162,10 +149,10 @@ class Layout:
             REUSE_KV: piece.share.shape.reuse_kv,
         }
         return {
-            "q": offsets.q + piece.share.heads.start * queries * query_size,
-            "o": offsets.o + piece.share.heads.start * queries * row_bytes,
-            "k_offset": offsets.k + piece.share.kv_heads.start * rows * query_size,
-            "v_offset": offsets.v + piece.share.kv_heads.start * rows * value_size,
+            "q": offsets["q"] + piece.share.heads.start * queries * query_size,
+            "o": offsets["o"] + piece.share.heads.start * queries * row_bytes,
+            "k_offset": offsets["k"] + piece.share.kv_heads.start * rows * query_size,
+            "v_offset": offsets["v"] + piece.share.kv_heads.start * rows * value_size,
             "bitmap": bitmap if mask.bitmap is not None else 0,
             "slopes": _SLOPE_BYTES * piece.share.heads.start if golden.slopes is not None else 0,
             "queries": queries,

@@ -12,7 +12,6 @@ import importlib.util
 import json
 import math
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,26 +29,16 @@ MAX_TOKENS = 256
 _EPSILON = 1e-12
 
 Floats = NDArray[np.float64]
-#: Attention of one layer: q, k, v ``[heads, tokens, 32]`` to the weighted values, same shape.
-Attention = Callable[[Floats, Floats, Floats], Floats]
 
 _erf = np.frompyfunc(math.erf, 1, 1)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Paragraph:
-    """A text and where it comes from."""
-
-    title: str
-    author: str
-    source: str
-    licence: str
-    text: str
-
-
-def paragraph() -> Paragraph:
-    """Give the paragraph that captures are made of, by Ada Lovelace: a full sequence of 256 tokens."""
-    return Paragraph(**json.loads(Path(__file__).with_name("minilm_paragraph.json").read_text("utf-8")))
+def paragraph() -> dict[str, str]:
+    """Give the paragraph that captures are made of, by Ada Lovelace: ``text``, a full sequence of 256 tokens;
+    ``author``, ``title``, ``source``, ``licence``.
+    """
+    found: dict[str, str] = json.loads(Path(__file__).with_name("minilm_paragraph.json").read_text("utf-8"))
+    return found
 
 
 def layers(text: str) -> Generator[tuple[Floats, Floats, Floats], Floats, NDArray[np.float32]]:
@@ -64,15 +53,13 @@ def layers(text: str) -> Generator[tuple[Floats, Floats, Floats], Floats, NDArra
     return (mean / np.linalg.norm(mean)).astype(np.float32)
 
 
-def embed(text: str, attention: Callable[[int], Attention] | None = None) -> NDArray[np.float32]:
-    """Give the sentence embedding of ``text``, float32 ``[384]`` of length 1; ``attention`` gives what to use
-    in a layer, by its number, and without it attention is exact everywhere.
-    """
+def embed(text: str) -> NDArray[np.float32]:
+    """Give the sentence embedding of ``text``, float32 ``[384]`` of length 1, with exact attention."""
     walk = layers(text)
     given = next(walk)
-    for layer in range(LAYERS - 1):
-        given = walk.send((attention(layer) if attention else softmax_attention)(*given))
-    return finished(walk, (attention(LAYERS - 1) if attention else softmax_attention)(*given))
+    for _ in range(LAYERS - 1):
+        given = walk.send(softmax_attention(*given))
+    return finished(walk, softmax_attention(*given))
 
 
 def finished(

@@ -78,26 +78,6 @@ def test_the_better_order_counts():
     assert len(found) == 6
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"moved": -1}, "avoidable_bytes of a plan must be at least 0"),
-        ({"bound_avoidable_bytes": 21}, "bound_avoidable_bytes of a plan must be from 0 to 20"),
-        ({"seconds": float("nan")}, "seconds of a plan must be at least 0"),
-    ],
-)
-def test_plans_that_cannot_be(change, message):
-    with pytest.raises(InputError, match=message):
-        planned(**change)
-
-
-def test_comparisons_that_cannot_be():
-    with pytest.raises(InputError, match="at least one"):
-        Comparison(())
-    with pytest.raises(InputError, match="one for a budget"):
-        Comparison((row(), row()))
-
-
 def with_key(given):
     return dataclasses.replace(given, key=f"{given.place}")
 

@@ -140,8 +140,8 @@ def test_the_map_shows_every_stay_window_and_move(request, name):
 def test_reasons_tell_compulsory_from_avoidable(spilling):
     facts = PlanFacts(spilling)
     moved = {why: sum(facts.bytes_by_step(why)) for why in Why}
-    assert sum(moved[why] for why in Why if why.avoidable) == spilling.totals.avoidable_bytes
-    assert sum(moved[why] for why in Why if not why.avoidable) == spilling.totals.compulsory_bytes
+    assert moved[Why.REFETCH] + moved[Why.SPILL] == spilling.totals.avoidable_bytes
+    assert moved[Why.FIRST_FETCH] + moved[Why.OUTPUT] == spilling.totals.compulsory_bytes
     assert max(facts.bytes_in_use) == spilling.totals.peak_bytes
 
 

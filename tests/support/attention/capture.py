@@ -26,7 +26,7 @@ def capture(text, layer=0):
 
 def small_capture():
     """Give the file of the first heads of layer 0 on the paragraph, in float16."""
-    captured = capture(paragraph().text)
+    captured = capture(paragraph()["text"])
     file = io.BytesIO()
     np.savez_compressed(file, **{n: captured[n][:CAPTURED_HEADS].astype(np.float16) for n in "qkv"})
     return file.getvalue()

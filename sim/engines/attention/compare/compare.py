@@ -10,7 +10,6 @@ from typing import Any
 from pydantic import TypeAdapter
 from rich.table import Table
 
-from hw.errors import InputError
 from sim.compare.table import Column, Columns
 from sim.engines.attention.baselines import (
     Cost,
@@ -59,11 +58,6 @@ class AttentionRow:
     predicted: Cost  #: What the engine's cycle and traffic model says.
     measured: CoSimulation | None  #: What its gates did; None where they were not simulated.
     published: Mapping[str, Cost]  #: What each of `SCHEDULES` takes, by name.
-
-    def __post_init__(self) -> None:
-        costs = [self.ours, self.predicted, *self.published.values()]
-        if self.tokens < 1 or any(cost.cycles <= 0 or cost.moved_bytes <= 0 for cost in costs):
-            raise InputError(f"row of {self.tokens} tokens", self.tokens, "of positive numbers")
 
     @property
     def ours(self) -> Cost:
@@ -138,21 +132,10 @@ class Figures:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Rows of any number of lengths.
-
-    Raises `InputError` when there is no row, or two of one length.
-    """
+    """Rows of lengths that differ: at least one."""
 
     setting: Setting
     rows: tuple[AttentionRow, ...]
-
-    def __post_init__(self) -> None:
-        if not self.rows:
-            raise InputError("rows of a comparison", 0, "at least one")
-        lengths = [row.tokens for row in self.rows]
-        for tokens in lengths:
-            if lengths.count(tokens) > 1:
-                raise InputError("rows of a comparison", tokens, "one for a length")
 
     @cached_property
     def figures(self) -> tuple[Figures, ...]:

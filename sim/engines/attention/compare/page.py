@@ -26,7 +26,7 @@ from sim.engines.attention.compare.compare import (
 from sim.host.files import write_text
 from sim.report.parts import Tile, chart, write_page
 from sim.report.style import INK, RUNS, beside, styled
-from sim.report.text import percent, signed_percent, sized
+from sim.report.text import percent, signed_percent, sized, times
 
 #: Name of the comparison's file in its directory.
 DATA_NAME = "compare.json"
@@ -78,43 +78,29 @@ def _tiles(comparison: Comparison) -> list[Tile]:
     on_chip = [comparison.of(row, method) for method in METHODS if method not in (OURS, *SPILLING)]
     best = max(on_chip, key=lambda figures: figures.utilization)
     spilled = min((comparison.of(row, method) for method in SPILLING), key=lambda found: found.moved_bytes)
+    there = f"at {row.tokens:,} tokens"
     tiles = [
+        Tile(f"Useful MACs {there}", percent(ours.utilization), f"{ours.source}; start to done", True),
+        Tile(f"{best.method} there", percent(best.utilization), "the best of those that keep scores on chip"),
         Tile(
-            label=f"Useful MACs at {row.tokens:,} tokens",
-            figure=percent(ours.utilization, places=2),
-            note=f"{ours.source}; start to done",
-            good=True,
+            f"Bytes {there}",
+            times(ours.over_compulsory, places=2),
+            "of the compulsory ones: every input and result once",
         ),
         Tile(
-            label=f"{best.method} there",
-            figure=percent(best.utilization, places=2),
-            note="the best of those that keep scores on chip",
-        ),
-        Tile(
-            label=f"Bytes at {row.tokens:,} tokens",
-            figure=f"{ours.over_compulsory:,.2f} x",
-            note="of the compulsory ones: every input and result once",
-        ),
-        Tile(
-            label=f"{spilled.method} there",
-            figure=f"{spilled.over_compulsory:,.2f} x",
-            note="the least of those that keep scores in memory",
+            f"{spilled.method} there",
+            times(spilled.over_compulsory, places=2),
+            "the least of those that keep scores in memory",
         ),
     ]
     measured = comparison.measured
     if measured:
         worst = max((prediction_error(*found) for found in measured), key=abs)
-        exact = sum(found.exact for _, found in measured)
+        exact = f"{sum(found.exact for _, found in measured)} of {len(measured)}"
+        up_to = f"up to {max(row.tokens for row, _ in measured):,} tokens"
         tiles += [
-            Tile(
-                label="Bit-exact co-simulations",
-                figure=f"{exact} of {len(measured)}",
-                note=f"up to {max(row.tokens for row, _ in measured):,} tokens",
-                good=comparison.exact,
-            ),
-            Tile(
-                label="Prediction error", figure=signed_percent(worst), note="the worst of what was simulated"
-            ),
+            Tile("Bit-exact co-simulations", exact, up_to, comparison.exact),
+            Tile("Prediction error", signed_percent(worst), "the worst of what was simulated"),
         ]
     return tiles
 

@@ -94,19 +94,6 @@ def test_figures_of_the_others_are_the_formulas(comparison):
     assert {figures.source for figures in found.values()} == {"measured", "formula"}
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Comparison(SETTING, ()), "rows of a comparison must be at least one"),
-        (lambda: Comparison(SETTING, (row(), row())), "rows of a comparison must be one for a length"),
-        (lambda: row(cycles=0), "row of 1024 tokens must be of positive numbers"),
-    ],
-)
-def test_comparisons_that_cannot_be(make, message):
-    with pytest.raises(InputError, match=message):
-        make()
-
-
 def test_terminal_tables(comparison):
     out = console()
     with out.capture() as capture:
