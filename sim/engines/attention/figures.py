@@ -20,7 +20,7 @@ from hw.attention.config import AttentionConfig
 from hw.attention.engine import AttentionEngine
 from hw.board import load_board
 from hw.errors import InputError
-from sim.golden.attention.accuracy import quantized
+from sim.engines.attention.accuracy import quantized
 from sim.report.report import Report
 from sim.run.adapter import Tensor
 from sim.run.run import RunResult, run

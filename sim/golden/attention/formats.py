@@ -25,7 +25,6 @@ _DTYPES: Mapping[OutputKind, type[np.int8] | type[np.int16] | type[np.uint16]] =
     "bfloat16": np.uint16,
 }
 
-MAX_KEYS = 65536
 PROBABILITY_BITS = (8, 12, 16, 20)
 EXP_SEGMENTS = (8, 16, 32)
 SCORE_FRACTION_BITS = 12
@@ -51,16 +50,6 @@ class Arithmetic:
     streams: int = 1  #: S, streams that share the tiles of a row.
     probability_bits: int = 16  #: B: probabilities are in units of 2^-B.
     exp_segments: int = 16  #: Straight lines that make up 2^-x on [0, 1).
-
-    def __post_init__(self) -> None:
-        if self.probability_bits not in PROBABILITY_BITS:
-            raise InputError("probability_bits", self.probability_bits, f"one of {PROBABILITY_BITS}")
-        if self.exp_segments not in EXP_SEGMENTS:
-            raise InputError("exp_segments", self.exp_segments, f"one of {EXP_SEGMENTS}")
-        for name in ("tile_keys", "streams"):
-            value = getattr(self, name)
-            if value < 1 or value & (value - 1):
-                raise InputError(name, value, "a power of two")
 
 
 @dataclass(frozen=True, kw_only=True)

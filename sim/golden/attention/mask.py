@@ -30,13 +30,6 @@ class Mask:
     tile_queries: int = 1
     tile_keys: int = 1
 
-    def __post_init__(self) -> None:
-        for name in ("tile_queries", "tile_keys"):
-            if getattr(self, name) < 1:
-                raise InputError(name, getattr(self, name), "at least 1")
-        if self.window < 0:
-            raise InputError("window", self.window, "a number of keys, or 0 for no window")
-
     def check(self, queries: int, keys: int) -> None:
         """Raise `InputError` unless the bitmap is that of ``queries`` and ``keys``."""
         if self.bitmap is None:

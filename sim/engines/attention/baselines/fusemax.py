@@ -27,17 +27,6 @@ def tile_cycles(key_tiles: int, size: int) -> int:
     return max(scores, sums) + key_tiles + max(exponentials, corrections) + max(values, rescaled)
 
 
-def busy_cycles(key_tiles: int, size: int) -> int:
-    """Give the cycles of a query tile in which the two-dimensional array does anything."""
-    return key_tiles * (size + 1 + _EXPONENTIAL + 1 + size)
-
-
-def published_utilization(work: Work, machine: Machine) -> float:
-    """Give the paper's utilization of the two-dimensional array: maxima and exponentials count as work."""
-    tiles = -(-work.keys // machine.side)
-    return busy_cycles(tiles, work.size) / tile_cycles(tiles, work.size)
-
-
 def resident_tiles(work: Work, machine: Machine) -> int:
     """Give P1, the query tiles whose queries and running results stay on chip while keys pass once.
 

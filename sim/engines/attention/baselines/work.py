@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from hw.errors import InputError
-
 
 @dataclass(frozen=True, kw_only=True)
 class Work:
@@ -20,11 +18,6 @@ class Work:
     #: Of an element of queries, keys and values, and of a result.
     input_bytes: int = 1
     output_bytes: int = 2
-
-    def __post_init__(self) -> None:
-        for name in self.__dataclass_fields__:
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} of the work", getattr(self, name), "at least 1")
 
     @property
     def useful_macs(self) -> int:
@@ -69,15 +62,6 @@ class Machine:
     side: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("macs", "on_chip_bytes"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} of the machine", getattr(self, name), "at least 1")
-        if not self.bytes_per_cycle > 0:
-            raise InputError("bytes_per_cycle of the machine", self.bytes_per_cycle, "greater than 0")
-        if self.side < 0:
-            raise InputError(
-                "side of the machine", self.side, "at least 1, or 0 for the nearest power of two"
-            )
         if not self.side:
             object.__setattr__(self, "side", 1 << max(0, round(math.log2(self.macs) / 2)))
 

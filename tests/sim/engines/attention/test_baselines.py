@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from hw.errors import InputError
 from sim.engines.attention.baselines import (
     Cost,
     Machine,
@@ -20,7 +19,7 @@ from sim.engines.attention.baselines import (
     two_pass,
 )
 from sim.engines.attention.baselines.fsa import tile_cycles as fsa_tile
-from sim.engines.attention.baselines.fusemax import published_utilization, resident_tiles
+from sim.engines.attention.baselines.fusemax import resident_tiles
 from sim.engines.attention.baselines.fusemax import tile_cycles as fusemax_tile
 from sim.engines.attention.baselines.spilled import softmax_bytes
 
@@ -50,6 +49,12 @@ def published_work(model, tokens):
 def published_machine(megabytes):
     bandwidth = 400 * GIB / CLOCK
     return Machine(macs=65536, on_chip_bytes=megabytes << 20, bytes_per_cycle=bandwidth, side=256)
+
+
+def published_utilization(work, machine):
+    """Give the paper's utilization of the two-dimensional array: maxima and exponentials count as work."""
+    tiles = -(-work.keys // machine.side)
+    return tiles * (work.size + 1 + 7 + 1 + work.size) / fusemax_tile(tiles, work.size)
 
 
 def close(given, text):
@@ -265,17 +270,3 @@ def test_flash_law():
     assert law == 12 * 4096 * 1024 * 64**2 / 2**17
     wide = Work(heads=12, queries=4096, keys=1024, size=64, input_bytes=2)
     assert flash_law_bytes(wide, Machine(macs=1, on_chip_bytes=1 << 18)) == 2 * law
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: Work(heads=0, queries=1, keys=1, size=1), "heads of the work must be at least 1"),
-        (lambda: Machine(macs=0, on_chip_bytes=1), "macs of the machine must be at least 1"),
-        (lambda: Machine(macs=1, on_chip_bytes=1, bytes_per_cycle=0), "must be greater than 0"),
-        (lambda: Machine(macs=1, on_chip_bytes=1, side=-1), "side of the machine must be at least 1"),
-    ],
-)
-def test_wrong_input(make, message):
-    with pytest.raises(InputError, match=message):
-        make()

@@ -13,7 +13,6 @@ from hw.errors import InputError
 from sim.golden.attention.formats import (
     EXP_SEGMENTS,
     PROBABILITY_BITS,
-    Arithmetic,
     Output,
     alibi,
     bfloat16,
@@ -276,20 +275,6 @@ def test_caps_out_of_range_are_refused(cap):
 def test_slopes_out_of_range_are_refused(slope):
     with pytest.raises(InputError, match=r"slope must be from 0 to 2\.77259"):
         slope_multiplier(slope)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"probability_bits": 10}, "probability_bits must be one of "),
-        ({"exp_segments": 4}, "exp_segments must be one of "),
-        ({"tile_keys": 48}, "tile_keys must be a power of two"),
-        ({"streams": 0}, "streams must be a power of two"),
-    ],
-)
-def test_arithmetic_out_of_range_is_refused(changes, message):
-    with pytest.raises(InputError, match=message):
-        Arithmetic(**changes)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.golden.attention.accuracy import quantized
+from sim.engines.attention.accuracy import quantized
 from sim.golden.attention.exact import attention_float64
 from sim.golden.attention.formats import Scaling, exp2_table, scaling
 from tests.support.attention.golden import attention

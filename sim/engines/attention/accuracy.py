@@ -1,0 +1,110 @@
+"""Errors of the attention engine's arithmetic against exact softmax on the same int8 inputs.
+
+``python -m sim.engines.attention.accuracy`` prints the tables of ``docs/attention.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, get_args, get_type_hints
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.attention.config import MAX_KEYS, AttentionConfig
+from sim.engines.attention.adapter import ADAPTER
+from sim.engines.attention.job import distance
+
+
+def quantized(
+    rng: np.random.Generator, shape: tuple[int, ...], spread: float = 1.0
+) -> tuple[NDArray[np.int8], float]:
+    """Give normally distributed int8 and the real value of one step."""
+    x = rng.normal(scale=spread, size=shape)
+    step = float(np.abs(x).max()) / 127
+    return np.rint(x / step).astype(np.int8), step
+
+
+def measured(
+    *,
+    keys: int,
+    spread: float,
+    queries: int = 64,
+    heads: int = 1,
+    size: int = 64,
+    seed: int = 0,
+    tensors: Mapping[str, Any] | None = None,
+    **config: Any,
+) -> tuple[float, float]:
+    """Give the relative RMS error, and the largest error over the largest exact result.
+
+    ``queries`` of all heads meet keys and values of one head, drawn by ``seed``; ``spread`` is the standard
+    deviation of the logits: below 1 all keys weigh alike, from 4 on few decide.  ``tensors`` are further ones
+    of the launch, ``config`` is what differs from the engine's default.
+    """
+    rng = np.random.default_rng(seed)
+    given = {name: np.asarray(value) for name, value in (tensors or {}).items()}
+    modes = {"logit_cap": "logit_cap" in given, "alibi": "alibi_slopes" in given}
+    q, q_scale = quantized(rng, (heads, queries, size), spread)
+    k, k_scale = quantized(rng, (1, keys, size))
+    v, _ = quantized(rng, (1, keys, size))
+    given |= {"q": q, "k": k, "v": v}
+    given |= {"q_scale": np.asarray(q_scale), "k_scale": np.asarray(k_scale), "v_scale": np.asarray(1.0)}
+    shape = AttentionConfig(rows=16, merge_lanes=8, **modes, **config)
+    job = ADAPTER.job(given, shape)
+    rms, largest = distance(job.real(ADAPTER.golden(job, shape)["o"]), job.exact, "").values()
+    return rms, largest
+
+
+_CHOICES = get_type_hints(AttentionConfig)
+PROBABILITY_BITS: tuple[int, ...] = get_args(_CHOICES["probability_bits"])
+EXP_SEGMENTS: tuple[int, ...] = get_args(_CHOICES["exp_segments"])
+_LENGTHS = (1024, 8192)
+_SPREADS = (0.02, 1.0, 2.0, 3.0, 6.0)
+_SEEDS = 4
+
+
+def tables() -> Iterator[str]:
+    """Give the lines of the tables: relative RMS errors, the worst of some draws."""
+    formats = {
+        f"{bits}, {segments}": {"probability_bits": bits, "exp_segments": segments}
+        for bits in PROBABILITY_BITS
+        for segments in EXP_SEGMENTS
+    }
+    yield from _table("B, segments", _LENGTHS, formats)
+    yield ""
+    modes: dict[str, dict[str, Any]] = {
+        "4 streams": {"streams": 4},
+        "16 streams": {"streams": 16},
+        "T = 16": {"tile_keys": 16},
+        "causal": {"tensors": {"causal": True}},
+        "window of 100": {"tensors": {"causal": True, "window": 100}},
+        "cap 30": {"tensors": {"logit_cap": 30.0}},
+        "cap 50": {"tensors": {"logit_cap": 50.0}},
+        "slope 1/2": {"tensors": {"alibi_slopes": 0.5}},
+        "slope 1/256": {"tensors": {"alibi_slopes": 1 / 256}},
+        "int8": {"output": "int8"},
+        "bfloat16": {"output": "bfloat16"},
+    }
+    yield from _table("B = 20, 16 segments and", _LENGTHS, modes)
+    yield ""
+    yield from _table(
+        "B, segments", (MAX_KEYS,), {name: formats[name] for name in formats if name[-2:] == "16"}
+    )
+
+
+def _table(title: str, lengths: Sequence[int], rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    columns = [(keys, spread) for spread in _SPREADS for keys in lengths]
+    yield f"| {title} | " + " | ".join(f"{spread:g}, {keys:,}" for keys, spread in columns) + " |"
+    yield "|---|" + "---|" * len(columns)
+    for name, changes in rows.items():
+        errors = (
+            max(measured(keys=keys, spread=spread, seed=seed, **changes)[0] for seed in range(_SEEDS))
+            for keys, spread in columns
+        )
+        yield f"| {name} | " + " | ".join(f"{error:.1e}" for error in errors) + " |"
+
+
+if __name__ == "__main__":
+    for text in tables():
+        print(text, flush=True)
