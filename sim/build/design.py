@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import hw
 from hw.board import Board
@@ -17,18 +17,6 @@ from sim.host.digest import key_of, source_digest
 from sim.host.progress import Activity
 
 _DESIGN = "design.pickle"
-
-
-class KernelVerilog(Protocol):
-    """What a simulator is built from: a `hw.design.Design`, or a kernel that comes from no engine."""
-
-    @property
-    def top_name(self) -> str:
-        """Name of the top module."""
-
-    @property
-    def verilog(self) -> str:
-        """Everything, one file."""
 
 
 def kernel_design(

@@ -11,7 +11,7 @@ from typing import Any
 
 from sim.build.simulator import SimulationError, build, run
 from sim.calibration.bench import MEMORY, TOP, VISIBLE, bench_sources
-from sim.calibration.program import Program, Result
+from sim.calibration.program import Program, result_of
 from sim.host.files import write_text
 from sim.memory.config import MemoryConfig, parameter_text
 
@@ -45,13 +45,13 @@ class Outcome:
     #: Of the experiment.
     kernel_clock_mhz: float
     beat_bytes: int
-    #: Results by port.
-    reads: Mapping[int, Result]
-    writes: Mapping[int, Result]
+    #: Results by port, each an `hw.lib.traffic.RESULT` in kernel cycles.
+    reads: Mapping[int, Any]
+    writes: Mapping[int, Any]
     counters: Mapping[str, Any]  #: The memory's own (`sim.memory.view.MemoryView.counters`).
 
     @property
-    def results(self) -> list[Result]:
+    def results(self) -> list[Any]:
         """All results."""
         return [*self.reads.values(), *self.writes.values()]
 
@@ -114,8 +114,8 @@ def _run_on(bench: Bench, experiments: Mapping[str, Experiment]) -> dict[str, Ou
         outcomes[name] = Outcome(
             kernel_clock_mhz=experiments[name].memory.kernel_clock_mhz,
             beat_bytes=bench.data_bits // 8,
-            reads={int(port): Result.of_words(words) for port, words in answer["reads"].items()},
-            writes={int(port): Result.of_words(words) for port, words in answer["writes"].items()},
+            reads={int(port): result_of(words) for port, words in answer["reads"].items()},
+            writes={int(port): result_of(words) for port, words in answer["writes"].items()},
             counters=answer["counters"],
         )
     return outcomes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from hw.errors import InputError
 from hw.lib.traffic import MAX_OUTSTANDING, PROGRAM, RESULT
@@ -63,21 +64,7 @@ class Program:
         return [bits >> 64 * word & (1 << 64) - 1 for word in range(PROGRAM_WORDS)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Result:
-    """What came of a `Program`; see `hw.lib.traffic.RESULT`. Times are kernel cycles."""
-
-    cycles: int
-    beats: int
-    first: int
-    latency_sum: int
-    latency_min: int
-    latency_max: int
-    latency_last: int
-
-    @classmethod
-    def of_words(cls, words: list[int]) -> Result:
-        """Take a result from the bench's registers."""
-        bits = sum(word << 64 * index for index, word in enumerate(words))
-        constant = RESULT.from_bits(bits & (1 << RESULT.size) - 1)
-        return cls(**{name: constant[name] for name, _ in RESULT})
+def result_of(words: list[int]) -> Any:
+    """Give what came of a `Program` from the bench's registers: an `hw.lib.traffic.RESULT`."""
+    bits = sum(word << 64 * index for index, word in enumerate(words))
+    return RESULT.from_bits(bits & (1 << RESULT.size) - 1)

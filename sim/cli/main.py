@@ -6,11 +6,10 @@ at once.
 
 from __future__ import annotations
 
-import enum
 import importlib.util
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -23,21 +22,6 @@ if TYPE_CHECKING:
 
 #: Exit statuses: outputs differ from the golden model; the user can mend it; Ctrl-C.
 EXIT_MISMATCH, EXIT_USER, EXIT_INTERRUPT = 1, 2, 130
-
-
-class MemoryMode(enum.StrEnum):
-    """How the simulated memory behaves."""
-
-    MODEL = "model"
-    FAST = "fast"
-    JITTER = "jitter"
-
-
-class Backend(enum.StrEnum):
-    """What computes the outputs."""
-
-    RTL = "rtl"
-    GOLDEN = "golden"
 
 
 class _Commands(typer.core.TyperGroup):
@@ -70,8 +54,24 @@ ConfigOption = Annotated[
 ]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of everything random.")]
 
+EngineArgument = Annotated[str, typer.Argument(help="Engine name; see `loomwork engines`.")]
+
 DEFAULT_BOARD = "u55c"
 DEFAULT_ENGINE = next(iter(ENGINES))
+
+
+def _exit_unless(passed: bool) -> None:
+    if not passed:
+        raise typer.Exit(EXIT_MISMATCH)
+
+
+def _writable(path: Path | None) -> Path | None:
+    """Check what is to be written before any work."""
+    from sim.host.paths import check_writable
+
+    if path is not None:
+        check_writable("--output", path)
+    return path
 
 
 def _setup(
@@ -116,7 +116,7 @@ def verilog(
 
 @app.command()
 def sim(
-    engine: Annotated[str, typer.Argument(help="Engine name; see `loomwork engines`.")],
+    engine: EngineArgument,
     input: Annotated[
         Path | None, typer.Option("--input", help="Tensors, .npz; an engine may do without.")
     ] = None,
@@ -129,36 +129,37 @@ def sim(
     report: Annotated[Path | None, typer.Option("--report", help="Report of the run, .json.")] = None,
     waves: Annotated[bool, typer.Option("--waves", help="Record waveforms beside the output.")] = False,
     seed: SeedOption = 0,
-    memory: Annotated[MemoryMode, typer.Option("--memory", help="Memory behaviour.")] = MemoryMode.MODEL,
-    backend: Annotated[Backend, typer.Option("--backend", help="What computes.")] = Backend.RTL,
+    memory: Annotated[
+        Literal["model", "fast", "jitter"], typer.Option("--memory", help="Memory behaviour.")
+    ] = "model",
+    backend: Annotated[Literal["rtl", "golden"], typer.Option("--backend", help="What computes.")] = "rtl",
 ) -> None:
     """Run an engine's gates on tensors and compare every output bit with the golden model."""
     from sim.cli.simulate import simulate
 
-    exact = simulate(
-        *_setup(engine, board, config),
-        input_path=input,
-        plan_path=plan,
-        output_path=output,
-        report_path=report,
-        waves=waves,
-        seed=seed,
-        memory_mode=memory.value,
-        backend=backend.value,
+    _exit_unless(
+        simulate(
+            *_setup(engine, board, config),
+            input_path=input,
+            plan_path=plan,
+            output_path=output,
+            report_path=report,
+            waves=waves,
+            seed=seed,
+            memory_mode=memory,
+            backend=backend,
+        )
     )
-    if not exact:
-        raise typer.Exit(EXIT_MISMATCH)
 
 
 @app.command()
 def report(
     reports: Annotated[list[Path], typer.Argument(help="Report files, .json.")],
-    output: Annotated[Path, typer.Option("--output", help="Page to write.")] = Path("report.html"),
+    output: Annotated[Path, typer.Option("--output", help="Page to write.", callback=_writable)] = Path(
+        "report.html"
+    ),
 ) -> None:
     """Render reports as one self-contained HTML page."""
-    from sim.host.paths import check_writable
-
-    check_writable("--output", output)
     from sim.report.page import render
     from sim.report.report import load
 
@@ -193,9 +194,9 @@ def engines() -> None:
 
 @app.command()
 def schema(
-    engine: Annotated[str, typer.Argument(help="Engine name; see `loomwork engines`.")],
+    engine: EngineArgument,
     output: Annotated[
-        Path | None, typer.Option("--output", help="File to write; printed without it.")
+        Path | None, typer.Option("--output", help="File to write; printed without it.", callback=_writable)
     ] = None,
 ) -> None:
     """Give the JSON Schema of an engine's configuration file, for editors."""
@@ -209,9 +210,7 @@ def schema(
         typer.echo(text, nl=False)
         return
     from sim.host.files import write_text
-    from sim.host.paths import check_writable
 
-    check_writable("--output", output)
     write_text(output, text)
 
 
@@ -223,44 +222,36 @@ def resources(
     ] = None,
     engine: EngineOption = DEFAULT_ENGINE,
     board: BoardOption = DEFAULT_BOARD,
-    output: Annotated[Path | None, typer.Option("--output", help="Counts to write, .json.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", help="Counts to write, .json.", callback=_writable)
+    ] = None,
 ) -> None:
     """Count with Yosys what an engine takes of a board, beside the estimate; minutes a size, once."""
-    from sim.host.paths import check_writable
-
-    if output is not None:
-        check_writable("--output", output)
-    paths: list[Path | None] = [*configs] if configs else [None]
-    found = [_setup(engine, board, path) for path in paths]
-    names = [path.stem if path else "default" for path in paths]
     from sim.cli.resources import run_resources
 
-    chosen, on, _ = found[0]
-    run_resources(
-        chosen, on, [(name, config) for name, (_, _, config) in zip(names, found, strict=True)], output
-    )
+    paths: list[Path | None] = [*configs] if configs else [None]
+    found = [(path.stem if path else "default", *_setup(engine, board, path)) for path in paths]
+    _, chosen, on, _ = found[0]
+    run_resources(chosen, on, [(name, config) for name, _, _, config in found], output)
 
 
 @app.command()
 def timing(
-    engine: Annotated[str, typer.Argument(help="Engine name; see `loomwork engines`.")],
+    engine: EngineArgument,
     board: BoardOption = DEFAULT_BOARD,
     config: ConfigOption = None,
     worst: Annotated[int, typer.Option("--worst", min=1, help="Registers whose slowest path is shown.")] = 10,
     route: Annotated[
         int, typer.Option("--route", min=0, help="Worst blocks to place and route for another family.")
     ] = 0,
-    output: Annotated[Path | None, typer.Option("--output", help="Estimate to write, .json.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", help="Estimate to write, .json.", callback=_writable)
+    ] = None,
 ) -> None:
     """Estimate which paths of an engine take longer than the board's clock allows; minutes, once."""
-    from sim.host.paths import check_writable
-
-    if output is not None:
-        check_writable("--output", output)
-    chosen, on, settings = _setup(engine, board, config)
     from sim.cli.timing import run_timing
 
-    run_timing(chosen, on, settings, worst, route, output)
+    run_timing(*_setup(engine, board, config), worst, route, output)
 
 
 @app.command()
@@ -270,8 +261,7 @@ def doctor() -> None:
 
     findings = examine()
     print_findings(findings)
-    if not all(finding.ok for finding in findings if finding.required):
-        raise typer.Exit(1)
+    _exit_unless(all(finding.ok for finding in findings if finding.required))
 
 
 @app.command()
@@ -302,11 +292,6 @@ app.add_typer(compare, name="compare")
 for name in ENGINES:
     if importlib.util.find_spec(f"{simulation_side(name)}.commands"):
         importlib.import_module(f"{simulation_side(name)}.commands").register(app, compare)
-
-
-def _exit_unless(passed: bool) -> None:
-    if not passed:
-        raise typer.Exit(EXIT_MISMATCH)
 
 
 def main() -> None:

@@ -156,6 +156,17 @@ def run_check(path: Path) -> bool:
     return not problems
 
 
+def checked_plan(path: Path) -> Plan:
+    """Read a plan; `InputError` when it cannot be read, or the checker refuses it."""
+    from hw.scheduler.check.check import check_file
+    from hw.scheduler.plan.documents import read_plan
+
+    problems = check_file(path)
+    if problems:
+        raise InputError("plan", str(path), f"true: {problems[0]}")
+    return read_plan(path)
+
+
 def run_lower(path: Path, output: Path, *, frozen_for: str | None) -> None:
     """Lower a plan and write its program image, or the configuration of a kernel with the program in it.
 
@@ -166,16 +177,11 @@ def run_lower(path: Path, output: Path, *, frozen_for: str | None) -> None:
     check_writable("--output", output)
     from hw.board import load_board
     from hw.config import config_dict
-    from hw.scheduler.check.check import check_file
     from hw.scheduler.config import frozen
-    from hw.scheduler.plan.documents import read_plan
     from hw.scheduler.program.image import encode
     from hw.scheduler.program.lower import lower
 
-    problems = check_file(path)
-    if problems:
-        raise InputError("plan", str(path), f"true: {problems[0]}")
-    plan = read_plan(path)
+    plan = checked_plan(path)
     program = lower(plan)
     if frozen_for is None:
         write_bytes(output, encode(program))

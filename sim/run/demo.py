@@ -24,14 +24,6 @@ from sim.run.run import find_adapter, run
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made:
-    """A file of the demo: its path from the index, and what it shows."""
-
-    path: str
-    title: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Part:
     """What one engine showed."""
 
@@ -39,7 +31,7 @@ class Part:
     title: str  #: What it was given.
     outcome: tuple[str, ...]  #: What its demo says of it, in lines.
     reports: tuple[Report, ...]  #: One a launch.
-    made: tuple[Made, ...]  #: Files, the first one first.
+    made: Mapping[str, str]  #: What each file shows, by its path from the index; the first one first.
 
 
 def demo(
@@ -85,10 +77,10 @@ def demo(
 def _show(name: str, chosen: Demo, board: Board, root: Path, console: Console) -> Part:
     directory = root / name
     console.print(f"[bold]{name}[/bold] on {board.name}: {chosen.title}")
-    made = [Made(path=f"{name}/report.html", title="Report: cycles, bytes, predictions")]
+    made = {f"{name}/report.html": "Report: cycles, bytes, predictions"}
     for document in chosen.documents:
         document.write(directory / document.name)
-        made.append(Made(path=f"{name}/{document.name}", title=document.title))
+        made[f"{name}/{document.name}"] = document.title
     verilog = directory / "verilog"
     write_package(generate(find_engine(name), chosen.config, board), verilog)
     reports: dict[str, Report] = {}
@@ -100,7 +92,7 @@ def _show(name: str, chosen: Demo, board: Board, root: Path, console: Console) -
         report = dataclasses.replace(done.report, label=launch)
         file = f"{_slug(launch)}.report.json"
         save(report, directory / file)
-        made.append(Made(path=f"{name}/{file}", title=f"Report as data: {launch}"))
+        made[f"{name}/{file}"] = f"Report as data: {launch}"
         reports[launch] = report
         results[launch] = done.outputs
         for mismatch in done.mismatches:
@@ -111,13 +103,13 @@ def _show(name: str, chosen: Demo, board: Board, root: Path, console: Console) -
         console.print(line, markup=False)
     console.print()
     render([*reports.values()], directory / "report.html")
-    for each in made:
-        console.print(f"Made     {root / each.path}", soft_wrap=True)
-    made.append(Made(path=f"{name}/verilog", title="Verilog, and what Vitis needs with it"))
+    for path in made:
+        console.print(f"Made     {root / path}", soft_wrap=True)
+    made[f"{name}/verilog"] = "Verilog, and what Vitis needs with it"
     console.print(f"Verilog  {verilog}", soft_wrap=True)
     console.print()
     shown = tuple(reports.values())
-    return Part(engine=name, title=chosen.title, outcome=outcome, reports=shown, made=tuple(made))
+    return Part(engine=name, title=chosen.title, outcome=outcome, reports=shown, made=made)
 
 
 def _slug(name: str) -> str:

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.board import Board
+from hw.design import Design
 from hw.errors import InputError
 from hw.lib.arguments import ArgumentTable
 from sim.bench.plan import PROGRESS_FILE, Answer, Plan
 from sim.bench.top import TOP, bench_top, module_ports
 from sim.build.cache import BuildCache
-from sim.build.design import KernelVerilog
 from sim.build.simulator import Built, SimulationError, build, run
 from sim.host.progress import Activity
 from sim.memory.config import CONFIG_VARIABLE, model_sources
@@ -41,7 +41,7 @@ class Simulated:
 
 
 def build_kernel(
-    kernel: KernelVerilog,
+    kernel: Design,
     table: ArgumentTable,
     board: Board,
     *,
@@ -57,7 +57,7 @@ def build_kernel(
 
 
 def simulate(
-    kernel: KernelVerilog,
+    kernel: Design,
     table: ArgumentTable,
     placement: Mapping[str, int],
     board: Board,

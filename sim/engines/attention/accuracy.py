@@ -44,13 +44,14 @@ def measured(
     """
     rng = np.random.default_rng(seed)
     given = {name: np.asarray(value) for name, value in (tensors or {}).items()}
-    modes = {"logit_cap": "logit_cap" in given, "alibi": "alibi_slopes" in given}
     q, q_scale = quantized(rng, (heads, queries, size), spread)
     k, k_scale = quantized(rng, (1, keys, size))
     v, _ = quantized(rng, (1, keys, size))
     given |= {"q": q, "k": k, "v": v}
     given |= {"q_scale": np.asarray(q_scale), "k_scale": np.asarray(k_scale), "v_scale": np.asarray(1.0)}
-    shape = AttentionConfig(rows=16, merge_lanes=8, **modes, **config)
+    shape = AttentionConfig(
+        rows=16, merge_lanes=8, logit_cap="logit_cap" in given, alibi="alibi_slopes" in given, **config
+    )
     job = ADAPTER.job(given, shape)
     rms, largest = distance(job.real(ADAPTER.golden(job, shape)["o"]), job.exact, "").values()
     return rms, largest

@@ -11,17 +11,16 @@ from numpy.typing import NDArray
 
 from hw.board import Board
 from hw.errors import InputError
-from hw.scheduler.check.check import check_file
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.default_plan import default_plan
 from hw.scheduler.graph.graph import TensorKind
-from hw.scheduler.plan.documents import read_plan
 from hw.scheduler.predict import SchedulerWorkload
 from hw.scheduler.program.dataflow import Dataflow, Item
 from hw.scheduler.program.image import encode, record_bytes
 from hw.scheduler.program.lower import lower
 from hw.scheduler.program.program import Program
 from sim.golden.scheduler import Words, execute, to_bytes, to_words
+from sim.plans.commands import checked_plan
 from sim.run.adapter import PLAN, Buffer, Case, Demo, EngineAdapter, Launch, Tensor
 
 #: Name of the array that chooses the sources that are not given.
@@ -75,10 +74,7 @@ class SchedulerAdapter(EngineAdapter):
 
     def read_plan(self, path: Path) -> Tensor:
         """Read a plan.json; see `EngineAdapter.read_plan`."""
-        problems = check_file(path)
-        if problems:
-            raise InputError("plan", str(path), f"true: {problems[0]}")
-        return np.array(read_plan(path), object)
+        return np.array(checked_plan(path), object)
 
     def job(self, tensors: Mapping[str, Tensor], config: SchedulerConfig) -> SchedulerJob:
         """Lower the plan, check the given sources and make up the others; see `EngineAdapter.job`."""
@@ -139,12 +135,6 @@ class SchedulerAdapter(EngineAdapter):
             for item in job.dataflow.saved
             if item.kind is TensorKind.OUTPUT
         }
-
-    def errors(
-        self, job: SchedulerJob, config: SchedulerConfig, integers: Mapping[str, Tensor]
-    ) -> dict[str, float]:
-        """Give nothing: the words mean no real numbers."""
-        return {}
 
     def workload(self, job: SchedulerJob, config: SchedulerConfig) -> SchedulerWorkload:
         """Give the program, which is all: what a launch does depends on no tensor."""

@@ -55,16 +55,6 @@ class GoldenJob:
         self.mask.check(self.q.shape[1], self.k.shape[1])
 
 
-def _sum_bits(probability_bits: int) -> int:
-    """Width of l, unsigned."""
-    return 17 + probability_bits
-
-
-def _output_bits(probability_bits: int) -> int:
-    """Width of O, signed."""
-    return 24 + probability_bits
-
-
 class _Stream:
     """Running maximum, sum and output of one stream for a block of rows."""
 
@@ -97,10 +87,10 @@ class _Stream:
         self._check_widths()
 
     def _check_widths(self) -> None:
-        """Hold the running sums to the widths of the page."""
-        if self.total.max() >= 2.0 ** _sum_bits(self._bits):
+        """Hold the running sums to the widths of the page: l unsigned, O signed."""
+        if self.total.max() >= 2.0 ** (17 + self._bits):
             raise OverflowError("running sum l is wider than its register")
-        if max(self.output.max(), -self.output.min() - 1) >= 2.0 ** (_output_bits(self._bits) - 1):
+        if max(self.output.max(), -self.output.min() - 1) >= 2.0 ** (24 + self._bits - 1):
             raise OverflowError("running output O is wider than its register")
 
 

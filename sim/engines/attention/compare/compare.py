@@ -57,7 +57,6 @@ class AttentionRow:
     tokens: int  #: Queries of a head, and keys.
     predicted: Cost  #: What the engine's cycle and traffic model says.
     measured: CoSimulation | None  #: What its gates did; None where they were not simulated.
-    published: Mapping[str, Cost]  #: What each of `SCHEDULES` takes, by name.
 
     @property
     def ours(self) -> Cost:
@@ -65,16 +64,6 @@ class AttentionRow:
         if self.measured is None:
             return self.predicted
         return Cost(cycles=self.measured.cycles, moved_bytes=self.measured.moved_bytes)
-
-    def cost(self, method: str) -> Cost:
-        """Give what `OURS` or one of `SCHEDULES` takes."""
-        return self.ours if method == OURS else self.published[method]
-
-    def source(self, method: str) -> str:
-        """Say where a method's figures come from."""
-        if method != OURS:
-            return "formula"
-        return "predicted" if self.measured is None else "measured"
 
 
 def prediction_error(row: AttentionRow, measured: CoSimulation) -> float:
@@ -144,11 +133,15 @@ class Comparison:
 
     def of(self, row: AttentionRow, method: str) -> Figures:
         """Give the figures of a method in a row."""
-        work, machine, cost = self.setting.work(row.tokens), self.setting.machine, row.cost(method)
+        work, machine = self.setting.work(row.tokens), self.setting.machine
+        if method == OURS:
+            source, cost = "measured" if row.measured else "predicted", row.ours
+        else:
+            source, cost = "formula", SCHEDULES[method](work, machine)
         return Figures(
             tokens=row.tokens,
             method=method,
-            source=row.source(method),
+            source=source,
             cycles=cost.cycles,
             milliseconds=cost.cycles / self.setting.clock_mhz / 1e3,
             utilization=cost.utilization(work, machine),

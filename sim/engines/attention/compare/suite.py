@@ -24,7 +24,6 @@ from sim.compare.table import show
 from sim.engines.attention.baselines import Cost, Machine
 from sim.engines.attention.compare.compare import (
     COMPARE_FORMAT,
-    SCHEDULES,
     AttentionRow,
     Comparison,
     CoSimulation,
@@ -142,9 +141,7 @@ def _row(
     )
     prediction = AttentionEngine().predict(workload, config, board)
     predicted = Cost(cycles=prediction.cycles_total, moved_bytes=prediction.moved_bytes)
-    work = setting.work(tokens)
-    published = {name: schedule(work, setting.machine) for name, schedule in SCHEDULES.items()}
-    return AttentionRow(tokens=tokens, predicted=predicted, measured=measured, published=published)
+    return AttentionRow(tokens=tokens, predicted=predicted, measured=measured)
 
 
 def _co_simulated(

@@ -11,7 +11,7 @@ from amaranth.hdl import Module, Shape, Signal, Value, signed, unsigned
 
 from hw.errors import InputError
 from hw.lib.arithmetic import fixed
-from sim.golden import fixed as golden
+from tests.support.gateware import fixed as golden
 from tests.support.gateware.streams import seeds, simulate
 
 DIVISIONS = ("round_half_up", "round_half_even", "floor_shift")

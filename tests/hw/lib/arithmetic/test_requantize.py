@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.errors import InputError
 from hw.lib.arithmetic.requantize import REQUANTIZE_LATENCY, requantize
-from sim.golden import fixed
+from tests.support.gateware import fixed
 from tests.support.gateware.play import play
 from tests.support.gateware.streams import seeds
 

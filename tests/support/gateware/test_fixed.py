@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.golden import fixed
+from tests.support.gateware import fixed
 
 wide = st.integers(-(2**62) + 1, 2**62 - 1)
 shifts = st.integers(0, 61)
