@@ -53,6 +53,11 @@ class VaddAdapter(EngineAdapter):
         """Give c as real numbers."""
         return {"c": integers["c"].astype(np.float64)}
 
+    def errors(self, job: Tensors, config: VaddConfig, integers: Tensors) -> dict[str, float]:
+        """Give the share of sums that wrapped: only those differ from real numbers."""
+        exact = job["a"].astype(np.float64) + job["b"]
+        return {"wrapped": float(np.mean(integers["c"] != exact))}
+
     def workload(self, job: Tensors, config: VaddConfig) -> VaddWorkload:
         """Give the length alone."""
         return VaddWorkload(words=job["a"].size)

@@ -123,7 +123,6 @@ def _step_text(facts: PlanFacts, step: int) -> str:
 def traffic_curve(points: Sequence[CurvePoint], here: CurvePoint, marks: Mapping[str, int]) -> go.Figure:
     """Draw avoidable traffic over scratchpad size: plans in any order, the page's own, and sizes to mark."""
     points = sorted({point.scratchpad_bytes: point for point in [*points, here]}.values(), key=_size)
-    bounds = {point.scratchpad_bytes: point.bound_avoidable_bytes for point in points}
     methods = dict.fromkeys(name for point in points for name in point.baselines)
     figure = go.Figure()
     for number, method in enumerate(methods):
@@ -137,16 +136,14 @@ def traffic_curve(points: Sequence[CurvePoint], here: CurvePoint, marks: Mapping
             marker={"size": 5},
             **hover([_point_text(point, method) for point in known]),
         )
-    bounded = {size: bound for size, bound in bounds.items() if bound is not None}
-    if bounded:
-        figure.add_scatter(
-            x=list(bounded),
-            y=list(bounded.values()),
-            mode="lines",
-            name="proven bound",
-            line={"color": INK, "width": 1.2, "dash": "dash"},
-            hoverinfo="skip",
-        )
+    figure.add_scatter(
+        x=list(map(_size, points)),
+        y=[point.bound_avoidable_bytes for point in points],
+        mode="lines",
+        name="proven bound",
+        line={"color": INK, "width": 1.2, "dash": "dash"},
+        hoverinfo="skip",
+    )
     figure.add_scatter(
         x=list(map(_size, points)),
         y=[point.avoidable_bytes for point in points],

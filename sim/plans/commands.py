@@ -107,13 +107,7 @@ def _curve(
             plan = plan_model(problem.graph, str(size), **asked)
         except InputError:
             continue  # too small for any plan: the curve begins later
-        point = CurvePoint(
-            scratchpad_bytes=size,
-            avoidable_bytes=plan.totals.avoidable_bytes,
-            bound_avoidable_bytes=plan.certificate.bound_avoidable_bytes,
-            claim=plan.certificate.claim,
-            baselines=baseline_bytes(baselines(problem, size // word, least_peak), word),
-        )
+        point = CurvePoint.of(plan, baseline_bytes(baselines(problem, size // word, least_peak), word))
         if points and points[-1].avoidable_bytes < point.avoidable_bytes:
             # What fits a smaller scratchpad fits this one, too.
             moved = points[-1].avoidable_bytes

@@ -35,9 +35,20 @@ class CurvePoint:
 
     scratchpad_bytes: int
     avoidable_bytes: int
-    bound_avoidable_bytes: int | None = None  #: What no plan is below; None when that is not known.
+    bound_avoidable_bytes: int = 0  #: What no plan is below.
     claim: str = ""  #: The certificate's.
     baselines: Mapping[str, int] = field(default_factory=dict)  #: Avoidable bytes of other methods, by name.
+
+    @classmethod
+    def of(cls, plan: Plan, baselines: Mapping[str, int] | None = None) -> CurvePoint:
+        """Give the point of a plan."""
+        return cls(
+            scratchpad_bytes=plan.scratchpad_bytes,
+            avoidable_bytes=plan.totals.avoidable_bytes,
+            bound_avoidable_bytes=plan.certificate.bound_avoidable_bytes,
+            claim=plan.certificate.claim,
+            baselines=baselines or {},
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

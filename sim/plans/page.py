@@ -32,12 +32,6 @@ def render_plan(
     ``budgets`` are scratchpad bytes to mark on it. Raises `InputError` when the path cannot be written.
     """
     facts = PlanFacts(plan)
-    here = CurvePoint(
-        scratchpad_bytes=plan.scratchpad_bytes,
-        avoidable_bytes=plan.totals.avoidable_bytes,
-        bound_avoidable_bytes=plan.certificate.bound_avoidable_bytes,
-        claim=plan.certificate.claim,
-    )
     write_page(
         "plan.html.j2",
         path,
@@ -47,7 +41,7 @@ def render_plan(
         tiles=_tiles(facts),
         map=chart(address_map(facts), "map", zoom=True),
         graph=chart(graph_by_step(facts), "graph", zoom=True),
-        curve=chart(traffic_curve(curve, here, budgets or {}), "curve") if curve else "",
+        curve=chart(traffic_curve(curve, CurvePoint.of(plan), budgets or {}), "curve") if curve else "",
         stage_columns=_STAGE_COLUMNS,
         stages=[_stage_cells(stage) for stage in plan.certificate.stages],
         bounds=[

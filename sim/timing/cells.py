@@ -17,7 +17,6 @@ class Cell:
     """The timing of one cell; times in picoseconds."""
 
     drives: Driver  #: What its outputs are to the nets they drive.
-    loads: list[tuple[int, Sink]]  #: Each input bit that is no clock: the net, and what it is to the net.
     #: Paths: input bit, output bit, delay, what the cell's pin is to the input bit.
     arcs: list[tuple[int, int, float, Sink]] = field(default_factory=list)
     #: Output bits that change with the clock: net, clock to out, and the net that a flip-flop stores, or -1.
@@ -52,7 +51,8 @@ def timing_of(kind: str, inputs: Pins, outputs: Pins, delays: Delays) -> Cell | 
     return None
 
 
-def _bits(pins: Pins) -> Iterator[tuple[str, int]]:
+def data_bits(pins: Pins) -> Iterator[tuple[str, int]]:
+    """Give pin and net of each bit that is neither a clock nor constant."""
     for pin, bits in pins.items():
         if not _CLOCKS.fullmatch(pin):
             yield from ((pin, bit) for bit in bits if bit is not None)
@@ -60,20 +60,20 @@ def _bits(pins: Pins) -> Iterator[tuple[str, int]]:
 
 def _through(drives: Driver, sink: Sink, inputs: Pins, outputs: Pins, delay: float) -> Cell:
     """Make a cell without a register: each output follows each input."""
-    starts = [bit for _, bit in _bits(inputs)]
-    arcs = [(start, end, delay, sink) for _, end in _bits(outputs) for start in dict.fromkeys(starts)]
-    return Cell(drives=drives, loads=[(start, sink) for start in starts], arcs=arcs)
+    starts = dict.fromkeys(bit for _, bit in data_bits(inputs))
+    return Cell(
+        drives=drives, arcs=[(start, end, delay, sink) for _, end in data_bits(outputs) for start in starts]
+    )
 
 
 def _carry(inputs: Pins, outputs: Pins, delays: Delays) -> Cell:
     """Make a carry chain: CI and bit i reach the sums and carries of bits from i on."""
-    found = Cell(drives=Driver.CARRY, loads=[])
+    found = Cell(drives=Driver.CARRY)
     for pin, bits in inputs.items():
         sink = {"S": Sink.PROPAGATE, "CI": Sink.CARRY}.get(pin, Sink.GENERATE)
         for first, start in enumerate(bits):
             if start is None:
                 continue
-            found.loads.append((start, sink))
             for out, ends in outputs.items():
                 chained = delays["carry_sum" if out == "O" else "carry_through"]
                 least = first + (pin == "DI" and out == "O")
@@ -85,7 +85,7 @@ def _carry(inputs: Pins, outputs: Pins, delays: Delays) -> Cell:
 
 
 def _flip_flop(inputs: Pins, outputs: Pins, delays: Delays) -> Cell:
-    pins = list(_bits(inputs))
+    pins = list(data_bits(inputs))
     stored = next((bit for pin, bit in pins if pin == "D"), -1)
     captures = [
         (bit, delays["ff_setup"], Sink.FF, pin)
@@ -95,8 +95,7 @@ def _flip_flop(inputs: Pins, outputs: Pins, delays: Delays) -> Cell:
     ]
     return Cell(
         drives=Driver.FF,
-        loads=[(bit, sink) for bit, _, sink, _ in captures],
-        launches=[(bit, delays["ff_clock_to_out"], stored) for _, bit in _bits(outputs)],
+        launches=[(bit, delays["ff_clock_to_out"], stored) for _, bit in data_bits(outputs)],
         captures=captures,
     )
 
@@ -115,19 +114,18 @@ def _lut_memory(inputs: Pins, outputs: Pins, delays: Delays) -> Cell:
         if not (capture[3].startswith(("ADDR", "DPRA")) and capture[3] != write_address)
         and not (capture[3][0] == "A" and "CE" in inputs)  # a shift register writes at no address
     ]
-    for pin, start in _bits(inputs):
+    for pin, start in data_bits(inputs):
         if pin.startswith(("A", "DPRA")):
             read = pin.replace("ADDR", "DO") if pin.startswith("ADDR") else None
-            ends = [end for out, end in _bits(outputs) if read in (None, out)]
+            ends = [end for out, end in data_bits(outputs) if read in (None, out)]
             found.arcs += [(start, end, delays["lut"], Sink.LUT_MEMORY) for end in ends]
     return found
 
 
 def _ram(drives: Driver, sink: Sink, inputs: Pins, outputs: Pins, clock_to_out: float, setup: float) -> Cell:
-    pins = list(_bits(inputs))
+    pins = list(data_bits(inputs))
     return Cell(
         drives=drives,
-        loads=[(bit, sink) for _, bit in pins],
-        launches=[(bit, clock_to_out, -1) for _, bit in _bits(outputs)],
+        launches=[(bit, clock_to_out, -1) for _, bit in data_bits(outputs)],
         captures=[(bit, setup, sink, pin) for pin, bit in pins],
     )

@@ -12,7 +12,7 @@ import numpy as np
 from hw.errors import ToolError
 from sim.build.cache import BuildCache
 from sim.build.yosys import NETLIST, mapped, part_texts
-from sim.timing.cells import Pins, timing_of
+from sim.timing.cells import Pins, data_bits, timing_of
 from sim.timing.collapse import collapse, pins_of
 from sim.timing.delays import Delays, Driver
 
@@ -105,7 +105,7 @@ def part_of(module: Mapping[str, Any], delays: Delays, parts: set[str]) -> Part:
                     carry_sum = timing.drives is Driver.CARRY and pin == "O"
                     drivers[bit], kinds[bit] = Driver.SUM if carry_sum else timing.drives, kind
                     register = bit if register is None and names[bit] else register
-        for net, _ in timing.loads:
+        for _, net in data_bits(inputs):
             loads[net] += 1
         arcs += timing.arcs
         launches += timing.launches

@@ -1,9 +1,9 @@
 """Fixed-point arithmetic: rounding, saturation, shifts and leading zeros, as Amaranth expressions.
 
-What each function computes is defined in `tests/support/gateware/fixed.py`, which has the same functions for NumPy; the
-tests hold the two together.  Here only the shapes of results are said: ``W`` is the width of ``value``,
-``S`` a constant shift; a result of a rounding or a shift is signed when ``value`` is.  Pass signals: each
-function uses its value several times, and an Amaranth expression is built anew at each use.
+What each function computes is defined in `tests/support/gateware/fixed.py`, which has the same functions for
+NumPy; the tests hold the two together.  Here only the shapes of results are said: ``W`` is the width of
+``value``, ``S`` a constant shift; a result of a rounding or a shift is signed when ``value`` is.  Pass
+signals: each function uses its value several times, and an Amaranth expression is built anew at each use.
 """
 
 from __future__ import annotations

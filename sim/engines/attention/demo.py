@@ -53,25 +53,24 @@ class EncoderWalk:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._walk = minilm.layers(text)
+        self._walk = minilm.Walk(text)
 
     def launch(self, layer: int) -> Callable[[Results], Mapping[str, Tensor]]:
         """Give the function that makes the tensors of a layer from the results of the one before."""
 
         def tensors(results: Results) -> Mapping[str, Tensor]:
             if layer:
-                q, k, v = self._walk.send(self._heads(results, layer - 1))
+                self._take(results, layer - 1)
             else:
-                self._walk = minilm.layers(self._text)
-                q, k, v = next(self._walk)
-            return {"q": q, "k": k, "v": v}
+                self._walk = minilm.Walk(self._text)
+            return dict(zip("qkv", self._walk.qkv(), strict=True))
 
         return tensors
 
     def cosine(self, results: Results) -> float:
         """Compare the embedding with that of exact attention, after the last layer's results."""
-        embedding = minilm.finished(self._walk, self._heads(results, minilm.LAYERS - 1))
-        return float(embedding @ minilm.embed(self._text))
+        self._take(results, minilm.LAYERS - 1)
+        return float(self._walk.sentence() @ minilm.embed(self._text))
 
     def conclude(self, results: Results, reports: Mapping[str, Report]) -> Sequence[str]:
         """Say how far the sentence is from that of exact attention."""
@@ -79,5 +78,5 @@ class EncoderWalk:
         what = "Sentence embedding with every head of every layer from the RTL"
         return [f"{what}: cosine {cosine:.6f} with the exact one."]
 
-    def _heads(self, results: Results, layer: int) -> minilm.Floats:
-        return np.asarray(results[self.names[layer]]["o"], np.float64)
+    def _take(self, results: Results, layer: int) -> None:
+        self._walk.take(np.asarray(results[self.names[layer]]["o"], np.float64))

@@ -41,9 +41,6 @@ class Piece:
     factor: float  #: Real value of a step of the raw score: softmax scale times the scales of q and k.
     value_step: float  #: Real value of a step of v.
     golden: GoldenJob  #: The job in integers.
-    #: As in `Inputs`, of these heads.
-    cap: float | None
-    slopes: Floats | None
 
     @property
     def place(self) -> tuple[slice, slice]:
@@ -60,17 +57,18 @@ class Piece:
             return 1.0
         return float(self.value_step * 2.0 ** (output.shift - 17) / output.multiplier)
 
-    def exact(self, q: Tensor, k: Tensor, v: Tensor, softmax_scale: float) -> Floats:
+    def exact(self, inputs: Inputs, q: Tensor, k: Tensor, v: Tensor, softmax_scale: float) -> Floats:
         """Give float64 attention of a launch's q, k and v at its place."""
         shared, keys = self.share.kv_heads, self.tokens.keys
+        slopes = None if inputs.slopes is None else inputs.slopes[self.share.heads].tolist()
         return attention_float64(
             q[self.place],
             k[shared, keys],
             v[shared, keys],
             softmax_scale=softmax_scale,
             mask=self.golden.mask,
-            cap=self.cap,
-            slopes=None if self.slopes is None else self.slopes.tolist(),
+            cap=inputs.cap,
+            slopes=slopes,
         )
 
 
@@ -113,7 +111,7 @@ class AttentionJob:
             return None
         scales = [float(inputs.softmax_scale[piece.share.heads.start]) for piece in self.pieces]
         return self.assembled(
-            piece.exact(*inputs.real, scale) for piece, scale in zip(self.pieces, scales, strict=True)
+            piece.exact(inputs, *inputs.real, scale) for piece, scale in zip(self.pieces, scales, strict=True)
         )
 
 
@@ -126,7 +124,9 @@ def make_job(inputs: Inputs, config: AttentionConfig) -> AttentionJob:
     pieces = list(_pieces(inputs, workload, config))
     exact = np.empty((inputs.heads, inputs.q.shape[1], inputs.v.shape[2]))
     for piece in pieces:
-        exact[piece.place] = piece.exact(inputs.q, inputs.k, inputs.v, piece.factor) * piece.value_step
+        exact[piece.place] = (
+            piece.exact(inputs, inputs.q, inputs.k, inputs.v, piece.factor) * piece.value_step
+        )
     largest = {
         piece.value_step: max(
             float(np.abs(exact[other.place]).max())
@@ -188,8 +188,6 @@ def _pieces(inputs: Inputs, workload: AttentionWorkload, config: AttentionConfig
                 cap=cap,
                 slopes=None if slopes is None else slopes[heads],
             ),
-            cap=inputs.cap,
-            slopes=None if inputs.slopes is None else inputs.slopes[heads],
         )
 
 

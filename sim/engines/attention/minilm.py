@@ -11,7 +11,7 @@ import functools
 import importlib.util
 import json
 import math
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,36 +41,34 @@ def paragraph() -> dict[str, str]:
     return found
 
 
-def layers(text: str) -> Generator[tuple[Floats, Floats, Floats], Floats, NDArray[np.float32]]:
-    """Walk through the layers: gives q, k, v of each, takes the heads' results, returns the embedding."""
-    network = _network()
-    hidden = network.embedding(tokens(text))
-    for layer in range(LAYERS):
-        q, k, v = network.qkv(layer, hidden)
-        heads = yield q, k, v
-        hidden = network.layer(layer, hidden, heads)
-    mean = hidden.mean(axis=0)
-    return (mean / np.linalg.norm(mean)).astype(np.float32)
+class Walk:
+    """A text on its way through the layers: `qkv` gives what the next one attends to, `take` finishes it."""
+
+    def __init__(self, text: str) -> None:
+        self._network, self._layer = _network(), 0
+        self._hidden = self._network.embedding(tokens(text))
+
+    def qkv(self) -> list[Floats]:
+        """Give queries, keys and values, each ``[heads, tokens, 32]``."""
+        return list(self._network.qkv(self._layer, self._hidden))
+
+    def take(self, heads: Floats) -> None:
+        """Take the heads' results, shaped as the values."""
+        self._hidden = self._network.layer(self._layer, self._hidden, heads)
+        self._layer += 1
+
+    def sentence(self) -> NDArray[np.float32]:
+        """Give the embedding of the sentence, float32 ``[384]`` of length 1, after the last layer."""
+        mean = self._hidden.mean(axis=0)
+        return (mean / np.linalg.norm(mean)).astype(np.float32)
 
 
 def embed(text: str) -> NDArray[np.float32]:
-    """Give the sentence embedding of ``text``, float32 ``[384]`` of length 1, with exact attention."""
-    walk = layers(text)
-    given = next(walk)
-    for _ in range(LAYERS - 1):
-        given = walk.send(softmax_attention(*given))
-    return finished(walk, softmax_attention(*given))
-
-
-def finished(
-    walk: Generator[tuple[Floats, Floats, Floats], Floats, NDArray[np.float32]], heads: Floats
-) -> NDArray[np.float32]:
-    """Give the last layer's results to a walk, and get the embedding."""
-    try:
-        walk.send(heads)
-    except StopIteration as end:
-        return np.asarray(end.value)
-    raise ValueError("the walk has layers left")
+    """Give the sentence embedding of ``text`` with exact attention."""
+    walk = Walk(text)
+    for _ in range(LAYERS):
+        walk.take(softmax_attention(*walk.qkv()))
+    return walk.sentence()
 
 
 def tokens(text: str) -> list[int]:

@@ -194,7 +194,7 @@ def test_the_curve_goes_through_all_plans_in_order():
     by_name = {trace.name: trace for trace in figure.data}
     assert by_name["planned"].x == (3072, 4096, 5000, 8192)
     assert by_name["planned"].y == (9000, 800, 700, 0)
-    assert by_name["proven bound"].x == (3072, 5000, 8192)
+    assert by_name["proven bound"].x == (3072, 4096, 5000, 8192)
     assert by_name["Belady"].y == (1000,)
     assert by_name["this plan"].x == (4096,)
     assert "M_R" in figure.layout.annotations[0].text

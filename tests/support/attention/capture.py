@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sim.engines.attention.minilm import layers, paragraph, softmax_attention
+from sim.engines.attention.minilm import Walk, paragraph, softmax_attention
 from sim.host.files import write_bytes
 
 CAPTURED_HEADS = 4
@@ -17,11 +17,10 @@ CAPTURED_HEADS = 4
 
 def capture(text, layer=0):
     """Give q, k, v of ``layer`` on ``text``: float32 ``[12, tokens, 32]``, before any scaling."""
-    walk = layers(text)
-    q, k, v = next(walk)
+    walk = Walk(text)
     for _ in range(layer):
-        q, k, v = walk.send(softmax_attention(q, k, v))
-    return {name: part.astype(np.float32) for name, part in zip("qkv", (q, k, v), strict=True)}
+        walk.take(softmax_attention(*walk.qkv()))
+    return {name: part.astype(np.float32) for name, part in zip("qkv", walk.qkv(), strict=True)}
 
 
 def small_capture():

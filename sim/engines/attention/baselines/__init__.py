@@ -5,10 +5,21 @@ no latency of memory, no filling or draining of a pipeline unless the source cou
 bandwidth, and 8-bit operands and intermediate matrices where the original has 16 bits.
 """
 
+from collections.abc import Callable, Mapping
+
 from sim.engines.attention.baselines.fsa import fsa
 from sim.engines.attention.baselines.fusemax import fusemax
 from sim.engines.attention.baselines.ita import ita
 from sim.engines.attention.baselines.spilled import three_pass, two_pass
-from sim.engines.attention.baselines.work import Cost, Machine, Work, flash_law_bytes
+from sim.engines.attention.baselines.work import Cost, Machine, Work
 
-__all__ = ["Cost", "Machine", "Work", "flash_law_bytes", "fsa", "fusemax", "ita", "three_pass", "two_pass"]
+#: Published schedules by name.
+SCHEDULES: Mapping[str, Callable[[Work, Machine], Cost]] = {
+    "FuseMax": fusemax,
+    "FSA": fsa,
+    "ITA": ita,
+    "two passes": two_pass,
+    "three passes, unfused": three_pass,
+}
+#: Those that keep the matrix of scores in memory.
+SPILLING = ("ITA", "two passes", "three passes, unfused")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
@@ -11,33 +11,14 @@ from pydantic import TypeAdapter
 from rich.table import Table
 
 from sim.compare.table import Column, Columns
-from sim.engines.attention.baselines import (
-    Cost,
-    Machine,
-    Work,
-    flash_law_bytes,
-    fsa,
-    fusemax,
-    ita,
-    three_pass,
-    two_pass,
-)
+from sim.engines.attention.baselines import SCHEDULES
+from sim.engines.attention.baselines.work import Cost, Machine, Work, flash_law_bytes
 from sim.report.text import percent, signed_percent, sized, times, whole
 
 #: Value of ``format`` in the comparison's JSON.
 COMPARE_FORMAT = "loomwork-compare-attention/1"
 #: The engine's name in the comparison.
 OURS = "Loomwork"
-#: Published schedules by name.
-SCHEDULES: Mapping[str, Callable[[Work, Machine], Cost]] = {
-    "FuseMax": fusemax,
-    "FSA": fsa,
-    "ITA": ita,
-    "two passes": two_pass,
-    "three passes, unfused": three_pass,
-}
-#: Those that keep the matrix of scores in memory.
-SPILLING = ("ITA", "two passes", "three passes, unfused")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,14 +10,14 @@ import plotly.graph_objects as go
 
 from sim.compare.rows import write_document
 from sim.compare.table import csv_text
-from sim.engines.attention.baselines import flash_law_bytes
+from sim.engines.attention.baselines import SPILLING
+from sim.engines.attention.baselines.work import flash_law_bytes
 from sim.engines.attention.compare.compare import (
     COLUMNS,
     COMPARE_FORMAT,
     METHODS,
     MODEL_COLUMNS,
     OURS,
-    SPILLING,
     Comparison,
     CoSimulation,
     Figures,

@@ -21,7 +21,7 @@ from hw.errors import InputError
 from hw.registry import find_engine
 from sim.compare.rows import Task, make_rows, read_rows, write_document
 from sim.compare.table import show
-from sim.engines.attention.baselines import Cost, Machine
+from sim.engines.attention.baselines.work import Cost, Machine
 from sim.engines.attention.compare.compare import (
     COMPARE_FORMAT,
     AttentionRow,

@@ -7,21 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from sim.engines.attention.baselines import (
-    Cost,
-    Machine,
-    Work,
-    flash_law_bytes,
-    fsa,
-    fusemax,
-    ita,
-    three_pass,
-    two_pass,
-)
+from sim.engines.attention.baselines.fsa import fsa
 from sim.engines.attention.baselines.fsa import tile_cycles as fsa_tile
-from sim.engines.attention.baselines.fusemax import resident_tiles
+from sim.engines.attention.baselines.fusemax import fusemax, resident_tiles
 from sim.engines.attention.baselines.fusemax import tile_cycles as fusemax_tile
-from sim.engines.attention.baselines.spilled import softmax_bytes
+from sim.engines.attention.baselines.ita import ita
+from sim.engines.attention.baselines.spilled import softmax_bytes, three_pass, two_pass
+from sim.engines.attention.baselines.work import Cost, Machine, Work, flash_law_bytes
 
 DATA = Path(__file__).parents[3] / "data" / "fusemax"
 HEADS = {"BERT": 12, "TrXL": 16, "T5": 8, "XLM": 16}

@@ -14,7 +14,8 @@ from hw.attention.config import AttentionConfig
 from hw.board import load_board
 from hw.errors import InputError
 from sim.cli.main import app
-from sim.engines.attention.baselines import Cost, Machine, Work, fusemax
+from sim.engines.attention.baselines.fusemax import fusemax
+from sim.engines.attention.baselines.work import Cost, Machine, Work
 from sim.engines.attention.compare import suite as attention_suite
 from sim.engines.attention.compare.compare import (
     METHODS,
