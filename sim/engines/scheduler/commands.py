@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import sys
+import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
+from hw.errors import InputError
 from hw.scheduler.plan.options import CRITERIA, ON_BOARD, OrderChoice, When
+from sim.host.files import write_bytes, write_text
+from sim.host.paths import check_readable, check_writable
+from sim.host.progress import Activity
 
 ModelArgument = Annotated[
     str, typer.Argument(help="Model file (.onnx, .pt2, .json), or a shipped network: `loomwork networks`.")
@@ -22,12 +29,8 @@ DimensionOption = Annotated[
 
 def register(app: typer.Typer, compare: typer.Typer) -> None:
     """Add the planner's commands."""
-    app.command()(plan)
-    app.command()(check)
-    app.command()(lower)
-    app.command()(graph)
-    app.command()(networks)
-    app.command()(ablate)
+    for command in (plan, check, lower, graph, networks, ablate):
+        app.command()(command)
     compare.command("plan")(compare_plan)
 
 
@@ -75,38 +78,62 @@ def plan(
     dim: DimensionOption = None,
 ) -> None:
     """Plan a network into a scratchpad: order, residency, addresses, transfers, and a certificate."""
-    from sim.plans.commands import run_plan
+    check_writable("--output", output)
+    if html is not None:
+        check_writable("--html", html)
+        if html.resolve() == output.resolve():
+            raise InputError("--html", str(html), "another file than --output")
+    from hw.board import load_board
+    from hw.scheduler.plan.documents import plan_to_json
+    from hw.scheduler.plan_model import load_fused, plan_model
+    from sim.plans.commands import parse_dimensions, print_plan
 
-    asked = {} if objective is None else {"objective": tuple(map(str.strip, objective.split(",")))}
-    run_plan(
-        model,
-        scratchpad,
-        output,
-        html=html,
-        curve_points=curve_points,
-        board_name=board,
-        dimensions=dim or (),
-        order=order,
-        streaming=streaming,
-        tiling=tiling,
-        pipelining=pipelining,
-        cores=cores,
-        macs_per_cycle=macs_per_cycle,
-        seed=seed,
-        effort=effort,
-        time_limit_s=time_limit,
-        **asked,
-    )
+    options: dict[str, Any] = {
+        "order": order,
+        "streaming": streaming,
+        "tiling": tiling,
+        "pipelining": pipelining,
+        "cores": cores,
+        "macs_per_cycle": macs_per_cycle,
+        "seed": seed,
+        "effort": effort,
+        "time_limit_s": time_limit,
+    }
+    if objective is not None:
+        options["objective"] = tuple(map(str.strip, objective.split(",")))
+    on = load_board(board) if board else None
+    started = time.perf_counter()
+    graph = load_fused(model, parse_dimensions(dim or ()))
+    with Activity(f"Planning {graph.name}") as activity:
+        found = plan_model(graph, scratchpad, board=on, progress=activity.update, **options)
+        write_text(output, plan_to_json(found))
+        seconds = time.perf_counter() - started
+        if html is not None:
+            from sim.plans.page import write_plan_page
+
+            write_plan_page(found, graph, html, options, curve_points, activity)
+    print_plan(found, seconds)
+    for path in (output, html):
+        if path is not None:
+            print(path)
 
 
 def check(
     plan: Annotated[Path, typer.Argument(help="Plan, .json.")],
 ) -> None:
     """Replay a plan without any solver and say whether all of it is true."""
-    from sim.plans.commands import run_check
+    check_readable("plan", plan)
+    from hw.scheduler.check.check import check_file, recomputed_totals
+    from sim.host.console import print_table
 
-    if not run_check(plan):
+    problems = check_file(plan)
+    for problem in problems:
+        print(f"loomwork: {problem}", file=sys.stderr)
+    if problems:
         raise typer.Exit(1)
+    totals = recomputed_totals(json.loads(plan.read_text(encoding="utf-8")))
+    rows = [(name, f"{value:,}") for name, value in totals.items()]
+    print_table(f"{plan}: replayed, all of it is true", ("recomputed", "value"), rows)
 
 
 def lower(
@@ -120,9 +147,31 @@ def lower(
     ] = None,
 ) -> None:
     """Turn a plan into the program image that a scheduler kernel loads at launch."""
-    from sim.plans.commands import run_lower
+    check_readable("plan", plan)
+    check_writable("--output", output)
+    from hw.board import load_board
+    from hw.config import config_dict
+    from hw.scheduler import config
+    from hw.scheduler.program.image import encode
+    from hw.scheduler.program.lower import lower as lowered
+    from sim.plans.commands import checked_plan
 
-    run_lower(plan, output, frozen_for=frozen)
+    found = checked_plan(plan)
+    program = lowered(found)
+    if frozen is None:
+        write_bytes(output, encode(program))
+    else:
+        board = load_board(frozen)
+        width = board.memory.port_data_width // 8
+        if found.word_bytes != width:
+            legal = f"{width}, the port of {board.name}'s memory"
+            raise InputError("word_bytes of the plan", found.word_bytes, legal)
+        memory: Literal["ultra", "block"] = "ultra" if board.user.uram else "block"
+        kernel = config.frozen(program, scratchpad_bytes=found.scratchpad_bytes, memory=memory)
+        # JSON is YAML, and read and written much faster.
+        text = json.dumps(config_dict(kernel), separators=(",", ":"))
+        write_text(output, f"# {found.graph.name} on {board.name}, lowered from {plan.name}\n{text}\n")
+    print(output)
 
 
 def graph(
@@ -131,16 +180,22 @@ def graph(
     dim: DimensionOption = None,
 ) -> None:
     """Write a model's graph of operators and tensors in the documented JSON form."""
-    from sim.plans.commands import run_graph
+    check_writable("--output", output)
+    from hw.scheduler.graph.documents import graph_to_json
+    from hw.scheduler.graph.importers import load_model
+    from sim.plans.commands import parse_dimensions
 
-    run_graph(model, tuple(dim or ()), output)
+    write_text(output, graph_to_json(load_model(model, dimensions=parse_dimensions(dim or ()))))
+    print(output)
 
 
 def networks() -> None:
     """List the networks that come with the planner."""
-    from sim.plans.commands import run_networks
+    from hw.scheduler.graph.networks import network_names
+    from sim.host.console import print_table
+    from sim.plans.commands import NETWORK_COLUMNS, network_row
 
-    run_networks()
+    print_table("Networks", NETWORK_COLUMNS, [network_row(name) for name in network_names()])
 
 
 def ablate(
