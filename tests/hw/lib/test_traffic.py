@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from typing import Any
 
 import pytest
 from amaranth.sim import Simulator
@@ -12,7 +13,7 @@ from amaranth.sim import Simulator
 from hw.errors import InputError
 from hw.lib.traffic import MAX_OUTSTANDING, Traffic
 from sim.calibration.program import RESULT_WORDS as WORDS
-from sim.calibration.program import Program, Result
+from sim.calibration.program import Program, result_of
 
 BEAT = 32
 IDLE = Program(stride_bytes=BEAT, beats=1, count=0)
@@ -83,11 +84,11 @@ class NaiveMemory:
 
 def run(
     *, read: Program = IDLE, write: Program = IDLE, latency: int = 20, ready: float = 1.0, cycles: int = 600
-) -> tuple[NaiveMemory, Result, Result]:
+) -> tuple[NaiveMemory, Any, Any]:
     dut = Traffic(data_width=8 * BEAT, addr_width=40, id_width=2)
     memory = NaiveMemory(latency=latency, ready=ready)
     memory.expected_beats = write.beats
-    results: list[Result] = []
+    results: list[Any] = []
 
     def bits(program: Program) -> int:
         return sum(word << 64 * index for index, word in enumerate(program.words()))
@@ -102,7 +103,7 @@ def run(
         assert not ctx.get(dut.busy), "the program did not end"
         for view in (dut.read_result, dut.write_result):
             value = ctx.get(view.as_value())
-            results.append(Result.of_words([value >> 64 * word & (1 << 64) - 1 for word in range(WORDS)]))
+            results.append(result_of([value >> 64 * word & (1 << 64) - 1 for word in range(WORDS)]))
 
     simulator = Simulator(dut)
     simulator.add_clock(1e-9)
