@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -39,11 +39,11 @@ class PlacedBuffer:
 class Plan:
     """One kernel call."""
 
-    writes: tuple[tuple[int, int], ...]  #: Registers to write before the start: byte offset and 32-bit value.
+    writes: Sequence[tuple[int, int]]  #: Registers to write before the start: byte offset and 32-bit value.
     #: Registers to read after the end: byte offset of the 64-bit register, by name.
     counters: Mapping[str, int]
-    buffers: tuple[PlacedBuffer, ...]  #: What stands behind the pointers.
-    memories: tuple[str, ...]  #: Names of all memories.
+    buffers: Sequence[PlacedBuffer]  #: What stands behind the pointers.
+    memories: Sequence[str]  #: Names of all memories.
     cycle_limit: int  #: Cycles after which a kernel that has not finished is given up.
 
     def save(self, directory: Path) -> None:
@@ -54,9 +54,7 @@ class Plan:
     def load(cls, directory: Path) -> Plan:
         """Read what `save` wrote."""
         data = json.loads((directory / PLAN_FILE).read_text())
-        data["buffers"] = tuple(PlacedBuffer(**buffer) for buffer in data["buffers"])
-        data["writes"] = tuple((offset, value) for offset, value in data["writes"])
-        data["memories"] = tuple(data["memories"])
+        data["buffers"] = [PlacedBuffer(**buffer) for buffer in data["buffers"]]
         return cls(**data)
 
 
@@ -70,7 +68,7 @@ class Answer:
     simulation_seconds: float  #: Wall time from the first to the last of those cycles.
     memories: Mapping[str, Any]  #: Counters of each memory model, by the memory's name.
     #: Broken rules: of the AXI protocol, of guard bytes, of input buffers. Empty when all is well.
-    violations: tuple[str, ...]
+    violations: Sequence[str]
 
     def save(self, directory: Path) -> None:
         """Write the answer where the driver looks for it."""
@@ -79,6 +77,4 @@ class Answer:
     @classmethod
     def load(cls, directory: Path) -> Answer:
         """Read what `save` wrote."""
-        data = json.loads((directory / ANSWER_FILE).read_text())
-        data["violations"] = tuple(data["violations"])
-        return cls(**data)
+        return cls(**json.loads((directory / ANSWER_FILE).read_text()))

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hw.errors import InputError
 from sim.host.template import filled
@@ -44,8 +44,7 @@ _ANSWERS = (
 _FIXED_BITS = {"len": 8, "size": 3, "burst": 2, "resp": 2, "valid": 1, "ready": 1, "last": 1}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Port:
+class Port(NamedTuple):
     """A port of the kernel's module."""
 
     name: str
@@ -53,33 +52,22 @@ class Port:
     bits: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class BenchTop:
-    """The testbench's top."""
-
-    text: str  #: SystemVerilog of the module `TOP`.
-    visible: tuple[str, ...]  #: Its ports.
-
-
-def module_ports(verilog: str, module: str) -> tuple[Port, ...]:
-    """Read the port list of ``module`` from Verilog as Amaranth writes it: a declaration a port.
-
-    Raises `InputError` when the text has no such module.
-    """
+def _ports(verilog: str, module: str) -> list[Port]:
+    """Read the port list of ``module`` from Verilog as Amaranth writes it: a declaration a port."""
     found = re.search(rf"^module {re.escape(module)}\b(.*?)^endmodule", verilog, re.MULTILINE | re.DOTALL)
     if found is None:
         raise InputError("kernel", module, "a module of the generated Verilog")
-    return tuple(
-        Port(name=name, output=direction == "output", bits=int(high or 0) + 1)
+    return [
+        Port(name, direction == "output", int(high or 0) + 1)
         for direction, high, name in _HEADER.findall(found[1])
-    )
+    ]
 
 
 def bench_top(
-    kernel: str, ports: Sequence[Port], memories: Mapping[str, Sequence[str]], *, clock_mhz: float
-) -> BenchTop:
-    """Give the testbench's top around the module ``kernel``; ``memories`` has the AXI ports behind each
-    memory.
+    verilog: str, kernel: str, memories: Mapping[str, Sequence[str]], *, clock_mhz: float
+) -> tuple[str, list[str]]:
+    """Give the SystemVerilog of the module `TOP` around the module ``kernel`` of some Verilog, and its ports;
+    ``memories`` has the AXI ports behind each memory.
 
     The kernel's ports are ``ap_clk``, ``ap_rst_n``, ``interrupt``, ``s_axi_control_*`` and
     ``m_axi_<port>_*``; its clock sets the time axis of waveforms.  The module's own are what Python drives
@@ -91,7 +79,9 @@ def bench_top(
     * ``finished`` out: ``interrupt`` or ``expired``, the one signal Python sleeps on.
 
     With the plus-argument ``progress=FILE`` a line with the cycle number is added to FILE now and then.
+    Raises `InputError` when the text has no such module, or its AXI ports are others.
     """
+    ports = _ports(verilog, kernel)
     control = [port for port in ports if port.name.startswith("s_axi_control_")]
     wires: list[str] = []
     instances: list[str] = []
@@ -134,7 +124,7 @@ def bench_top(
         links=kernel_links,
         instances="\n".join(instances),
     )
-    return BenchTop(text=text, visible=tuple(port.split()[-1] for port in declared))
+    return text, [port.split()[-1] for port in declared]
 
 
 def _memory(memory: str, ports: Sequence[Mapping[str, Port]], wires: list[str], links: dict[str, str]) -> str:

@@ -62,7 +62,6 @@ def build(
     top: str,
     visible: Sequence[str],
     trace: bool = False,
-    flags: Sequence[str] = (),
     cache: BuildCache | None = None,
 ) -> Built:
     """Give the simulator of a design, built first where the cache does not have it.
@@ -76,8 +75,6 @@ def build(
         The testbench's top module, and its ports that Python reads, writes or waits for.
     trace
         Whether it can write waveforms; tracing costs build time and speed even when it is off.
-    flags
-        More flags for Verilator.
 
     Raises `ToolError` when a tool is missing, too old, or fails on the sources, and `InputError` when the
     cache cannot be written, or a name cannot be used.
@@ -91,7 +88,7 @@ def build(
     cache = cache or BuildCache()
     if re.search(r"\s", str(cache.directory)):
         raise InputError("simulator cache", str(cache.directory), "a path without spaces: make refuses them")
-    job = _Job(sources, top, visible, suffix, (*flags,), tools, cache)
+    job = _Job(sources, top, visible, suffix, tools, cache)
     with Activity("Building the simulator") as activity:
         path, cached = cache.get(
             job.key,
@@ -152,7 +149,6 @@ class _Job:
     top: str
     visible: Sequence[str]
     trace: str | None
-    flags: tuple[str, ...]
     tools: Toolchain
     cache: BuildCache
 
@@ -200,7 +196,6 @@ class _Job:
             *("-LDFLAGS", "-rdynamic"),
             *((f"--trace-{self.trace}",) if self.trace else ()),
             *(CELL_FLAGS if self.cells else ()),
-            *self.flags,
         ]
 
     @property

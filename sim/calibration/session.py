@@ -33,7 +33,7 @@ async def session(top: Any) -> None:
         top.rst_n.value = 0
         for _ in range(_RESET_CYCLES):
             await FallingEdge(top.clk)
-        view.configure_text(plan["memory"])
+        view.configure(plan["memory"])
         top.rst_n.value = 1
         wanted = {
             (int(port), writes): words

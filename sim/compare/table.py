@@ -27,37 +27,35 @@ class Column(Generic[Item]):
     text: bool = False
 
 
-@dataclass(frozen=True)
-class Columns(Generic[Item]):
-    """The columns of a table of items."""
+Columns = tuple[Column[Item], ...]
 
-    columns: tuple[Column[Item], ...]
 
-    @property
-    def titles(self) -> tuple[str, ...]:
-        """Of all columns."""
-        return tuple(column.title for column in self.columns)
+def titles(columns: Columns[Any]) -> list[str]:
+    """Give the titles of all columns."""
+    return [column.title for column in columns]
 
-    def cells(self, item: Item) -> list[str]:
-        """Give an item as text, a cell a column."""
-        return [column.cell(item) for column in self.columns]
 
-    def table(
-        self,
-        title: str,
-        items: Iterable[Item],
-        *,
-        style: Callable[[Item], str] = lambda item: "",
-        ends_section: Callable[[Item], bool] = lambda item: False,
-    ) -> Table:
-        """Give a table for the terminal, an item a line."""
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
-        for column in self.columns:
-            table.add_column(column.title, justify="left" if column.text else "right")
-        for item in items:
-            cells = map(Text, self.cells(item))
-            table.add_row(*cells, style=style(item), end_section=ends_section(item))
-        return table
+def cells(columns: Columns[Item], item: Item) -> list[str]:
+    """Give an item as text, a cell a column."""
+    return [column.cell(item) for column in columns]
+
+
+def table(
+    title: str,
+    columns: Columns[Item],
+    items: Iterable[Item],
+    *,
+    style: Callable[[Item], str] = lambda item: "",
+    ends_section: Callable[[Item], bool] = lambda item: False,
+) -> Table:
+    """Give a table for the terminal, an item a line."""
+    found = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
+    for column in columns:
+        found.add_column(column.title, justify="left" if column.text else "right")
+    for item in items:
+        texts = map(Text, cells(columns, item))
+        found.add_row(*texts, style=style(item), end_section=ends_section(item))
+    return found
 
 
 def csv_text(items: Sequence[Mapping[str, Any]]) -> str:

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.errors import InputError, ToolError
-from sim.memory.config import MemoryConfig, parameter_text
 
 
 def bind(library: ctypes.CDLL) -> ctypes.CDLL:
@@ -102,14 +101,10 @@ class MemoryView:
         """
         return str(self._library.loom_errors(self._handle, int(at_end)).decode()).splitlines()
 
-    def configure(self, config: MemoryConfig) -> None:
+    def configure(self, text: str) -> None:
         """Start over with other parameters: time, counters and violations from 0, bytes kept if the size is.
 
         Raises `InputError` if the models refuse them; the reason is on standard error.
         """
-        self.configure_text(parameter_text([config]))
-
-    def configure_text(self, text: str) -> None:
-        """Do as `configure`, with the parameter text."""
         if self._library.loom_configure(self._handle, text.encode()):
             raise InputError("parameters", self.name, "accepted by the models: the reason is printed above")

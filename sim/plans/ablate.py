@@ -19,7 +19,7 @@ from hw.scheduler.graph.networks import network_names
 from hw.scheduler.plan.options import BEST, Techniques, When
 from hw.scheduler.plan_model import load_fused, plan_model
 from sim.compare.rows import Task, make_rows, read_rows, write_document
-from sim.compare.table import Column, Columns, show
+from sim.compare.table import Column, Columns, show, table
 from sim.host.digest import key_of, source_digest
 from sim.host.paths import check_directory
 
@@ -118,16 +118,14 @@ def ablation_table(rows: Iterable[Ablated]) -> Table:
         base = total(NOTHING, figure)
         return f"{100 * (total(name, figure) - base) / base:+.2f} %" if base else ""
 
-    columns = Columns[str](
-        (
-            Column("without", str, text=True),
-            Column("avoidable_bytes", lambda name: f"{total(name, 'avoidable_bytes'):,.0f}"),
-            Column("change", partial(change, "avoidable_bytes")),
-            Column("proven optimal", lambda name: f"{total(name, 'optimal'):.0f}"),
-            Column("bound_bytes", lambda name: f"{total(name, 'bound_avoidable_bytes'):,.0f}"),
-            Column("cycles", partial(change, "predicted_cycles")),
-            Column("cpu_seconds", lambda name: f"{total(name, 'cpu_seconds'):.1f}"),
-            Column("change", partial(change, "cpu_seconds")),
-        )
+    columns: Columns[str] = (
+        Column("without", str, text=True),
+        Column("avoidable_bytes", lambda name: f"{total(name, 'avoidable_bytes'):,.0f}"),
+        Column("change", partial(change, "avoidable_bytes")),
+        Column("proven optimal", lambda name: f"{total(name, 'optimal'):.0f}"),
+        Column("bound_bytes", lambda name: f"{total(name, 'bound_avoidable_bytes'):,.0f}"),
+        Column("cycles", partial(change, "predicted_cycles")),
+        Column("cpu_seconds", lambda name: f"{total(name, 'cpu_seconds'):.1f}"),
+        Column("change", partial(change, "cpu_seconds")),
     )
-    return columns.table(f"Plans without a technique, {len(sums[NOTHING])} each", sums)
+    return table(f"Plans without a technique, {len(sums[NOTHING])} each", columns, sums)

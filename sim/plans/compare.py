@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from rich.table import Table
 
-from sim.compare.table import Column, Columns
+from sim.compare.table import Column, Columns, table
 from sim.plans.rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, PlanRow
 from sim.report.text import MISSING, percent, sized
 
@@ -130,35 +130,31 @@ def _baseline(method: str) -> Column[PlanRow]:
     return Column(method, lambda row: sized(row.baselines[method]) if method in row.baselines else MISSING)
 
 
-ROW_COLUMNS = Columns[PlanRow](
-    (
-        Column("graph", lambda row: row.graph, text=True),
-        Column("budget", lambda row: row.budget, text=True),
-        Column("scratchpad", lambda row: sized(row.scratchpad_bytes)),
-        Column(WHOLE, lambda row: sized(row.whole.avoidable_bytes) if row.whole else MISSING),
-        Column("bound", lambda row: sized(row.whole.bound_avoidable_bytes) if row.whole else MISSING),
-        Column(FULL, lambda row: sized(row.full.avoidable_bytes)),
-        *map(_baseline, (COSMA, IDEAL, GREEDY)),
-        Column(f"saved, {WHOLE}", lambda row: shown_share(row.reduction(row.rival, WHOLE))),
-        Column(f"saved, {FULL}", lambda row: shown_share(row.reduction(row.rival, FULL))),
-        Column("seconds", lambda row: " + ".join(f"{plan.seconds:.1f}" for plan in row.plans.values())),
-        Column(f"claim, {WHOLE}", _claim, text=True),
-    )
+ROW_COLUMNS: Columns[PlanRow] = (
+    Column("graph", lambda row: row.graph, text=True),
+    Column("budget", lambda row: row.budget, text=True),
+    Column("scratchpad", lambda row: sized(row.scratchpad_bytes)),
+    Column(WHOLE, lambda row: sized(row.whole.avoidable_bytes) if row.whole else MISSING),
+    Column("bound", lambda row: sized(row.whole.bound_avoidable_bytes) if row.whole else MISSING),
+    Column(FULL, lambda row: sized(row.full.avoidable_bytes)),
+    *map(_baseline, (COSMA, IDEAL, GREEDY)),
+    Column(f"saved, {WHOLE}", lambda row: shown_share(row.reduction(row.rival, WHOLE))),
+    Column(f"saved, {FULL}", lambda row: shown_share(row.reduction(row.rival, FULL))),
+    Column("seconds", lambda row: " + ".join(f"{plan.seconds:.1f}" for plan in row.plans.values())),
+    Column(f"claim, {WHOLE}", _claim, text=True),
 )
 
-SUMMARY_COLUMNS = Columns[Summary](
-    (
-        Column("budget", lambda summary: summary.budget, text=True),
-        Column("plans of", lambda summary: summary.kind, text=True),
-        Column("plans", lambda summary: str(summary.rows)),
-        Column("proven optimal", lambda summary: str(summary.proven)),
-        Column("no avoidable traffic", lambda summary: str(summary.without_traffic)),
-        Column("measured by", lambda summary: summary.rival, text=True),
-        Column("compared", lambda summary: str(summary.compared)),
-        Column("mean saved", lambda summary: shown_share(summary.mean_reduction)),
-        Column("over ideal", lambda summary: shown_share(summary.mean_reduction_over_ideal)),
-        Column("slowest", lambda summary: f"{summary.slowest_seconds:.1f} s"),
-    )
+SUMMARY_COLUMNS: Columns[Summary] = (
+    Column("budget", lambda summary: summary.budget, text=True),
+    Column("plans of", lambda summary: summary.kind, text=True),
+    Column("plans", lambda summary: str(summary.rows)),
+    Column("proven optimal", lambda summary: str(summary.proven)),
+    Column("no avoidable traffic", lambda summary: str(summary.without_traffic)),
+    Column("measured by", lambda summary: summary.rival, text=True),
+    Column("compared", lambda summary: str(summary.compared)),
+    Column("mean saved", lambda summary: shown_share(summary.mean_reduction)),
+    Column("over ideal", lambda summary: shown_share(summary.mean_reduction_over_ideal)),
+    Column("slowest", lambda summary: f"{summary.slowest_seconds:.1f} s"),
 )
 
 
@@ -169,6 +165,6 @@ def plan_tables(comparison: Comparison) -> tuple[Table, Table]:
         return "green" if (row.whole or row.full).proven else ""
 
     return (
-        ROW_COLUMNS.table("Avoidable traffic", comparison.rows, style=style),
-        SUMMARY_COLUMNS.table("By scratchpad", comparison.summaries),
+        table("Avoidable traffic", ROW_COLUMNS, comparison.rows, style=style),
+        table("By scratchpad", SUMMARY_COLUMNS, comparison.summaries),
     )

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 
 from hw.scheduler.planner.baselines import Allocation, Greedy, Replacement, method_name
 from sim.compare.rows import write_document
+from sim.compare.table import cells, titles
 from sim.plans.compare import COMPARE_FORMAT, ROW_COLUMNS, SUMMARY_COLUMNS, Comparison
 from sim.plans.rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, PlanRow
 from sim.report.parts import Tile, chart, write_page
@@ -52,11 +53,11 @@ def write_comparison(comparison: Comparison, directory: Path) -> tuple[Path, ...
             for number, kind in enumerate(comparison.kinds)
         ],
         traffic=chart(traffic(comparison), "traffic"),
-        summary_columns=SUMMARY_COLUMNS.titles,
-        summaries=map(SUMMARY_COLUMNS.cells, comparison.summaries),
-        columns=ROW_COLUMNS.titles[1:],
+        summary_columns=titles(SUMMARY_COLUMNS),
+        summaries=[cells(SUMMARY_COLUMNS, summary) for summary in comparison.summaries],
+        columns=titles(ROW_COLUMNS)[1:],
         groups=[
-            (graph, [ROW_COLUMNS.cells(row)[1:] for row in comparison.rows if row.graph == graph])
+            (graph, [cells(ROW_COLUMNS, row)[1:] for row in comparison.rows if row.graph == graph])
             for graph in comparison.graphs
         ],
     )

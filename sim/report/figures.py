@@ -164,9 +164,9 @@ def multiplies(report: Report) -> bool:
     return report.work.mac_slots_per_cycle > 0
 
 
-def summary(reports: Sequence[Report], *, title: str = "") -> Table:
+def summary(reports: Sequence[Report]) -> Table:
     """Give a table with a row for each figure of `SUMMARY` and a column for each run."""
-    table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     for label in labels(reports):
         table.add_column(Text(label), justify="right")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -63,15 +63,6 @@ class Case:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Document:
-    """A file that a demo leaves beside the reports."""
-
-    name: str  #: File name.
-    title: str  #: One line: what it shows.
-    write: Callable[[Path], None]  #: Writes it to the given path.
-
-
-@dataclass(frozen=True, kw_only=True)
 class Demo:
     """What ``loomwork demo`` puts through an engine."""
 
@@ -85,7 +76,9 @@ class Demo:
     conclude: Callable[[Mapping[str, Mapping[str, Tensor]], Mapping[str, Report]], Sequence[str]] = (
         lambda results, reports: ()
     )
-    documents: tuple[Document, ...] = ()  #: What is written before the first launch.
+    #: Files to leave beside the reports, by name, written before the first launch: a line that says what one
+    #: shows, and what writes it to a path.
+    documents: Mapping[str, tuple[str, Callable[[Path], None]]] = field(default_factory=dict)
 
 
 class EngineAdapter(abc.ABC):

@@ -78,9 +78,9 @@ def _show(name: str, chosen: Demo, board: Board, root: Path, console: Console) -
     directory = root / name
     console.print(f"[bold]{name}[/bold] on {board.name}: {chosen.title}")
     made = {f"{name}/report.html": "Report: cycles, bytes, predictions"}
-    for document in chosen.documents:
-        document.write(directory / document.name)
-        made[f"{name}/{document.name}"] = document.title
+    for file, (title, write) in chosen.documents.items():
+        write(directory / file)
+        made[f"{name}/{file}"] = title
     verilog = directory / "verilog"
     write_package(generate(find_engine(name), chosen.config, board), verilog)
     reports: dict[str, Report] = {}

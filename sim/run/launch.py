@@ -15,7 +15,7 @@ from hw.design import Design
 from hw.errors import InputError
 from hw.lib.arguments import ArgumentTable
 from sim.bench.plan import PROGRESS_FILE, Answer, Plan
-from sim.bench.top import TOP, bench_top, module_ports
+from sim.bench.top import TOP, bench_top
 from sim.build.cache import BuildCache
 from sim.build.simulator import Built, SimulationError, build, run
 from sim.host.progress import Activity
@@ -49,11 +49,10 @@ def build_kernel(
     cache: BuildCache | None = None,
 ) -> Built:
     """Build the simulator of a kernel with its memories; see `sim.build.simulator.build`."""
-    ports = module_ports(kernel.verilog, kernel.top_name)
     behind = ports_by_memory(table.ports, board)
-    bench = bench_top(kernel.top_name, ports, behind, clock_mhz=board.clock_mhz)
-    sources = {"kernel.v": kernel.verilog, "bench.sv": bench.text, **model_sources()}
-    return build(sources, top=TOP, visible=bench.visible, trace=trace, cache=cache)
+    bench, visible = bench_top(kernel.verilog, kernel.top_name, behind, clock_mhz=board.clock_mhz)
+    sources = {"kernel.v": kernel.verilog, "bench.sv": bench, **model_sources()}
+    return build(sources, top=TOP, visible=visible, trace=trace, cache=cache)
 
 
 def simulate(

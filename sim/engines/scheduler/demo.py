@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +17,7 @@ from hw.scheduler.program.lower import lower
 from sim.host.files import write_text
 from sim.host.progress import Activity
 from sim.plans.page import render_plan
-from sim.run.adapter import PLAN, Demo, Document, Tensor
+from sim.run.adapter import PLAN, Demo, Tensor
 
 if TYPE_CHECKING:
     from sim.report.report import Report
@@ -46,19 +45,11 @@ def scheduler_demo(board: Board) -> Demo:
         config=config,
         launches={shown: {PLAN: np.array(plan, object)} for shown, plan in plans.items()},
         conclude=partial(_conclude, plans),
-        documents=(
-            Document(
-                name="plan.html",
-                title="Plan: addresses over time, steps, certificate",
-                write=partial(render_plan, first),
-            ),
-            Document(name="plan.json", title="Plan as data", write=partial(_write, first)),
-        ),
+        documents={
+            "plan.html": ("Plan: addresses over time, steps, certificate", partial(render_plan, first)),
+            "plan.json": ("Plan as data", lambda path: write_text(path, plan_to_json(first))),
+        },
     )
-
-
-def _write(plan: Plan, path: Path) -> None:
-    write_text(path, plan_to_json(plan))
 
 
 def _conclude(

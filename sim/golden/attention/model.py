@@ -33,6 +33,7 @@ Float = NDArray[np.float64]
 Results = NDArray[np.int8] | NDArray[np.int16] | NDArray[np.uint16]
 
 _BLOCK_SCORES = 2**16  # scores of a block of rows and a tile of keys: what the processor's cache holds well
+_SUM_BITS, _OUTPUT_BITS = 17, 24  # widths of l, unsigned, and O, signed, beyond those of a probability
 _HIDDEN = -(2.0**40)  # logit of a key that is not visible: below any other, and its u beyond every table
 
 
@@ -88,9 +89,9 @@ class _Stream:
 
     def _check_widths(self) -> None:
         """Hold the running sums to the widths of the page: l unsigned, O signed."""
-        if self.total.max() >= 2.0 ** (17 + self._bits):
+        if self.total.max() >= 2.0 ** (_SUM_BITS + self._bits):
             raise OverflowError("running sum l is wider than its register")
-        if max(self.output.max(), -self.output.min() - 1) >= 2.0 ** (24 + self._bits - 1):
+        if max(self.output.max(), -self.output.min() - 1) >= 2.0 ** (_OUTPUT_BITS + self._bits - 1):
             raise OverflowError("running output O is wider than its register")
 
 

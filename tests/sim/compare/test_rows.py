@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sim.compare.rows import Task, make_rows, read_rows, write_document
-from sim.compare.table import Column, Columns, csv_text
+from sim.compare.table import Column, cells, csv_text, table, titles
 from sim.host.console import console
 
 FORM = "test/1"
@@ -60,14 +60,12 @@ def test_other_files_have_no_rows(tmp_path, text):
 
 
 def test_tables_are_said_once():
-    columns = Columns[int](
-        (Column("n", str), Column("what", lambda n: "[b]even" if n % 2 == 0 else "odd", text=True))
-    )
-    assert columns.titles == ("n", "what")
-    assert columns.cells(2) == ["2", "[b]even"]
+    columns = (Column("n", str), Column("what", lambda n: "[b]even" if n % 2 == 0 else "odd", text=True))
+    assert titles(columns) == ["n", "what"]
+    assert cells(columns, 2) == ["2", "[b]even"]
     out = console()
     with out.capture() as capture:
-        out.print(columns.table("Numbers", [2, 13]))
+        out.print(table("Numbers", columns, [2, 13]))
     assert [line.split() for line in capture.get().splitlines() if line.strip(" ╶─╴")] == [
         ["Numbers"], ["n", "what"], ["2", "[b]even"], ["13", "odd"],
     ]  # fmt: skip

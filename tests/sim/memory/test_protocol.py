@@ -223,7 +223,7 @@ def test_models_refuse_parameters(old, new, message, capfd):
     with NativeMemory(config=config(HbmTiming())) as memory:
         text = change(parameter_text([memory.config]), old, new)
         with pytest.raises(InputError, match="accepted by the models"):
-            memory.view.configure_text(text)
+            memory.view.configure(text)
         # A refused configuration leaves the memory as it was.
         assert len(read_all(memory, [0])[1]) == 1
     assert message in capfd.readouterr().err

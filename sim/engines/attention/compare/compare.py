@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from rich.table import Table
 
-from sim.compare.table import Column, Columns
+from sim.compare.table import Column, Columns, table
 from sim.engines.attention.baselines import SCHEDULES
 from sim.engines.attention.baselines.work import Cost, Machine, Work, flash_law_bytes
 from sim.report.text import percent, signed_percent, sized, times, whole
@@ -160,33 +160,29 @@ def co_simulations_of(document: Mapping[str, Any]) -> dict[str, CoSimulation]:
     return {key: measured for key, measured in found.items() if measured.exact}
 
 
-COLUMNS = Columns[Figures](
-    (
-        Column("tokens", lambda figures: whole(figures.tokens)),
-        Column("method", lambda figures: figures.method, text=True),
-        Column("from", lambda figures: figures.source, text=True),
-        Column("cycles", lambda figures: f"{figures.cycles:,.0f}"),
-        Column("ms", lambda figures: f"{figures.milliseconds:,.3f}"),
-        Column("useful MACs", lambda figures: percent(figures.utilization)),
-        Column("off-chip bytes", lambda figures: sized(figures.moved_bytes)),
-        Column("over compulsory", lambda figures: times(figures.over_compulsory, places=2)),
-        Column("over N²d²/M", lambda figures: times(figures.over_flash_law, places=2)),
-        Column("bytes a cycle", lambda figures: f"{figures.bytes_per_cycle:,.2f}"),
-    )
+COLUMNS: Columns[Figures] = (
+    Column("tokens", lambda figures: whole(figures.tokens)),
+    Column("method", lambda figures: figures.method, text=True),
+    Column("from", lambda figures: figures.source, text=True),
+    Column("cycles", lambda figures: f"{figures.cycles:,.0f}"),
+    Column("ms", lambda figures: f"{figures.milliseconds:,.3f}"),
+    Column("useful MACs", lambda figures: percent(figures.utilization)),
+    Column("off-chip bytes", lambda figures: sized(figures.moved_bytes)),
+    Column("over compulsory", lambda figures: times(figures.over_compulsory, places=2)),
+    Column("over N²d²/M", lambda figures: times(figures.over_flash_law, places=2)),
+    Column("bytes a cycle", lambda figures: f"{figures.bytes_per_cycle:,.2f}"),
 )
 
 #: A row that was simulated, beside its prediction.
-MODEL_COLUMNS = Columns[tuple[AttentionRow, CoSimulation]](
-    (
-        Column("tokens", lambda found: whole(found[0].tokens)),
-        Column("cycles, measured", lambda found: whole(found[1].cycles)),
-        Column("predicted", lambda found: f"{found[0].predicted.cycles:,.0f}"),
-        Column("error", lambda found: signed_percent(prediction_error(*found))),
-        Column("bytes, measured", lambda found: whole(found[1].moved_bytes)),
-        Column("predicted", lambda found: whole(found[0].predicted.moved_bytes)),
-        Column("bit-exact", lambda found: "yes" if found[1].exact else "NO"),
-        Column("seconds", lambda found: f"{found[1].seconds:.1f}"),
-    )
+MODEL_COLUMNS: Columns[tuple[AttentionRow, CoSimulation]] = (
+    Column("tokens", lambda found: whole(found[0].tokens)),
+    Column("cycles, measured", lambda found: whole(found[1].cycles)),
+    Column("predicted", lambda found: f"{found[0].predicted.cycles:,.0f}"),
+    Column("error", lambda found: signed_percent(prediction_error(*found))),
+    Column("bytes, measured", lambda found: whole(found[1].moved_bytes)),
+    Column("predicted", lambda found: whole(found[0].predicted.moved_bytes)),
+    Column("bit-exact", lambda found: "yes" if found[1].exact else "NO"),
+    Column("seconds", lambda found: f"{found[1].seconds:.1f}"),
 )
 
 _STYLES = {"measured": "bold green", "predicted": "green"}
@@ -195,15 +191,17 @@ _STYLES = {"measured": "bold green", "predicted": "green"}
 def attention_tables(comparison: Comparison) -> tuple[Table, ...]:
     """Give the tables for a terminal: all methods at all lengths; predictions beside measurements."""
     setting = comparison.setting
-    table = COLUMNS.table(
+    figures = table(
         f"{setting.heads} heads of {setting.size} on {setting.machine.macs:,} multipliers, {setting.board}",
+        COLUMNS,
         comparison.figures,
         style=lambda figures: _STYLES.get(figures.source, ""),
         ends_section=lambda figures: figures.method == METHODS[-1],
     )
-    model = MODEL_COLUMNS.table(
+    model = table(
         "Simulated and predicted",
+        MODEL_COLUMNS,
         comparison.measured,
         style=lambda found: "" if found[1].exact else "bold red",
     )
-    return (table, model) if comparison.measured else (table,)
+    return (figures, model) if comparison.measured else (figures,)

@@ -9,7 +9,7 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from sim.compare.rows import write_document
-from sim.compare.table import csv_text
+from sim.compare.table import cells, csv_text, titles
 from sim.engines.attention.baselines import SPILLING
 from sim.engines.attention.baselines.work import flash_law_bytes
 from sim.engines.attention.compare.compare import (
@@ -57,13 +57,13 @@ def write_comparison(
         utilization=chart(utilization(comparison), "utilization"),
         traffic=chart(traffic(comparison), "traffic"),
         bandwidth=chart(bandwidth(comparison), "bandwidth"),
-        model_columns=MODEL_COLUMNS.titles,
-        model=[MODEL_COLUMNS.cells(found) for found in comparison.measured],
-        columns=COLUMNS.titles[1:],
+        model_columns=titles(MODEL_COLUMNS),
+        model=[cells(MODEL_COLUMNS, found) for found in comparison.measured],
+        columns=titles(COLUMNS)[1:],
         groups=[
             (
                 f"{row.tokens:,} tokens",
-                [COLUMNS.cells(comparison.of(row, method))[1:] for method in METHODS],
+                [cells(COLUMNS, comparison.of(row, method))[1:] for method in METHODS],
             )
             for row in comparison.rows
         ],

@@ -388,8 +388,8 @@ def test_the_model_notices_sums_wider_than_their_registers(monkeypatch, sums):
     attribute, name = sums
     job = random_job(np.random.default_rng(7))
     limit = 12 if attribute == "total" else 14
-    monkeypatch.setattr("sim.golden.attention.model._sum_bits", lambda bits: limit if name == "l" else 64)
-    monkeypatch.setattr("sim.golden.attention.model._output_bits", lambda bits: limit if name == "O" else 64)
+    monkeypatch.setattr("sim.golden.attention.model._SUM_BITS", limit - 16 if name == "l" else 48)
+    monkeypatch.setattr("sim.golden.attention.model._OUTPUT_BITS", limit - 16 if name == "O" else 48)
     with pytest.raises(OverflowError, match=f"running .* {name} is wider than its register"):
         attention_job(job, Arithmetic())
 
