@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.support.gateware.streams import Testbench, hash_seed
+from tests.support.gateware.streams import Testbench, hash_seed, set_all
 
 
 class ProtocolError(AssertionError):
@@ -97,19 +97,20 @@ class AxiMemory:
         beats: deque[tuple[int, int, bool]] = deque()  # earliest cycle, address, last
         stable = Stable("ar")
         cycle, offered = 0, False
+        tick = ctx.tick().sample(port.arvalid, port.araddr, port.arlen, port.rready)
         while True:
             arready = rng.random() >= self.stall
-            ctx.set(port.arready, arready)
+            driven = [(port.arready, arready)]
             if not offered and beats and beats[0][0] <= cycle and rng.random() >= self.stall:
                 _, address, last = beats[0]
-                ctx.set(port.rdata, int.from_bytes(self.content(address, size), "little"))
-                ctx.set(port.rresp, self._response(range(address, address + size)))
-                ctx.set(port.rlast, last)
+                driven += [
+                    (port.rdata, int.from_bytes(self.content(address, size), "little")),
+                    (port.rresp, self._response(range(address, address + size))),
+                    (port.rlast, last),
+                ]
                 offered = True
-            ctx.set(port.rvalid, offered)
-            _, _, valid, address, length, rready = await ctx.tick().sample(
-                port.arvalid, port.araddr, port.arlen, port.rready
-            )
+            set_all(ctx, [*driven, (port.rvalid, offered)])
+            _, _, valid, address, length, rready = await tick
             stable.see(valid, arready, (address, length))
             if valid and arready:
                 self.cycles["ar"].append(cycle)
@@ -132,27 +133,27 @@ class AxiMemory:
         responses: deque[tuple[int, int]] = deque()  # earliest cycle, response
         stable_aw, stable_w = Stable("aw"), Stable("w")
         cycle, offered = 0, False
+        tick = ctx.tick().sample(
+            port.awvalid,
+            port.awaddr,
+            port.awlen,
+            port.wvalid,
+            port.wdata,
+            port.wstrb,
+            port.wlast,
+            port.bready,
+        )
         while True:
             awready = rng.random() >= self.stall
             if self.address_after_data:
                 awready = awready and len(data) - 1 > len(addresses)
             wready = rng.random() >= self.stall
-            ctx.set(port.awready, awready)
-            ctx.set(port.wready, wready)
+            driven = [(port.awready, awready), (port.wready, wready)]
             if not offered and responses and responses[0][0] <= cycle and rng.random() >= self.stall:
-                ctx.set(port.bresp, responses[0][1])
+                driven.append((port.bresp, responses[0][1]))
                 offered = True
-            ctx.set(port.bvalid, offered)
-            _, _, awvalid, address, length, wvalid, word, strobes, last, bready = await ctx.tick().sample(
-                port.awvalid,
-                port.awaddr,
-                port.awlen,
-                port.wvalid,
-                port.wdata,
-                port.wstrb,
-                port.wlast,
-                port.bready,
-            )
+            set_all(ctx, [*driven, (port.bvalid, offered)])
+            _, _, awvalid, address, length, wvalid, word, strobes, last, bready = await tick
             stable_aw.see(awvalid, awready, (address, length))
             stable_w.see(wvalid, wready, (word, strobes, last))
             if wvalid and len(data) > len(addresses) + awvalid:

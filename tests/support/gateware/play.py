@@ -1,6 +1,6 @@
 """Playing inputs to a unit without handshakes, and what comes out a fixed time later."""
 
-from tests.support.gateware.streams import plain, simulate
+from tests.support.gateware.streams import plain, set_all, simulate
 
 
 def play(unit, inputs, output, latency, *, before=()):
@@ -23,8 +23,8 @@ def play(unit, inputs, output, latency, *, before=()):
 
     async def bench(ctx):
         for n in range(len(cycles) + latency):
-            for signal, value in cycles[n] if n < len(cycles) else []:
-                ctx.set(signal, value)
+            if n < len(cycles):
+                set_all(ctx, cycles[n])
             if n >= latency + skipped:
                 if isinstance(output, list):
                     results.append([plain(ctx.get(signal)) for signal in output])

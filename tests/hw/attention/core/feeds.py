@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -161,7 +162,7 @@ def run_core(
     beat_width=128,
     watch=(),
     limit=60_000,
-    placer=None,
+    placer=InlinePlacer,
     check=True,
 ):
     """Put ``jobs`` through a core and check every beat; gives the sides, with the cycles of the output.
@@ -170,7 +171,7 @@ def run_core(
     are makers of testbenches of the core.  Without ``check`` beats are only counted.
     """
     stalls = dict(stalls)
-    core = AttentionCore(config, placer or InlinePlacer(), beat_width=beat_width)
+    core = built_core(config, placer, beat_width)
     items = feed(config, jobs, np.random.default_rng(seed))
     count = sum(len(given.q) * given.job.queries * given.beats_a_row(config, beat_width) for given in jobs)
     sides = {}
@@ -188,6 +189,12 @@ def run_core(
         ]
         assert got == expected
     return sides
+
+
+@functools.lru_cache(maxsize=4)
+def built_core(config: AttentionConfig, placer: type, beat_width: int) -> AttentionCore:
+    """Give the core of a configuration, the same one each time: its simulator is compiled once."""
+    return AttentionCore(config, placer(), beat_width=beat_width)
 
 
 class BarePlacer:

@@ -1,6 +1,8 @@
 # amaranth: UnusedElaboratable=no
 """Latencies that the model derives, against the movers' gates before a memory of fixed latency."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -28,10 +30,16 @@ SHAPES = [
 ]
 
 
+@functools.cache
+def built_movers(config, width):
+    """Give the movers of a configuration, the same ones each time: their simulator is compiled once."""
+    return AttentionMovers(config, data_width=width)
+
+
 def transfers(config, jobs, width):
     """Give the cycles of the transfers on the core's streams and on port 0, ``start`` being in cycle 0."""
     launch = Launch(config, jobs, 0, width, grain=4096)
-    movers = AttentionMovers(config, data_width=width)
+    movers = built_movers(config, width)
     span = (MEMORY_CYCLES, MEMORY_CYCLES)
     memories = [AxiMemory(getattr(movers, f"gmem{n}"), latency=span) for n in range(port_count(config))]
     for memory, content in zip(memories, launch.memory, strict=True):
