@@ -11,7 +11,7 @@ WORKERS    ?= 2
 
 BIN        := .venv/bin
 READY      := .venv/ready
-PYTEST     := $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
+PYTEST     := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
 .PHONY: demo test pytest lint regression soak verilog calibrate doctor clean
 .DELETE_ON_ERROR:

@@ -2,20 +2,47 @@
 
 import gc
 import os
-from pathlib import Path
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from sim.build.simulator import OPTIMIZE_VARIABLE
 
-_TESTS = Path(__file__).parent
-_GROUPS = {
-    "hw/scheduler/planner/order": "searches",
-    "hw/scheduler/planner/address": "searches",
-    "hw/scheduler/kernel": "timeline",
-    "hw/scheduler/program": "timeline",
-    "sim/memory": "memory",
-}
+#: What takes longest, longest first, by the start of node ids. What stands here runs on one worker: the tests
+#: of these folders compile the same searches, timing model or memories. So do those of any other file.
+_FIRST = (
+    "tests/regression/test_engines.py",
+    "tests/hw/attention/core/test_core.py",
+    "tests/hw/scheduler/planner/order/",
+    "tests/regression/test_attention_figures.py",
+    "tests/regression/test_plans.py",
+    "tests/hw/scheduler/planner/address/",
+    "tests/sim/timing/test_blocks.py",
+    "tests/hw/attention/core/row/test_cell.py",
+    "tests/hw/scheduler/kernel/",
+    "tests/examples/test_vadd.py",
+    "tests/hw/test_verilog.py",
+    "tests/hw/attention/movers/test_movers.py",
+    "tests/formal/test_dma.py",
+    "tests/sim/cli/test_resources.py",
+    "tests/sim/memory/",
+    "tests/hw/scheduler/program/",
+)
+#: Every test of it builds a simulator of its own, for minutes: these are for all workers.
+_APART = "tests/regression/test_engines.py"
+
+
+def _place(nodeid: str) -> int:
+    return next((at for at, start in enumerate(_FIRST) if nodeid.startswith(start)), len(_FIRST))
+
+
+class _Scheduling(LoadScopeScheduling):
+    """Gives a worker a file, or what stands in `_FIRST`, at a time."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(_APART):
+            return nodeid
+        return (*_FIRST, nodeid.partition("::")[0])[_place(nodeid)]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -25,22 +52,15 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault(OPTIMIZE_VARIABLE, "-O0")
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the groups: their tests share what takes long to build, and no worker is to end with one.
+    """Begin with what takes longest: no worker is to end with it."""
+    items.sort(key=lambda item: _place(item.nodeid))
 
-    Folders that all compile the same are groups: searches over orders, the timing model, the memory models.
-    """
-    for item in items:
-        for folder, group in _GROUPS.items():
-            if _TESTS / folder in item.path.parents:
-                item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
-    for item in items:
-        mark = item.get_closest_marker("xdist_group")
-        if mark is not None and hasattr(item.config, "workerinput"):
-            # What pytest-xdist 3.8 schedules by; it sets an attribute that pytest 9.2 does not read.
-            item._id = type(item.id).parse(f"{item.nodeid}@{mark.args[0]}")
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling:
+    """Share out whole files."""
+    return _Scheduling(config, log)
 
 
 def pytest_collection_finish() -> None:

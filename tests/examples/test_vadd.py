@@ -15,9 +15,6 @@ from sim.cli.main import app
 from sim.run.run import run
 from tests.support.vadd import register_vadd
 
-#: One simulator serves them all: stay on the worker that builds it.
-pytestmark = pytest.mark.xdist_group("vadd")
-
 
 @pytest.fixture(autouse=True)
 def vadd(monkeypatch):

@@ -18,12 +18,6 @@ from sim.engines.attention.job import workload_of
 from sim.engines.attention.tensors import read_inputs
 
 
-def parameters():
-    """Give all figures; those of one configuration stay on the worker that builds its simulator."""
-    for figure in FIGURES:
-        yield pytest.param(figure, id=figure.name, marks=pytest.mark.xdist_group(f"figures-{figure.engine}"))
-
-
 def predict(figure):
     """Give what the bars are about, without a simulation."""
     board = load_board(BOARD)
@@ -49,7 +43,7 @@ def test_figures_are_predicted_within_their_bars(figure):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("figure", list(parameters()))
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
 def test_figure(figure, tmp_path):
     result, _ = measure(figure, tmp_path)
     assert result.bit_exact, result.mismatches
@@ -66,7 +60,6 @@ def test_figure(figure, tmp_path):
 
 
 @pytest.mark.soak
-@pytest.mark.xdist_group("figures-full")
 def test_many_heads_are_simulated_in_seconds(tmp_path):
     """12 heads of 1,024 tokens, 400,000 cycles, with the simulator in the cache."""
     figure = next(figure for figure in FIGURES if figure.name == "heads_1024")
@@ -83,7 +76,6 @@ def test_first_score_to_last_output_of_a_small_array():
 
 
 @pytest.mark.soak
-@pytest.mark.xdist_group("figures-full")
 def test_rising_maxima_cost_no_cycle(tmp_path):
     """The same launch with every key alike and with keys that raise the maximum at every tile."""
     figure = next(figure for figure in FIGURES if figure.name == "rising")

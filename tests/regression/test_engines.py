@@ -28,8 +28,7 @@ def simulators():
         ):
             board, config, soak = key
             digits = config_hash(engine, config, load_board(board))
-            # One built simulator a configuration: keep its cases on one worker.
-            marks = [pytest.mark.xdist_group(f"{engine}-{digits}"), *([pytest.mark.soak] if soak else [])]
+            marks = [pytest.mark.soak] if soak else []
             yield pytest.param(engine, list(cases), id=f"{engine}-{board}-{digits}", marks=marks)
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from hw.board import load_board
-from hw.config import config_hash
 from sim.engines.attention import minilm
 from sim.engines.attention.cases import SMALL
 from sim.engines.attention.demo import EncoderWalk
@@ -14,9 +13,6 @@ from sim.run.run import run
 
 CAPTURE = Path(__file__).parents[1] / "data" / "minilm_layer0.npz"
 BOARD = load_board("u55c")
-
-#: The small configuration of the regression serves here too: stay on the worker that has its simulator.
-pytestmark = pytest.mark.xdist_group(f"attention-{config_hash('attention', SMALL, BOARD)}")
 
 
 def test_minilm_heads_are_exact_and_near_float64(tmp_path):

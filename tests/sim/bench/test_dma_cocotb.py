@@ -16,7 +16,6 @@ def built_copier():
     return build({"copier.v": text}, top="copier", visible=["clk", "rst", *ports])
 
 
-@pytest.mark.xdist_group("dma")
 @pytest.mark.parametrize("stall", [0.0, 0.7])
 def test_copies_are_exact(stall, tmp_path):
     environ = {"DMA_SEED": "1", "DMA_STALL": str(stall)}
@@ -24,7 +23,7 @@ def test_copies_are_exact(stall, tmp_path):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(2, 42))
+@pytest.mark.parametrize("seed", range(2, 14))
 def test_copies_are_exact_for_many_seeds(seed, tmp_path):
     environ = {"DMA_SEED": str(seed), "DMA_STALL": str([0.0, 0.3, 0.7, 0.95][seed % 4])}
     run(built_copier(), module="tests.bench.copier", directory=tmp_path, environ=environ)

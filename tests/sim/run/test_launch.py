@@ -40,9 +40,6 @@ BOARD = dataclasses.replace(small_board(), memories=(*small_board().memories, HO
 TABLE = mask_table("host0")
 PLACEMENT = {"host0": 0, "gmem1": 2}
 
-#: One simulator serves nearly all of them: stay on the worker that builds it.
-pytestmark = pytest.mark.xdist_group("launch")
-
 
 @pytest.fixture(scope="module")
 def kernel():

@@ -18,9 +18,6 @@ from tests.support.vadd import register_vadd
 BOARD = load_board("u55c")
 WORDS = 1000
 
-#: The simulator is that of `tests.examples.test_vadd`.
-pytestmark = pytest.mark.xdist_group("vadd")
-
 
 @pytest.fixture
 def tensors():
