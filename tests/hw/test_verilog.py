@@ -101,9 +101,10 @@ def test_linter_and_yosys_read_every_engine(name, tmp_path):
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("board", board_names())
+@pytest.mark.parametrize("board", ["u55c", "zcu104", "ultra96v2"])
 @pytest.mark.parametrize("name", sorted(ENGINES))
-def test_linter_and_yosys_read_every_engine_of_every_board(name, board, tmp_path):
+def test_linter_and_yosys_read_every_engine_of_each_kind_of_board(name, board, tmp_path):
+    """An Alveo card, of which all have the same channels, and both sizes without HBM."""
     engine, chosen = find_engine(name), load_board(board)
     read_by_linter_and_yosys(generate(engine, engine.default_config(chosen), chosen), tmp_path)
 

@@ -26,7 +26,7 @@ async def write(ctx, dut, bank, addr, lanes, enables):
     ctx.set(dut.write[bank].en, sum(bit << index for index, bit in enumerate(enables)))
 
 
-@pytest.mark.parametrize("seed", seeds(3, 40))
+@pytest.mark.parametrize("seed", seeds(3, 10))
 @pytest.mark.parametrize("read_latency", [1, 2])
 @pytest.mark.parametrize("ram_style", ["distributed", "block", "ultra"])
 def test_random_traffic(ram_style, read_latency, seed):

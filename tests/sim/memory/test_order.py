@@ -89,7 +89,7 @@ def test_bytes_through_the_whole_switch(room, jitter):
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", MEMORIES)
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_bytes_many_seeds(name, seed):
     memory, data_bits = MEMORIES[name]
     run(

@@ -126,7 +126,7 @@ def run(config, launches, *, width=256, stall=0.0, latency=(1, 20), seed=0, limi
 SHAPES = [(1, 1, 128), (1, 2, 256), (2, 1, 256), (1, 4, 128), (4, 1, 256), (2, 2, 512)]
 
 
-@pytest.mark.parametrize("seed", seeds(2, 200))
+@pytest.mark.parametrize("seed", seeds(2, 36))
 def test_random_jobs(seed):
     streams, ports, width = SHAPES[seed % len(SHAPES)]
     rng = np.random.default_rng(seed)
