@@ -48,7 +48,6 @@ def examine() -> list[Finding]:
         check_converter(),
         check_yosys(),
         check_ilp(),
-        check_highs(),
         check_disk(),
         check_memory(),
         check_tool("tclsh", "apt-get install tcl; generated Tcl goes unchecked", required=False),
@@ -154,21 +153,15 @@ def check_yosys() -> Finding:
 
 
 def check_ilp() -> Finding:
-    """Solve a small integer program with the solver that comes with PuLP."""
-    # A process of its own: importing PuLP decides which other solvers can be imported after it.
+    """Solve a small integer program by PuLP and HiGHS."""
+    # A process of its own: HiGHS cannot be imported beside OR-tools.
     answer = _python(
         "import pulp; x = pulp.LpVariable('x', 0, 9, 'Integer'); p = pulp.LpProblem('p', pulp.LpMaximize);"
-        "p += x; p += 2 * x <= 9; p.solve(pulp.PULP_CBC_CMD(msg=False)); print(int(x.value()))"
+        "p += x; p += 2 * x <= 9; p.solve(pulp.HiGHS(msg=False)); print(int(x.value()))"
     )
     solved = answer == "4"
-    found = f"PuLP {_version('pulp')}" if solved else "does not solve"
-    return Finding("CBC solver", solved, found, f"needed by the planner: {_REMAKE}")
-
-
-def check_highs() -> Finding:
-    """Look for the HiGHS solver, which the planner can use in place of CBC."""
-    version, advice = _version("highspy"), "pip install highspy, for larger plans"
-    return Finding("HiGHS solver", version is not None, version or "not found", advice, required=False)
+    found = _version("highspy") or "" if solved else "does not solve"
+    return Finding("HiGHS solver", solved, found, f"needed by the planner: {_REMAKE}")
 
 
 def check_disk(least_gib: float = DISK_GIB) -> Finding:

@@ -54,16 +54,16 @@ def place_residency(
     *,
     streaming: bool = True,
     time_limit_s: float | None = None,
-    node_limit: int = milp.DEFAULT_NODE_LIMIT,
+    node_limit: int = milp.NODE_LIMIT,
     minimise: Sequence[str] = CRITERIA,
     repairs: int = REPAIRS,
     techniques: Techniques = BEST,
-    worker: Worker | None = None,
+    worker: Worker,
 ) -> Placed:
     """Decide who stays in the scratchpad when, and where.
 
-    ``repairs`` are the conflicts to forbid at the most, ``worker`` is the process for CP-SAT (a new one for
-    each call when None); the rest, errors too, is as for `solve_residency`.
+    ``repairs`` are the conflicts to forbid at the most, ``worker`` is the process for CP-SAT; the rest,
+    errors too, is as for `solve_residency`.
     """
     seconds = SECONDS if time_limit_s is None else time_limit_s
 

@@ -25,10 +25,13 @@ from hw.scheduler.planner.address.blocks import (
 )
 from hw.scheduler.planner.address.skyline import search_addresses
 from hw.scheduler.planner.solvers import SolverError
-from hw.scheduler.planner.solvers.cpsat import Worker, call
+from hw.scheduler.planner.solvers.cpsat import Worker
 
 #: Safety net of wall-clock time for a packing.
 SECONDS = 600.0
+
+#: Seconds a solver process may take to start.
+_START_S = 5.0
 
 #: Conflicts of each CP-SAT search in the first round; a round more has eight times as many.
 FIRST_CONFLICTS = 160
@@ -52,7 +55,7 @@ def place(
     *,
     rounds: int = ROUNDS,
     seconds: float = SECONDS,
-    worker: Worker | None = None,
+    worker: Worker,
     techniques: Techniques = BEST,
 ) -> Placement:
     """Find addresses for all blocks, if there are any.
@@ -67,8 +70,8 @@ def place(
     seconds : float
         Safety net of wall-clock time for each part that no block joins to the others: placements are equal
         for equal arguments unless their note says that it was met.
-    worker : Worker or None
-        Process to use for CP-SAT; a new one when None.
+    worker : Worker
+        Process for CP-SAT.
     techniques : Techniques
     """
     if not blocks:
@@ -106,7 +109,7 @@ def find_conflict(
     capacity: int,
     *,
     seconds: float = SECONDS,
-    worker: Worker | None = None,
+    worker: Worker,
     techniques: Techniques = BEST,
 ) -> tuple[tuple[tuple[int, Block], ...], bool]:
     """Name blocks, each with the steps that matter, that cannot lie together; and whether that is proven.
@@ -155,7 +158,7 @@ def _place_part(
     capacity: int,
     rounds: int,
     seconds: float,
-    worker: Worker | None,
+    worker: Worker,
     techniques: Techniques,
 ) -> Placement:
     """Place squeezed blocks; ``lasting`` are their true lengths in steps."""
@@ -186,9 +189,8 @@ def _place_part(
         "attempts": attempts,
         "seconds": seconds,
     }
-    target = "hw.scheduler.planner.solvers.packing:pack"
     try:
-        answer = call(target, payload, seconds=2 * seconds + 1, worker=worker)
+        answer = worker.pack(payload, seconds=2 * seconds + _START_S)
     except SolverError as error:
         return replace(found, note=f"CP-SAT was not available ({error})")
     note = ""

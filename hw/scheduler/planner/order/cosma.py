@@ -12,7 +12,6 @@ be written anyway.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import reduce
 from itertools import combinations, product
 from operator import or_
@@ -31,8 +30,8 @@ def solve_published(
     problem: Problem,
     capacity: int,
     *,
-    limits: milp.Limits | None = None,
-    solvers: Sequence[str] = ("highs", "cbc"),
+    nodes: int = milp.NODE_LIMIT,
+    seconds: float | None = None,
 ) -> tuple[tuple[int, ...], milp.MilpResult]:
     """Minimise avoidable traffic.
 
@@ -42,7 +41,7 @@ def solve_published(
         Without pipelined groups; of at most `MAX_OPERATORS` operators.
     capacity : int
         Words of the scratchpad.
-    limits, solvers
+    nodes, seconds
         See `hw.scheduler.planner.solvers.milp.solve`.
 
     Returns
@@ -57,14 +56,14 @@ def solve_published(
     InputError
         When the problem is too large or has groups.
     SolverError
-        When no solver answers.
+        When HiGHS gives no answer.
     """
     if problem.operator_count > MAX_OPERATORS:
         legal = f"at most {MAX_OPERATORS} for COSMA's program"
         raise InputError("operators of the graph", problem.operator_count, legal)
     if any(problem.fifo):
         raise InputError("graph", problem.graph.name, "without pipelined groups for COSMA's program")
-    result = milp.solve(_Program(problem, capacity).lp, limits=limits, solvers=solvers)
+    result = milp.solve(_Program(problem, capacity).lp, nodes=nodes, seconds=seconds)
     if not result.values:
         return (), result
     steps = range(problem.operator_count)

@@ -24,7 +24,6 @@ from hw.scheduler.planner.order.exact import NODE_LIMIT, Exact, solve_exact
 from hw.scheduler.planner.order.lattice import Lattice
 from hw.scheduler.planner.order.min_peak import minimum_peak
 from hw.scheduler.planner.residency.residency import solve_residency
-from hw.scheduler.planner.solvers import milp
 
 #: States of the exact search before there is a good order; enough for nearly every segment.
 _GLANCE = 20_000
@@ -185,8 +184,7 @@ def _published(problem: Problem, options: PlanOptions) -> Ordering:
 
     Its own bound is no bound of ours: a tensor of its model cannot move in the scratchpad between two steps.
     """
-    limits = milp.Limits(seconds=options.time_limit_s)
-    order, found = solve_published(problem, options.capacity, limits=limits)
+    order, found = solve_published(problem, options.capacity, seconds=options.time_limit_s)
     if found.status == "infeasible":
         raise InputError("scratchpad", f"{options.scratchpad_bytes} bytes", "enough for COSMA's program")
     note = found.note
@@ -198,7 +196,7 @@ def _published(problem: Problem, options: PlanOptions) -> Ordering:
         solver=f"COSMA's program, {found.solver}",
         status="optimal" if found.status == "optimal" else "heuristic",
         objective=found.objective * problem.word_bytes,
-        bound=milp.integer_bound(found.bound) * problem.word_bytes,
+        bound=found.bound * problem.word_bytes,
         note=note,
     )
     bound = prove(problem, options, _words(problem, order, options))

@@ -8,7 +8,6 @@ decided without a solver is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import pulp
@@ -34,10 +33,9 @@ def solve_residency(
     *,
     streaming: bool = True,
     time_limit_s: float | None = None,
-    node_limit: int = milp.DEFAULT_NODE_LIMIT,
+    node_limit: int = milp.NODE_LIMIT,
     minimise: Sequence[str] = CRITERIA,
     forbid: Sequence[Sequence[Stay]] = (),
-    solvers: Sequence[str] = ("highs", "cbc"),
 ) -> Residency:
     """Decide which tensors stay in the scratchpad when, for one order of operators.
 
@@ -48,21 +46,19 @@ def solve_residency(
     streaming : bool
         Whether an operand may pass through a window where that helps; COSMA's model has none of it.
     time_limit_s, node_limit
-        Safety net for each solver call; branch-and-bound nodes for the words, and twenty times as many as for
+        Safety net for each solver call; branch-and-bound nodes for the words, twenty times as many as for
         each criterion after them.
     minimise : sequence of str
         ``bytes``, then ``peak`` and ``transfers`` as far as wanted, the weightier first.
     forbid : sequence of sequence of Stay
         Sets of stays that have no addresses together: at least one of each set must not be wholly covered.
-    solvers : sequence of str
-        See `milp.solve`.
 
     Raises
     ------
     InputError
         When an operator does not fit alone, or the order is not topological.
     SolverError
-        When no solver answers.
+        When HiGHS gives no answer.
     """
     if tuple(minimise[:1]) != CRITERIA[:1] or not set(minimise) <= set(CRITERIA):
         raise InputError("minimise", tuple(minimise), "bytes, then peak and transfers as far as wanted")
@@ -71,8 +67,7 @@ def solve_residency(
     forbidden = tuple(map(tuple, forbid))
     model = Model(problem=problem, order=tuple(order), streaming=streaming, forbid=forbidden)
     _check_fits(model, capacity)
-    limits = milp.Limits(nodes=node_limit, seconds=time_limit_s)
-    return _Search(model, limits, tuple(solvers)).run(capacity // model.unit, minimise)
+    return _Search(model, node_limit, time_limit_s).run(capacity // model.unit, minimise)
 
 
 def keep_nothing(
@@ -84,7 +79,7 @@ def keep_nothing(
     """
     model = Model(problem=problem, order=tuple(order), streaming=streaming)
     _check_fits(model, capacity)
-    return _Search(model, milp.Limits(), ()).residency(_nothing(model, capacity // model.unit), 0, 0)
+    return _Search(model).residency(_nothing(model, capacity // model.unit), 0)
 
 
 def least_capacity(problem: Problem, order: Sequence[int], *, streaming: bool = True) -> int:
@@ -114,27 +109,27 @@ class _Found(NamedTuple):
 class _Search:
     """The criteria one after the other; capacities and bounds are in units."""
 
-    def __init__(self, model: Model, limits: milp.Limits, solvers: Sequence[str]) -> None:
-        self._model, self._limits, self._solvers = model, limits, solvers
+    def __init__(self, model: Model, nodes: int = 0, seconds: float | None = None) -> None:
+        self._model, self._nodes, self._seconds = model, nodes, seconds
         self._floor = max(map(model.least, range(len(model.order))))
         self._notes: list[str] = []
-        self._used_solvers: list[str] = []
+        self._solver = "by inspection"
 
     def run(self, capacity: int, minimise: Sequence[str]) -> Residency:
         """Minimise the criteria for a capacity."""
         found = self._words(capacity)
-        words_bound, peak_bound = found.bound, 0
+        bound = found.bound
         moves: int | None = None
         for criterion in minimise[1:]:
             if criterion == "peak":
                 found = self._peak(found, moves)
-                peak_bound, capacity = found.bound, self._units(found.measured.peak_words)
+                capacity = self._units(found.measured.peak_words)
             else:
                 found = self._transfers(found, capacity)
                 moves = found.measured.transfers - self._model.problem.compulsory_transfers
-        return self.residency(found.choice, words_bound, peak_bound)
+        return self.residency(found.choice, bound)
 
-    def residency(self, choice: Choice, words_bound: int, peak_bound: int) -> Residency:
+    def residency(self, choice: Choice, bound: int) -> Residency:
         """Say in words what was found."""
         unit, measured = self._model.unit, self._found(choice).measured
         stays, streams = choice.plain(self._model)
@@ -143,12 +138,11 @@ class _Search:
             stays=stays,
             streams=streams,
             avoidable_words=measured.avoidable_words,
-            bound_words=words_bound * unit,
+            bound_words=bound * unit,
             peak_words=measured.peak_words,
-            peak_bound_words=peak_bound * unit,
             transfers=measured.transfers,
-            status="optimal" if measured.avoidable_words == words_bound * unit else "feasible",
-            solver=", ".join(dict.fromkeys(self._used_solvers)) or "by inspection",
+            status="optimal" if measured.avoidable_words == bound * unit else "feasible",
+            solver=self._solver,
             note="; ".join(dict.fromkeys(self._notes)),
         )
 
@@ -162,11 +156,9 @@ class _Search:
     def _solve(
         self, lp: pulp.LpProblem, what: str, start: Mapping[str, int] | None = None
     ) -> milp.MilpResult:
-        limits = self._limits
-        if what != "words":
-            limits = replace(limits, nodes=max(1, limits.nodes // _TIE_BREAK_SHARE))
-        result = milp.solve(lp, limits=limits, solvers=self._solvers, start=start)
-        self._used_solvers.append(result.solver)
+        nodes = self._nodes if what == "words" else max(1, self._nodes // _TIE_BREAK_SHARE)
+        result = milp.solve(lp, nodes=nodes, seconds=self._seconds, start=start)
+        self._solver = result.solver
         if result.note:
             self._notes.append(f"{what}: {result.note}")
         return result
@@ -182,7 +174,7 @@ class _Search:
             raise InputError("forbid", "these sets of stays", "such that a residency is left")
         # Nothing kept is always possible: each step was checked to fit alone.
         choice = program.choice(result.values) if result.values else _nothing(self._model, capacity)
-        return self._found(choice, milp.integer_bound(result.bound))
+        return self._found(choice, result.bound)
 
     def _peak(self, found: _Found, moves: int | None) -> _Found:
         """Lower the peak, at no more avoidable transfers than given, if any."""
@@ -199,7 +191,7 @@ class _Search:
         result = self._solve(program.lp, "peak")
         if result.status == "infeasible":
             return found._replace(bound=peak)
-        bound = max(self._floor, min(peak, milp.integer_bound(result.bound)))
+        bound = max(self._floor, min(peak, result.bound))
         return self._found(program.choice(result.values) if result.values else found.choice, bound)
 
     def _transfers(self, found: _Found, capacity: int) -> _Found:

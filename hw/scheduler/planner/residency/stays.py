@@ -54,11 +54,8 @@ class Residency:
         By tensor, then step.
     avoidable_words, bound_words
         Off-chip words beyond the compulsory ones, and what no residency of this order is below.
-    peak_words, peak_bound_words
-        Most words in use in one step, and what no residency of this order with these words is below; the
-        bound is 0 when the peak was not minimised.
-    transfers
-        Reads and writes, compulsory ones included.
+    peak_words, transfers
+        Most words in use in one step; reads and writes, compulsory ones included.
     status
         Of the words: ``optimal`` when they equal the bound, else ``feasible``.
     solver, note
@@ -71,7 +68,6 @@ class Residency:
     avoidable_words: int
     bound_words: int
     peak_words: int
-    peak_bound_words: int
     transfers: int
     status: str
     solver: str

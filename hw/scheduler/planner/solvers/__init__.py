@@ -1,8 +1,7 @@
 """Solvers behind one door each: integer programs (`milp`), and CP-SAT in a process of its own (`cpsat`).
 
 The two must not meet: highspy and OR-tools bring different builds of the same library, and whichever is
-imported second fails to load.  So `milp` is imported only by the planner's process, OR-tools only by
-`worker`.
+imported second fails to load.  So OR-tools is imported only by `packing`, which that process runs.
 """
 
 from __future__ import annotations
@@ -11,9 +10,7 @@ from hw.errors import ToolError
 
 
 class SolverError(ToolError):
-    """A solver is missing, crashed, or gave an answer that its own model refutes; callers fall back on
-    another one and say so.
-    """
+    """A solver is missing, crashed, or gave no answer."""
 
 
 __all__ = ["SolverError"]

@@ -1,4 +1,4 @@
-"""Rectangles at heights, by CP-SAT: runs in `worker`, the only process with OR-tools.
+"""Rectangles at heights, by CP-SAT: a process that answers a line of JSON with another.
 
 One search a time, on one thread, stopped after a counted number of conflicts: what is found does not depend
 on the machine.  The search takes the rectangle that can lie lowest, among equals the first of a list, and
@@ -7,6 +7,9 @@ puts it there (as MiniMalloc's canonical solutions do), so the list decides: eac
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 import time
 from typing import Any
 
@@ -75,3 +78,11 @@ def _attempt(
     if status == cp_model.MODEL_INVALID:
         raise ValueError(model.validate())
     return {"timed": solver.wall_time >= seconds}
+
+
+if __name__ == "__main__":
+    # What a library prints must not be taken for an answer.
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w") as answers:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        for line in sys.stdin:
+            print(json.dumps(pack(json.loads(line))), file=answers, flush=True)

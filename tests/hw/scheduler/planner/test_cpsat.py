@@ -1,4 +1,4 @@
-import importlib
+import importlib.util
 import os
 import signal
 import sys
@@ -6,143 +6,84 @@ import time
 
 import pytest
 
-from hw.errors import InputError
 from hw.scheduler.planner.solvers import SolverError, cpsat
-from hw.scheduler.planner.solvers.cpsat import Worker, call
+from hw.scheduler.planner.solvers.cpsat import Worker
 
-HERE = "tests.hw.scheduler.planner.test_cpsat"
-
-
-# What the worker calls ----
-
-
-def echo(payload):
-    """Prints what must not be taken for an answer."""
-    print("\0\0\0\0\0\0\0\4 not an answer", flush=True)
-    os.write(1, b"nor this\n")
-    return {"got": payload, "process": os.getpid()}
-
-
-def fail(payload):
-    raise ValueError(f"no\nsuch thing as {payload}")
-
-
-def die(payload):
-    sys.stderr.write("out of memory, they say\n")
-    sys.stderr.flush()
-    os.kill(os.getpid(), payload)
+#: A module in the place of the one that packs: tells what it is asked for, and does it.
+STAND_IN = """
+import json, os, sys, time
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "say" in asked:
+        sys.stderr.write(asked["say"])
+        sys.stderr.flush()
+    if "signal" in asked:
+        os.kill(os.getpid(), asked["signal"])
+    if "status" in asked:
+        sys.exit(asked["status"])
+    time.sleep(asked.get("sleep", 0))
+    print(json.dumps({"got": asked, "process": os.getpid()}), flush=True)
+"""
 
 
-def leave(payload):
-    sys.exit(payload)
+@pytest.fixture
+def stand_in(tmp_path, monkeypatch):
+    (tmp_path / "stand_in.py").write_text(STAND_IN)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(cpsat, "_MODULE", "stand_in")
 
 
-def chatter(payload):
-    sys.stderr.write("x" * payload)
-    return len("x" * payload)
-
-
-def sleep(payload):
-    time.sleep(payload)
-
-
-def versions(payload):
-    importlib.import_module("ortools.sat.python.cp_model")
-    return sorted(name for name in ("pulp", "highspy", "ortools") if name in sys.modules)
-
-
-# Tests ----
-
-
-def test_a_worker_answers_many_calls_in_one_process():
+def test_a_worker_packs_apart_from_highs():
+    assert importlib.util.find_spec("highspy")
+    attempt = {"order": [0, 1], "presolve": False, "conflicts": 10}
+    payload = {"blocks": [[0, 1, 3], [1, 2, 4]], "capacity": 7, "attempts": [attempt], "seconds": 60}
     with Worker() as worker:
-        answers = [worker.call(f"{HERE}:echo", {"n": [1, "ä"]}, seconds=60) for _ in range(3)]
-    assert [answer["got"] for answer in answers] == [{"n": [1, "ä"]}] * 3
+        answer = worker.pack(payload, seconds=60)
+        assert worker.pack(payload | {"capacity": 6}, seconds=60)["status"] == "infeasible"
+    assert (answer["status"], sorted(answer["addresses"])[0]) == ("placed", 0)
+    assert "ortools" not in sys.modules
+
+
+def test_a_worker_answers_many_calls_in_one_process(stand_in):
+    payload = {"n": [1, "ä"], "long": "y" * 1_000_000, "say": "x" * 1_000_000}
+    with Worker() as worker:
+        answers = [worker.pack(payload, seconds=60) for _ in range(3)]
+    assert [answer["got"] for answer in answers] == [payload] * 3
     assert len({answer["process"] for answer in answers}) == 1
-    assert answers[0]["process"] != os.getpid()
     with pytest.raises(ProcessLookupError):
         os.kill(answers[0]["process"], 0)
 
 
-def test_large_payloads_and_much_chatter_pass():
-    with Worker() as worker:
-        assert worker.call(f"{HERE}:echo", "y" * 1_000_000, seconds=60)["got"] == "y" * 1_000_000
-        assert worker.call(f"{HERE}:chatter", 1_000_000, seconds=60) == 1_000_000
-
-
-def test_or_tools_and_highs_do_not_meet():
-    import pulp
-
-    assert pulp.HiGHS().available()
-    assert call(f"{HERE}:versions", None, seconds=60) == ["ortools"]
-    assert "ortools" not in sys.modules
-
-
-def test_what_a_function_raises_is_said_and_the_worker_lives_on():
-    with Worker() as worker:
-        first = worker.call(f"{HERE}:echo", 1, seconds=60)["process"]
-        with pytest.raises(SolverError, match=r"test_cpsat:fail failed: ValueError: no such thing as 7$"):
-            worker.call(f"{HERE}:fail", 7, seconds=60)
-        assert worker.call(f"{HERE}:echo", 1, seconds=60)["process"] == first
-
-
 @pytest.mark.parametrize(
-    ("target", "message"),
-    [
-        ("hw.no_such_module:pack", "ModuleNotFoundError: No module named 'hw.no_such_module'"),
-        (f"{HERE}:no_such_function", "has no attribute 'no_such_function'"),
-    ],
-)
-def test_missing_functions_and_libraries_are_said(target, message):
-    with pytest.raises(SolverError, match=message):
-        call(target, None, seconds=60)
-
-
-@pytest.mark.parametrize(
-    ("function", "payload", "message"),
+    ("payload", "message"),
     [
         (
-            "die",
-            int(signal.SIGKILL),
-            "die: the solver process was killed by SIGKILL: out of memory, they say",
+            {"say": "out of memory,\nthey say", "signal": int(signal.SIGKILL)},
+            "the solver process was killed by SIGKILL: out of memory, they say",
         ),
-        ("leave", 3, "leave: the solver process ended with status 3"),
+        ({"status": 3}, "the solver process ended with status 3"),
     ],
 )
-def test_a_worker_that_crashed_is_said_and_not_started_again(function, payload, message):
+def test_a_worker_that_crashed_is_said_and_not_started_again(payload, message, stand_in):
     with Worker() as worker:
-        for _ in range(2):
+        for asked in (payload, {}):
             with pytest.raises(SolverError, match=message):
-                worker.call(f"{HERE}:{function}", payload, seconds=60)
-            function, payload = "echo", 1
+                worker.pack(asked, seconds=60)
 
 
-def test_a_worker_that_takes_too_long_is_ended():
+def test_a_worker_that_takes_too_long_is_ended(stand_in):
     with Worker() as worker:
-        process = worker.call(f"{HERE}:echo", 1, seconds=60)["process"]
-        with pytest.raises(SolverError, match=r"sleep did not answer within 0\.2 s"):
-            worker.call(f"{HERE}:sleep", 60, seconds=0.2)
-        with pytest.raises(ProcessLookupError):
-            os.kill(process, 0)
+        process = worker.pack({}, seconds=60)["process"]
+        with pytest.raises(SolverError, match=r"did not answer within 0\.2 s"):
+            worker.pack({"sleep": 60}, seconds=0.2)
         begin = time.monotonic()
-        with pytest.raises(SolverError, match=r"sleep did not answer within 0\.2 s"):
-            worker.call(f"{HERE}:echo", 1, seconds=60)
+        with pytest.raises(SolverError, match=r"did not answer within 0\.2 s"):
+            worker.pack({}, seconds=60)
         assert time.monotonic() - begin < 0.1
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
 
 
 def test_an_interpreter_that_is_not_there():
     with Worker(python="no-such-interpreter") as worker, pytest.raises(SolverError, match="does not start"):
-        worker.call(f"{HERE}:echo", 1, seconds=60)
-
-
-@pytest.mark.parametrize(
-    ("target", "seconds", "message"),
-    [
-        ("os.getpid", 60, "target of a call must be module:function"),
-        (":f", 60, "target of a call must be module:function"),
-        (f"{HERE}:echo", 0, "seconds of a call must be above 0"),
-    ],
-)
-def test_wrong_calls(target, seconds, message):
-    with pytest.raises(InputError, match=message):
-        cpsat.call(target, None, seconds=seconds)
+        worker.pack({}, seconds=60)

@@ -104,28 +104,28 @@ def test_a_conflict_is_small_and_real(worker):
             assert packable(cut[:left_out] + cut[left_out + 1 :], capacity)
 
 
-def test_too_many_words_in_one_step_need_no_solver():
+def test_too_many_words_in_one_step_need_no_solver(worker):
     blocks = [Block(first=0, last=3, size=5), Block(first=3, last=4, size=6)]
-    found = place(blocks, 10)
+    found = place(blocks, 10, worker=worker)
     assert (found.status, found.live, found.solver) == ("infeasible", 11, "live words")
-    assert place([], 0).status == "placed"
+    assert place([], 0, worker=worker).status == "placed"
 
 
-def test_parts_without_a_common_step_are_placed_apart():
+def test_parts_without_a_common_step_are_placed_apart(worker):
     blocks = [Block(first=0, last=1, size=7), Block(first=2, last=3, size=7), Block(first=3, last=3, size=3)]
-    found = place(blocks, 10)
+    found = place(blocks, 10, worker=worker)
     assert found.status == "placed"
     assert lie_apart(blocks, found.addresses, 10)
     assert found.addresses[0] == 0
 
 
-def test_sizes_with_a_common_divisor_keep_it():
+def test_sizes_with_a_common_divisor_keep_it(worker):
     blocks = [
         Block(first=0, last=2, size=96),
         Block(first=1, last=3, size=64),
         Block(first=3, last=3, size=32),
     ]
-    found = place(blocks, 175)
+    found = place(blocks, 175, worker=worker)
     assert found.status == "placed"
     assert all(address % 32 == 0 for address in found.addresses)
 
@@ -154,24 +154,24 @@ def test_first_fit_fills_the_lowest_gap():
 
 
 @pytest.mark.parametrize("seed", UNPACKABLE)
-def test_what_cannot_be_packed_is_told_without_cpsat(seed):
-    found = place(full_blocks(seed), 10, rounds=0)
+def test_what_cannot_be_packed_is_told_without_cpsat(seed, worker):
+    found = place(full_blocks(seed), 10, rounds=0, worker=worker)
     assert (found.status, found.addresses) == ("infeasible", ())
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_quick_addresses_are_right(seed):
+def test_quick_addresses_are_right(seed, worker):
     blocks = random_blocks(seed, 8)
     capacity = live_words(blocks)
-    found = place(blocks, capacity, rounds=0)
+    found = place(blocks, capacity, rounds=0, worker=worker)
     assert (found.status == "placed") == packable(blocks, capacity)
     if found.status == "placed":
         assert lie_apart(blocks, found.addresses, capacity)
 
 
-def test_quick_addresses_of_a_real_instance():
+def test_quick_addresses_of_a_real_instance(worker):
     blocks = minimalloc("K")
-    found = place(blocks, CAPACITY * 9 // 8, rounds=0)
+    found = place(blocks, CAPACITY * 9 // 8, rounds=0, worker=worker)
     assert found.status == "placed"
     assert lie_apart(blocks, found.addresses, CAPACITY * 9 // 8)
 
