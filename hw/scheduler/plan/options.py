@@ -43,9 +43,6 @@ class Techniques:
 
     Parameters
     ----------
-    cut_vertices : bool
-        Order: a problem falls apart at an operator that all others come before or after, with only its
-        outputs alive.
     least_peak_annealing : bool
         Order of least peak: annealing where its proof runs out of room.
     exact_search : bool
@@ -70,7 +67,6 @@ class Techniques:
         Transfers: fetches begin early and writes end late where their words are free.
     """
 
-    cut_vertices: bool = True
     least_peak_annealing: bool = True
     exact_search: bool = True
     long_exact_search: bool = True

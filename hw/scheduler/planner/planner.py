@@ -95,7 +95,7 @@ class _Planner:
         """Choose order, residency and addresses for a graph; see `find_order` for ``thorough``."""
         problem = Problem(graph=graph, word_bytes=self._options.word_bytes)
         self._progress(f"ordering {problem.operator_count} operators")
-        ordering = find_order(problem, self._options, self._progress, thorough=thorough)
+        ordering = find_order(problem, self._options, thorough=thorough)
         return self._settle(problem, ordering)
 
     def _settle(self, problem: Problem, ordering: Ordering, criteria: tuple[str, ...] | None = None) -> Draft:

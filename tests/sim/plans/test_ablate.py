@@ -37,5 +37,5 @@ def test_rows_are_kept_and_taken_over(tmp_path, monkeypatch):
 
 
 def test_an_unknown_technique_is_refused(tmp_path):
-    with pytest.raises(InputError, match="--without must be one of cut_vertices, "):
+    with pytest.raises(InputError, match="--without must be one of least_peak_annealing, "):
         run_ablate(["minilm_layer"], "M_R", ["magic"], tmp_path, whole=True, effort=1)

@@ -2,8 +2,7 @@
 
 Nothing is ever spilled in this problem: with as many words as the peak a plan moves nothing avoidable.  A
 tensor is alive from the step that writes it (what lies off chip first: from its first use) to its last use.
-The problem falls apart at its cut vertices; each part is searched best first, and annealed where it is too
-wide for that.
+Orders are searched best first, and annealed where there are too many for that.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from hw.errors import InputError
 from hw.scheduler.plan.options import BEST, Techniques
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.order.anneal import Annealing
-from hw.scheduler.planner.order.cut_vertices import join, segments
 from hw.scheduler.planner.order.downsets import DownSets, least_peak
 from hw.scheduler.planner.order.lattice import Lattice
 
@@ -72,29 +70,6 @@ def minimum_peak(
     """
     if state_limit < 1:
         raise InputError("state_limit", state_limit, "at least 1")
-    parts = segments(problem)
-    found = [_part(part.problem, seed, state_limit, enough, techniques) for part in parts]
-    return MinPeak(
-        order=join(parts, [part.order for part in found]),
-        peak_words=max(part.peak_words for part in found),
-        bound_words=max(part.bound_words for part in found),
-    )
-
-
-def peak_of(problem: Problem, order: Sequence[int]) -> int:
-    """Give the most words alive in one step of an order, first-in first-out buffers included."""
-    step = {operator: number for number, operator in enumerate(order)}
-    words = [problem.fifo[operator] for operator in order]
-    for tensor, size in enumerate(problem.size):
-        uses = [step[operator] for operator in problem.consumers[tensor]]
-        if problem.producer[tensor] >= 0:
-            uses.append(step[problem.producer[tensor]])
-        for number in range(min(uses), max(uses) + 1):
-            words[number] += size
-    return max(words)
-
-
-def _part(problem: Problem, seed: int, state_limit: int, enough: int, techniques: Techniques) -> MinPeak:
     # The given order is often good; a search need not find one that is no better.
     order = tuple(range(problem.operator_count))
     peak, bound = peak_of(problem, order), max(problem.working_set)
@@ -111,6 +86,19 @@ def _part(problem: Problem, seed: int, state_limit: int, enough: int, techniques
         elif techniques.least_peak_annealing and len(order) <= ANNEALED_OPERATORS:
             order, peak = _anneal(problem, lattice, order, max(bound, enough), seed)
     return MinPeak(order=order, peak_words=peak, bound_words=min(peak, bound))
+
+
+def peak_of(problem: Problem, order: Sequence[int]) -> int:
+    """Give the most words alive in one step of an order, first-in first-out buffers included."""
+    step = {operator: number for number, operator in enumerate(order)}
+    words = [problem.fifo[operator] for operator in order]
+    for tensor, size in enumerate(problem.size):
+        uses = [step[operator] for operator in problem.consumers[tensor]]
+        if problem.producer[tensor] >= 0:
+            uses.append(step[problem.producer[tensor]])
+        for number in range(min(uses), max(uses) + 1):
+            words[number] += size
+    return max(words)
 
 
 def _anneal(

@@ -1,15 +1,12 @@
-"""The order of operators: decomposition, what is proven at once, and search for the rest.
+"""The order of operators: what is proven at once, and search for the rest.
 
-The problem falls apart at its cut vertices into segments whose avoidable traffic adds up.  A segment whose
-least peak fits moves nothing avoidable: that order is optimal.  An exact search decides most of the others at
-once.  What it leaves open is bounded, and searched for a good order, which a longer exact search then tries
-to beat or to prove.
+Where the least peak fits nothing avoidable moves: that order is optimal.  An exact search decides most other
+problems at once.  What it leaves open is bounded, and searched for a good order, which a longer exact search
+then tries to beat or to prove.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from hw.errors import InputError
@@ -18,14 +15,13 @@ from hw.scheduler.plan.plan import StageCertificate
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.order.anneal import Annealing, Order
 from hw.scheduler.planner.order.cosma import solve_published
-from hw.scheduler.planner.order.cut_vertices import Segment, join, segments
 from hw.scheduler.planner.order.evaluate import IMPOSSIBLE, avoidable_words
 from hw.scheduler.planner.order.exact import NODE_LIMIT, Exact, solve_exact
 from hw.scheduler.planner.order.lattice import Lattice
 from hw.scheduler.planner.order.min_peak import minimum_peak
 from hw.scheduler.planner.residency.residency import solve_residency
 
-#: States of the exact search before there is a good order; enough for nearly every segment.
+#: States of the exact search before there is a good order; enough for nearly every network.
 _GLANCE = 20_000
 
 #: Annealing runs at effort 1, and runs without a better order that end it.
@@ -45,7 +41,7 @@ class Ordering:
     bound_words : int
         No order moves fewer avoidable words; 0 when nothing better is known.
     stages : tuple of StageCertificate
-        How each kind of segment was decided.
+        How it was decided.
     """
 
     order: tuple[int, ...]
@@ -53,21 +49,13 @@ class Ordering:
     stages: tuple[StageCertificate, ...]
 
 
-def find_order(
-    problem: Problem,
-    options: PlanOptions,
-    progress: Callable[[str], None] = lambda text: None,
-    *,
-    thorough: bool = True,
-) -> Ordering:
+def find_order(problem: Problem, options: PlanOptions, *, thorough: bool = True) -> Ordering:
     """Choose the order of operators for a scratchpad.
 
     Parameters
     ----------
     problem : Problem
     options : PlanOptions
-    progress : callable
-        Told now and then what is being done.
     thorough : bool
         Whether a good order is searched for at length, and to be beaten or proven by the long exact search.
         Of a graph in bands that would prove little: other bands might do better.
@@ -84,23 +72,15 @@ def find_order(
         return _least_peak(problem, options)
     if options.order is OrderChoice.COSMA:
         return _published(problem, options)
-    parts = _segments(problem, options)
-    decided = []
-    for number, part in enumerate(parts, 1):
-        progress(f"ordering segment {number} of {len(parts)}: {part.problem.operator_count} operators")
-        decided.append(_decide(part.problem, options, thorough))
-    words = sum(part.avoidable_words for part, _ in decided)
-    bound = sum(part.bound_words for part, _ in decided)
-    ways = Counter(way for _, way in decided)
+    found, way = _decide(problem, options, thorough)
     stage = StageCertificate(
         stage="order",
-        solver=", ".join(f"{way} in {count} of {len(parts)} segments" for way, count in ways.items()),
-        status="optimal" if words == bound else "heuristic",
-        objective=words * problem.word_bytes,
-        bound=bound * problem.word_bytes,
+        solver=way,
+        status="optimal" if found.proven else "heuristic",
+        objective=found.avoidable_words * problem.word_bytes,
+        bound=found.bound_words * problem.word_bytes,
     )
-    order = join(parts, [part.order for part, _ in decided])
-    return Ordering(order=order, bound_words=bound, stages=(stage,))
+    return Ordering(order=found.order, bound_words=found.bound_words, stages=(stage,))
 
 
 def prove(problem: Problem, options: PlanOptions, avoidable_words: int) -> int:
@@ -118,22 +98,12 @@ def prove(problem: Problem, options: PlanOptions, avoidable_words: int) -> int:
     int
         Words, no more than the known plan's.
     """
-    bound = 0
-    for part in _segments(problem, options):
-        order = tuple(range(part.problem.operator_count))
-        bound += _exact(part.problem, options, avoidable_words, order, 0, _GLANCE).bound_words
-    return min(bound, avoidable_words)
-
-
-def _segments(problem: Problem, options: PlanOptions) -> tuple[Segment, ...]:
-    """Cut at the cut vertices, unless told not to."""
-    if not options.techniques.cut_vertices:
-        return (Segment.whole(problem),)
-    return segments(problem, options.capacity if options.streams else None)
+    order = tuple(range(problem.operator_count))
+    return _exact(problem, options, avoidable_words, order, 0, _GLANCE).bound_words
 
 
 def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> tuple[Exact, str]:
-    """Choose the order of a segment, and say how it was found."""
+    """Choose the order, and say how it was found."""
     peak = minimum_peak(problem, seed=options.seed, enough=options.capacity, techniques=options.techniques)
     if peak.peak_words <= options.capacity:
         return Exact(order=peak.order, avoidable_words=0, bound_words=0), "least peak"

@@ -6,7 +6,6 @@ from hw.errors import InputError
 from hw.scheduler.graph.graph import Graph, Operator, Tensor, TensorKind
 from hw.scheduler.graph.importers import load_model
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.order.cut_vertices import join, segments
 from hw.scheduler.planner.order.exact import solve_exact
 from hw.scheduler.planner.residency.residency import keep_nothing, least_capacity, solve_residency
 from tests.support.planner.graphs import random_graph
@@ -72,27 +71,6 @@ def test_the_order_costs_what_it_is_said_to_cost(seed, streaming):
             problem, found.order, capacity, streaming=streaming, minimise=("bytes",)
         ).avoidable_words
         == found.avoidable_words
-    )
-
-
-@pytest.mark.parametrize("streaming", [False, True])
-@pytest.mark.parametrize("seed", range(6))
-def test_optima_of_segments_add_up(seed, streaming):
-    rng = random.Random(seed)
-    problem = wide_problem(seed, 5, blocks=3)
-    capacity = max(tight(problem, rng, streaming), max(problem.working_set))
-    parts = segments(problem, capacity if streaming else None)
-    assert len(parts) >= 3
-    found = [
-        solve_exact(part.problem, capacity, streaming=streaming, **known(part.problem, capacity, streaming))
-        for part in parts
-    ]
-    whole = solve_exact(problem, capacity, streaming=streaming, **known(problem, capacity, streaming))
-    assert sum(part.avoidable_words for part in found) == whole.avoidable_words
-    order = join(parts, [part.order for part in found])
-    assert (
-        solve_residency(problem, order, capacity, streaming=streaming, minimise=("bytes",)).avoidable_words
-        == whole.avoidable_words
     )
 
 
