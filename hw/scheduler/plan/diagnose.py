@@ -59,30 +59,14 @@ def refuse_too_large(graph: Graph, memory_bytes: int, memory: str) -> None:
         raise InputError("bytes of inputs, weights, caches and outputs", off_chip, legal)
 
 
-def least_words(problem: Problem, operator: int, tensors: Sequence[int], *, streaming: bool) -> int:
-    """Give the words an operator needs at the least for some of its operands, of which, with ``streaming``,
-    all pass through windows that can together, or one that can only alone.
-    """
-    whole = problem.fifo[operator] + sum(problem.size[tensor] for tensor in tensors)
-    together, alone = 0, 0
-    for tensor in tensors if streaming else ():
-        saved = problem.size[tensor] - problem.window(operator, tensor)
-        if problem.streams_alone(operator, tensor):
-            alone = max(alone, saved)
-        else:
-            together += saved
-    return whole - max(together, alone)
-
-
 def diagnose(problem: Problem, options: PlanOptions) -> Diagnosis | None:
     """Find out why no plan exists; None when one does.
 
     Of the options, the scratchpad and streaming matter; tiling and grouping make other problems.
     """
     word, streaming = problem.word_bytes, options.streams
-    operands = [(*ins, *outs) for ins, outs in zip(problem.inputs, problem.outputs, strict=True)]
     needs, streamed = (
-        [least_words(problem, operator, all_of, streaming=each) for operator, all_of in enumerate(operands)]
+        [problem.least_words(operator, streaming=each) for operator in range(problem.operator_count)]
         for each in (streaming, True)
     )
     conflicts = [
@@ -96,7 +80,7 @@ def diagnose(problem: Problem, options: PlanOptions) -> Diagnosis | None:
     return Diagnosis(
         operator=problem.graph.operators[operator].name,
         tensors=tuple(problem.graph.tensors[tensor].name for tensor in tensors),
-        needed_bytes=word * least_words(problem, operator, tensors, streaming=streaming),
+        needed_bytes=word * problem.least_words(operator, tensors, streaming=streaming),
         scratchpad_bytes=options.scratchpad_bytes,
         sufficient_bytes=word * max(needs),
         streaming_bytes=word * max(streamed),
@@ -105,13 +89,10 @@ def diagnose(problem: Problem, options: PlanOptions) -> Diagnosis | None:
 
 def _smallest(problem: Problem, operator: int, capacity: int, *, streaming: bool) -> tuple[int, ...]:
     """Give the fewest operands that do not fit together; of equally many, those that need most."""
-    operands = sorted(
-        (*problem.inputs[operator], *problem.outputs[operator]),
-        key=lambda tensor: (-problem.size[tensor], tensor),
-    )
+    operands = sorted(problem.operands[operator], key=lambda tensor: (-problem.size[tensor], tensor))
 
     def needed(tensors: Sequence[int]) -> int:
-        return least_words(problem, operator, tensors, streaming=streaming)
+        return problem.least_words(operator, tensors, streaming=streaming)
 
     if len(operands) <= _EXHAUSTIVE:
         best = (max(itertools.combinations(operands, n), key=needed) for n in range(len(operands)))

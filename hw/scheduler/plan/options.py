@@ -59,8 +59,6 @@ class Techniques:
         Addresses: short searches on a skyline.
     exact_packing : bool
         Addresses: CP-SAT, which also proves that nothing fits.
-    forbidden_sets : bool
-        Addresses: intervals that cannot lie together are forbidden, and residency is decided again.
     capacity_headroom : bool
         Addresses, where none were found: residency is given less of the scratchpad.
     hidden_transfers : bool
@@ -75,7 +73,6 @@ class Techniques:
     greedy_packing: bool = True
     skyline_search: bool = True
     exact_packing: bool = True
-    forbidden_sets: bool = True
     capacity_headroom: bool = True
     hidden_transfers: bool = True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -49,6 +50,11 @@ class Problem:
     def outputs(self) -> tuple[tuple[int, ...], ...]:
         """Tensors each operator writes."""
         return tuple(tuple(self._index[name] for name in op.outputs) for op in self.graph.operators)
+
+    @cached_property
+    def operands(self) -> tuple[tuple[int, ...], ...]:
+        """Tensors each operator reads, then those it writes."""
+        return tuple((*ins, *outs) for ins, outs in zip(self.inputs, self.outputs, strict=True))
 
     @cached_property
     def producer(self) -> tuple[int, ...]:
@@ -115,9 +121,23 @@ class Problem:
     def working_set(self) -> tuple[int, ...]:
         """Words each operator needs with all its tensors whole in the scratchpad."""
         return tuple(
-            fifo + sum(self.size[tensor] for tensor in (*ins, *outs))
-            for ins, outs, fifo in zip(self.inputs, self.outputs, self.fifo, strict=True)
+            fifo + sum(self.size[tensor] for tensor in tensors)
+            for tensors, fifo in zip(self.operands, self.fifo, strict=True)
         )
+
+    def least_words(self, operator: int, tensors: Sequence[int] | None = None, *, streaming: bool) -> int:
+        """Give the words an operator needs at the least for all or some of its operands, of which, with
+        ``streaming``, all pass through windows that can together, or one that can only alone.
+        """
+        tensors = self.operands[operator] if tensors is None else tensors
+        together, alone = 0, 0
+        for tensor in tensors if streaming else ():
+            saved = self.size[tensor] - self.window(operator, tensor)
+            if self.streams_alone(operator, tensor):
+                alone = max(alone, saved)
+            else:
+                together += saved
+        return self.fifo[operator] + sum(self.size[tensor] for tensor in tensors) - max(together, alone)
 
     def window(self, operator: int, tensor: int) -> int:
         """Words of the scratchpad a tensor takes when an operator streams it; never more than its size.

@@ -2,14 +2,12 @@
 
 First greedy packings, which fit most plans; then many short searches on a skyline, which
 pack nearly all the others up to the last word; then CP-SAT, which also proves that nothing fits.  Steps that
-no rectangle joins are packed apart.  When nothing fits, `find_conflict` names a small set of rectangles that
-cannot lie together.
+no rectangle joins are packed apart.
 """
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -36,14 +34,11 @@ _START_S = 5.0
 #: Conflicts of each CP-SAT search in the first round; a round more has eight times as many.
 FIRST_CONFLICTS = 160
 
-#: Rounds of CP-SAT searches before giving up; and while a conflict is narrowed down.
-ROUNDS, PROBE_ROUNDS = 2, 1
+#: Rounds of CP-SAT searches before giving up.
+ROUNDS = 2
 
 #: Searches on a skyline in each round; and where nothing else is to follow.
 SEARCHES, QUICK_SEARCHES = 20, 10
-
-#: Blocks up to which a conflict is narrowed down one by one.
-_SINGLE_PROBES = 48
 
 #: Blocks above which CP-SAT is asked only where all rounds are asked for.
 MANY = 150
@@ -102,54 +97,6 @@ def place(
         solver=", ".join(dict.fromkeys(part.solver for part in parts)),
         note="; ".join(dict.fromkeys(part.note for part in parts if part.note)),
     )
-
-
-def find_conflict(
-    blocks: Sequence[Block],
-    capacity: int,
-    *,
-    seconds: float = SECONDS,
-    worker: Worker,
-    techniques: Techniques = BEST,
-) -> tuple[tuple[tuple[int, Block], ...], bool]:
-    """Name blocks, each with the steps that matter, that cannot lie together; and whether that is proven.
-
-    They are of blocks that could not be placed as a whole, each with its index and cut to a window of steps.
-    Without CP-SAT, or where it gave no answer, they are only what greedy packing could not place.  The other
-    arguments are as for `place`.
-    """
-
-    def fails(kept: Sequence[int], first: int, last: int) -> str:
-        cut = [block for _, block in _cut(blocks, kept, first, last)]
-        found = place(
-            cut, capacity, rounds=PROBE_ROUNDS, seconds=seconds, worker=worker, techniques=techniques
-        )
-        return "" if found.status == "placed" else found.status
-
-    everything = range(len(blocks))
-    starts = sorted({block.first for block in blocks})
-    # The fewest first steps that fail, and of those the fewest last ones.
-    last = starts[bisect_left(starts[:-1], True, key=lambda step: bool(fails(everything, 0, step)))]
-    firsts = [step for step in reversed(starts) if step <= last]
-    first = firsts[bisect_left(firsts[:-1], True, key=lambda step: bool(fails(everything, step, last)))]
-    kept = [index for index, _ in _cut(blocks, everything, first, last)]
-    if len(kept) <= _SINGLE_PROBES:
-        for index in sorted(kept, key=lambda index: (blocks[index].size, index)):
-            fewer = [other for other in kept if other != index]
-            if fails(fewer, first, last) == "infeasible":
-                kept = fewer
-    return tuple(_cut(blocks, kept, first, last)), fails(kept, first, last) == "infeasible"
-
-
-def _cut(blocks: Sequence[Block], kept: Sequence[int], first: int, last: int) -> list[tuple[int, Block]]:
-    return [
-        (
-            index,
-            replace(blocks[index], first=max(blocks[index].first, first), last=min(blocks[index].last, last)),
-        )
-        for index in kept
-        if blocks[index].first <= last and blocks[index].last >= first
-    ]
 
 
 def _place_part(

@@ -55,13 +55,11 @@ class Model:
     """Everything about one problem in one order that does not depend on the capacity.
 
     Words are counted in ``unit``, the greatest common divisor of all sizes: a solver's rows are tighter so.
-    In each set of ``forbid`` at least one stay must not be wholly covered by the residency's.
     """
 
     problem: Problem
     order: tuple[int, ...]
     streaming: bool
-    forbid: tuple[tuple[Stay, ...], ...] = ()
 
     @cached_property
     def unit(self) -> int:
@@ -75,7 +73,7 @@ class Model:
         return {
             (operator, tensor): problem.size[tensor] - problem.window(operator, tensor)
             for operator in (self.order if self.streaming else ())
-            for tensor in (*problem.inputs[operator], *problem.outputs[operator])
+            for tensor in problem.operands[operator]
         }
 
     @cached_property
@@ -110,7 +108,7 @@ class Model:
                 writes=tensor in self.problem.outputs[operator],
             )
             for step, operator in enumerate(self.order)
-            for tensor in (*self.problem.inputs[operator], *self.problem.outputs[operator])
+            for tensor in self.problem.operands[operator]
         )
 
     @cached_property
@@ -135,14 +133,6 @@ class Model:
         """Units each step needs with its operands whole."""
         return tuple(self.problem.working_set[operator] // self.unit for operator in self.order)
 
-    def least(self, step: int, *, without: int = -1) -> int:
-        """Units a step needs at the least, with every operand streamed that may be, except ``without``."""
-        here = (self.events[index] for index in self.events_at[step])
-        events = [event for event in here if event.tensor != without]
-        together = sum(event.saved for event in events if not event.alone)
-        alone = max((event.saved for event in events if event.alone), default=0)
-        return self.whole[step] - max(together, alone)
-
     def cost(self, gap: int) -> int:
         """Units that not keeping a gap costs, when it is the only one of its tensor."""
         tensor = self.gaps[gap].tensor
@@ -152,51 +142,27 @@ class Model:
         """Whether writing the tensor to memory is avoidable."""
         return self.problem.producer[tensor] >= 0 and not self.problem.written[tensor]
 
-    @cached_property
-    def forbidden(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
-        """Each forbidden set as gaps and events: not all gaps kept, or one of the events streamed."""
-        return tuple(
-            (
-                tuple(gap for stay in stays for gap in self._inside(stay)),
-                # A stay of a single step: whole there, kept or not.
-                tuple(event for stay in stays if not self._inside(stay) for event in self._events_of(stay)),
-            )
-            for stays in self.forbid
-        )
-
-    def _inside(self, stay: Stay) -> list[int]:
-        return [
-            index
-            for index, gap in enumerate(self.gaps)
-            if gap.tensor == stay.tensor and stay.first_step <= gap.begin and gap.end <= stay.last_step
-        ]
-
-    def _events_of(self, stay: Stay) -> list[int]:
-        at = self.events_at[stay.first_step]
-        return [index for index in at if self.events[index].tensor == stay.tensor]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """A decision on every gap and event: kept or not, streamed or not."""
+    """A decision on every gap and event: which are not kept, and which are streamed."""
 
-    kept: tuple[bool, ...]
-    streamed: tuple[bool, ...]
+    lost: frozenset[int]
+    streamed: frozenset[int]
 
     def plain(self, model: Model) -> tuple[tuple[Stay, ...], tuple[StreamUse, ...]]:
         """Give the stays and streams that the decision means."""
         stays: list[Stay] = []
         streams: list[StreamUse] = []
         opened: dict[int, int] = {}
-        ends = {(gap.tensor, gap.begin): index for index, gap in enumerate(model.gaps)}
-        for event, streamed in zip(model.events, self.streamed, strict=True):
-            if streamed:
+        kept = {(gap.tensor, gap.begin) for index, gap in enumerate(model.gaps) if index not in self.lost}
+        for index, event in enumerate(model.events):
+            if index in self.streamed:
                 direction = Direction.WRITE if event.writes else Direction.READ
                 streams.append(StreamUse(tensor=event.tensor, step=event.step, direction=direction))
                 continue
             first = opened.pop(event.tensor, event.step)
-            following = ends.get((event.tensor, event.step))
-            if following is not None and self.kept[following]:
+            if (event.tensor, event.step) in kept:
                 opened[event.tensor] = first
             else:
                 stays.append(Stay(tensor=event.tensor, first_step=first, last_step=event.step))

@@ -1,8 +1,8 @@
 """Residency: which tensors stay in the scratchpad between their uses, decided exactly for one order.
 
 Criteria are minimised one after the other (avoidable words, then peak words and transfers in either order),
-each under the best values of those before it; at the fewest transfers, streams are the fewest.  What can be
-decided without a solver is.
+each under the best values of those before it; at the fewest transfers, streams are the fewest.  Where nothing
+is to be decided no solver is asked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hw.errors import InputError
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.residency.model import Choice, Model
 from hw.scheduler.planner.residency.program import Program
-from hw.scheduler.planner.residency.stays import Measured, Residency, Stay, measure
+from hw.scheduler.planner.residency.stays import Measured, Residency, measure
 from hw.scheduler.planner.solvers import milp
 
 #: What can be minimised: the first one first, the others in any order.
@@ -35,7 +35,6 @@ def solve_residency(
     time_limit_s: float | None = None,
     node_limit: int = milp.NODE_LIMIT,
     minimise: Sequence[str] = CRITERIA,
-    forbid: Sequence[Sequence[Stay]] = (),
 ) -> Residency:
     """Decide which tensors stay in the scratchpad when, for one order of operators.
 
@@ -50,8 +49,6 @@ def solve_residency(
         each criterion after them.
     minimise : sequence of str
         ``bytes``, then ``peak`` and ``transfers`` as far as wanted, the weightier first.
-    forbid : sequence of sequence of Stay
-        Sets of stays that have no addresses together: at least one of each set must not be wholly covered.
 
     Raises
     ------
@@ -64,8 +61,7 @@ def solve_residency(
         raise InputError("minimise", tuple(minimise), "bytes, then peak and transfers as far as wanted")
     if len(set(minimise)) < len(minimise):
         raise InputError("minimise", tuple(minimise), "each criterion once")
-    forbidden = tuple(map(tuple, forbid))
-    model = Model(problem=problem, order=tuple(order), streaming=streaming, forbid=forbidden)
+    model = Model(problem=problem, order=tuple(order), streaming=streaming)
     _check_fits(model, capacity)
     return _Search(model, node_limit, time_limit_s).run(capacity // model.unit, minimise)
 
@@ -84,16 +80,14 @@ def keep_nothing(
 
 def least_capacity(problem: Problem, order: Sequence[int], *, streaming: bool = True) -> int:
     """Words of the smallest scratchpad in which every operator fits alone."""
-    model = Model(problem=problem, order=tuple(order), streaming=streaming)
-    return max(map(model.least, range(len(model.order)))) * model.unit
+    return max(problem.least_words(operator, streaming=streaming) for operator in order)
 
 
 def _check_fits(model: Model, capacity: int) -> None:
-    needed = max(range(len(model.order)), key=model.least)
-    least = model.least(needed) * model.unit
+    problem, least = model.problem, least_capacity(model.problem, model.order, streaming=model.streaming)
     if least > capacity:
-        problem = model.problem
-        operator = problem.graph.operators[model.order[needed]].name
+        needs = {problem.least_words(each, streaming=model.streaming): each for each in model.order}
+        operator = problem.graph.operators[needs[least]].name
         legal = f"at least {least * problem.word_bytes} bytes, which operator {operator!r} needs"
         raise InputError("scratchpad", f"{capacity * problem.word_bytes} bytes", legal)
 
@@ -111,7 +105,6 @@ class _Search:
 
     def __init__(self, model: Model, nodes: int = 0, seconds: float | None = None) -> None:
         self._model, self._nodes, self._seconds = model, nodes, seconds
-        self._floor = max(map(model.least, range(len(model.order))))
         self._notes: list[str] = []
         self._solver = "by inspection"
 
@@ -131,17 +124,17 @@ class _Search:
 
     def residency(self, choice: Choice, bound: int) -> Residency:
         """Say in words what was found."""
-        unit, measured = self._model.unit, self._found(choice).measured
+        words, measured = bound * self._model.unit, self._found(choice).measured
         stays, streams = choice.plain(self._model)
         return Residency(
             order=self._model.order,
             stays=stays,
             streams=streams,
             avoidable_words=measured.avoidable_words,
-            bound_words=bound * unit,
+            bound_words=words,
             peak_words=measured.peak_words,
             transfers=measured.transfers,
-            status="optimal" if measured.avoidable_words == bound * unit else "feasible",
+            status="optimal" if measured.avoidable_words == words else "feasible",
             solver=self._solver,
             note="; ".join(dict.fromkeys(self._notes)),
         )
@@ -153,56 +146,50 @@ class _Search:
     def _units(self, words: int) -> int:
         return words // self._model.unit
 
-    def _solve(
-        self, lp: pulp.LpProblem, what: str, start: Mapping[str, int] | None = None
-    ) -> milp.MilpResult:
+    def _solve(self, program: Program, what: str, start: Mapping[str, int] | None = None) -> milp.MilpResult:
         nodes = self._nodes if what == "words" else max(1, self._nodes // _TIE_BREAK_SHARE)
-        result = milp.solve(lp, nodes=nodes, seconds=self._seconds, start=start)
+        result = milp.solve(program.lp, nodes=nodes, seconds=self._seconds, start=start)
         self._solver = result.solver
         if result.note:
             self._notes.append(f"{what}: {result.note}")
         return result
 
     def _words(self, capacity: int) -> _Found:
-        program = Program(self._model, capacity, floor=capacity)
+        program = Program(self._model, capacity)
         if program.decided:
-            found = self._found(program.choice({}))
-            return found._replace(bound=self._units(found.measured.avoidable_words))
+            return self._found(program.choice({}))
         program.lp.setObjective(program.words)
-        result = self._solve(program.lp, "words")
-        if result.status == "infeasible":
-            raise InputError("forbid", "these sets of stays", "such that a residency is left")
+        result = self._solve(program, "words")
         # Nothing kept is always possible: each step was checked to fit alone.
         choice = program.choice(result.values) if result.values else _nothing(self._model, capacity)
         return self._found(choice, result.bound)
 
     def _peak(self, found: _Found, moves: int | None) -> _Found:
         """Lower the peak, at no more avoidable transfers than given, if any."""
-        budget, peak = self._units(found.measured.avoidable_words), self._units(found.measured.peak_words)
-        if peak == self._floor:
-            return found._replace(bound=peak)
-        program = Program(self._model, peak - 1, floor=self._floor, budget=budget, moves_budget=moves)
-        if not program.undecided:
-            return found._replace(bound=peak)
-        top = program.lp.add_variable("top", self._floor, peak - 1, "Integer")
+        model, budget = self._model, self._units(found.measured.avoidable_words)
+        peak = self._units(found.measured.peak_words)
+        floor = self._units(least_capacity(model.problem, model.order, streaming=model.streaming))
+        if peak == floor:
+            return found
+        program = Program(model, peak - 1, floor=floor, budget=budget, moves_budget=moves)
+        if program.decided:
+            return found
+        top = program.lp.add_variable("top", floor, peak - 1, "Integer")
         for step in program.tight:
             program.lp.addConstraint(program.used(step) <= top, f"top{step:06d}")
         program.lp.setObjective(pulp.LpAffineExpression({top: 1}))
-        result = self._solve(program.lp, "peak")
-        if result.status == "infeasible":
-            return found._replace(bound=peak)
-        bound = max(self._floor, min(peak, result.bound))
-        return self._found(program.choice(result.values) if result.values else found.choice, bound)
+        result = self._solve(program, "peak")
+        return self._found(program.choice(result.values)) if result.values else found
 
     def _transfers(self, found: _Found, capacity: int) -> _Found:
         """Lower the transfers."""
         budget = self._units(found.measured.avoidable_words)
-        program = Program(self._model, capacity, floor=capacity, budget=budget)
+        program = Program(self._model, capacity, budget=budget)
         if program.decided:
             return found
         streams = pulp.lpSum(program.stream.values())
         program.lp.setObjective(program.moves * (len(program.stream) + 1) + streams)
-        result = self._solve(program.lp, "transfers", program.values(found.choice))
+        result = self._solve(program, "transfers", program.values(found.choice))
         return self._found(program.choice(result.values)) if result.values else found
 
 
@@ -216,7 +203,4 @@ def _nothing(model: Model, capacity: int) -> Choice:
             together = [index for index in indices if index not in alone and saved[index]]
             enough = model.whole[step] - sum(saved[index] for index in together) <= capacity
             streamed.update(together if enough else [max(alone, key=lambda index: saved[index])])
-    return Choice(
-        kept=(False,) * len(model.gaps),
-        streamed=tuple(index in streamed for index in range(len(model.events))),
-    )
+    return Choice(lost=frozenset(range(len(model.gaps))), streamed=frozenset(streamed))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hw.errors import InputError
 from hw.scheduler.graph.graph import Graph, Operator, Tensor, TensorKind
-from hw.scheduler.plan.diagnose import diagnose, least_words, refuse, refuse_too_large
+from hw.scheduler.plan.diagnose import diagnose, refuse, refuse_too_large
 from hw.scheduler.plan.options import PlanOptions, When
 from hw.scheduler.plan.problem import Problem
 from tests.support.planner.networks import chain
@@ -67,7 +67,7 @@ def test_the_conflict_is_the_smallest_and_what_suffices_does(seed, streaming, sh
     chosen = [names.index(name) for name in found.tensors]
     words = least_by_trying(problem, number, chosen, streaming)
     assert found.needed_bytes == words * problem.word_bytes
-    assert least_words(problem, number, chosen, streaming=streaming) == words
+    assert problem.least_words(number, chosen, streaming=streaming) == words
 
 
 def test_of_many_operands_none_of_the_conflict_can_be_left_out():

@@ -59,11 +59,11 @@ def test_addresses_lose_no_words(seed, streaming, worker):
         best = solve_residency(problem, order, capacity, streaming=streaming, minimise=("bytes",))
         assert placed.residency.avoidable_words == best.avoidable_words
         assert placed.residency.status == "optimal"
-        assert (placed.repairs, placed.placement.note) == (0, "")
+        assert placed.placement.note == ""
 
 
 @pytest.mark.parametrize(("seed", "operators", "capacity"), UNPLACEABLE)
-def test_stays_without_addresses_are_repaired(seed, operators, capacity, worker):
+def test_stays_without_addresses_are_decided_again(seed, operators, capacity, worker):
     problem, order = problem_of(seed, operators)
     alone = solve_residency(problem, order, capacity)
     blocks = blocks_of(problem, alone)
@@ -71,12 +71,9 @@ def test_stays_without_addresses_are_repaired(seed, operators, capacity, worker)
     assert place(blocks, capacity, worker=worker).status == "infeasible"
     placed = place_residency(problem, order, capacity, worker=worker)
     check_consistent(problem, placed, capacity)
-    assert placed.repairs > 0
-    assert "sets of stays without addresses were avoided" in placed.placement.note
     assert placed.residency.stays != alone.stays
-    assert placed.residency.bound_words >= alone.bound_words
-    again = place_residency(problem, order, capacity, worker=worker)
-    assert again == placed
+    assert placed.residency.bound_words == alone.bound_words
+    assert place_residency(problem, order, capacity, worker=worker) == placed
 
 
 def test_the_unplaceable_residency_has_no_packing_at_all():
@@ -102,7 +99,7 @@ def refuse(monkeypatch, accepts):
     monkeypatch.setattr(placing, "place", grudging)
 
 
-def test_words_are_left_free_when_repairs_do_not_help(monkeypatch, worker):
+def test_words_are_left_free_where_all_of_them_do_not_help(monkeypatch, worker):
     problem, order = problem_of(3, 12)
     capacity = least_capacity(problem, order, streaming=False) * 3 // 2
     best = solve_residency(problem, order, capacity, streaming=False)
@@ -114,7 +111,7 @@ def test_words_are_left_free_when_repairs_do_not_help(monkeypatch, worker):
 
     assert best.peak_words > capacity * 28 // 32
     refuse(monkeypatch, narrow)
-    placed = place_residency(problem, order, capacity, streaming=False, repairs=1, worker=worker)
+    placed = place_residency(problem, order, capacity, streaming=False, worker=worker)
     check_consistent(problem, placed, capacity)
     assert placed.residency.peak_words <= capacity * 28 // 32
     assert f"of {capacity} words, so that it has addresses" in placed.placement.note
@@ -127,7 +124,7 @@ def test_the_last_resort_keeps_nothing(monkeypatch, worker):
     problem, order = problem_of(4, 12)
     capacity = least_capacity(problem, order) * 2
     refuse(monkeypatch, lambda blocks: all(b.first == b.last for b in blocks))
-    placed = place_residency(problem, order, capacity, repairs=0, worker=worker)
+    placed = place_residency(problem, order, capacity, worker=worker)
     check_consistent(problem, placed, capacity)
     assert all(stay.first_step == stay.last_step for stay in placed.residency.stays)
     assert "nothing is kept between two uses" in placed.placement.note

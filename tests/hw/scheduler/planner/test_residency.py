@@ -140,27 +140,6 @@ def test_stays_that_leave_a_use_out_are_refused(stays, streams):
         measure(problem, (0, 1, 2), stays, streams)
 
 
-def test_forbidden_stays_are_not_chosen_together():
-    problem = problem_of(1, 8)
-    order = default_order(problem)
-    capacity = sum(problem.size)
-    free = solve_residency(problem, order, capacity, streaming=False)
-    longest = sorted(free.stays, key=lambda stay: stay.first_step - stay.last_step)[:2]
-    found = solve_residency(problem, order, capacity, streaming=False, forbid=[longest])
-    covered = [
-        any(
-            stay.tensor == one.tensor
-            and stay.first_step <= one.first_step
-            and one.last_step <= stay.last_step
-            for stay in found.stays
-        )
-        for one in longest
-    ]
-    assert not all(covered)
-    least = min(problem.size[stay.tensor] for stay in longest)
-    assert free.avoidable_words < found.avoidable_words <= 2 * least
-
-
 def test_keeping_nothing_is_the_dearest():
     for seed in range(6):
         problem = problem_of(seed)

@@ -2,7 +2,7 @@ import pytest
 
 from hw.errors import InputError
 from hw.scheduler.planner.address import address
-from hw.scheduler.planner.address.address import find_conflict, place
+from hw.scheduler.planner.address.address import place
 from hw.scheduler.planner.address.blocks import Block, first_fit, live_in_steps, squeeze
 from hw.scheduler.planner.solvers.cpsat import Worker
 from tests.support.planner.packing_blocks import (
@@ -86,24 +86,6 @@ def live_words(blocks):
 UNPACKABLE = (64, 76, 96)
 
 
-def test_a_conflict_is_small_and_real(worker):
-    for seed in UNPACKABLE:
-        blocks, capacity = full_blocks(seed), 10
-        assert live_words(blocks) == capacity
-        # Something far away that has nothing to do with it.
-        far = [*blocks, Block(first=100, last=120, size=capacity), Block(first=90, last=99, size=1)]
-        conflict, proven = find_conflict(far, capacity, worker=worker)
-        assert proven
-        cut = [block for _, block in conflict]
-        assert not packable(cut, capacity)
-        assert {index for index, _ in conflict} <= set(range(len(blocks)))
-        for index, block in conflict:
-            assert blocks[index].first <= block.first <= block.last <= blocks[index].last
-            assert block.size == blocks[index].size
-        for left_out in range(len(cut)):
-            assert packable(cut[:left_out] + cut[left_out + 1 :], capacity)
-
-
 def test_too_many_words_in_one_step_need_no_solver(worker):
     blocks = [Block(first=0, last=3, size=5), Block(first=3, last=4, size=6)]
     found = place(blocks, 10, worker=worker)
@@ -138,9 +120,6 @@ def test_without_or_tools_the_other_packings_do_what_they_can(only_cpsat):
         assert "CP-SAT was not available (solver process does not start" in found.note
         assert found.solver == "skyline search"
         assert place(blocks, 2 * capacity, worker=broken).status == "placed"
-        conflict, proven = find_conflict(blocks, capacity, worker=broken)
-    assert conflict
-    assert not proven
 
 
 def test_first_fit_fills_the_lowest_gap():
