@@ -20,7 +20,6 @@ from sim.host.progress import Activity
 from sim.plans.charts import graph_by_step, traffic_curve
 from sim.plans.facts import CurvePoint, PlanFacts, Why
 from sim.plans.map import address_map
-from sim.plans.rows import baseline_bytes
 from sim.report.parts import Tile, chart, write_page
 from sim.report.text import percent, sized, whole
 
@@ -96,7 +95,8 @@ def _curve(
             plan = plan_model(problem.graph, str(size), **asked)
         except InputError:
             continue  # too small for any plan: the curve begins later
-        point = CurvePoint.of(plan, baseline_bytes(baselines(problem, size // word, least_peak), word))
+        words = baselines(problem, size // word, least_peak)
+        point = CurvePoint.of(plan, {method: count * word for method, count in words.items()})
         if points and points[-1].avoidable_bytes < point.avoidable_bytes:
             # What fits a smaller scratchpad fits this one, too.
             moved = points[-1].avoidable_bytes

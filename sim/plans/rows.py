@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hw.scheduler.planner.baselines import Allocation, Greedy, Outcome, Replacement, best, method_name
+from hw.scheduler.planner.baselines import Allocation, Greedy, Replacement, method_name
 
 #: What COSMA compares with, and the same without its allocator's holes.
 COSMA = method_name(Replacement.BELADY, Allocation.FIRST_FIT)
@@ -67,10 +67,3 @@ class PlanRow:
         """
         moved, plan = self.baselines.get(method, 0), self.plans.get(kind)
         return 1 - plan.avoidable_bytes / moved if moved and plan else None
-
-
-def baseline_bytes(outcomes: Sequence[Outcome], word_bytes: int) -> dict[str, int]:
-    """Give the avoidable bytes of each method, in its better order."""
-    methods = dict.fromkeys(outcome.method for outcome in outcomes)
-    better = {name: best([each for each in outcomes if each.method == name]) for name in methods}
-    return {name: each.avoidable_words * word_bytes for name, each in better.items() if each is not None}

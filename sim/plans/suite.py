@@ -25,7 +25,7 @@ from sim.host.digest import key_of, source_digest
 from sim.host.paths import check_directory
 from sim.plans.compare import COMPARE_FORMAT, Comparison, plan_tables, rows_of
 from sim.plans.compare_page import DATA_NAME, write_comparison
-from sim.plans.rows import PlanFigures, PlanRow, baseline_bytes
+from sim.plans.rows import PlanFigures, PlanRow
 
 Progress = Callable[[str], None]
 
@@ -81,7 +81,10 @@ def _row(problem: Problem, search: Mapping[str, Any], budget: str, key: str, pro
         graph=problem.graph.name,
         budget=budget,
         scratchpad_bytes=size,
-        baselines=baseline_bytes(baselines(problem, capacity, least_peak), problem.word_bytes),
+        baselines={
+            method: words * problem.word_bytes
+            for method, words in baselines(problem, capacity, least_peak).items()
+        },
         whole=_figures(problem, size, search, When.NEVER, progress) if fits else None,
         full=_figures(problem, size, search, When.AUTO, progress),
         key=key,

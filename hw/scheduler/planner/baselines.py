@@ -12,7 +12,7 @@ an activation that is fetched again, every fetch of a source but its first.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -45,39 +45,13 @@ class Greedy(enum.StrEnum):
     AS_IT_COMES = "greedy keep-if-fits"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What a baseline moves.
-
-    Members
-    -------
-    method : str
-        ``Belady, first-fit``, ``greedy by size``, ...
-    order : str
-        ``default order`` or ``least-peak order``.
-    avoidable_words : int
-    relocations : int
-        Times operands were moved through memory, because the free words lay in pieces around them.
-    """
-
-    method: str
-    order: str
-    avoidable_words: int
-    relocations: int = 0
-
-    @property
-    def cosma(self) -> bool:
-        """Whether COSMA compares with it."""
-        return self.method == method_name(Replacement.BELADY, Allocation.FIRST_FIT)
-
-
 def method_name(replacement: Replacement, allocation: Allocation) -> str:
     """Name a replacement with an allocation."""
     return f"{replacement.value}, {allocation.value}"
 
 
-def baselines(problem: Problem, capacity: int, least_peak_order: Sequence[int]) -> tuple[Outcome, ...]:
-    """Compute every baseline that is possible.
+def baselines(problem: Problem, capacity: int, least_peak_order: Sequence[int]) -> dict[str, int]:
+    """Give the avoidable words of every baseline that is possible, in the better of two orders.
 
     Parameters
     ----------
@@ -88,48 +62,29 @@ def baselines(problem: Problem, capacity: int, least_peak_order: Sequence[int]) 
     least_peak_order : sequence of int
         The second order beside the default one.
     """
-    default = tuple(range(problem.operator_count))
+    orders = (tuple(range(problem.operator_count)), least_peak_order)
     fits = capacity >= max(problem.working_set)
-    found = []
-    for name, order in (("default order", default), ("least-peak order", least_peak_order)):
-        for replacement, allocation in product(Replacement, Allocation) if fits else ():
-            method = method_name(replacement, allocation)
-            words, relocations = replace(
-                problem, order, capacity, replacement=replacement, allocation=allocation
-            )
-            found.append(Outcome(method=method, order=name, avoidable_words=words, relocations=relocations))
-        for rule in Greedy:
-            words = keep_greedily(problem, order, capacity, rule=rule, streaming=not fits)
-            found.append(Outcome(method=rule.value, order=name, avoidable_words=words))
-    return tuple(found)
-
-
-def best(outcomes: Iterable[Outcome], *, cosma: bool = False) -> Outcome | None:
-    """Give the outcome with the fewest words, of COSMA's baselines alone if asked; None if there is none."""
-    chosen = [outcome for outcome in outcomes if outcome.cosma or not cosma]
-    return min(chosen, key=lambda outcome: outcome.avoidable_words, default=None)
+    found = {}
+    for replacement, allocation in product(Replacement, Allocation) if fits else ():
+        found[method_name(replacement, allocation)] = min(
+            replace(problem, order, capacity, replacement=replacement, allocation=allocation)
+            for order in orders
+        )
+    for rule in Greedy:
+        found[rule.value] = min(
+            keep_greedily(problem, order, capacity, rule=rule, streaming=not fits) for order in orders
+        )
+    return found
 
 
 def replace(
     problem: Problem, order: Sequence[int], capacity: int, *, replacement: Replacement, allocation: Allocation
-) -> tuple[int, int]:
-    """Walk through the steps as a cache does: fetch what is missing, make room by a policy.
+) -> int:
+    """Give the avoidable words of a cache: each step fetches what is missing, and makes room by a policy.
 
     An operator's missing tensors are placed one after the other, inputs first.  When its own operands leave
     no hole, they are moved through memory to the bottom of the scratchpad, which costs their fetches and the
-    writes they had not had.
-
-    Returns
-    -------
-    int
-        Avoidable words.
-    int
-        Times operands were moved.
-
-    Raises
-    ------
-    InputError
-        When an operator does not fit whole.
+    writes they had not had.  Raises `InputError` when an operator does not fit whole.
     """
     _check_fit(problem, capacity)
     walk = _Walk(
@@ -141,7 +96,7 @@ def replace(
     )
     for step, operator in enumerate(order):
         walk.execute(step, operator)
-    return walk.words, walk.relocations
+    return walk.words
 
 
 def _check_fit(problem: Problem, capacity: int) -> None:
@@ -168,7 +123,6 @@ class _Walk:
     fetched: set[int] = field(default_factory=set)
     written: set[int] = field(default_factory=set)
     words: int = 0
-    relocations: int = 0
 
     def execute(self, step: int, operator: int) -> None:
         """Make all operands resident; afterwards let go of what is not used again."""
@@ -227,7 +181,6 @@ class _Walk:
 
     def _relocate(self, step: int) -> None:
         """Move everything to the bottom; what this step is about to make holds nothing yet and moves free."""
-        self.relocations += 1
         moved, low = list(self.address), 0
         for tensor in moved:
             if self.problem.producer[tensor] < 0 or self.events[tensor][0] < step:
@@ -241,7 +194,7 @@ class _Walk:
 def keep_greedily(
     problem: Problem, order: Sequence[int], capacity: int, *, rule: Greedy, streaming: bool
 ) -> int:
-    """Let tensors stay between two uses while there is room, in a fixed order of preference.
+    """Give the avoidable words where tensors stay between two uses while there is room, by preference.
 
     Parameters
     ----------
@@ -252,15 +205,7 @@ def keep_greedily(
         Without: an operator's operands lie in the scratchpad while it runs. With: what does not stay passes
         through a window, which takes no room here.
 
-    Returns
-    -------
-    int
-        Avoidable words.
-
-    Raises
-    ------
-    InputError
-        Without streaming, when an operator does not fit whole.
+    Raises `InputError`, without streaming, when an operator does not fit whole.
     """
     if not streaming:
         _check_fit(problem, capacity)

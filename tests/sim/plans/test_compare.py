@@ -8,13 +8,10 @@ import pytest
 from plotly.offline import get_plotlyjs
 
 from hw.errors import InputError
-from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.baselines import baselines, best
 from sim.host.console import console
 from sim.plans.compare import Comparison, plan_tables, rows_of
 from sim.plans.compare_page import savings, traffic, write_comparison
-from sim.plans.rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, PlanFigures, PlanRow, baseline_bytes
-from tests.support.planner.graphs import random_graph
+from sim.plans.rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, PlanFigures, PlanRow
 
 
 def planned(moved=20, **more):
@@ -66,16 +63,6 @@ def test_means_are_over_rows_with_something_to_save(comparison):
     assert (low.kind, low.rival, low.compared) == (FULL, GREEDY, 2)
     assert low.mean_reduction == pytest.approx((0.5 - 0.5) / 2)
     assert (low.proven, low.slowest_seconds, low.mean_reduction_over_ideal) == (1, 12.25, None)
-
-
-def test_the_better_order_counts():
-    problem = Problem(graph=random_graph(8, 20), word_bytes=4)
-    outcomes = baselines(problem, max(problem.working_set), tuple(range(20)))
-    worse = dataclasses.replace(outcomes[0], avoidable_words=outcomes[0].avoidable_words + 1, order="other")
-    found = baseline_bytes((worse, *outcomes), 4)
-    assert found[COSMA] == best(outcomes, cosma=True).avoidable_words * 4
-    assert found[worse.method] == outcomes[0].avoidable_words * 4
-    assert len(found) == 6
 
 
 def with_key(given):
