@@ -143,10 +143,8 @@ class SchedulerConfig:
 
 def needs(program: Program) -> dict[str, int]:
     """Give the least of each limit of `SchedulerConfig` that a program fits."""
-    operators = [core for step in program.steps for core in step.cores]
-    lists = [(program.inputs_of(core), program.outputs_of(core)) for core in operators]
-    words = [sum(operand.words for operand in operands) for pair in lists for operands in pair]
-    words += [transfer.words for transfer in (*program.reads, *program.writes)]
+    words = [transfer.words for transfer in (*program.reads, *program.writes)]
+    words += [max(core.words_in, core.words_out) for step in program.steps for core in step.cores]
     operands = [len(rows) for number, rows in table_rows(program).items() if number >= Table.INPUTS]
     size = program.word_bytes
     return {

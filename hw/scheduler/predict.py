@@ -45,9 +45,9 @@ def predict(workload: SchedulerWorkload, config: SchedulerConfig, board: Board) 
     model = TimingModel.of(board)
     played = timeline.predict(program, model, image_words=loaded // config.word_bytes)
     compulsory = sum(
-        -(-item.size_bytes // config.word_bytes) * config.word_bytes
-        for item in program.dataflow.items
-        if item.off_chip_first or item.kind is TensorKind.OUTPUT
+        -(-tensor.size_bytes // config.word_bytes) * config.word_bytes
+        for tensor in program.dataflow.tensors
+        if tensor.off_chip_first or tensor.kind is TensorKind.OUTPUT
     )
     return Prediction(
         cycles={

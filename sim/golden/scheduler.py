@@ -71,18 +71,18 @@ def operator_words(operator: int, inputs: Sequence[Words], lengths: Sequence[int
 
 
 def execute(dataflow: Dataflow, sources: Mapping[str, Words], word_bytes: int) -> dict[str, Words]:
-    """Execute all calls on the items that lie in memory before, and give those that are saved."""
-    items, lanes = dataflow.items, word_bytes // _LANE_BYTES
-    held = {index: sources[item.name] for index, item in enumerate(items) if item.off_chip_first}
+    """Execute all calls on the tensors that lie in memory before, and give those that are saved."""
+    tensors, lanes = dataflow.tensors, word_bytes // _LANE_BYTES
+    held = {index: sources[each.name] for index, each in enumerate(tensors) if each.off_chip_first}
     uses = Counter(index for call in dataflow.calls for index in call.inputs)
     saved = {}
     for call in dataflow.calls:
-        lengths = [-(-items[index].size_bytes // word_bytes) for index in call.outputs]
+        lengths = [-(-tensors[index].size_bytes // word_bytes) for index in call.outputs]
         results = operator_words(call.operator, [held[index] for index in call.inputs], lengths, lanes)
         for index, words in zip(call.outputs, results, strict=True):
             held[index] = words
-            if items[index].dram_address is not None:
-                saved[items[index].name] = words
+            if tensors[index].name in dataflow.homes:
+                saved[tensors[index].name] = words
         uses.subtract(call.inputs)
         for index in (*call.inputs, *call.outputs):
             if not uses[index]:

@@ -8,15 +8,16 @@ from amaranth.hdl import ShapeLike
 from amaranth.lib import data
 
 from hw.scheduler.config import SchedulerConfig
-from hw.scheduler.program.image import COMMAND_FIELDS, STEP_FIELDS, TRANSFER_FIELDS, Path
+from hw.scheduler.program.image import COMMAND_FIELDS, STEP_FIELDS, TRANSFER_FIELDS
+from hw.scheduler.program.program import Via
 
 #: Bits of a byte address in memory.
 MEMORY_ADDRESS_BITS = 64
 
 
 def operand_layout(config: SchedulerConfig) -> data.StructLayout:
-    """Give an operand: first word ``address``, ``words``, ``ring`` (0: whole), ``tag`` (`Path`)."""
-    return piece_layout(config, Path)
+    """Give an operand: first word ``address``, ``words``, ``ring`` (0: whole), ``tag`` (`Via`)."""
+    return piece_layout(config, Via)
 
 
 def piece_layout(config: SchedulerConfig, tag: ShapeLike) -> data.StructLayout:

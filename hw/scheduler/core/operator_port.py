@@ -23,14 +23,14 @@ class OperatorSignature(wiring.Signature):
         It may write its whole results from then on.
     inputs, outputs : In(stream of operand_layout)
         Its operands in order, ``command.inputs`` and ``command.outputs`` of them a step; ``tag`` is the
-        `Path`.  They may be offered before the command; words must not be touched before it.
+        `Via`.  They may be offered before the command; words must not be touched before it.
     read : Out(stream of hw.scheduler.core.gate.fetch_layout)
-        Of a ring, by the code of its `Path`, the first read of a word acquires it, and waits for it;
+        Of a ring, by the code of its `Via`, the first read of a word acquires it, and waits for it;
         the last read of the oldest word releases it: its place may be filled anew.
     response : In(stream of a word)
         One for each read, in order.
     write : Out(stream of hw.scheduler.core.gate.fill_layout)
-        The tag of a place is its `Path`.  A write into a ring is its next word and waits for room.
+        The tag of a place is its `Via`.  A write into a ring is its next word and waits for room.
     done : Out(1)
         One-cycle pulse: the last write's transfer was in an earlier cycle, and no read is under way.
     busy : Out(1)

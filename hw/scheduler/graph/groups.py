@@ -8,7 +8,7 @@ the group takes as long as its slowest member.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from hw.errors import InputError
@@ -43,30 +43,16 @@ def candidates(graph: Graph, *, most_members: int = 2) -> tuple[tuple[str, str],
     return tuple(found)
 
 
-def group(graph: Graph, members: Sequence[str], *, word_bytes: int = 32) -> Graph:
-    """Make operators, or groups, into a pipelined group in the place of the last of them.
+def group(graph: Graph, pair: tuple[str, str], *, word_bytes: int = 32) -> Graph:
+    """Make two operators, either of which may be a group, into a pipelined group in the place of the second.
 
-    Buffers are rounded up to words.  Raises InputError when the members are no chain of which each is a
-    producer of the next as `candidates` says.
+    Buffers are rounded up to words.  InputError when the first is no producer of the second as `candidates`
+    says.
     """
-    names = {operator.name for operator in graph.operators}
-    for name in members:
-        if name not in names:
-            raise InputError("member of a group", name, "an operator of the graph")
-    if len(members) < 2:
-        raise InputError("members of a group", tuple(members), "at least two")
-    joined, most = members[0], sum(len(operator.chain) for operator in graph.operators)
-    for name in members[1:]:
-        if (joined, name) not in candidates(graph, most_members=most):
-            legal = "a producer and the only reader, by rows, of its tensor"
-            raise InputError("members of a group", (joined, name), legal)
-        graph, joined = _join(graph, joined, name, word_bytes)
-    return graph
-
-
-def _join(graph: Graph, first: str, second: str, word_bytes: int) -> tuple[Graph, str]:
-    by_name = {operator.name: operator for operator in graph.operators}
-    producer, consumer = by_name[first], by_name[second]
+    if pair not in candidates(graph, most_members=sum(len(operator.chain) for operator in graph.operators)):
+        legal = "a producer and the only reader, by rows, of its tensor"
+        raise InputError("members of a group", pair, legal)
+    producer, consumer = (next(each for each in graph.operators if each.name == name) for name in pair)
     (between,) = producer.outputs
     # What comes through a buffer is taken first: else the member before, and its reads, could not move on.
     head, *rest = consumer.chain
@@ -77,7 +63,7 @@ def _join(graph: Graph, first: str, second: str, word_bytes: int) -> tuple[Graph
         if access.output_axis == reach.axis:
             accesses[name] = through(access, reach)
     operator = Operator(
-        name=f"{first}+{second}",
+        name="+".join(pair),
         kind="group",
         inputs=(*producer.inputs, *(name for name in consumer.inputs if name != between)),
         outputs=consumer.outputs,
@@ -90,7 +76,7 @@ def _join(graph: Graph, first: str, second: str, word_bytes: int) -> tuple[Graph
     operator = replace(operator, fifo_bytes=sum(buffer_bytes(operator, word_bytes).values()))
     operators = [operator if old is consumer else old for old in graph.operators if old is not producer]
     tensors = tuple(tensor for tensor in graph.tensors if tensor.name != between)
-    return replace(graph, tensors=tensors, operators=tuple(operators)), operator.name
+    return replace(graph, tensors=tensors, operators=tuple(operators))
 
 
 def through(first: Access, second: Access) -> Access:

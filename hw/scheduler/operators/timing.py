@@ -30,10 +30,10 @@ def begin(cycle: int, word: Integers, state: Integers, operands: Integers) -> No
     state[_BEGIN] = cycle
     state[_LEAD] = -word[0]
     state[_SOURCE] = word[3]
-    state[_TARGET] = word[5]
-    if word[4]:
+    state[_TARGET] = word[4]
+    if word[3] < word[4]:
         state[_SOURCE_LEFT] = operands[word[3], 0]
-    state[_TARGET_LEFT] = operands[word[5], 0]
+    state[_TARGET_LEFT] = operands[word[4], 0]
 
 
 @compiled

@@ -8,7 +8,6 @@ from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import wiring
 
 from hw.scheduler.config import SchedulerConfig
-from hw.scheduler.core.layouts import Path
 from hw.scheduler.core.operator_port import OperatorSignature
 from hw.scheduler.core.walker import Walker
 from hw.scheduler.operators.digest import (
@@ -20,7 +19,7 @@ from hw.scheduler.operators.digest import (
     next_digest,
     output_word,
 )
-from hw.scheduler.program.program import COUNT_BITS, CYCLES_BITS, OPERATOR_BITS
+from hw.scheduler.program.program import COUNT_BITS, CYCLES_BITS, OPERATOR_BITS, Via
 
 
 class TrafficEngine(wiring.Component):
@@ -71,8 +70,8 @@ class TrafficEngine(wiring.Component):
         with m.If(self.done):
             m.d.sync += running.eq(0)
 
-        m.submodules.sources = sources = Walker(config, Path)
-        m.submodules.targets = targets = Walker(config, Path)
+        m.submodules.sources = sources = Walker(config, Via)
+        m.submodules.targets = targets = Walker(config, Via)
         self._feed(m, sources, self.inputs, begin, command.inputs)
         self._feed(m, targets, self.outputs, begin, command.outputs)
         source, target = sources.o.payload, targets.o.payload

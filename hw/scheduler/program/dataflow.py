@@ -6,46 +6,12 @@ address, no transfer and no ring in it, so that a mistake in one of these cannot
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 from hw.errors import InputError
-from hw.scheduler.graph.graph import TensorKind
-
-
-@dataclass(frozen=True, kw_only=True)
-class Item:
-    """A tensor.
-
-    Parameters
-    ----------
-    name : str
-    size_bytes : int
-        At least 1; in the scratchpad and in memory it takes whole words.
-    kind : TensorKind
-    dram_address : int or None
-        Its first word in the program's region of the memory; None when it is never there.
-    """
-
-    name: str
-    size_bytes: int
-    kind: TensorKind = TensorKind.ACTIVATION
-    dram_address: int | None = None
-
-    def __post_init__(self) -> None:
-        if not self.name:
-            raise InputError("name of an item", self.name, "at least one character")
-        if self.size_bytes < 1:
-            raise InputError(f"size_bytes of {self.name!r}", self.size_bytes, "at least 1")
-        if self.dram_address is not None and self.dram_address < 0:
-            raise InputError(f"dram_address of {self.name!r}", self.dram_address, "at least 0")
-        if self.dram_address is None and self.kind is not TensorKind.ACTIVATION:
-            raise InputError(f"dram_address of {self.name!r}", None, f"given: its kind is {self.kind.value}")
-
-    @property
-    def off_chip_first(self) -> bool:
-        """Whether its bytes lie in memory before the program runs."""
-        return self.kind in (TensorKind.INPUT, TensorKind.WEIGHT, TensorKind.CACHE)
+from hw.scheduler.graph.graph import Tensor, TensorKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,52 +29,60 @@ class Dataflow:
 
     Parameters
     ----------
-    items : tuple of Item
+    tensors : tuple of Tensor
+        In the scratchpad and in memory each takes whole words.
     calls : tuple of Call
         In order of execution; the members of a pipelined step in the order of its cores.
+    homes : mapping of str to int
+        First word, in the program's region of the memory, of each tensor that is ever there, by name.
     name : str
         Of the network, for reports; may be empty.
 
     Raises
     ------
     InputError
-        For a name used twice, an index out of range, or a tensor that is made twice, never, or after its use.
+        For a name used twice, an index out of range, a tensor that is made twice, never, or after its use, or
+        one without a home that must have one.
     """
 
-    items: tuple[Item, ...]
+    tensors: tuple[Tensor, ...]
     calls: tuple[Call, ...]
+    homes: Mapping[str, int]
     name: str = ""
 
     def __post_init__(self) -> None:
         names: set[str] = set()
-        for item in self.items:
-            if item.name in names:
-                raise InputError("name of an item", item.name, "used once")
-            names.add(item.name)
-        there = {index for index, item in enumerate(self.items) if item.off_chip_first}
+        for tensor in self.tensors:
+            if tensor.name in names:
+                raise InputError("name of a tensor", tensor.name, "used once")
+            if tensor.kind is not TensorKind.ACTIVATION and tensor.name not in self.homes:
+                raise InputError(
+                    f"home of tensor {tensor.name!r}", None, f"given: it is of kind {tensor.kind}"
+                )
+            names.add(tensor.name)
+        there = {index for index, tensor in enumerate(self.tensors) if tensor.off_chip_first}
         for number, call in enumerate(self.calls):
             for index in (*call.inputs, *call.outputs):
-                if not 0 <= index < len(self.items):
-                    raise InputError(f"item of call {number}", index, f"from 0 to {len(self.items) - 1}")
+                if not 0 <= index < len(self.tensors):
+                    raise InputError(f"tensor of call {number}", index, f"from 0 to {len(self.tensors) - 1}")
             for index in call.inputs:
                 if index not in there:
-                    raise InputError(
-                        f"input of call {number}", self.items[index].name, "made by an earlier call"
-                    )
+                    name = self.tensors[index].name
+                    raise InputError(f"input of call {number}", name, "made by an earlier call")
             for index in call.outputs:
                 if index in there:
-                    raise InputError(f"output of call {number}", self.items[index].name, "made once")
+                    raise InputError(f"output of call {number}", self.tensors[index].name, "made once")
                 there.add(index)
-        missing = [item.name for index, item in enumerate(self.items) if index not in there]
+        missing = [tensor.name for index, tensor in enumerate(self.tensors) if index not in there]
         if missing:
-            raise InputError("item", missing[0], "made by a call, or of kind input")
+            raise InputError("tensor", missing[0], "made by a call, or of kind input")
 
     @cached_property
-    def sources(self) -> tuple[Item, ...]:
-        """Items that lie in memory before the program runs."""
-        return tuple(item for item in self.items if item.off_chip_first)
+    def sources(self) -> tuple[Tensor, ...]:
+        """Tensors that lie in memory before the program runs."""
+        return tuple(tensor for tensor in self.tensors if tensor.off_chip_first)
 
     @cached_property
-    def saved(self) -> tuple[Item, ...]:
-        """Items that the program writes to memory: outputs, and what is spilled."""
-        return tuple(item for item in self.items if item.dram_address is not None and not item.off_chip_first)
+    def saved(self) -> tuple[Tensor, ...]:
+        """Tensors that the program writes to memory: outputs, and what is spilled."""
+        return tuple(each for each in self.tensors if each.name in self.homes and not each.off_chip_first)

@@ -36,14 +36,6 @@ INDEX_BITS = 16
 Row = Mapping[str, int]
 
 
-class Path(enum.IntEnum):
-    """`hw.scheduler.program.program.Via` as a code."""
-
-    WHOLE = 0
-    MEMORY = 1
-    FIFO = 2
-
-
 class Table(enum.IntEnum):
     """Tables of the sequencer; of the last three there is one a core, at the number plus the core's."""
 
@@ -109,9 +101,9 @@ def table_rows(program: Program) -> dict[int, list[Row]]:
     }
     for core in range(program.cores):
         words = [step.cores[core] for step in program.steps if core < len(step.cores)]
-        tables[Table.COMMANDS + core] = [_command(program, word) for word in words]
-        tables[Table.INPUTS + core] = [_operand(each) for word in words for each in program.inputs_of(word)]
-        tables[Table.OUTPUTS + core] = [_operand(each) for word in words for each in program.outputs_of(word)]
+        tables[Table.COMMANDS + core] = [_command(word) for word in words]
+        tables[Table.INPUTS + core] = [_operand(each) for word in words for each in word.inputs]
+        tables[Table.OUTPUTS + core] = [_operand(each) for word in words for each in word.outputs]
     return tables
 
 
@@ -162,21 +154,16 @@ def _transfers(transfers: Iterable[TransferWord]) -> list[Row]:
     ]
 
 
-def _command(program: Program, core: CoreWord) -> Row:
+def _command(core: CoreWord) -> Row:
     return {
         "operator": core.operator,
-        "inputs": core.inputs,
-        "outputs": core.outputs,
-        "input_words": sum(operand.words for operand in program.inputs_of(core)),
-        "output_words": sum(operand.words for operand in program.outputs_of(core)),
+        "inputs": len(core.inputs),
+        "outputs": len(core.outputs),
+        "input_words": core.words_in,
+        "output_words": core.words_out,
         "compute_cycles": core.compute_cycles,
     }
 
 
 def _operand(operand: OperandWord) -> Row:
-    return {
-        "address": operand.address,
-        "words": operand.words,
-        "ring": operand.ring,
-        "tag": Path[operand.via.name],
-    }
+    return {"address": operand.address, "words": operand.words, "ring": operand.ring, "tag": operand.via}

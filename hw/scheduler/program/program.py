@@ -43,12 +43,12 @@ MAX_CORES = 4
 _Streams = dict[tuple[int, int], list[tuple[int, int]]]
 
 
-class Via(enum.StrEnum):
-    """How an operand reaches a core or leaves it."""
+class Via(enum.IntEnum):
+    """How an operand reaches a core or leaves it; the values are those of the program image."""
 
-    WHOLE = "whole"
-    MEMORY = "memory"
-    FIFO = "fifo"
+    WHOLE = 0
+    MEMORY = 1
+    FIFO = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,31 +92,42 @@ class CoreWord:
     ----------
     operator : int
         Number of the operator; equal numbers compute the same function.
-    first_operand : int
-        Its first row in ``Program.operands``: ``inputs`` rows, then ``outputs`` rows.
-    inputs, outputs : int
-        At least one output.
+    inputs, outputs : tuple of OperandWord
+        In the order it takes them; at least one output.
     compute_cycles : int
         Least cycles from start to done.
     """
 
     operator: int
-    first_operand: int
-    inputs: int
-    outputs: int
+    inputs: tuple[OperandWord, ...]
+    outputs: tuple[OperandWord, ...]
     compute_cycles: int = 0
 
     def __post_init__(self) -> None:
-        _whole("first_operand", self.first_operand, 0)
-        for name, least, bits in (
-            ("operator", 0, OPERATOR_BITS),
-            ("inputs", 0, COUNT_BITS),
-            ("outputs", 1, COUNT_BITS),
-            ("compute_cycles", 0, CYCLES_BITS),
+        for name, value, least, bits in (
+            ("operator", self.operator, 0, OPERATOR_BITS),
+            ("inputs", len(self.inputs), 0, COUNT_BITS),
+            ("outputs", len(self.outputs), 1, COUNT_BITS),
+            ("compute_cycles", self.compute_cycles, 0, CYCLES_BITS),
         ):
-            _whole(name, getattr(self, name), least)
-            if getattr(self, name) >> bits:
-                raise InputError(name, getattr(self, name), f"less than 2^{bits}")
+            _whole(name, value, least)
+            if value >> bits:
+                raise InputError(name, value, f"less than 2^{bits}")
+
+    @property
+    def operands(self) -> tuple[OperandWord, ...]:
+        """Its inputs, then its outputs."""
+        return self.inputs + self.outputs
+
+    @property
+    def words_in(self) -> int:
+        """Words of all inputs."""
+        return sum(operand.words for operand in self.inputs)
+
+    @property
+    def words_out(self) -> int:
+        """Words of all outputs."""
+        return sum(operand.words for operand in self.outputs)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,15 +181,8 @@ class TransferWord:
     core: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("dram_address", 0),
-            ("address", 0),
-            ("words", 1),
-            ("start_step", 0),
-            ("ring", 0),
-            ("core", 0),
-        ):
-            _whole(f"{name} of a transfer", getattr(self, name), least)
+        for name, value in vars(self).items():
+            _whole(f"{name} of a transfer", value, int(name == "words"))
         if self.core >= MAX_CORES or (self.core and not self.ring):
             raise InputError(
                 "core of a transfer", self.core, f"less than {MAX_CORES}, and 0 unless it is a stream"
@@ -200,7 +204,6 @@ class Program:
         Bytes of a word: a power of two from 4 to 128.
     steps : tuple of StepWord
         At least one.
-    operands : tuple of OperandWord
     reads, writes : tuple of TransferWord
         In the order their engine runs them.
     dataflow : Dataflow or None
@@ -218,7 +221,6 @@ class Program:
 
     word_bytes: int
     steps: tuple[StepWord, ...]
-    operands: tuple[OperandWord, ...]
     reads: tuple[TransferWord, ...] = ()
     writes: tuple[TransferWord, ...] = ()
     dataflow: Dataflow | None = None
@@ -228,11 +230,6 @@ class Program:
             raise InputError("word_bytes", self.word_bytes, "a power of two from 4 to 128")
         if not self.steps:
             raise InputError("steps of a program", 0, "at least one")
-        for number, step in enumerate(self.steps):
-            for core in step.cores:
-                last = core.first_operand + core.inputs + core.outputs
-                if last > len(self.operands):
-                    raise InputError(f"operands of step {number}", last, f"rows up to {len(self.operands)}")
         self._check_order("reads", self.reads)
         self._check_order("writes", self.writes)
         self._check_waits()
@@ -241,7 +238,11 @@ class Program:
             self._check_rings(number, step, *streams)
         if self.dataflow is not None:
             found = [(call.operator, len(call.inputs), len(call.outputs)) for call in self.dataflow.calls]
-            words = [(core.operator, core.inputs, core.outputs) for step in self.steps for core in step.cores]
+            words = [
+                (core.operator, len(core.inputs), len(core.outputs))
+                for step in self.steps
+                for core in step.cores
+            ]
             if found != words:
                 raise InputError(
                     "calls of the dataflow", len(found), f"as the {len(words)} cores of the steps say"
@@ -286,18 +287,20 @@ class Program:
         """Compare the two ends of each ring; lengths only, so that a wrong address is the data's to show."""
         fifo: list[tuple[int, int]] = []
         for index, core in enumerate(step.cores):
-            inputs, outputs = self.inputs_of(core), self.outputs_of(core)
-            for operands, streams, name in ((inputs, reads, "inputs"), (outputs, writes, "outputs")):
+            for operands, streams, name in (
+                (core.inputs, reads, "inputs"),
+                (core.outputs, writes, "outputs"),
+            ):
                 through = _through(operands, Via.MEMORY)
                 moved = streams.get((number, index), [])
                 if through != moved:
                     where = f"streams of the {name} of core {index} in step {number}"
                     raise InputError(where, moved, f"{through}, its (words, ring)")
-            taken = _through(inputs, Via.FIFO)
+            taken = _through(core.inputs, Via.FIFO)
             if taken != fifo:
                 where = f"FIFO inputs of core {index} in step {number}"
                 raise InputError(where, taken, f"{fifo}, what the core before makes")
-            fifo = _through(outputs, Via.FIFO)
+            fifo = _through(core.outputs, Via.FIFO)
         if fifo:
             raise InputError(f"FIFO outputs of the last core of step {number}", fifo, "none")
         self._check_pipeline(number, step, reads, writes)
@@ -312,7 +315,7 @@ class Program:
         """Refuse streams of several cores that could wait for each other: both engines keep their order."""
         reading = [index for index in range(len(step.cores)) if (number, index) in reads]
         for index in reading[1:]:
-            order = [operand.via for operand in self.inputs_of(step.cores[index])]
+            order = [operand.via for operand in step.cores[index].inputs]
             if Via.FIFO in order[order.index(Via.MEMORY) :]:
                 where = f"inputs of core {index} in step {number}"
                 raise InputError(
@@ -322,14 +325,10 @@ class Program:
         if len(writing) > 1:
             raise InputError(f"cores with streams written in step {number}", writing, "one at most")
 
-    def inputs_of(self, core: CoreWord) -> tuple[OperandWord, ...]:
-        """Operands a core reads."""
-        return self.operands[core.first_operand : core.first_operand + core.inputs]
-
-    def outputs_of(self, core: CoreWord) -> tuple[OperandWord, ...]:
-        """Operands a core writes."""
-        first = core.first_operand + core.inputs
-        return self.operands[first : first + core.outputs]
+    @property
+    def operands(self) -> tuple[OperandWord, ...]:
+        """Operands of all cores of all steps."""
+        return tuple(operand for step in self.steps for core in step.cores for operand in core.operands)
 
     @property
     def cores(self) -> int:

@@ -13,9 +13,9 @@ from hw.board import Board
 from hw.errors import InputError
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.default_plan import default_plan
-from hw.scheduler.graph.graph import TensorKind
+from hw.scheduler.graph import graph
 from hw.scheduler.predict import SchedulerWorkload
-from hw.scheduler.program.dataflow import Dataflow, Item
+from hw.scheduler.program.dataflow import Dataflow
 from hw.scheduler.program.image import encode, record_bytes
 from hw.scheduler.program.lower import lower
 from hw.scheduler.program.program import Program
@@ -38,18 +38,17 @@ class SchedulerJob:
     program: Program
     dataflow: Dataflow  #: What the program is to compute.
     image: bytes  #: The program image; empty where the program is frozen in the kernel.
-    sources: Mapping[str, Words]  #: Words of every item that lies in memory before.
+    sources: Mapping[str, Words]  #: Words of every tensor that lies in memory before.
     region: NDArray[np.uint8]  #: The program's region of the memory before the launch, uint8.
 
-    def place(self, item: Item) -> slice:
-        """Give the bytes of an item in the region."""
-        assert item.dram_address is not None  # sources and saved items have one
-        size = self.program.word_bytes
-        return slice(item.dram_address * size, (item.dram_address + -(-item.size_bytes // size)) * size)
+    def place(self, tensor: graph.Tensor) -> slice:
+        """Give the bytes of a source or a saved tensor in the region."""
+        size, home = self.program.word_bytes, self.dataflow.homes[tensor.name]
+        return slice(home * size, (home + -(-tensor.size_bytes // size)) * size)
 
     @property
     def unwritten(self) -> NDArray[np.bool_]:
-        """The bytes of the region where no saved item lies."""
+        """The bytes of the region where no saved tensor lies."""
         mask = np.ones(self.region.size, np.bool_)
         for item in self.dataflow.saved:
             mask[self.place(item)] = False
@@ -133,7 +132,7 @@ class SchedulerAdapter(EngineAdapter):
         return {
             item.name: integers[item.name][: item.size_bytes]
             for item in job.dataflow.saved
-            if item.kind is TensorKind.OUTPUT
+            if item.kind is graph.TensorKind.OUTPUT
         }
 
     def workload(self, job: SchedulerJob, config: SchedulerConfig) -> SchedulerWorkload:
@@ -178,7 +177,7 @@ def _seed(tensors: Mapping[str, Tensor]) -> int:
     return int(value.reshape(()))
 
 
-def _content(item: Item, tensors: Mapping[str, Tensor], seed: tuple[int, int]) -> NDArray[np.uint8]:
+def _content(item: graph.Tensor, tensors: Mapping[str, Tensor], seed: tuple[int, int]) -> NDArray[np.uint8]:
     """Give the bytes of a source: those given, or random ones."""
     if item.name not in tensors:
         return np.random.default_rng(seed).integers(0, 256, item.size_bytes, np.uint8)

@@ -1,13 +1,15 @@
-"""The plan that comes with the engine: true in words of every width, and the one that its command makes."""
+"""The plan that comes with the engine: true in words of every width, and the one that the planner makes."""
 
 import json
 
 import pytest
 
 from hw.scheduler.check.check import check
-from hw.scheduler.default_plan import default_plan, make_default_plan
+from hw.scheduler.default_plan import default_plan
 from hw.scheduler.plan.documents import plan_to_json
+from hw.scheduler.plan.options import ON_BOARD
 from hw.scheduler.plan.plan import Direction, Mode
+from hw.scheduler.plan_model import plan_model
 from hw.scheduler.program.lower import lower
 
 
@@ -31,8 +33,9 @@ def test_it_uses_what_the_hardware_has():
 
 
 @pytest.mark.soak
-def test_it_is_what_its_command_makes():
-    shipped, made = default_plan(128), make_default_plan()
+def test_it_is_what_the_planner_makes():
+    shipped = default_plan(128)
+    made = plan_model("minilm_layer", "0.25M_R", word_bytes=128, objective=ON_BOARD)
     assert made.options == shipped.options
     assert made.totals.avoidable_bytes == shipped.totals.avoidable_bytes
     assert lower(made).dataflow.sources == lower(shipped).dataflow.sources

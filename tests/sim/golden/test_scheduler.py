@@ -1,5 +1,6 @@
 """The scheduler's golden model against the same function word by word, and against what it must be."""
 
+import dataclasses
 import time
 
 import numpy as np
@@ -8,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hw.errors import InputError
-from hw.scheduler.graph.graph import TensorKind
-from hw.scheduler.program.dataflow import Call, Dataflow, Item
+from hw.scheduler.graph.graph import Tensor, TensorKind
+from hw.scheduler.program.dataflow import Call, Dataflow
 from sim.golden import scheduler as golden
 from sim.golden.scheduler import execute, operator_words, to_bytes, to_words
 from tests.support.program.random_programs import operator_words as word_by_word
@@ -76,12 +77,13 @@ def test_bytes_come_back_with_padding():
 
 def dataflow():
     return Dataflow(
-        items=(
-            Item(name="x", size_bytes=40, kind=TensorKind.INPUT, dram_address=0),
-            Item(name="a", size_bytes=64),
-            Item(name="spilled", size_bytes=33, dram_address=2),
-            Item(name="y", size_bytes=96, kind=TensorKind.OUTPUT, dram_address=4),
+        tensors=(
+            Tensor(name="x", size_bytes=40, kind=TensorKind.INPUT),
+            Tensor(name="a", size_bytes=64),
+            Tensor(name="spilled", size_bytes=33),
+            Tensor(name="y", size_bytes=96, kind=TensorKind.OUTPUT),
         ),
+        homes={"x": 0, "spilled": 2, "y": 4},
         calls=(
             Call(operator=0, inputs=(0,), outputs=(1, 2)),
             Call(operator=1, inputs=(2, 1, 0), outputs=(3,)),
@@ -91,7 +93,7 @@ def dataflow():
 
 def test_a_dataflow_gives_what_is_saved():
     flow = dataflow()
-    assert [item.name for item in flow.sources] == ["x"]
+    assert [tensor.name for tensor in flow.sources] == ["x"]
     x = random_words(5, 2, 8)
     saved = execute(flow, {"x": x}, 32)
     assert set(saved) == {"spilled", "y"}
@@ -104,18 +106,24 @@ def test_a_dataflow_gives_what_is_saved():
 @pytest.mark.parametrize(
     ("items", "calls", "message"),
     [
-        (("x", "x"), [], "name of an item must be used once"),
-        (("x", "a"), [Call(operator=0, inputs=(0,), outputs=(2,))], "item of call 0 must be from 0 to 1"),
+        (("x", "x"), [], "name of a tensor must be used once"),
+        (("x", "a"), [Call(operator=0, inputs=(0,), outputs=(2,))], "tensor of call 0 must be from 0 to 1"),
         (("x", "a"), [Call(operator=0, inputs=(1,), outputs=(1,))], "made by an earlier call"),
         (("x", "a"), [Call(operator=0, inputs=(), outputs=(0,))], "made once"),
         (("x", "a"), [], "made by a call, or of kind input"),
     ],
 )
 def test_a_dataflow_must_flow(items, calls, message):
-    made = [Item(name=items[0], size_bytes=1, kind=TensorKind.INPUT, dram_address=0)]
-    made += [Item(name=name, size_bytes=1) for name in items[1:]]
+    made = [Tensor(name=items[0], size_bytes=1, kind=TensorKind.INPUT)]
+    made += [Tensor(name=name, size_bytes=1) for name in items[1:]]
     with pytest.raises(InputError, match=message):
-        Dataflow(items=tuple(made), calls=tuple(calls))
+        Dataflow(tensors=tuple(made), calls=tuple(calls), homes={"x": 0})
+
+
+def test_what_lies_in_memory_has_a_home():
+    flow = dataflow()
+    with pytest.raises(InputError, match="home of tensor 'y' must be given: it is of kind output"):
+        dataclasses.replace(flow, homes={"x": 0, "spilled": 2})
 
 
 def test_large_tensors_take_seconds():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hw.scheduler.graph.graph import TensorKind
-from hw.scheduler.program.dataflow import Call, Dataflow, Item
+from hw.scheduler.graph.graph import Tensor, TensorKind
+from hw.scheduler.program.dataflow import Call, Dataflow
 from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
 
 #: Words of a tensor, of a stream's ring and of the ring between two cores.
@@ -36,34 +36,23 @@ def example_program(word_bytes: int) -> Program:
     def through(via: Via, address: int, words: int) -> OperandWord:
         return OperandWord(address=address, words=_TENSOR, via=via, ring=words)
 
-    operands = (
-        *(whole(first), whole(second)),  # x -> a
-        *(whole(second), whole(third)),  # a -> b
-        *(whole(third), through(Via.MEMORY, ring, _RING), whole(first)),  # b, w -> c
-        *(whole(first), through(Via.FIFO, fifo, _FIFO)),  # c ->
-        *(through(Via.FIFO, fifo, _FIFO), whole(third), whole(second)),  # , a -> d
-        *(whole(second), through(Via.MEMORY, ring, _RING)),  # d -> z
-    )
+    one, two, three = whole(first), whole(second), whole(third)
+    stream, between = through(Via.MEMORY, ring, _RING), through(Via.FIFO, fifo, _FIFO)
 
-    def core(operator: int, first_operand: int, inputs: int) -> CoreWord:
-        return CoreWord(
-            operator=operator,
-            first_operand=first_operand,
-            inputs=inputs,
-            outputs=1,
-            compute_cycles=_TENSOR,
-        )
+    def core(operator: int, inputs: tuple[OperandWord, ...], output: OperandWord) -> CoreWord:
+        return CoreWord(operator=operator, inputs=inputs, outputs=(output,), compute_cycles=_TENSOR)
 
     return Program(
         word_bytes=word_bytes,
         steps=(
-            StepWord(cores=(core(0, 0, 1),), wait_reads=1),
-            StepWord(cores=(core(1, 2, 1),), wait_reads=1),
-            StepWord(cores=(core(2, 4, 2),), wait_reads=1, wait_writes=1),
-            StepWord(cores=(core(3, 7, 1), core(4, 9, 2)), wait_reads=3, wait_writes=1),
-            StepWord(cores=(core(5, 12, 1),), wait_reads=3, wait_writes=1),
+            StepWord(cores=(core(0, (one,), two),), wait_reads=1),
+            StepWord(cores=(core(1, (two,), three),), wait_reads=1),
+            StepWord(cores=(core(2, (three, stream), one),), wait_reads=1, wait_writes=1),
+            StepWord(
+                cores=(core(3, (one,), between), core(4, (between, three), two)), wait_reads=3, wait_writes=1
+            ),
+            StepWord(cores=(core(5, (two,), stream),), wait_reads=3, wait_writes=1),
         ),
-        operands=operands,
         reads=(
             TransferWord(dram_address=x_home, address=first, words=_TENSOR, start_step=0),
             TransferWord(dram_address=w_home, address=ring, words=_TENSOR, start_step=2, ring=_RING),
@@ -83,15 +72,11 @@ def _dataflow(word_bytes: int, homes: dict[str, int]) -> Dataflow:
     names = "xwabcedz"  # e is what passes between the two cores
     calls = (("x", "a"), ("a", "b"), ("bw", "c"), ("c", "e"), ("ea", "d"), ("d", "z"))
     return Dataflow(
-        items=tuple(
-            Item(
-                name=name,
-                size_bytes=_TENSOR * word_bytes,
-                kind=kinds.get(name, TensorKind.ACTIVATION),
-                dram_address=homes.get(name),
-            )
+        tensors=tuple(
+            Tensor(name=name, size_bytes=_TENSOR * word_bytes, kind=kinds.get(name, TensorKind.ACTIVATION))
             for name in names
         ),
+        homes=homes,
         calls=tuple(
             Call(
                 operator=number,

@@ -9,7 +9,8 @@ that keeps the rules every other legal timing gives the same memory.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
 
@@ -90,8 +91,8 @@ def interpret(program: Program, memory: dict[int, int], *, early_reads: bool = F
         ):
             read_one(reads[done_reads])
             done_reads += 1
-        outputs = [operand for core in step.cores for operand in program.outputs_of(core)]
-        rings = [operand for core in step.cores for operand in program.inputs_of(core) if operand.ring]
+        outputs = [operand for core in step.cores for operand in core.outputs]
+        rings = [operand for core in step.cores for operand in core.inputs if operand.ring]
         rings += [operand for operand in outputs if operand.ring]
         forget([*outputs, *rings])
         fifo: list[list[int]] = []
@@ -99,7 +100,7 @@ def interpret(program: Program, memory: dict[int, int], *, early_reads: bool = F
         for index, core in enumerate(step.cores):
             words: list[int] = []
             streams = ring_in(number, index)
-            for operand in program.inputs_of(core):
+            for operand in core.inputs:
                 if operand.via is Via.WHOLE:
                     words += [pad[operand.address + k] for k in range(operand.words)]
                 elif operand.via is Via.FIFO:
@@ -107,7 +108,7 @@ def interpret(program: Program, memory: dict[int, int], *, early_reads: bool = F
                 else:
                     stream = streams.pop(0)
                     words += [memory[stream.dram_address + k] for k in range(stream.words)]
-            operands = program.outputs_of(core)
+            operands = core.outputs
             results = operator_words(core.operator, words, [o.words for o in operands], program.word_bytes)
             for operand, result in zip(operands, results, strict=True):
                 if operand.via is Via.WHOLE:
@@ -139,6 +140,24 @@ class _Stay:
     home: int
 
 
+def with_operand(program: Program, number: int, **fields: Any) -> tuple[StepWord, ...]:
+    """Give the steps of a program with some fields of its operand ``number`` changed."""
+    left = iter(range(len(program.operands)))
+
+    def change(operands: tuple[OperandWord, ...]) -> tuple[OperandWord, ...]:
+        return tuple(replace(each, **fields) if next(left) == number else each for each in operands)
+
+    return tuple(
+        replace(
+            step,
+            cores=tuple(
+                replace(core, inputs=change(core.inputs), outputs=change(core.outputs)) for core in step.cores
+            ),
+        )
+        for step in program.steps
+    )
+
+
 class RandomProgram:
     """Makes a program step by step: tensors come, stay, are spilled, fetched, streamed and pipelined.
 
@@ -165,7 +184,6 @@ class RandomProgram:
         self._made: list[_Stay] = []
         self._next_home = 0
         self.sources: list[tuple[int, int]] = []
-        self._operands: list[OperandWord] = []
         self._reads: list[tuple[TransferWord, int]] = []
         self._writes: list[tuple[TransferWord, int]] = []
 
@@ -192,7 +210,6 @@ class RandomProgram:
                 StepWord(cores=cores, wait_reads=read, wait_writes=write)
                 for cores, read, write in zip(words, wait_reads, wait_writes, strict=True)
             ),
-            operands=tuple(self._operands),
             reads=tuple(transfer for transfer, _ in reads),
             writes=tuple(transfer for transfer, _ in writes),
         )
@@ -292,13 +309,10 @@ class RandomProgram:
                 self._busy.append((address, address + words))
                 made.append(_Stay(address=address, words=words, usable=number, safe=False, home=0))
         self._made = made
-        first = len(self._operands)
-        self._operands += [*inputs, *results]
         word = CoreWord(
             operator=self._rng.randrange(1000),
-            first_operand=first,
-            inputs=len(inputs),
-            outputs=len(results),
+            inputs=tuple(inputs),
+            outputs=tuple(results),
             compute_cycles=self._rng.choice((0, 1, 60)),
         )
         if not outputs:

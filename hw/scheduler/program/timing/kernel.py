@@ -10,8 +10,6 @@ rows of the memory: transfers are long and in order, so its controller opens row
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from hw.scheduler.compiled import compiled
@@ -29,6 +27,7 @@ from hw.scheduler.program.latency import (
     TRANSFERS_AHEAD,
     WALK_CYCLES,
 )
+from hw.scheduler.program.timing.memory import TimingModel
 from hw.scheduler.program.timing.state import IN, MEMORY, NEXT, OUT, Integers, Parts, Tables
 
 #: Phases of the sequencer.
@@ -68,7 +67,7 @@ def _burst(transfer: Integers, at: int) -> int:
 
 
 @compiled
-def _fill(cycle: int, begun: int, tables: Tables, parts: Parts, pace: Any) -> bool:
+def _fill(cycle: int, begun: int, tables: Tables, parts: Parts, pace: TimingModel) -> bool:
     """Advance the read engine; tell whether anything is under way."""
     state, reads = parts.reader, tables.reads
     # Into the scratchpad; the word held is of the first transfer that is not done.
@@ -120,7 +119,7 @@ def _fill(cycle: int, begun: int, tables: Tables, parts: Parts, pace: Any) -> bo
 
 @compiled
 def _drain(
-    cycle: int, begun: int, computed: int, tables: Tables, parts: Parts, pace: Any, last: Integers
+    cycle: int, begun: int, computed: int, tables: Tables, parts: Parts, pace: TimingModel, last: Integers
 ) -> bool:
     """Advance the write engine up to the bus; tell whether anything is under way."""
     state, writes = parts.writer, tables.writes
@@ -171,7 +170,7 @@ def _drain(
 
 
 @compiled
-def _serve(cycle: int, parts: Parts, pace: Any) -> None:
+def _serve(cycle: int, parts: Parts, pace: TimingModel) -> None:
     """Let the memory's channel work until the end of this cycle: reads first, writes when they are many."""
     dram, reader, writer = parts.dram, parts.reader, parts.writer
     end = cycle + 1.0
@@ -213,7 +212,7 @@ def _serve(cycle: int, parts: Parts, pace: Any) -> None:
 
 
 @compiled
-def _idle(cycle: int, parts: Parts, pace: Any) -> None:
+def _idle(cycle: int, parts: Parts, pace: TimingModel) -> None:
     """Let the channel's time pass up to a cycle, with the refreshes that fall into it."""
     dram = parts.dram
     dram[0] = max(dram[0], cycle)
@@ -239,10 +238,9 @@ def _is_apart(step: int, tables: Tables) -> bool:
     """
     for core in range(tables.steps[step, 2]):
         word = tables.cores[step, core]
-        for first, count in ((word[3], word[4]), (word[5], word[6])):
-            for operand in range(first, first + count):
-                if tables.operands[operand, 1] == MEMORY:
-                    return False
+        for operand in range(word[3], word[5]):
+            if tables.operands[operand, 1] == MEMORY:
+                return False
     return True
 
 
@@ -267,7 +265,7 @@ def _compute(step: int, cycle: int, tables: Tables, parts: Parts) -> int:
 
 @compiled
 def simulate(
-    tables: Tables, parts: Parts, pace: Any, starts: Integers, ends: Integers, loads: int, limit: int
+    tables: Tables, parts: Parts, pace: TimingModel, starts: Integers, ends: Integers, loads: int, limit: int
 ) -> tuple[int, int, int]:
     """Run a program.
 

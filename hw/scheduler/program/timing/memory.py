@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
-from dataclasses import asdict, astuple, dataclass, fields
-from typing import Any
+from typing import NamedTuple
 
 from hw.board import Board
 from hw.board.dram_timing import DramTiming
-from hw.errors import InputError
-
-_named: Any = namedtuple  # its fields are those of a class below
-_POSITIVE = ("word_cycles", "write_high_words", "run_words", "write_buffer_words", "fabric_words")
 
 
-@dataclass(frozen=True, kw_only=True)
-class TimingModel:
+class TimingModel(NamedTuple):
     """One memory port and the channel behind it, in cycles of the kernel's clock.
 
     Parameters
@@ -39,7 +32,7 @@ class TimingModel:
 
     Notes
     -----
-    The defaults are those of an Alveo U55C at 300 MHz.
+    The defaults are those of an Alveo U55C at 300 MHz.  A named tuple, which compiled code takes as it is.
     """
 
     read_request_cycles: float = 14.0
@@ -54,13 +47,6 @@ class TimingModel:
     run_words: int = 256
     write_buffer_words: int = 128
     fabric_words: int = 64
-
-    def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
-            if value < 0 or (value == 0 and name in _POSITIVE):
-                raise InputError(name, value, "above 0" if name in _POSITIVE else "at least 0")
-        if not self.refresh_interval_cycles > self.refresh_cycles:
-            raise InputError("refresh_interval_cycles", self.refresh_interval_cycles, "above refresh_cycles")
 
     @classmethod
     def of(cls, board: Board) -> TimingModel:
@@ -93,10 +79,3 @@ class TimingModel:
             write_buffer_words=max(1, round(timing.write_buffer_granules / granules)),
             fabric_words=max(1, round(timing.fabric_write_bytes / word_bytes)),
         )
-
-    def for_kernel(self) -> Any:
-        """Give the numbers as compiled code takes them."""
-        return _Pace(*astuple(self))
-
-
-_Pace = _named("_Pace", [field.name for field in fields(TimingModel)])

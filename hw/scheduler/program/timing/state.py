@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.scheduler.program.image import Path
+from hw.scheduler.program.program import Via
 
 Integers = NDArray[np.int64]
 
 #: What an operand goes through, as numbers.
-WHOLE, MEMORY, FIFO = (path.value for path in Path)
+WHOLE, MEMORY, FIFO = map(int, Via)
 #: Rings by their ends: memory to core, core to memory, core to the next core.
 IN, OUT, NEXT = 0, 1, 2
 
@@ -25,8 +25,8 @@ class Tables(NamedTuple):
     steps
         ``[steps, 3]``: reads and writes waited for, cores.
     cores
-        ``[steps, cores, 7]``: words in, words out, least cycles, first input and inputs, first output and
-        outputs.
+        ``[steps, cores, 6]``: words in, words out, least cycles, first input, first output, and the operand
+        after the last output.
     operands
         ``[operands, 3]``: words, way, ring.
     reads, writes

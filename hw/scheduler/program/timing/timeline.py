@@ -9,8 +9,7 @@ import numpy as np
 
 from hw.errors import LoomworkError
 from hw.scheduler.operators.timing import STATE
-from hw.scheduler.program.image import Path
-from hw.scheduler.program.program import MAX_CORES, OperandWord, Program, TransferWord
+from hw.scheduler.program.program import MAX_CORES, Program, TransferWord
 from hw.scheduler.program.timing import kernel
 from hw.scheduler.program.timing.memory import TimingModel
 from hw.scheduler.program.timing.state import Integers, Parts, Tables
@@ -69,9 +68,7 @@ def predict(program: Program, model: TimingModel | None = None, *, image_words: 
     least = sum(core.compute_cycles for step in program.steps for core in step.cores)
     limit = _LIMIT_FACTOR * (words + least + 100 * steps) + _LIMIT_EXTRA_CYCLES
     loads = int(image_words > 0)
-    total, exposed, load = kernel.simulate(
-        tables, _parts(tables, model), model.for_kernel(), starts, ends, loads, limit
-    )
+    total, exposed, load = kernel.simulate(tables, _parts(tables, model), model, starts, ends, loads, limit)
     if total < 0:
         raise LoomworkError("the program waits for itself: no step ends any more")
     return Prediction(
@@ -86,31 +83,22 @@ def predict(program: Program, model: TimingModel | None = None, *, image_words: 
 def _tables(program: Program, image_words: int) -> Tables:
     """Give the program in numbers; the image is a read before all others."""
     image = [(image_words, -1, 0, 0, 0)] if image_words else []
-    cores = np.zeros((len(program.steps), MAX_CORES, 7), np.int64)
+    cores = np.zeros((len(program.steps), MAX_CORES, 6), np.int64)
+    first = 0
     for number, step in enumerate(program.steps):
         for index, core in enumerate(step.cores):
-            cores[number, index] = (
-                sum(operand.words for operand in program.inputs_of(core)),
-                sum(operand.words for operand in program.outputs_of(core)),
-                core.compute_cycles,
-                core.first_operand,
-                core.inputs,
-                core.first_operand + core.inputs,
-                core.outputs,
-            )
+            middle, end = first + len(core.inputs), first + len(core.operands)
+            cores[number, index] = core.words_in, core.words_out, core.compute_cycles, first, middle, end
+            first = end
     return Tables(
         steps=np.array(
             [(s.wait_reads + len(image), s.wait_writes, len(s.cores)) for s in program.steps], np.int64
         ),
         cores=cores,
-        operands=np.array([_operand(operand) for operand in program.operands], np.int64),
+        operands=np.array([(each.words, each.via, each.ring) for each in program.operands], np.int64),
         reads=_transfers(program.reads, image),
         writes=_transfers(program.writes),
     )
-
-
-def _operand(operand: OperandWord) -> tuple[int, int, int]:
-    return operand.words, Path[operand.via.name], operand.ring
 
 
 def _transfers(transfers: tuple[TransferWord, ...], before: Sequence[tuple[int, ...]] = ()) -> Integers:

@@ -158,10 +158,8 @@ SIMPLE = TimingModel(
 )
 
 
-def timed(steps, operands, reads=(), writes=(), cores=1, off=1):
-    program = Program(
-        word_bytes=32, steps=tuple(steps), operands=tuple(operands), reads=tuple(reads), writes=tuple(writes)
-    )
+def timed(steps, reads=(), writes=(), cores=1, off=1):
+    program = Program(word_bytes=32, steps=tuple(steps), reads=tuple(reads), writes=tuple(writes))
     loading = shape(program, scratchpad_bytes=1 << 14, banks=8, cores=cores)
     _, (counters,) = run(loading, dict.fromkeys(range(256), 0), program, latency=(LATENCY, LATENCY))
     predicted = predict(program, SIMPLE, image_words=len(encode(program)) // 32)
@@ -170,15 +168,16 @@ def timed(steps, operands, reads=(), writes=(), cores=1, off=1):
     return counters
 
 
-def step(first, inputs=1, *, compute_cycles=0, **waits):
-    core = CoreWord(operator=1, first_operand=first, inputs=inputs, outputs=1, compute_cycles=compute_cycles)
+def step(*operands, compute_cycles=0, **waits):
+    *inputs, result = operands
+    core = CoreWord(operator=1, inputs=tuple(inputs), outputs=(result,), compute_cycles=compute_cycles)
     return StepWord(cores=(core,), **waits)
 
 
 @pytest.mark.parametrize(("words_in", "words_out", "compute"), [(40, 10, 0), (9, 33, 70), (9, 33, 44)])
 def test_cycles_of_steps(words_in, words_out, compute):
     operands = [OperandWord(address=0, words=words_in), OperandWord(address=200, words=words_out)]
-    counters = timed([step(0, compute_cycles=compute) for _ in range(3)], operands)
+    counters = timed([step(*operands, compute_cycles=compute)] * 3)
     steps = 3 * (3 + max(compute, max(words_in, words_out) + 12))
     assert counters["cycles_total"] - counters["cycles_stall_load"] == steps + 4
     assert counters["cycles_busy"] >= 3 * max(words_in, words_out, compute - 1)
@@ -189,14 +188,14 @@ def test_cycles_of_steps(words_in, words_out, compute):
     [(1, 1), (37, 1), (5, 3), *(pytest.param(*more, marks=SOAK) for more in ((2, 1), (16, 3)))],
 )
 def test_cycles_of_transfers(words, parts):
-    operands = [OperandWord(address=250, words=1)]
+    result = OperandWord(address=250, words=1)
     moves = [
         TransferWord(dram_address=words * part, address=words * part, words=words, start_step=0)
         for part in range(parts)
     ]
-    counters = timed([step(0, 0, wait_reads=parts)], operands, reads=moves)
+    counters = timed([step(result, wait_reads=parts)], reads=moves)
     assert counters["cycles_stall_read"] >= parts * words + LATENCY
-    counters = timed([step(0, 0)], operands, writes=moves)
+    counters = timed([step(result)], writes=moves)
     assert counters["cycles_stall_drain"] >= parts * words + LATENCY
 
 
@@ -207,18 +206,18 @@ def test_rings_pass_a_word_a_cycle(ring):
     one = words + 3 + 12 + 4
 
     fifo = OperandWord(address=400, words=words, via=Via.FIFO, ring=ring)
-    cores = tuple(CoreWord(operator=core, first_operand=2 * core, inputs=1, outputs=1) for core in range(2))
-    pipelined = StepWord(cores=cores)
+    front, back = step(source, fifo), step(fifo, target)
+    pipelined = StepWord(cores=(*front.cores, *back.cores))
     # Two reads of one bank meet, which the model leaves out.
-    counters = timed([pipelined], [source, fifo, fifo, target], cores=2, off=2)
+    counters = timed([pipelined], cores=2, off=2)
     assert counters["cycles_total"] - counters["cycles_stall_load"] <= one + 12
 
     through = OperandWord(address=400, words=words, via=Via.MEMORY, ring=ring)
     transfer = TransferWord(dram_address=0, address=400, words=words, start_step=0, ring=ring)
-    counters = timed([step(0)], [through, target], reads=[transfer])
+    counters = timed([step(through, target)], reads=[transfer])
     assert counters["cycles_total"] - counters["cycles_stall_load"] <= one + LATENCY + 10
     assert counters["cycles_stall_ring"] >= LATENCY
-    counters = timed([step(0)], [source, through], writes=[transfer])
+    counters = timed([step(source, through)], writes=[transfer])
     spent = counters["cycles_stall_load"] + counters["cycles_stall_drain"]
     assert counters["cycles_total"] - spent <= one + 2
     assert counters["cycles_stall_drain"] <= LATENCY + 30

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from hw.scheduler.program.image import Path
+from hw.scheduler.program.program import Via
 from tests.hw.scheduler.core.benches import OneOperator, config_for
 from tests.support.gateware.streams import get, put, simulate
 from tests.support.program.random_programs import operator_words
@@ -50,7 +50,7 @@ def run(inputs, outputs, *, operator=5, compute_cycles=0, word_bytes=8, seed=0):
         async def feed(ctx):
             first = at
             for words in sizes:
-                operand = {"address": first, "words": words, "ring": 0, "tag": Path.WHOLE}
+                operand = {"address": first, "words": words, "ring": 0, "tag": Via.WHOLE}
                 await put(ctx, stream, [operand])
                 first += words
 

@@ -66,11 +66,11 @@ def test_an_image_holds_the_program(word_bytes):
     assert second == {
         "operator": 4, "inputs": 2, "outputs": 1, "input_words": 192, "output_words": 96, "cycles": 96,
     }  # fmt: skip
-    via = {"whole": 0, "memory": 1, "fifo": 2}
-    for number, which in ((9, program.inputs_of), (13, program.outputs_of)):
-        operands = which(program.steps[3].cores[1])
+    via = {"WHOLE": 0, "MEMORY": 1, "FIFO": 2}
+    second = program.steps[3].cores[1]
+    for number, operands in ((9, second.inputs), (13, second.outputs)):
         assert [tuple(row.values()) for row in tables[number]] == [
-            (each.address, each.words, each.ring, via[each.via.value]) for each in operands
+            (each.address, each.words, each.ring, via[each.via.name]) for each in operands
         ]
 
 

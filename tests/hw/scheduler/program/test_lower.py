@@ -19,7 +19,7 @@ from hw.scheduler.program.program import Program, Via
 from sim.golden.scheduler import execute, to_words
 from tests.support.planner.graphs import pipelined_graph, random_graph
 from tests.support.planner.naive_plan import naive_plan
-from tests.support.program.random_programs import interpret
+from tests.support.program.random_programs import interpret, with_operand
 
 WORD_BYTES = 32
 
@@ -41,7 +41,7 @@ def random_plan(seed, *, streaming):
 
 def sources_of(program, seed=0):
     generator = np.random.default_rng(seed)
-    size = {item.name: item.size_bytes for item in program.dataflow.sources}
+    size = {tensor.name: tensor.size_bytes for tensor in program.dataflow.sources}
     return {
         name: to_words(generator.integers(0, 256, count, np.uint8), program.word_bytes)
         for name, count in size.items()
@@ -54,7 +54,7 @@ def as_numbers(words):
 
 def expected(program, sources):
     """What the program must write to memory, by word address."""
-    home = {item.name: item.dram_address for item in program.dataflow.items}
+    home = program.dataflow.homes
     saved = execute(program.dataflow, sources, program.word_bytes)
     return {
         home[name] + offset: word
@@ -65,7 +65,7 @@ def expected(program, sources):
 
 def written(program, sources, *, early_reads=False):
     """What it writes; None when it reads a word that nobody put there."""
-    home = {item.name: item.dram_address for item in program.dataflow.items}
+    home = program.dataflow.homes
     memory = {
         home[name] + offset: word
         for name, words in sources.items()
@@ -101,8 +101,8 @@ def test_a_group_becomes_a_core_a_member(streams):
     assert program.cores == 2
     step = program.steps[1]
     assert len(step.cores) == 2
-    (made,) = program.outputs_of(step.cores[0])
-    taken = program.inputs_of(step.cores[1])
+    (made,) = step.cores[0].outputs
+    taken = step.cores[1].inputs
     assert made.via is Via.FIFO
     # Behind a member that reads streams, what it makes is taken before any other stream.
     assert [operand.via for operand in taken].count(Via.FIFO) == 1
@@ -145,9 +145,8 @@ def faults(program: Program):
     """Programs with one thing wrong, each with what it is."""
     for number, operand in enumerate(program.operands):
         if operand.via is Via.WHOLE:
-            moved = dataclasses.replace(operand, address=operand.address + 1)
-            operands = (*program.operands[:number], moved, *program.operands[number + 1 :])
-            yield f"address of operand {number}", dataclasses.replace(program, operands=operands)
+            steps = with_operand(program, number, address=operand.address + 1)
+            yield f"address of operand {number}", dataclasses.replace(program, steps=steps)
     for direction in ("reads", "writes"):
         transfers = getattr(program, direction)
         for number, transfer in enumerate(transfers):
@@ -291,11 +290,7 @@ def needed(program, wrong):
     for read, early in zip(program.reads, wrong.reads, strict=True):
         if read != early:
             step = program.steps[early.start_step]
-            used = [
-                operand
-                for core in step.cores
-                for operand in (*program.inputs_of(core), *program.outputs_of(core))
-            ]
+            used = [operand for core in step.cores for operand in core.operands]
             return any(
                 operand.address < read.address + read.words and read.address < operand.address + operand.span
                 for operand in used
@@ -303,7 +298,7 @@ def needed(program, wrong):
     for number, (step, late) in enumerate(zip(program.steps, wrong.steps, strict=True)):
         if step != late:
             write = program.writes[step.wait_writes - 1]
-            made = [operand for core in program.steps[number].cores for operand in program.outputs_of(core)]
+            made = [operand for core in program.steps[number].cores for operand in core.outputs]
             # A stream is out when its operator is done.
             return not write.ring and any(
                 operand.address < write.address + write.words

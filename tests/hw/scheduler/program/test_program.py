@@ -9,6 +9,7 @@ from hw.errors import InputError
 from hw.scheduler.config import SchedulerConfig, frozen, needs
 from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
 from tests.support.program.example import example_program
+from tests.support.program.random_programs import with_operand
 
 PROGRAM = example_program(32)
 CONFIG = frozen(PROGRAM, scratchpad_bytes=16384)
@@ -21,6 +22,7 @@ def changed(items, index, **fields):
     return tuple(new)
 
 
+WHOLE = OperandWord(address=0, words=1)
 WORDS = {
     "words": (OperandWord, {"address": 0, "words": 0}, "words of an operand must be .* at least 1, not 0"),
     "address": (OperandWord, {"address": -1, "words": 1}, "address of an operand must be .* at least 0"),
@@ -28,17 +30,17 @@ WORDS = {
     "no ring": (OperandWord, {"address": 0, "words": 1, "via": Via.FIFO}, "ring of an operand must be 0 for"),
     "operator": (
         CoreWord,
-        {"operator": 1 << 16, "first_operand": 0, "inputs": 0, "outputs": 1},
+        {"operator": 1 << 16, "inputs": (), "outputs": (WHOLE,)},
         r"operator must be less than 2\^16, not 65536",
     ),
     "outputs": (
         CoreWord,
-        {"operator": 0, "first_operand": 0, "inputs": 0, "outputs": 0},
+        {"operator": 0, "inputs": (), "outputs": ()},
         "outputs must be a whole number of at least 1, not 0",
     ),
     "cycles": (
         CoreWord,
-        {"operator": 0, "first_operand": 0, "inputs": 0, "outputs": 1, "compute_cycles": 1.5},
+        {"operator": 0, "inputs": (), "outputs": (WHOLE,), "compute_cycles": 1.5},
         "compute_cycles must be a whole number",
     ),
     "no cores": (StepWord, {"cores": ()}, "cores of a step must be from 1 to 4, not 0"),
@@ -65,7 +67,6 @@ def test_words(case):
 PROGRAMS = {
     "word": ({"word_bytes": 24}, "word_bytes must be a power of two from 4 to 128, not 24"),
     "no steps": ({"steps": ()}, "steps of a program must be at least one"),
-    "operands": ({"operands": PROGRAM.operands[:-1]}, "operands of step 4 must be rows up to 13, not 14"),
     "order of reads": (
         {"reads": PROGRAM.reads[::-1]},
         "start_step of reads must be at least 3, as of the one before, not 2",
@@ -97,16 +98,16 @@ PROGRAMS = {
     "a core that is not there": (
         {
             "reads": changed(PROGRAM.reads, 1, core=1),
-            "operands": changed(PROGRAM.operands, 5, via=Via.WHOLE, ring=0),
+            "steps": with_operand(PROGRAM, 5, via=Via.WHOLE, ring=0),
         },
         "core of a stream in step 2 must be less than 1, not 1",
     ),
     "two ends of a FIFO": (
-        {"operands": changed(PROGRAM.operands, 9, ring=8)},
+        {"steps": with_operand(PROGRAM, 9, ring=8)},
         r"FIFO inputs of core 1 in step 3 must be \[\(96, 16\)\], what the core before makes",
     ),
     "open FIFO": (
-        {"operands": changed(PROGRAM.operands, 3, via=Via.FIFO, ring=8)},
+        {"steps": with_operand(PROGRAM, 3, via=Via.FIFO, ring=8)},
         "FIFO outputs of the last core of step 1 must be none",
     ),
 }
@@ -121,11 +122,8 @@ def pipelined(front, back, *, reads=(), writes=(), fifo_first=True):
     outputs = [[fifo] + [stream] * front[1], [stream] * back[1] or [whole]]
     if not fifo_first:
         inputs[1].reverse()
-    operands = (*inputs[0], *outputs[0], *inputs[1], *outputs[1])
-    first = len(inputs[0]) + len(outputs[0])
-    cores = (
-        CoreWord(operator=0, first_operand=0, inputs=len(inputs[0]), outputs=len(outputs[0])),
-        CoreWord(operator=1, first_operand=first, inputs=len(inputs[1]), outputs=len(outputs[1])),
+    cores = tuple(
+        CoreWord(operator=core, inputs=tuple(inputs[core]), outputs=tuple(outputs[core])) for core in range(2)
     )
 
     def transfers(order):
@@ -137,7 +135,6 @@ def pipelined(front, back, *, reads=(), writes=(), fifo_first=True):
     return Program(
         word_bytes=4,
         steps=(StepWord(cores=cores),),
-        operands=operands,
         reads=transfers(reads),
         writes=transfers(writes),
     )
@@ -223,9 +220,7 @@ def test_totals_of_a_program():
     assert (PROGRAM.read_bytes, PROGRAM.write_bytes) == (3 * 96 * 32, 2 * 96 * 32)
     assert PROGRAM.transfers_total == 5
     assert PROGRAM.cores == 2
-    without = Program(
-        word_bytes=4, steps=PROGRAM.steps[:1], operands=PROGRAM.operands, reads=PROGRAM.reads[:1]
-    )
+    without = Program(word_bytes=4, steps=PROGRAM.steps[:1], reads=PROGRAM.reads[:1])
     assert (without.write_bytes, without.transfers_total) == (0, 1)
 
 
@@ -240,5 +235,6 @@ def test_widths_follow_from_the_limits():
 def test_a_configuration_is_plain_data():
     plain = config_dict(CONFIG)
     assert len(plain["program"]["steps"][3]["cores"]) == 2
-    assert plain["program"]["operands"][5] == {"address": 288, "words": 96, "via": "memory", "ring": 32}
+    operand = {"address": 288, "words": 96, "via": int(Via.MEMORY), "ring": 32}
+    assert plain["program"]["steps"][2]["cores"][0]["inputs"][1] == operand
     assert plain["memory"] == "ultra"
