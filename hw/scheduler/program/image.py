@@ -92,9 +92,9 @@ def table_rows(program: Program) -> dict[int, list[Row]]:
                 "wait_writes": step.wait_writes,
                 "wait_reads": step.wait_reads,
                 "active": 2 ** len(step.cores) - 1,
-                "last": int(step is program.steps[-1]),
+                "last": int(number == len(program.steps)),
             }
-            for step in program.steps
+            for number, step in enumerate(program.steps, 1)
         ],
         Table.READS: _transfers(program.reads),
         Table.WRITES: _transfers(program.writes),
