@@ -74,6 +74,8 @@ def plain(value: Any) -> Any:
 
 def bits_of(signal: Any, payload: Any) -> int:
     """Give a payload as the bits of its signal."""
+    if isinstance(signal, Value) and isinstance(payload, int):  # most are, and this is in every cycle
+        return payload & (1 << len(signal)) - 1
     shape = signal.shape()
     const = shape.const(payload) if isinstance(shape, ShapeCastable) else Const(payload, shape)
     return Const.cast(const).value & (1 << Shape.cast(shape).width) - 1
