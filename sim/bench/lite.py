@@ -15,20 +15,19 @@ class LiteError(Exception):
 
 
 class LiteManager:
-    """Register access through the ports of ``top`` whose names begin with ``prefix``.
+    """Register access through the ports ``s_axi_control_*`` of ``top``.
 
     Everything is driven on the falling edge and looked at just before the rising one, when every signal has
     settled, so that the order of events within a rising edge does not matter.
     """
 
-    def __init__(self, top: Any, prefix: str = "s_axi_control_") -> None:
+    def __init__(self, top: Any) -> None:
         self._top = top
-        self._prefix = prefix
         for name in ("AWVALID", "WVALID", "BREADY", "ARVALID", "RREADY"):
             self._port(name).value = 0
 
     def _port(self, name: str) -> Any:
-        return getattr(self._top, self._prefix + name)
+        return getattr(self._top, f"s_axi_control_{name}")
 
     async def write(self, offset: int, value: int) -> int:
         """Write 32 bits at byte ``offset`` and give the cycle in which the register file took them."""

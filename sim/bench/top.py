@@ -18,6 +18,8 @@ TOP = "loomwork_bench"
 #: Cycles between two lines of the progress file.
 PROGRESS_CYCLES = 16384
 
+#: Ports that the top has whatever the kernel is.
+_OWN = ("clk", "rst_n", "cycle_limit", "cycle", "expired", "finished", "interrupt")
 _HEADER = re.compile(r"^\s*(input|output)\s+(?:wire\s+|reg\s+)?(?:\[(\d+):0\]\s*)?(\w+)\s*;", re.MULTILINE)
 _AXI = re.compile(r"m_axi_(\w+)_([A-Z]+)")
 
@@ -29,18 +31,8 @@ _REQUESTS = {
     "rready": "1'b0",
 }  # fmt: skip
 _ANSWERS = (
-    "awready",
-    "wready",
-    "bvalid",
-    "bresp",
-    "bid",
-    "arready",
-    "rvalid",
-    "rdata",
-    "rresp",
-    "rlast",
-    "rid",
-)
+    "awready", "wready", "bvalid", "bresp", "bid", "arready", "rvalid", "rdata", "rresp", "rlast", "rid",
+)  # fmt: skip
 _FIXED_BITS = {"len": 8, "size": 3, "burst": 2, "resp": 2, "valid": 1, "ready": 1, "last": 1}
 
 
@@ -103,28 +95,20 @@ def bench_top(
             instances.append(_memory(memory, [axi[name] for name in names], wires, links))
     kernel_links = ",\n".join(f"    .{port.name}({links[port.name]})" for port in ports if port.name in links)
     declared = [
-        "output bit clk",
-        "input bit rst_n",
-        "input bit [63:0] cycle_limit",
-        "output bit [63:0] cycle",
-        "output bit expired",
-        "output bit finished",
-        "output bit interrupt",
-        *(f"{'output' if port.output else 'input'} bit {_range(port.bits)}{port.name}" for port in control),
+        f"{'output' if port.output else 'input'} bit {_range(port.bits)}{port.name}" for port in control
     ]
-    half_period_ps = max(1, round(5e5 / clock_mhz))
     text = filled(
         Path(__file__).with_name("top.sv.j2"),
         top=TOP,
-        ports=",\n".join(f"    {port}" for port in declared),
-        half=half_period_ps,
+        control=declared,
+        half=max(1, round(5e5 / clock_mhz)),  # of the clock's period, in ps
         mask=PROGRESS_CYCLES.bit_length() - 1,
         wires="\n".join(wires),
         kernel=kernel,
         links=kernel_links,
         instances="\n".join(instances),
     )
-    return text, [port.split()[-1] for port in declared]
+    return text, [*_OWN, *(port.name for port in control)]
 
 
 def _memory(memory: str, ports: Sequence[Mapping[str, Port]], wires: list[str], links: dict[str, str]) -> str:

