@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -110,11 +109,6 @@ class BuildRunner(Verilator):
     def _supervise(self, command: Sequence[str], cwd: Any, stdout: Any, tick: Callable[[], None]) -> None:
         if supervise(command, cwd=Path(cwd), environ=self._environ, output=stdout, tick=tick):
             raise RuntimeError(f"{command[0]} failed")
-
-    def finish(self, folder: Path) -> None:
-        """Keep the program and drop what it was made of."""
-        (Path(self.build_dir) / self.hdl_toplevel).rename(folder / self.hdl_toplevel)
-        shutil.rmtree(self.build_dir)
 
 
 class _TestRunner(Verilator):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -246,7 +247,8 @@ class _Job:
             log = self.cache.directory / f"{self.key}.failed.log"
             os.replace(folder / "build.log", log)
             raise ToolError(f"the simulator does not build: {first_error(log)} (the log is {log})") from error
-        runner.finish(folder)
+        (folder / "objects" / self.top).rename(folder / self.top)
+        shutil.rmtree(folder / "objects")
 
 
 def _cocotb_libraries() -> Path:

@@ -6,7 +6,7 @@ The file's path goes to the simulator in the environment variable `CONFIG_VARIAB
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from hw.board import Memory
@@ -81,25 +81,20 @@ class MemoryConfig:
 
     def section(self) -> str:
         """Give this memory's section of the parameter text."""
-        model = _MODELS[type(self.timing)]
         values: dict[str, object] = {
-            "model": model,
+            "model": _MODELS[type(self.timing)],
             "kernel_clock_khz": round(self.kernel_clock_mhz * 1000),
             "size_bytes": self.size_bytes,
-            "base_address": self.base_address,
-            "max_burst_beats": self.max_burst_beats,
-            "jitter_percent": self.jitter_percent,
-            "jitter_latency_cycles": self.jitter_latency_cycles,
-            "seed": self.seed,
         }
+        for name in ("base_address", "max_burst_beats", "jitter_percent", "jitter_latency_cycles", "seed"):
+            values[name] = getattr(self, name)
         if isinstance(self.timing, HbmTiming | DdrTiming):
             values["channels"] = self.channels
             values["channel_bytes"] = self.channel_bytes
             values["port_channels"] = tuple(self.port_channels)
         if isinstance(self.timing, HostTiming):
             values["working_set_bytes"] = self.working_set_bytes
-        for field in fields(self.timing):
-            values[field.name] = getattr(self.timing, field.name)
+        values |= asdict(self.timing)
         lines = [f"[{self.name}]"]
         for key, value in values.items():
             text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from operator import attrgetter
 
 import plotly.graph_objects as go
 
@@ -12,6 +13,7 @@ from sim.report.style import INK, RUNS, byte_axis, hover, styled
 from sim.report.text import sized
 
 AVOIDABLE_READ, AVOIDABLE_WRITE = "#e07b39", "#b3362f"
+_size = attrgetter("scratchpad_bytes")
 #: Names in a hover text before the rest is counted.
 _LISTED = 6
 #: From so many steps on, operators are drawn smaller.
@@ -186,10 +188,6 @@ def _apart(marks: Mapping[str, int], least: float) -> list[tuple[list[str], int]
         else:
             groups.append(([name], size_bytes))
     return groups
-
-
-def _size(point: CurvePoint) -> int:
-    return point.scratchpad_bytes
 
 
 def _point_text(point: CurvePoint, method: str) -> str:

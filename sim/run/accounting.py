@@ -105,7 +105,9 @@ def build_report(
     }
     for section, further in derived(sections).items():
         sections[section] |= further
-    details = {**prediction.details, **_others(counters, placement)}
+    taken = {f"{port}_{way}_bytes" for port in placement for way in _DIRECTIONS}
+    others = {n: value for n, value in counters.items() if n not in taken and not n.startswith("cycles_")}
+    details = {**prediction.details, **others}
     document = {"format": FORMAT, "git_revision": git_revision(), "details": details, **given, **sections}
     try:
         return ADAPTER.validate_json(json.dumps(document))
@@ -129,22 +131,11 @@ def git_revision() -> str | None:
 
 def _ports(counters: Mapping[str, int], placement: Mapping[str, int]) -> list[dict[str, Any]]:
     for port in placement:
-        if not any(f"{port}_{direction}_bytes" in counters for direction in _DIRECTIONS):
-            raise InputError(
-                "counters of the kernel", sorted(counters), f"such that {port}'s bytes are among them"
-            )
+        if not any(f"{port}_{way}_bytes" in counters for way in _DIRECTIONS):
+            legal = f"such that {port}'s bytes are among them"
+            raise InputError("counters of the kernel", sorted(counters), legal)
     return [
         {"port": port, "channel": channel}
         | {f"useful_{way}_bytes": counters.get(f"{port}_{way}_bytes", 0) for way in _DIRECTIONS}
         for port, channel in placement.items()
     ]
-
-
-def _others(counters: Mapping[str, int], placement: Mapping[str, int]) -> dict[str, int]:
-    """Give the counters that no section of the report takes."""
-    taken = {f"{port}_{direction}_bytes" for port in placement for direction in _DIRECTIONS}
-    return {
-        name: value
-        for name, value in counters.items()
-        if name not in taken and not name.startswith("cycles_")
-    }

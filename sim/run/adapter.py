@@ -125,10 +125,7 @@ class EngineAdapter(abc.ABC):
     def read_plan(self, path: Path) -> Tensor:
         """Read a plan to execute: what `job` takes among the tensors under the name `PLAN`.
 
-        Raises
-        ------
-        InputError
-            When it is none, or the engine executes no plans.
+        Raises `InputError` when it is none, or the engine executes no plans.
         """
         raise InputError("--plan", str(path), f"left out: the engine {self.name} executes no plans")
 

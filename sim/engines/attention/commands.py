@@ -33,13 +33,5 @@ def compare_attention(
     """Compare the attention engine with published schedules: useful MACs and bytes over sequence length."""
     from sim.engines.attention.compare.suite import run_compare
 
-    if not run_compare(
-        sizes,
-        board_name=board,
-        config_path=config,
-        heads=heads,
-        measure_up_to=measure_up_to,
-        output=output,
-        seed=seed,
-    ):
+    if not run_compare(sizes, board, config, heads, measure_up_to, output, seed):
         raise typer.Exit(1)

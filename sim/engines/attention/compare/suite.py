@@ -41,13 +41,13 @@ _MOST_HEADS = 1024
 
 def run_compare(
     sizes: str,
-    *,
     board_name: str,
     config_path: Path | None,
     heads: int,
     measure_up_to: int,
     output: Path,
     seed: int,
+    *,
     simulate: Callable[[int], CoSimulation] | None = None,
 ) -> bool:
     """Compare the engine with published schedules: write files and a page, print tables, and say whether
