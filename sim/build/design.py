@@ -19,14 +19,7 @@ from sim.host.progress import Activity
 _DESIGN = "design.pickle"
 
 
-def kernel_design(
-    engine: Engine[Any, Any],
-    config: Any,
-    board: Board,
-    *,
-    sources: bool = False,
-    cache: BuildCache | None = None,
-) -> Design:
+def kernel_design(engine: Engine[Any, Any], config: Any, board: Board, *, sources: bool = False) -> Design:
     """Give what `hw.verilog.generate` gives of an engine, with source lines of Python or without.
 
     It is generated only when configuration, board, the text of any file in ``hw`` or Amaranth have changed.
@@ -41,6 +34,6 @@ def kernel_design(
             design = generate(engine, config, board, sources=sources)
         (folder / _DESIGN).write_bytes(pickle.dumps(design))
 
-    entry, _ = (cache or BuildCache()).get(key, generate_into)
+    entry, _ = BuildCache().get(key, generate_into)
     design: Design = pickle.loads((entry / _DESIGN).read_bytes())
     return design

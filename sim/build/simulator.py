@@ -63,7 +63,6 @@ def build(
     top: str,
     visible: Sequence[str],
     trace: bool = False,
-    cache: BuildCache | None = None,
 ) -> Built:
     """Give the simulator of a design, built first where the cache does not have it.
 
@@ -86,7 +85,7 @@ def build(
             raise InputError("source name", name, "a plain name that ends in .v, .sv, .svh, .cpp or .h")
     tools = toolchain()
     suffix = ("fst" if has_fst(tools) else "vcd") if trace else None
-    cache = cache or BuildCache()
+    cache = BuildCache()
     if re.search(r"\s", str(cache.directory)):
         raise InputError("simulator cache", str(cache.directory), "a path without spaces: make refuses them")
     job = _Job(sources, top, visible, suffix, tools, cache)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from hw.board.resources import Resources
 from hw.errors import ToolError
-from sim.build.cache import BuildCache
 from sim.build.yosys import STAT, mapped, part_texts
 
 #: Six-input LUTs that a primitive takes; RAM32M16 and RAM64M8 are the eight LUTs of a slice.
@@ -63,7 +62,7 @@ class Synthesis:
         )
 
 
-def synthesize(verilog: str, top: str, *, cache: BuildCache | None = None) -> Synthesis:
+def synthesize(verilog: str, top: str) -> Synthesis:
     """Count what a kernel takes; in its text, modules named ``CELL.x`` are within the module ``CELL``.
 
     Raises `ToolError` when pyosys is missing or refuses the text, or maps to a cell that is not known here.
@@ -71,7 +70,7 @@ def synthesize(verilog: str, top: str, *, cache: BuildCache | None = None) -> Sy
     texts = part_texts(verilog)
     cells: dict[str, dict[str, int]] = {}
     for number, name in enumerate(texts, start=1):
-        entry = mapped(texts, name, cache=cache, note=f"part {number} of {len(texts)}")
+        entry = mapped(texts, name, note=f"part {number} of {len(texts)}")
         cells[name] = json.loads((entry / STAT).read_text())["design"]["num_cells_by_type"]
     totals: Counter[str] = Counter()
 

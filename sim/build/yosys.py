@@ -44,7 +44,7 @@ def placed_in(texts: Mapping[str, str], name: str) -> list[str]:
     return sorted(other for other in texts if other != name and re.search(rf"\b{other}\b", texts[name]))
 
 
-def mapped(texts: Mapping[str, str], name: str, *, cache: BuildCache | None = None, note: str = "") -> Path:
+def mapped(texts: Mapping[str, str], name: str, *, note: str = "") -> Path:
     """Give the folder with a part mapped to cells of UltraScale+: `NETLIST` in Yosys' JSON, and `STAT`.
 
     It is flattened but for other parts, and kept in the cache of builds by its own text.
@@ -62,7 +62,7 @@ def mapped(texts: Mapping[str, str], name: str, *, cache: BuildCache | None = No
         ]
         run_yosys(folder, "".join(texts.values()), commands, name, note=note)
 
-    return (cache or BuildCache()).get(key_of(["mapped", name, texts[name], *others]), build)[0]
+    return BuildCache().get(key_of(["mapped", name, texts[name], *others]), build)[0]
 
 
 def run_yosys(folder: Path, verilog: str, commands: Sequence[str], name: str, *, note: str = "") -> None:

@@ -16,7 +16,6 @@ from hw.errors import InputError
 from hw.lib.arguments import ArgumentTable
 from sim.bench.plan import PROGRESS_FILE, Answer, Plan
 from sim.bench.top import TOP, bench_top
-from sim.build.cache import BuildCache
 from sim.build.simulator import Built, SimulationError, build, run
 from sim.host.progress import Activity
 from sim.memory.config import CONFIG_VARIABLE, model_sources
@@ -40,19 +39,12 @@ class Simulated:
     waves: Path | None  #: The waveform file, when one was asked for.
 
 
-def build_kernel(
-    kernel: Design,
-    table: ArgumentTable,
-    board: Board,
-    *,
-    trace: bool = False,
-    cache: BuildCache | None = None,
-) -> Built:
+def build_kernel(kernel: Design, table: ArgumentTable, board: Board, *, trace: bool = False) -> Built:
     """Build the simulator of a kernel with its memories; see `sim.build.simulator.build`."""
     behind = ports_by_memory(table.ports, board)
     bench, visible = bench_top(kernel.verilog, kernel.top_name, behind, clock_mhz=board.clock_mhz)
     sources = {"kernel.v": kernel.verilog, "bench.sv": bench, **model_sources()}
-    return build(sources, top=TOP, visible=visible, trace=trace, cache=cache)
+    return build(sources, top=TOP, visible=visible, trace=trace)
 
 
 def simulate(

@@ -10,7 +10,6 @@ from pathlib import PurePath
 import numpy as np
 
 from hw.board import Board
-from sim.build.cache import BuildCache
 from sim.timing.delays import load_delays
 from sim.timing.graph import Graph, Step
 from sim.timing.netlist import read_parts
@@ -53,14 +52,12 @@ class Estimate:
     paths: tuple[Path, ...]  #: The slowest path to each of the worst registers, worst first, one a register.
 
 
-def estimate(
-    verilog: str, top: str, board: Board, *, worst: int = 10, cache: BuildCache | None = None
-) -> Estimate:
+def estimate(verilog: str, top: str, board: Board, *, worst: int = 10) -> Estimate:
     """Estimate the timing of a kernel or block, with the slowest paths of the ``worst`` registers.
 
     Raises `ToolError` when Yosys is missing or fails, or the netlist has a combinational loop.
     """
-    parts = read_parts(verilog, top, delays := load_delays(), cache=cache)
+    parts = read_parts(verilog, top, delays := load_delays())
     graph, crossing = Graph(parts, top, delays), 0.0
     if graph.luts > board.user.lut / board.slrs:
         crossing = board.budget.slr_crossing_ps

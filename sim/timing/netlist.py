@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from hw.errors import ToolError
-from sim.build.cache import BuildCache
 from sim.build.yosys import NETLIST, mapped, part_texts
 from sim.timing.cells import Pins, data_bits, timing_of
 from sim.timing.collapse import collapse, pins_of
@@ -35,7 +34,7 @@ class Part:
     luts: int  #: LUTs in it.
 
 
-def read_parts(verilog: str, top: str, delays: Delays, *, cache: BuildCache | None = None) -> dict[str, Part]:
+def read_parts(verilog: str, top: str, delays: Delays) -> dict[str, Part]:
     """Map a kernel to UltraScale+ cells with Yosys, each part once, and read the netlists.
 
     In its text, modules named ``CELL.x`` are within the part ``CELL``.  Raises `ToolError` when Yosys is
@@ -46,7 +45,7 @@ def read_parts(verilog: str, top: str, delays: Delays, *, cache: BuildCache | No
     while wanted:
         name = wanted.pop()
         if name not in found:
-            mapping = json.loads((mapped(texts, name, cache=cache) / NETLIST).read_text())
+            mapping = json.loads((mapped(texts, name) / NETLIST).read_text())
             module = prepared(mapping["modules"][name], set(texts))
             found[name] = part_of(module, delays, set(texts))
             wanted += [part for _, part, _ in found[name].placed]

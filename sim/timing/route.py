@@ -124,7 +124,7 @@ endmodule
     return outer + re.sub(rf"(?<=\s)\\?{re.escape(name)}(?=[.\s])", r"\\block.inner", inner) + placed
 
 
-def routed_ps(block: str, *, cache: BuildCache | None = None) -> float:
+def routed_ps(block: str) -> float:
     """Place and route the module ``block`` of a text, and give its slowest path between registers."""
 
     def build(folder: Path) -> None:
@@ -134,6 +134,6 @@ def routed_ps(block: str, *, cache: BuildCache | None = None) -> float:
         run_logged(command, folder, "Routing a block", "nextpnr cannot route the block")
         (folder / _NETLIST).unlink()
 
-    entry, _ = (cache or BuildCache()).get(key_of(["routed on ECP5", block]), build)
+    entry, _ = BuildCache().get(key_of(["routed on ECP5", block]), build)
     clocks = json.loads((entry / _REPORT).read_text())["fmax"]
     return float(1e6 / min(clock["achieved"] for clock in clocks.values()))

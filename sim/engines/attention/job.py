@@ -123,18 +123,12 @@ def make_job(inputs: Inputs, config: AttentionConfig) -> AttentionJob:
     workload = workload_of(inputs)
     pieces = list(_pieces(inputs, workload, config))
     exact = np.empty((inputs.heads, inputs.q.shape[1], inputs.v.shape[2]))
+    largest: dict[float, float] = {}
     for piece in pieces:
-        exact[piece.place] = (
-            piece.exact(inputs, inputs.q, inputs.k, inputs.v, piece.factor) * piece.value_step
-        )
-    largest = {
-        piece.value_step: max(
-            float(np.abs(exact[other.place]).max())
-            for other in pieces
-            if other.value_step == piece.value_step
-        )
-        for piece in pieces
-    }
+        step = piece.value_step
+        own = piece.exact(inputs, inputs.q, inputs.k, inputs.v, piece.factor) * step
+        exact[piece.place] = own
+        largest[step] = max(largest.get(step, 0.0), float(np.abs(own).max()))
     whole = max(largest.values())
     finished = []
     for piece in pieces:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hw.errors import InputError, ToolError
-from sim.build.cache import BuildCache
+from sim.build.cache import VARIABLE, BuildCache
 from sim.build.simulator import SimulationError, build, run
 
 ROOT = Path(__file__).parents[3]
@@ -31,25 +31,25 @@ endmodule
 PORTS = ("clk", "limit", "value", "done", "quit")
 
 
-def built(cache=None, **options):
-    options = {"top": "counter", "visible": PORTS, **options}
-    return build({"counter.sv": COUNTER}, cache=cache, **options)
+def built(**options):
+    return build({"counter.sv": COUNTER}, **{"top": "counter", "visible": PORTS, **options})
 
 
 @pytest.fixture
-def own_cache(tmp_path):
+def own_cache(tmp_path, monkeypatch):
     """A cache without builds, but with the objects that all builds share."""
     shared = BuildCache().directory / "objects"
     shared.mkdir(parents=True, exist_ok=True)
     folder = tmp_path / "cache"
     folder.mkdir()
     (folder / "objects").symlink_to(shared)
-    return BuildCache(folder)
+    monkeypatch.setenv(VARIABLE, str(folder))
+    return BuildCache()
 
 
 def test_it_is_built_once_and_runs(tmp_path, own_cache):
-    first = built(own_cache)
-    again = built(own_cache)
+    first = built()
+    again = built()
     assert (first.cached, again.cached) == (False, True)
     assert again.path == first.path
     assert again.seconds < 2
@@ -104,7 +104,7 @@ def test_verilog_that_does_not_compile_is_one_line_and_a_log(own_cache):
     with pytest.raises(
         ToolError, match=r"^the simulator does not build: %Error: .*bad\.sv:1:.*\(the log is (.*)\)$"
     ) as caught:
-        build({"bad.sv": "module bad(input clk; endmodule\n"}, top="bad", visible=(), cache=own_cache)
+        build({"bad.sv": "module bad(input clk; endmodule\n"}, top="bad", visible=())
     assert Path(str(caught.value).split("log is ")[1][:-1]).exists()
     assert not [path for path in own_cache.directory.iterdir() if path.is_dir() and path.name != "objects"]
 
@@ -112,15 +112,13 @@ def test_verilog_that_does_not_compile_is_one_line_and_a_log(own_cache):
 def test_a_model_that_does_not_compile_names_its_error(own_cache):
     sources = {"counter.sv": COUNTER, "model.cpp": "int broken() { return nothing; }\n"}
     with pytest.raises(ToolError, match=r"model\.cpp:1:\d+: error:"):
-        build(sources, top="counter", visible=PORTS, cache=own_cache)
+        build(sources, top="counter", visible=PORTS)
 
 
 def test_a_build_killed_half_way_is_made_again(tmp_path, own_cache):
     program = (
-        "from pathlib import Path\n"
-        "from sim.build.cache import BuildCache\nfrom sim.build.simulator import build\n"
-        f"build({{'counter.sv': {COUNTER!r}}}, top='counter', visible={PORTS!r}, "
-        f"cache=BuildCache(Path({str(own_cache.directory)!r})))\n"
+        "from sim.build.simulator import build\n"
+        f"build({{'counter.sv': {COUNTER!r}}}, top='counter', visible={PORTS!r})\n"
     )
     victim = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, start_new_session=True)
     limit = time.monotonic() + 30
@@ -131,7 +129,7 @@ def test_a_build_killed_half_way_is_made_again(tmp_path, own_cache):
     os.kill(victim.pid, signal.SIGKILL)
     victim.wait()
     assert not list(own_cache.directory.glob("*/counter"))
-    recovered = built(own_cache)
+    recovered = built()
     assert not recovered.cached
     assert not list(own_cache.directory.glob("*.building-*"))
     run(recovered, module="tests.bench.counter", directory=tmp_path)
@@ -143,9 +141,10 @@ def test_source_names_are_plain_and_of_a_known_kind(name):
         build({name: ""}, top="counter", visible=())
 
 
-def test_a_cache_with_a_space_in_its_path_is_refused(tmp_path):
+def test_a_cache_with_a_space_in_its_path_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "my cache"))
     with pytest.raises(InputError, match=r"^simulator cache must be a path without spaces"):
-        built(BuildCache(tmp_path / "my cache"))
+        built()
 
 
 def test_waves_need_a_simulator_built_for_them(tmp_path):
@@ -162,9 +161,8 @@ def test_every_input_of_a_build_is_in_its_key(own_cache, monkeypatch):
         ({"counter.v": COUNTER}, {}),
         ({"counter.sv": COUNTER, "model.h": ""}, {}),
         ({"counter.sv": COUNTER}, {"trace": True}),
-        ({"counter.sv": COUNTER}, {"flags": ("-DX",)}),
         ({"counter.sv": COUNTER}, {"visible": PORTS[:-1]}),
         ({"counter.sv": COUNTER}, {"top": "other"}),
     ):
-        build(sources, cache=own_cache, **{"top": "counter", "visible": PORTS, **options})
-    assert len(set(seen)) == len(seen) == 8
+        build(sources, **{"top": "counter", "visible": PORTS, **options})
+    assert len(set(seen)) == len(seen) == 7

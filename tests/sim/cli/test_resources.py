@@ -12,7 +12,7 @@ from hw.board.resources import Resources
 from hw.errors import ToolError
 from hw.registry import find_engine
 from sim.build import synthesis, yosys
-from sim.build.cache import BuildCache
+from sim.build.cache import VARIABLE, BuildCache
 from sim.build.synthesis import Part, Synthesis, synthesize
 from sim.cli import resources as resource_table
 from sim.cli.main import app
@@ -48,12 +48,13 @@ endmodule
 
 
 @pytest.fixture
-def cache(tmp_path):
-    return BuildCache(tmp_path / "cache")
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
+    return BuildCache()
 
 
 def test_parts_are_synthesized_once_and_added_up(cache, monkeypatch):
-    found = synthesize(VERILOG, "kernel", cache=cache)
+    found = synthesize(VERILOG, "kernel")
     parts = {part.name: part for part in found.parts}
     assert {name: part.count for name, part in parts.items()} == {"kernel": 1, "pair_cell": 1, "mul_cell": 3}
     assert (parts["mul_cell"].each.dsp, parts["pair_cell"].each.dsp, parts["kernel"].each.dsp) == (1, 0, 0)
@@ -68,7 +69,7 @@ def test_parts_are_synthesized_once_and_added_up(cache, monkeypatch):
     ran = []
     original = yosys.supervise
     monkeypatch.setattr(yosys, "supervise", lambda *a, **k: ran.append(a[0]) or original(*a, **k))
-    again = synthesize(other, "kernel", cache=cache)
+    again = synthesize(other, "kernel")
     assert len(ran) == 1
     assert again.total.dsp == 3
 
@@ -81,7 +82,7 @@ module kernel(input clk, input en, input [4:0] at, input [4:0] from, input [13:0
   assign o = memory[from];
 endmodule
 """
-    (part,) = synthesize(text, "kernel", cache=cache).parts
+    (part,) = synthesize(text, "kernel").parts
     assert part.memory_lut == 8  # one RAM32M16: 32 words of 14 bits
     assert part.each.lut >= 8
     assert part.each.bram36 == 0
@@ -89,7 +90,7 @@ endmodule
 
 def test_text_that_yosys_refuses_leaves_nothing(cache):
     with pytest.raises(ToolError, match=r"Yosys cannot synthesize kernel: .*missing_cell"):
-        synthesize("module kernel(input a);\n missing_cell x(.a(a));\nendmodule\n", "kernel", cache=cache)
+        synthesize("module kernel(input a);\n missing_cell x(.a(a));\nendmodule\n", "kernel")
     assert not [entry for entry in cache.directory.iterdir() if entry.is_dir()]
 
 
@@ -101,7 +102,7 @@ def test_cells_that_nobody_counts_are_refused():
 def test_without_yosys_there_is_one_line(cache, monkeypatch):
     monkeypatch.setattr(yosys.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ToolError, match="Yosys is missing: install pyosys"):
-        synthesize("module kernel(input a, output b);\n assign b = a;\nendmodule\n", "kernel", cache=cache)
+        synthesize("module kernel(input a, output b);\n assign b = a;\nendmodule\n", "kernel")
 
 
 def part(name, count, lut, memory_lut=0):

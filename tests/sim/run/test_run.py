@@ -9,7 +9,7 @@ from examples.vadd.adapter import VaddAdapter
 from examples.vadd.engine import VaddConfig, VaddEngine
 from hw.board import load_board
 from hw.errors import InputError
-from sim.build.cache import BuildCache
+from sim.build.cache import VARIABLE
 from sim.build.design import kernel_design
 from sim.run import run as run_module
 from sim.run.run import compare, run
@@ -105,17 +105,18 @@ def test_a_folder_that_cannot_be_made_is_refused(vadd, tensors, tmp_path):
 
 
 def test_verilog_is_generated_once_for_each_configuration(tmp_path, monkeypatch):
-    cache, engine = BuildCache(tmp_path), VaddEngine()
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    engine = VaddEngine()
     calls = []
     body = VaddEngine.body
     monkeypatch.setattr(VaddEngine, "body", lambda *given: calls.append(given) or body(*given))
-    first = kernel_design(engine, VaddConfig(), BOARD, cache=cache)
-    assert kernel_design(engine, VaddConfig(), BOARD, cache=cache) == first
+    first = kernel_design(engine, VaddConfig(), BOARD)
+    assert kernel_design(engine, VaddConfig(), BOARD) == first
     assert len(calls) == 1
-    kernel_design(engine, VaddConfig(fifo_beats=64), BOARD, cache=cache)
+    kernel_design(engine, VaddConfig(fifo_beats=64), BOARD)
     assert len(calls) == 2
     shutil.rmtree(tmp_path)
-    assert kernel_design(engine, VaddConfig(), BOARD, cache=cache) == first
+    assert kernel_design(engine, VaddConfig(), BOARD) == first
 
 
 def test_compare_names_every_kind_of_difference():
