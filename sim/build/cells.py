@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 
 #: Placements from which sharing pays.
 _MANY = 4
@@ -29,15 +28,11 @@ def cell_inputs(verilog: str) -> dict[str, tuple[str, ...]]:
     """Give the inputs, clock aside, of each module that is placed four times or more, in order of the text,
     which is as Amaranth writes it: an instance begins a line, a port declaration is one line.
     """
-    bodies = _modules(verilog)
+    found = re.finditer(r"^module ([a-z_]\w*)\b(.*?)^endmodule", verilog, re.MULTILINE | re.DOTALL)
+    bodies = {match[1]: match[2] for match in found}
     placed = Counter(name for name in _INSTANCE.findall(verilog) if name in bodies)
     return {
         name: tuple(port for port in _INPUT.findall(body) if port not in _CLOCKS)
         for name, body in bodies.items()
         if placed[name] >= _MANY
     }
-
-
-def _modules(verilog: str) -> Mapping[str, str]:
-    found = re.finditer(r"^module ([a-z_]\w*)\b(.*?)^endmodule", verilog, re.MULTILINE | re.DOTALL)
-    return {match[1]: match[2] for match in found}

@@ -12,7 +12,6 @@ from typing import Any, TextIO
 import cocotb_tools.config
 from cocotb_tools.runner import Verilator
 
-from sim.build.objects import ObjectStore
 from sim.host.process import supervise
 from sim.host.progress import Activity
 
@@ -66,7 +65,11 @@ class BuildRunner(Verilator):
     """
 
     def __init__(
-        self, make: Sequence[str], environ: Mapping[str, str], store: ObjectStore, activity: Activity
+        self,
+        make: Sequence[str],
+        environ: Mapping[str, str],
+        provide: Callable[..., list[str]],
+        activity: Activity,
     ) -> None:
         super().__init__()
         self._make = list(make)
@@ -76,7 +79,7 @@ class BuildRunner(Verilator):
             for name, value in environ.items()
             if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
         }
-        self._store = store
+        self._provide = provide
         self._activity = activity
 
     def _build_command(self) -> list[list[str]]:
@@ -103,7 +106,7 @@ class BuildRunner(Verilator):
         def make_shared(targets: list[str]) -> None:
             self._supervise([*make, *targets], cwd, stdout, compiling)
 
-        variables = self._store.provide(objects, sources, make_shared)
+        variables = self._provide(objects, sources, make_shared)
         self._supervise([*make, *variables], cwd, stdout, compiling)
 
     def _supervise(self, command: Sequence[str], cwd: Any, stdout: Any, tick: Callable[[], None]) -> None:

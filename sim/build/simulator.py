@@ -22,7 +22,7 @@ from hw.errors import InputError, LoomworkError, ToolError
 from sim.build.cache import BuildCache
 from sim.build.cells import FLAGS as CELL_FLAGS
 from sim.build.cells import cell_inputs
-from sim.build.objects import ObjectStore
+from sim.build.objects import provide
 from sim.build.toolchain import CXX_STANDARD, Toolchain, find_toolchain, has_fst
 from sim.host.digest import key_of
 from sim.host.progress import Activity
@@ -222,18 +222,11 @@ class _Job:
         for name, text in {**self.sources, "visible.vlt": self.control}.items():
             (folder / name).write_text(text)
         jobs = min(len(os.sched_getaffinity(0)), _MAX_JOBS)
-        store = ObjectStore(
-            self.cache.directory / "objects",
-            fingerprint=(
-                *self.tools.versions().values(),
-                self.tools.machine,
-                *self.make_variables,
-                *self.cxx_flags,
-            ),
-        )
+        tools = (*self.tools.versions().values(), self.tools.machine, *self.make_variables, *self.cxx_flags)
+        shared = functools.partial(provide, self.cache.directory / "objects", tools)
         names = ["visible.vlt", *(n for n in sorted(self.sources) if n.endswith((".v", ".sv", ".cpp")))]
         make = ["make", "-j", str(jobs), *self.make_variables]
-        runner = BuildRunner(make, self.tools.environment(), store, activity)
+        runner = BuildRunner(make, self.tools.environment(), shared, activity)
         try:
             runner.build(
                 sources=[Verilog(folder / name) for name in names],  # the tag for all that Verilator is given

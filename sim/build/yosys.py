@@ -39,17 +39,12 @@ def part_texts(verilog: str) -> dict[str, str]:
     return parts
 
 
-def placed_in(texts: Mapping[str, str], name: str) -> list[str]:
-    """Give the other parts that a part places."""
-    return sorted(other for other in texts if other != name and re.search(rf"\b{other}\b", texts[name]))
-
-
 def mapped(texts: Mapping[str, str], name: str, *, note: str = "") -> Path:
     """Give the folder with a part mapped to cells of UltraScale+: `NETLIST` in Yosys' JSON, and `STAT`.
 
     It is flattened but for other parts, and kept in the cache of builds by its own text.
     """
-    others = placed_in(texts, name)
+    others = sorted(o for o in texts if o != name and re.search(rf"\b{o}\b", texts[name]))
 
     def build(folder: Path) -> None:
         commands = [

@@ -166,13 +166,9 @@ def _memory(
     return bench, config
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Table:
-    points: tuple[Point, ...]
-
-
 def all_points() -> list[Point]:
     """Give every calibration point, those that must hold first."""
-    found = validate(read_document(Path(__file__).with_name("points.yaml")), TypeAdapter(_Table)).points
+    form = TypeAdapter(dict[Literal["points"], tuple[Point, ...]])
+    found = validate(read_document(Path(__file__).with_name("points.yaml")), form)["points"]
     must = [point for point in found if not point.held_out]
     return sorted(must, key=lambda point: float(point.key.rstrip("abc"))) + [p for p in found if p.held_out]

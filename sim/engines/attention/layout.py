@@ -48,7 +48,9 @@ class Layout:
                 "v": len(inputs.v) * rows * inputs.v.shape[2],
             }
             self.sequences.append(self.sizes)
-            self.sizes = {name: _aligned(self.sizes[name] + lengths[name]) for name in self.sizes}
+            self.sizes = {
+                name: -(-(start + lengths[name]) // _ALIGN) * _ALIGN for name, start in self.sizes.items()
+            }
 
     def launch(self) -> Launch:
         """Give the kernel call."""
@@ -200,10 +202,6 @@ def bitmap_bytes(bitmap: NDArray[np.bool_]) -> Bytes:
     padded = np.zeros((blocks, -(-tiles // (8 * BITMAP_ROW_BYTES)) * 8 * BITMAP_ROW_BYTES), np.bool_)
     padded[:, :tiles] = bitmap
     return np.packbits(padded, axis=1, bitorder="little").reshape(-1)
-
-
-def _aligned(size: int) -> int:
-    return -(-size // _ALIGN) * _ALIGN
 
 
 def _bytes(tensor: Tensor) -> Bytes:
