@@ -98,11 +98,10 @@ def _curve(edge: Edge, lanes: Sequence[int]) -> list[tuple[float, float]]:
     start, end = (edge.made, lanes[edge.made]), (edge.used, lanes[edge.used])
     if start[1] == end[1] and edge.used - edge.made == 1:
         return [start, end]
+    if start[1] > end[1]:
+        return [start, (edge.used - 0.5, start[1]), end]
     # A skip runs beside its lane, not through the operators in it.
-    level = end[1] + (0.32 if start[1] <= end[1] and edge.used - edge.made > 1 else 0)
-    if start[1] != end[1] and start[1] > end[1]:
-        level = start[1]
-        return [start, (edge.used - 0.5, level), end]
+    level = end[1] + (0.32 if edge.used - edge.made > 1 else 0)
     return [start, (edge.made + 0.35, level), (edge.used - 0.35, level), end]
 
 

@@ -192,13 +192,9 @@ def channel_traffic(runs: Labelled) -> go.Figure:
                 customdata=[_events(channel) for channel in channels],
                 hovertemplate=f"%{{x}}<br>%{{y:,}} bytes {name}%{{customdata}}<extra></extra>",
             )
-        overheads = [
-            max(0, c.bus_read_bytes + c.bus_write_bytes - c.useful_read_bytes - c.useful_write_bytes)
-            for c in channels
-        ]
         figure.add_bar(
             x=names,
-            y=overheads,
+            y=[max(0, channel.bus_bytes - channel.useful_bytes) for channel in channels],
             name="moved but not asked for",
             marker={"color": OVERHEAD},
             visible=number == 0,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +71,15 @@ def register_writes(
     if sorted(launch.scalars) != scalars:
         raise InputError("scalars of the launch", sorted(launch.scalars), f"those of the table: {scalars}")
     addresses = {buffer.argument: buffer.address for buffer in buffers}
-    return tuple(_words(table, {**launch.scalars, **dict.fromkeys(launch.nulls, 0), **addresses}))
+    values = {**launch.scalars, **dict.fromkeys(launch.nulls, 0), **addresses}
+    words = []
+    for register in table.registers:
+        name, bits = register.argument.name, register.argument.bits
+        value = int(values[name])
+        if not -(1 << (bits - 1)) <= value < 1 << bits:
+            raise InputError(f"argument {name}", value, f"a number of {bits} bit")
+        words += [(register.offset + 4 * n, value >> (32 * n) & 0xFFFFFFFF) for n in range(bits // 32)]
+    return tuple(words)
 
 
 def linked(buffer: Buffer, placed: tuple[PlacedBuffer, ...]) -> NDArray[np.uint8]:
@@ -93,13 +101,3 @@ def linked(buffer: Buffer, placed: tuple[PlacedBuffer, ...]) -> NDArray[np.uint8
             address = int.from_bytes(word.tobytes(), "little") + addresses[argument]
             word[:] = np.frombuffer(address.to_bytes(_LINK_BYTES, "little"), np.uint8)
     return data
-
-
-def _words(table: ArgumentTable, values: Mapping[str, int]) -> Iterator[tuple[int, int]]:
-    for register in table.registers:
-        name, bits = register.argument.name, register.argument.bits
-        value = int(values[name])
-        if not -(1 << (bits - 1)) <= value < 1 << bits:
-            raise InputError(f"argument {name}", value, f"a number of {bits} bit")
-        for word in range(bits // 32):
-            yield register.offset + 4 * word, value >> (32 * word) & 0xFFFFFFFF

@@ -63,16 +63,11 @@ class Layout:
         buffers.append(Buffer(argument="o", data=None, size_bytes=self.sizes["o"], output=True))
         nulls = []
         descriptors, links = self._descriptors(bitmap_offsets)
-        slopes = job.pieces[0].golden.slopes
-        for name, given in (
-            ("bitmap", bitmaps),
-            ("slopes", None if slopes is None else self._slopes()),
-            ("jobs", descriptors),
-        ):
-            if given is None or not given.size:
-                nulls.append(name)
-            else:
+        for name, given in (("bitmap", bitmaps), ("slopes", self._slopes()), ("jobs", descriptors)):
+            if given.size:
                 buffers.append(_input(name, given, links if name == "jobs" else ()))
+            else:
+                nulls.append(name)
         first = self._fields(job.pieces[0], 0)
         return Launch(
             scalars={name: first[name] for name in SCALARS} | {"job_count": len(job.pieces) - 1},
@@ -121,7 +116,7 @@ class Layout:
         return np.concatenate(raw) if raw else np.zeros(0, np.uint8), offsets
 
     def _slopes(self) -> Bytes:
-        """Give the slopes of all heads."""
+        """Give the slopes of all heads, none where the launch has none."""
         first = self._job.inputs.sequences[0]
         found = [slope for p in self._job.pieces if p.tokens == first for slope in p.golden.slopes or ()]
         return _bytes(np.array(found, "<i4"))
