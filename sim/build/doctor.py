@@ -219,14 +219,11 @@ def _python(code: str) -> str | None:
 
 def print_findings(findings: Sequence[Finding]) -> None:
     """Print a table of findings, with advice where one fails."""
-    from rich.table import Table
     from rich.text import Text
 
-    from sim.host.console import console
+    from sim.host.console import print_table
 
-    table = Table(box=None, pad_edge=False)
-    for title in ("", "need", "found", "what to do"):
-        table.add_column(title)
+    rows = []
     for finding in findings:
         if finding.ok:
             mark = Text("ok", style="green")
@@ -234,5 +231,5 @@ def print_findings(findings: Sequence[Finding]) -> None:
             mark = Text("FAIL", style="bold red")
         else:
             mark = Text("-", style="yellow")
-        table.add_row(mark, finding.name, finding.found, "" if finding.ok else Text(finding.advice))
-    console().print(table)
+        rows.append((mark, finding.name, finding.found, "" if finding.ok else finding.advice))
+    print_table("Needs of this machine", ("", "need", "found", "what to do"), rows)

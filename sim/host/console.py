@@ -23,13 +23,13 @@ def console() -> Console:
     return found if found.is_terminal else Console(width=FILE_COLUMNS)
 
 
-def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print rows under a title; cells are plain text."""
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:
+    """Print rows under a title; strings are plain text."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
     # A table would fold its own title to its width.
     console().print(Text(title, style="bold"), table, sep="\n")
 

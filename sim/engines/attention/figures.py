@@ -160,11 +160,7 @@ FIGURES = (
     Figure("causal_4096", "12 heads, causal, N = 4,096", lambda: _causal(12, 4096), _useful(0.985)),
     Figure("rising", "1 head, N = 1,024, maxima rise at every tile", rising),
     Figure("grouped_8_on_2", "8 query heads on 2, N = 1,024", lambda: normal(8, 1024, kv_heads=2)),
-    Figure(
-        "grouped_32_on_8",
-        "32 query heads on 8, N = 1,024",
-        lambda: normal(32, 1024, kv_heads=8),
-    ),
+    Figure("grouped_32_on_8", "32 query heads on 8, N = 1,024", lambda: normal(32, 1024, kv_heads=8)),
     Figure(
         "sparse_1024",
         "12 heads, N = 1,024, a quarter of all tiles",
