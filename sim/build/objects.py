@@ -40,8 +40,12 @@ def provide(
     """
     makefiles = (objects / "Vtop_classes.mk").read_text() + (objects / "Vtop.mk").read_text()
     shared = dict(_shared(store, fingerprint, makefiles, sources))
-    header = _header(store, fingerprint, makefiles)
-    compiled = [] if header is None else [f"{_HEADER}.{kind}.gch" for kind in _KINDS]
+    header, compiled = None, []
+    # Designs of one file have no header of their own. A compiled header serves one set of macros only, and
+    # it is 100 MB large: not worth it for tracing.
+    if "VM_PARALLEL_BUILDS = 1" in makefiles and "VM_TRACE = 1" not in makefiles:
+        header = store / (key_of([_HEADER_TEXT, *fingerprint]) + ".h")
+        compiled = [f"{_HEADER}.{kind}.gch" for kind in _KINDS]
     store.mkdir(exist_ok=True)
     with open(store / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -65,16 +69,6 @@ def provide(
         return []
     included = [f"VK_PCH_I_{kind.upper()}=-include {header}.{kind}" for kind in _KINDS]
     return [f"VK_PCH_H={header}", *included]
-
-
-def _header(store: Path, fingerprint: Sequence[str], makefiles: str) -> Path | None:
-    """Give the header's place; None for designs of one file, which have none, and traced ones.
-
-    A compiled header serves one set of macros only, and it is 100 MB large: not worth it for tracing.
-    """
-    if "VM_PARALLEL_BUILDS = 1" not in makefiles or "VM_TRACE = 1" in makefiles:
-        return None
-    return store / (key_of([_HEADER_TEXT, *fingerprint]) + ".h")
 
 
 def _shared(

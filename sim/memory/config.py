@@ -74,17 +74,12 @@ class MemoryConfig:
         if not 0 <= self.jitter_percent <= 95:
             raise InputError("jitter_percent", self.jitter_percent, "from 0 to 95")
 
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the whole memory."""
-        return self.channels * self.channel_bytes
-
     def section(self) -> str:
         """Give this memory's section of the parameter text."""
         values: dict[str, object] = {
             "model": _MODELS[type(self.timing)],
             "kernel_clock_khz": round(self.kernel_clock_mhz * 1000),
-            "size_bytes": self.size_bytes,
+            "size_bytes": self.channels * self.channel_bytes,
         }
         for name in ("base_address", "max_burst_beats", "jitter_percent", "jitter_latency_cycles", "seed"):
             values[name] = getattr(self, name)

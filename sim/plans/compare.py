@@ -57,11 +57,6 @@ class Comparison:
         return tuple(dict.fromkeys(row.budget for row in self.rows))
 
     @cached_property
-    def methods(self) -> tuple[str, ...]:
-        """Baselines of any row."""
-        return tuple(dict.fromkeys(method for row in self.rows for method in row.baselines))
-
-    @cached_property
     def kinds(self) -> tuple[str, ...]:
         """Kinds of plans that any row has."""
         return tuple(kind for kind in (WHOLE, FULL) if any(kind in row.plans for row in self.rows))

@@ -145,7 +145,8 @@ def _hover(row: PlanRow) -> str:
 def traffic(comparison: Comparison) -> go.Figure:
     """Draw the avoidable bytes of all methods as shares of the rival's; a menu chooses the budget."""
     figure = go.Figure()
-    methods = [*(f"plan, {kind}" for kind in comparison.kinds), *comparison.methods]
+    baselines = dict.fromkeys(method for row in comparison.rows for method in row.baselines)
+    methods = [*(f"plan, {kind}" for kind in comparison.kinds), *baselines]
     for number, budget in enumerate(comparison.budgets):
         rows = comparison.at(budget)
         names = [escape(row.graph) for row in rows]

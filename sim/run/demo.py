@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -21,17 +21,6 @@ from sim.report.parts import exact_tile, write_page
 from sim.report.report import Report, save
 from sim.run.adapter import Demo, Tensor
 from sim.run.run import find_adapter, run
-
-
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """What one engine showed."""
-
-    engine: str
-    title: str  #: What it was given.
-    outcome: tuple[str, ...]  #: What its demo says of it, in lines.
-    reports: tuple[Report, ...]  #: One a launch.
-    made: Mapping[str, str]  #: What each file shows, by its path from the index; the first one first.
 
 
 def demo(
@@ -66,15 +55,16 @@ def demo(
         page,
         charts=False,
         board=on.title,
-        tiles=[exact_tile((r.bit_exact for r in part.reports), part.engine) for part in parts],
-        parts=[(part, labels(part.reports), list(lines(part.reports, SUMMARY))) for part in parts],
+        tiles=[exact_tile((r.bit_exact for r in part["reports"]), part["engine"]) for part in parts],
+        parts=[(part, labels(part["reports"]), list(lines(part["reports"], SUMMARY))) for part in parts],
     )
     console.print()
     console.print(f"Page     {page}", soft_wrap=True)
-    return all(report.bit_exact for part in parts for report in part.reports)
+    return all(report.bit_exact for part in parts for report in part["reports"])
 
 
-def _show(name: str, chosen: Demo, board: Board, root: Path, console: Console) -> Part:
+def _show(name: str, chosen: Demo, board: Board, root: Path, console: Console) -> dict[str, Any]:
+    """Show one engine, and give what the page says of it."""
     directory = root / name
     console.print(f"[bold]{name}[/bold] on {board.name}: {chosen.title}")
     made = {f"{name}/report.html": "Report: cycles, bytes, predictions"}
@@ -108,8 +98,8 @@ def _show(name: str, chosen: Demo, board: Board, root: Path, console: Console) -
     made[f"{name}/verilog"] = "Verilog, and what Vitis needs with it"
     console.print(f"Verilog  {verilog}", soft_wrap=True)
     console.print()
-    shown = tuple(reports.values())
-    return Part(engine=name, title=chosen.title, outcome=outcome, reports=shown, made=made)
+    shown = [*reports.values()]
+    return {"engine": name, "title": chosen.title, "outcome": outcome, "reports": shown, "made": made}
 
 
 def _slug(name: str) -> str:

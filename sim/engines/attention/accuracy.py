@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hw.attention.config import MAX_KEYS, AttentionConfig
 from sim.engines.attention.adapter import ADAPTER
 from sim.engines.attention.job import distance
+from sim.golden.attention.formats import EXP_SEGMENTS, PROBABILITY_BITS
 
 
 def quantized(
@@ -57,9 +58,6 @@ def measured(
     return rms, largest
 
 
-_CHOICES = get_type_hints(AttentionConfig)
-PROBABILITY_BITS: tuple[int, ...] = get_args(_CHOICES["probability_bits"])
-EXP_SEGMENTS: tuple[int, ...] = get_args(_CHOICES["exp_segments"])
 _LENGTHS = (1024, 8192)
 _SPREADS = (0.02, 1.0, 2.0, 3.0, 6.0)
 _SEEDS = 4

@@ -60,8 +60,10 @@ def run_compare(
     """
     check_directory("--output", output)
     lengths = parse_sizes(sizes)
-    _check_range("--heads", heads, 1, _MOST_HEADS)
-    _check_range("--measure-up-to", measure_up_to, 0, MAX_KEYS)
+    if not 1 <= heads <= _MOST_HEADS:
+        raise InputError("--heads", heads, f"from 1 to {_MOST_HEADS}")
+    if not 0 <= measure_up_to <= MAX_KEYS:
+        raise InputError("--measure-up-to", measure_up_to, f"from 0 to {MAX_KEYS}")
     engine, board = find_engine("attention"), load_board(board_name)
     config: AttentionConfig = load_config(engine, config_path, board)
     check_fits(engine, config, board)
@@ -165,8 +167,3 @@ def random_tensors(config: AttentionConfig, heads: int, tokens: int, seed: int) 
     """Give normally distributed queries, keys and values whose logits have a standard deviation of 1."""
     rng = np.random.default_rng([seed, heads, tokens])
     return {name: rng.normal(size=(heads, tokens, config.lanes)).astype(np.float32) for name in "qkv"}
-
-
-def _check_range(field: str, value: int, least: int, most: int) -> None:
-    if not least <= value <= most:
-        raise InputError(field, value, f"from {least} to {most}")

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from sim.engines.attention.accuracy import EXP_SEGMENTS, PROBABILITY_BITS, measured
+from sim.engines.attention.accuracy import measured
+from sim.golden.attention.formats import EXP_SEGMENTS, PROBABILITY_BITS
 
 #: Relative RMS error up to 8,192 keys for each number of probability bits, flat logits and any logits.
 BOUNDS = {20: (3.5e-4, 3.5e-4), 16: (3.5e-4, 3e-3), 12: (3e-3, 3e-2), 8: (4e-2, 3e-1)}
