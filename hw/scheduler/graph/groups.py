@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hw.errors import InputError
 from hw.scheduler.graph.graph import Access, Graph, Operator, TensorKind
 
 
@@ -46,12 +45,8 @@ def candidates(graph: Graph, *, most_members: int = 2) -> tuple[tuple[str, str],
 def group(graph: Graph, pair: tuple[str, str], *, word_bytes: int = 32) -> Graph:
     """Make two operators, either of which may be a group, into a pipelined group in the place of the second.
 
-    Buffers are rounded up to words.  InputError when the first is no producer of the second as `candidates`
-    says.
+    The pair is one of `candidates`.  Buffers are rounded up to words.
     """
-    if pair not in candidates(graph, most_members=sum(len(operator.chain) for operator in graph.operators)):
-        legal = "a producer and the only reader, by rows, of its tensor"
-        raise InputError("members of a group", pair, legal)
     producer, consumer = (next(each for each in graph.operators if each.name == name) for name in pair)
     (between,) = producer.outputs
     # What comes through a buffer is taken first: else the member before, and its reads, could not move on.

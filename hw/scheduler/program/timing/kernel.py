@@ -264,9 +264,7 @@ def _compute(step: int, cycle: int, tables: Tables, parts: Parts) -> int:
 
 
 @compiled
-def simulate(
-    tables: Tables, parts: Parts, pace: TimingModel, starts: Integers, ends: Integers, loads: int, limit: int
-) -> tuple[int, int, int]:
+def simulate(tables: Tables, parts: Parts, pace: TimingModel, loads: int, limit: int) -> tuple[int, int, int]:
     """Run a program.
 
     Parameters
@@ -274,8 +272,6 @@ def simulate(
     tables, pace
     parts : Parts
         All zero, but for the memory's time and first refresh.
-    starts, ends : ndarray
-        Filled with the cycle in which each step's slot begins, and the one in which it is computed.
     loads : int
         1 when the first read is the program image, which is loaded before the first step; else 0.
     limit : int
@@ -328,7 +324,6 @@ def simulate(
                 phase = _SLOT
         elif phase == _SLOT:
             if done_writes >= tables.steps[step, 1]:
-                starts[step] = cycle
                 begun += 1
                 phase = _READS
             else:
@@ -342,7 +337,6 @@ def simulate(
                 exposed += 1
         elif phase == _COMPUTE:
             if done:
-                ends[step] = cycle
                 computed += 1
                 step += 1
                 phase = _SLOT if step < steps else _DRAIN

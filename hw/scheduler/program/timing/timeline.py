@@ -30,15 +30,11 @@ class Prediction:
         Those of them in which only transfers were waited for.
     load_cycles
         Those of them in which the program was loaded.
-    starts, ends
-        Of each step: the cycle in which its slot begins, and the one in which it is computed.
     """
 
     cycles_total: int
     exposed_cycles: int
     load_cycles: int
-    starts: tuple[int, ...]
-    ends: tuple[int, ...]
 
 
 def predict(program: Program, model: TimingModel | None = None, *, image_words: int = 0) -> Prediction:
@@ -60,24 +56,16 @@ def predict(program: Program, model: TimingModel | None = None, *, image_words: 
     """
     tables = _tables(program, image_words)
     model = model or TimingModel()
-    steps = len(program.steps)
-    starts, ends = np.zeros(steps, np.int64), np.zeros(steps, np.int64)
     words = image_words + sum(
         item.words for items in (program.operands, program.reads, program.writes) for item in items
     )
     least = sum(core.compute_cycles for step in program.steps for core in step.cores)
-    limit = _LIMIT_FACTOR * (words + least + 100 * steps) + _LIMIT_EXTRA_CYCLES
+    limit = _LIMIT_FACTOR * (words + least + 100 * len(program.steps)) + _LIMIT_EXTRA_CYCLES
     loads = int(image_words > 0)
-    total, exposed, load = kernel.simulate(tables, _parts(tables, model), model, starts, ends, loads, limit)
+    total, exposed, load = kernel.simulate(tables, _parts(tables, model), model, loads, limit)
     if total < 0:
         raise LoomworkError("the program waits for itself: no step ends any more")
-    return Prediction(
-        cycles_total=int(total),
-        exposed_cycles=int(exposed),
-        load_cycles=int(load),
-        starts=tuple(starts.tolist()),
-        ends=tuple(ends.tolist()),
-    )
+    return Prediction(cycles_total=int(total), exposed_cycles=int(exposed), load_cycles=int(load))
 
 
 def _tables(program: Program, image_words: int) -> Tables:

@@ -238,10 +238,6 @@ def test_a_number_of_cores_there_is_no_hardware_for(cores):
 
 
 def test_wrong_groups():
-    graph = residual()
-    for pair in (("conv0", "conv1"), ("conv1", "q")):
-        with pytest.raises(InputError, match="a producer and the only reader, by rows, of its tensor, not"):
-            group(graph, pair)
     with pytest.raises(InputError, match="bands of tensor 'conv3_out' must be 1"):
         Cutter(group(chain(4), ("conv2", "conv3"))).split({"conv3_out": 2})
     operator = group(chain(2), ("conv0", "conv1")).operators[0]

@@ -32,8 +32,6 @@ def test_steps_that_wait_for_nothing(words_in, words_out, compute):
     least = 3 + max(compute, max(words_in, words_out) + 12)
     assert prediction.cycles_total == 2 * least + 3
     assert prediction.exposed_cycles == 0
-    assert prediction.starts[1] - prediction.starts[0] == pytest.approx(least, abs=1)
-    assert all(start < end for start, end in zip(prediction.starts, prediction.ends, strict=True))
 
 
 def test_a_stream_is_exposed_until_arithmetic_hides_it():
