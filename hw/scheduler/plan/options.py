@@ -40,40 +40,27 @@ class Techniques:
     """What the planner's stages may use; all of it unless switched off, which `loomwork ablate` does in turn.
 
     None changes what is asked for, only how well it is met, and how fast.
-
-    Parameters
-    ----------
-    least_peak_annealing : bool
-        Order of least peak: annealing where its proof runs out of room.
-    exact_search : bool
-        Order: search over what was executed and what lies where, which proves optima.
-    long_exact_search : bool
-        The same once more, fifty times as long, with the best plan that was found and the best bound.
-    annealing : bool
-        Order: simulated annealing, which finds good ones.
-    band_refinement : bool
-        Bands: those of some tensors are doubled, halved or joined as long as that helps.
-    greedy_packing : bool
-        Addresses: first-fit by several priorities, before any search.
-    skyline_search : bool
-        Addresses: short searches on a skyline.
-    exact_packing : bool
-        Addresses: CP-SAT, which also proves that nothing fits.
-    capacity_headroom : bool
-        Addresses, where none were found: residency is given less of the scratchpad.
-    hidden_transfers : bool
-        Transfers: fetches begin early and writes end late where their words are free.
     """
 
+    #: Order of least peak: annealing where its proof runs out of room.
     least_peak_annealing: bool = True
+    #: Order: search over what was executed and what lies where, which proves optima.
     exact_search: bool = True
+    #: The same once more, fifty times as long, with the best plan that was found and the best bound.
     long_exact_search: bool = True
+    #: Order: simulated annealing, which finds good ones.
     annealing: bool = True
+    #: Bands: those of some tensors are doubled, halved or joined as long as that helps.
     band_refinement: bool = True
+    #: Addresses: first-fit by several priorities, before any search.
     greedy_packing: bool = True
+    #: Addresses: short searches on a skyline.
     skyline_search: bool = True
+    #: Addresses: CP-SAT, which also proves that nothing fits.
     exact_packing: bool = True
+    #: Addresses, where none were found: residency is given less of the scratchpad.
     capacity_headroom: bool = True
+    #: Transfers: fetches begin early and writes end late where their words are free.
     hidden_transfers: bool = True
 
     @classmethod

@@ -10,7 +10,7 @@ from hw.scheduler.graph.bands import Cutter
 from hw.scheduler.graph.graph import Graph
 from hw.scheduler.plan.options import PlanOptions
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.order.evaluate import avoidable_words
+from hw.scheduler.planner.order.evaluate import IMPOSSIBLE, avoidable_words
 
 #: Largest band, as parts of the scratchpad: a three-row kernel reads three bands and writes one.
 _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
@@ -61,11 +61,9 @@ class _Search:
         self._work -= problem.operator_count
         order = range(problem.operator_count)
         words = avoidable_words(problem, order, self._options.capacity, streaming=self._options.streams)
-        if words is None:
-            return False
         # Bands are rounded up to words each, so that what is compulsory is not the same for all.
         weight = (words + repeated + problem.compulsory, problem.operator_count)
-        if weight < self._weight:
+        if words < IMPOSSIBLE and weight < self._weight:
             self._weight, self.bands, self.chosen = weight, bands, cut
             return True
         return False

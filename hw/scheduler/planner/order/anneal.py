@@ -30,72 +30,53 @@ RETURN = 3
 Order = tuple[int, ...]
 
 
-class Annealing:
-    """Annealing of one problem at one capacity, from one start after the other.
+def improve(
+    lattice: Lattice,
+    capacity: int,
+    starts: Sequence[Order],
+    seed: int,
+    *,
+    rounds: int,
+    patience: int,
+    goal: int = 0,
+) -> tuple[int, Order]:
+    """Give the best order of the starts and of annealing from one after the other, after its avoidable units.
 
     Parameters
     ----------
     lattice : Lattice
-    capacity, goal : int
-        Units; avoidable ones of the goal are good enough, and no further run is made.
+    capacity : int
+        Units.
     starts : sequence of orders
         At least one.
     seed : int
         Equal values give equal orders.
+    rounds, patience, goal : int
+        Runs at most, and runs in a row that find nothing better; units that are good enough.
     """
-
-    def __init__(
-        self, lattice: Lattice, capacity: int, starts: Sequence[Order], seed: int, goal: int = 0
-    ) -> None:
-        self._lattice, self._starts, self._seed = lattice, list(dict.fromkeys(starts)), seed
-        self._capacity, self._goal = capacity, goal
-        self._work = Scratch.of(lattice)
-        self._found = {start: self._units(start) for start in self._starts}
-
-    def _units(self, order: Order) -> int:
-        return int(evaluate(np.array(order, dtype=np.int64), self._capacity, self._lattice, self._work))
-
-    @property
-    def ranked(self) -> list[tuple[int, Order]]:
-        """Avoidable units and orders of the starts and of all runs, the best first."""
-        return sorted((units, order) for order, units in self._found.items())
-
-    @property
-    def best(self) -> tuple[int, Order]:
-        """Least avoidable units, and the order."""
-        return self.ranked[0]
-
-    @property
-    def done(self) -> bool:
-        """Whether the goal is reached."""
-        return self.best[0] <= self._goal
-
-    def run(self, rounds: int, patience: int) -> None:
-        """Anneal again and again, until the goal is reached, or ``patience`` runs found nothing better."""
-        idle = 0
-        for number in range(rounds):
-            before = self.best[0]
-            if self.done or idle >= patience or len(self.best[1]) < 2:
-                return
-            units, order = self._anneal(number)
-            self._found[order] = units
-            idle = 0 if units < before else idle + 1
-
-    def _anneal(self, number: int) -> tuple[int, Order]:
-        mean = float(self._lattice.size.mean())
-        hot, cold = TEMPERATURES[number // len(self._starts) % len(TEMPERATURES)]
-        start = self.best[1] if number % RETURN == RETURN - 1 else self._starts[number % len(self._starts)]
+    starts, work = list(dict.fromkeys(starts)), Scratch.of(lattice)
+    best = min(
+        (int(evaluate(np.array(start, dtype=np.int64), capacity, lattice, work)), start) for start in starts
+    )
+    mean, idle = float(lattice.size.mean()), 0
+    for number in range(rounds):
+        if best[0] <= goal or idle >= patience or len(best[1]) < 2:
+            break
+        hot, cold = TEMPERATURES[number // len(starts) % len(TEMPERATURES)]
+        start = best[1] if number % RETURN == RETURN - 1 else starts[number % len(starts)]
         units, order = anneal(
             np.array(start, dtype=np.int64),
-            self._capacity,
+            capacity,
             STEPS_PER_OPERATOR * min(len(start), STEPS_OPERATORS),
             (mean * hot, mean * cold),
             # Far apart: the runs of one seed must not be those of the next, shifted by one.
-            (self._seed * 0x9E3779B97F4A7C15 + number) & 0x7FFFFFFFFFFFFFFF,
-            self._lattice,
-            self._work,
+            (seed * 0x9E3779B97F4A7C15 + number) & 0x7FFFFFFFFFFFFFFF,
+            lattice,
+            work,
         )
-        return int(units), tuple(order.tolist())
+        idle = 0 if units < best[0] else idle + 1
+        best = min(best, (int(units), tuple(order.tolist())))
+    return best
 
 
 @compiled

@@ -269,9 +269,9 @@ def evaluate(order: Integers, capacity: int, lattice: Lattice, work: Scratch) ->
     return words
 
 
-def avoidable_words(problem: Problem, order: Sequence[int], capacity: int, *, streaming: bool) -> int | None:
-    """Give avoidable words an order has a residency with; None where some step does not fit."""
+def avoidable_words(problem: Problem, order: Sequence[int], capacity: int, *, streaming: bool) -> int:
+    """Give avoidable words an order has a residency with; `IMPOSSIBLE` where some step does not fit."""
     lattice = Lattice.of(problem, streaming=streaming)
     plain = np.array(order, dtype=np.int64)
     units = int(evaluate(plain, capacity // lattice.unit, lattice, Scratch.of(lattice)))
-    return None if units >= IMPOSSIBLE else units * lattice.unit
+    return min(IMPOSSIBLE, units * lattice.unit)

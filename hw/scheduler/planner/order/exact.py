@@ -13,12 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hw.errors import InputError
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.order.downsets import DownSets, peaks_ahead, survey
 from hw.scheduler.planner.order.exact_kernel import EXHAUSTED, FOUND, Run, search
 from hw.scheduler.planner.order.lattice import Lattice
-from hw.scheduler.planner.residency.stays import steps_of
 
 #: States of a search at most.
 NODE_LIMIT = 1_000_000
@@ -84,18 +82,7 @@ def solve_exact(
         Avoidable words that are known to be paid by every plan.
     node_limit : int
         States to look at, and for which there is memory: some 100 bytes each.
-
-    Raises
-    ------
-    InputError
-        When ``lower`` is negative or above ``upper``, ``node_limit`` is not positive, or the hint is not a
-        topological order.
     """
-    if not 0 <= lower <= upper:
-        raise InputError("lower", lower, f"from 0 to {upper}, the known plan's words")
-    if node_limit < 1:
-        raise InputError("node_limit", node_limit, "at least 1")
-    steps_of(problem, order_hint)
     lattice = Lattice.of(problem, streaming=streaming)
     capacity //= lattice.unit
     limit, proven = -(-upper // lattice.unit), -(-lower // lattice.unit)

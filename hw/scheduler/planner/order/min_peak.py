@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hw.errors import InputError
 from hw.scheduler.plan.options import BEST, Techniques
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.order.anneal import Annealing
+from hw.scheduler.planner.order.anneal import improve
 from hw.scheduler.planner.order.downsets import DownSets, least_peak
 from hw.scheduler.planner.order.lattice import Lattice
 
@@ -62,14 +61,7 @@ def minimum_peak(
     enough : int
         Words below which no peak need be. Where no order is as low as that, any will do.
     techniques : Techniques
-
-    Raises
-    ------
-    InputError
-        When ``state_limit`` is not positive.
     """
-    if state_limit < 1:
-        raise InputError("state_limit", state_limit, "at least 1")
     # The given order is often good; a search need not find one that is no better.
     order = tuple(range(problem.operator_count))
     peak, bound = peak_of(problem, order), max(problem.working_set)
@@ -111,9 +103,9 @@ def _anneal(
     """
     given, peak = order, peak_of(problem, order)
     while peak > target:
-        annealing = Annealing(lattice, peak // lattice.unit - 1, (order, given), seed)
-        annealing.run(PATIENCE, PATIENCE)
-        units, found = annealing.best
+        units, found = improve(
+            lattice, peak // lattice.unit - 1, (order, given), seed, rounds=PATIENCE, patience=PATIENCE
+        )
         if units > 0:
             break
         order, peak = found, peak_of(problem, found)

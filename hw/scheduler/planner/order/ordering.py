@@ -8,18 +8,18 @@ then tries to beat or to prove.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hw.errors import InputError
 from hw.scheduler.plan.options import OrderChoice, PlanOptions
 from hw.scheduler.plan.plan import StageCertificate
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.order.anneal import Annealing, Order
+from hw.scheduler.planner.order.anneal import Order, improve
 from hw.scheduler.planner.order.cosma import solve_published
-from hw.scheduler.planner.order.evaluate import IMPOSSIBLE, avoidable_words
+from hw.scheduler.planner.order.evaluate import avoidable_words
 from hw.scheduler.planner.order.exact import NODE_LIMIT, Exact, solve_exact
 from hw.scheduler.planner.order.lattice import Lattice
 from hw.scheduler.planner.order.min_peak import minimum_peak
-from hw.scheduler.planner.residency.residency import solve_residency
 
 #: States of the exact search before there is a good order; enough for nearly every network.
 _GLANCE = 20_000
@@ -59,11 +59,6 @@ def find_order(problem: Problem, options: PlanOptions, *, thorough: bool = True)
     thorough : bool
         Whether a good order is searched for at length, and to be beaten or proven by the long exact search.
         Of a graph in bands that would prove little: other bands might do better.
-
-    Raises
-    ------
-    InputError
-        When an operator does not fit even alone.
     """
     if options.order is OrderChoice.DEFAULT:
         order = tuple(range(problem.operator_count))
@@ -108,20 +103,16 @@ def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> tuple[Exa
     if peak.peak_words <= options.capacity:
         return Exact(order=peak.order, avoidable_words=0, bound_words=0), "least peak"
     starts = (tuple(range(problem.operator_count)), peak.order)
-    words, order = min((_words(problem, start, options), start) for start in starts)
-    if words >= IMPOSSIBLE:
-        # The exact residency says which operator it is, and what it needs.
-        solve_residency(problem, order, options.capacity, streaming=options.streams, minimise=("bytes",))
-    exact = _exact(problem, options, words, order, 0, _GLANCE)
+    lattice = Lattice.of(problem, streaming=options.streams)
+    annealed = partial(improve, lattice, options.capacity // lattice.unit, starts, options.seed)
+    units, order = annealed(rounds=0, patience=0)
+    exact = _exact(problem, options, units * lattice.unit, order, 0, _GLANCE)
     if exact.proven:
         return exact, _EXACT
-    lattice = Lattice.of(problem, streaming=options.streams)
-    capacity, bound = options.capacity // lattice.unit, exact.bound_words // lattice.unit
-    annealing = Annealing(lattice, capacity, starts, options.seed, bound)
     if options.techniques.annealing:
         share = options.effort if thorough else options.effort / 2
-        annealing.run(int(share * _RUNS), int(share * _PATIENCE))
-    units, order = annealing.best
+        goal = exact.bound_words // lattice.unit
+        units, order = annealed(rounds=int(share * _RUNS), patience=int(share * _PATIENCE), goal=goal)
     found = replace(exact, order=order, avoidable_words=units * lattice.unit)
     if thorough and options.techniques.long_exact_search:
         found = _exact(problem, options, found.avoidable_words, order, exact.bound_words, NODE_LIMIT)
@@ -141,12 +132,6 @@ def _exact(problem: Problem, options: PlanOptions, upper: int, hint: Order, lowe
         lower=lower,
         node_limit=nodes * options.effort,
     )
-
-
-def _words(problem: Problem, order: tuple[int, ...], options: PlanOptions) -> int:
-    """Give avoidable words an order has a plan with; far too many where some step does not fit."""
-    words = avoidable_words(problem, order, options.capacity, streaming=options.streams)
-    return IMPOSSIBLE if words is None else words
 
 
 def _published(problem: Problem, options: PlanOptions) -> Ordering:
@@ -169,7 +154,8 @@ def _published(problem: Problem, options: PlanOptions) -> Ordering:
         bound=found.bound * problem.word_bytes,
         note=note,
     )
-    bound = prove(problem, options, _words(problem, order, options))
+    words = avoidable_words(problem, order, options.capacity, streaming=options.streams)
+    bound = prove(problem, options, words)
     return Ordering(order=order, bound_words=bound, stages=(stage,))
 
 

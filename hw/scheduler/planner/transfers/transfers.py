@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from hw.errors import InputError
 from hw.scheduler.graph.graph import Operator
 from hw.scheduler.plan.array import compute_cycles
 from hw.scheduler.plan.plan import Direction, Episode, Fifo, Stream, Transfer
@@ -95,14 +94,8 @@ def make_transfers(
         transfer keeps to the steps the residency gives it.
     latency_cycles : int
         As for `hw.scheduler.planner.transfers.hiding.simulate`.
-
-    Raises `InputError` when there is not one address for each block, or not one length for each step.
     """
     blocks = blocks_of(problem, order, residency)
-    if len(addresses) != len(blocks):
-        raise InputError("addresses", len(addresses), f"{len(blocks)}, one for each stay, stream and buffer")
-    if step_cycles is not None and len(step_cycles) != len(order):
-        raise InputError("step_cycles", len(step_cycles), f"{len(order)}, one for each step")
     owners = [stay.tensor for stay in residency.stays] + [stream.tensor for stream in residency.streams]
     moves = latest_moves(problem, order, residency)
     if step_cycles is not None:

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hw.errors import InputError
 from hw.scheduler.check.check import check
 from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
 from hw.scheduler.plan.documents import plan_to_json
@@ -14,7 +13,6 @@ from hw.scheduler.planner.address.blocks import Block
 from hw.scheduler.planner.residency.stays import Stay, StreamUse
 from hw.scheduler.planner.transfers.hiding import Move, hide, simulate
 from hw.scheduler.planner.transfers.transfers import (
-    blocks_of,
     latest_moves,
     least_step_cycles,
     make_transfers,
@@ -234,14 +232,3 @@ def test_homes_are_only_for_what_is_ever_off_chip():
         ("t0", Direction.READ, 0),
         ("t3", Direction.WRITE, 64 * 32),
     ]
-
-
-def test_wrong_input():
-    problem = chain(3)
-    stays = [Stay(tensor=0, first_step=0, last_step=0), Stay(tensor=1, first_step=0, last_step=1)]
-    residency = residency_of(problem, range(2), [*stays, Stay(tensor=2, first_step=1, last_step=1)])
-    assert len(blocks_of(problem, range(2), residency)) == 3
-    with pytest.raises(InputError, match="addresses must be 3, one for each stay, stream and buffer, not 2"):
-        make_transfers(problem, range(2), residency, [0, 64])
-    with pytest.raises(InputError, match="step_cycles must be 2, one for each step, not 1"):
-        make_transfers(problem, range(2), residency, [0, 64, 128], step_cycles=[1])

@@ -1,4 +1,5 @@
 import random
+from functools import partial
 
 import numpy as np
 import pytest
@@ -6,7 +7,7 @@ import pytest
 from hw.scheduler.graph.fuse import fuse_elementwise
 from hw.scheduler.graph.importers import load_model
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.order.anneal import Annealing, shift
+from hw.scheduler.planner.order.anneal import improve, shift
 from hw.scheduler.planner.order.evaluate import IMPOSSIBLE, Scratch, evaluate
 from hw.scheduler.planner.order.lattice import Lattice
 from hw.scheduler.planner.order.min_peak import minimum_peak
@@ -21,9 +22,8 @@ def annealed(problem, capacity, *, streaming=False, starts=(), seed=0, runs=(8, 
     """Words and order of the best order found."""
     lattice = Lattice.of(problem, streaming=streaming)
     starts = [tuple(range(problem.operator_count)), *starts]
-    annealing = Annealing(lattice, capacity // lattice.unit, starts, seed)
-    annealing.run(*runs)
-    units, order = annealing.best
+    rounds, patience = runs
+    units, order = improve(lattice, capacity // lattice.unit, starts, seed, rounds=rounds, patience=patience)
     return units * lattice.unit, order
 
 
@@ -92,9 +92,10 @@ def test_starts_are_not_made_worse():
 
 def test_a_goal_that_is_reached_ends_the_search():
     lattice = Lattice.of(wide_problem(5, 20))
-    annealing = Annealing(lattice, int(lattice.whole.max()), [tuple(range(20))], 0, goal=10**6)
-    annealing.run(24, 12)
-    assert len(annealing.ranked) == 1
+    given = tuple(range(20))
+    search = partial(improve, lattice, int(lattice.whole.max()), [given], 0, rounds=24, patience=12)
+    assert search(goal=10**6)[1] == given
+    assert search()[0] < search(goal=10**6)[0]
 
 
 PROGRAM = """

@@ -2,7 +2,6 @@ import random
 
 import pytest
 
-from hw.errors import InputError
 from hw.scheduler.graph.graph import Graph, Operator, Tensor, TensorKind
 from hw.scheduler.graph.importers import load_model
 from hw.scheduler.plan.problem import Problem
@@ -154,19 +153,3 @@ def test_the_same_twice():
     assert solve_exact(problem, capacity, streaming=True, **given) == solve_exact(
         problem, capacity, streaming=True, **given
     )
-
-
-@pytest.mark.parametrize(
-    ("wrong", "field"),
-    [
-        ({"upper": -1}, "lower"),
-        ({"lower": 11}, "lower"),
-        ({"node_limit": 0}, "node_limit"),
-        ({"order_hint": (1, 0, 2)}, "order"),
-    ],
-)
-def test_wrong_arguments_are_refused(wrong, field):
-    problem = wide_problem(0, 3, fan=1)
-    given = {"upper": 10, "order_hint": (0, 1, 2), **wrong}
-    with pytest.raises(InputError, match=field):
-        solve_exact(problem, 100, streaming=False, **given)

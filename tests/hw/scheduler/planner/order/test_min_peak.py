@@ -3,7 +3,6 @@ from dataclasses import replace
 
 import pytest
 
-from hw.errors import InputError
 from hw.scheduler.graph.graph import Graph, Operator, Tensor, TensorKind
 from hw.scheduler.plan.options import BEST
 from hw.scheduler.plan.problem import Problem
@@ -79,11 +78,6 @@ def test_fifo_words_count():
     operator = Operator(name="o", kind="x", inputs=("a",), outputs=("b",), fifo_bytes=96)
     found = minimum_peak(Problem(graph=Graph(name="g", tensors=(a, b), operators=(operator,))))
     assert (found.peak_words, found.bound_words) == (5, 5)
-
-
-def test_a_limit_below_one_is_refused():
-    with pytest.raises(InputError, match="state_limit"):
-        minimum_peak(wide_problem(0, 4), state_limit=0)
 
 
 def test_exhaustive_orders_are_topological_and_distinct():
