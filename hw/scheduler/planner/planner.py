@@ -125,21 +125,20 @@ class _Planner:
             least = min(draft.words for draft in variants)
             variants = [draft for draft in variants if draft.words == least]
         plans = [(self.finish(draft), draft) for draft in variants]
-        plan, draft = min(plans, key=lambda pair: self._weight(pair[0]))
+        plan, draft = min(plans, key=self._weight)
         every = tuple(criterion for criterion in self._options.objective if criterion != "latency")
         if every != self._options.residency_criteria:
             # A low peak or few transfers may help after all: a peak leaves room to fetch early in.
             again = self._settle(draft.problem, draft.ordering, every)
             plans = [(plan, draft), (self.finish(again), again)]
-            plan, draft = min(plans, key=lambda pair: self._weight(pair[0]))
+            plan, draft = min(plans, key=self._weight)
         return replace(plan, certificate=certify(self._bounded(draft)))
 
-    def _weight(self, plan: Plan) -> tuple[int, ...]:
-        """Give what plans are compared by: cycles and bytes, which comes first; peaks are for residencies."""
-        totals = plan.totals
-        moved = totals.offchip_read_bytes + totals.offchip_write_bytes + totals.parameter_bytes
-        best = (moved, totals.predicted_cycles)
-        return best[::-1] if self._options.objective[0] == "latency" else best
+    def _weight(self, made: tuple[Plan, Draft]) -> tuple[int, ...]:
+        """Give what plans are compared by: words and cycles, which comes first; peaks are for residencies."""
+        plan, draft = made
+        weight = (draft.words, plan.totals.predicted_cycles)
+        return weight[::-1] if self._options.objective[0] == "latency" else weight
 
     def _grouped(self, draft: Draft) -> Draft | None:
         """Put neighbours into groups that share the array; None where no group pays."""

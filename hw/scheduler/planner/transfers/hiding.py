@@ -165,7 +165,6 @@ class _Search:
 
     def improve(self) -> bool:
         """Try each exposed transfer once; tell whether the plan became shorter."""
-        before = self._timing.total
         waits = self._timing
         exposed = []
         for index, move in enumerate(self.moves):
@@ -178,22 +177,22 @@ class _Search:
             if self._work > _WORK:
                 break
             self._hide(self.moves[index])
-        return self._timing.total < before
+        return self._timing.total < waits.total
 
     def _hide(self, move: Move) -> None:
         """Try to give a transfer as many steps as it takes, or as many as there are."""
-        limit = self._earliest(move) if move.reads else self._latest(move)
+        limit = self._limit(move)
         near = self._enough(move, limit)
         for target in dict.fromkeys((near, limit)):
-            if target == (move.start if move.reads else move.deadline):
+            before = move.start if move.reads else move.deadline
+            if target == before:
                 continue
-            before = (move.start, move.deadline)
             self._set(move, target)
             timing = self._simulate()
             if timing.total < self._timing.total:
                 self._timing = timing
                 return
-            self._set(move, before[0] if move.reads else before[1])
+            self._set(move, before)
 
     def _set(self, move: Move, step: int) -> None:
         """Change a read's start or a write's deadline, and its block with it."""
@@ -208,29 +207,23 @@ class _Search:
             self._last[block] = step - 1
         self._used[self._first[block] : self._last[block] + 1] += size
 
-    def _beside(self, block: int) -> np.ndarray:
-        """Tell which blocks must not share a step with a block: those with the same words or tensor."""
+    def _limit(self, move: Move) -> int:
+        """Give the first step a read could start in, or the last deadline a write could have.
+
+        The block must not share a step with others that have the same words or tensor.
+        """
+        block = move.block
+        first, last = int(self._first[block]), int(self._last[block])
+        size = int(self._high[block] - self._low[block])
         beside = (self._low < self._high[block]) & (self._high > self._low[block])
         beside |= self._owner == self._owner[block]
         beside[block] = False
-        return beside
-
-    def _earliest(self, move: Move) -> int:
-        """Give the first step a read could start in; a write of the tensor is over with its block."""
-        block, first = move.block, int(self._first[move.block])
-        ends = self._last[self._beside(block) & (self._last < first)]
-        limit = int(ends.max(initial=-1)) + 1
-        size = int(self._high[block] - self._low[block])
-        while first > limit and self._used[first - 1] + size <= self._peak:
-            first -= 1
-        return first
-
-    def _latest(self, move: Move) -> int:
-        """Give the last deadline a write could have."""
-        block, last = move.block, int(self._last[move.block])
-        starts = self._first[self._beside(block) & (self._first > last)]
-        limit = int(starts.min(initial=len(self._used)))
-        size = int(self._high[block] - self._low[block])
+        if move.reads:
+            limit = int(self._last[beside & (self._last < first)].max(initial=-1)) + 1
+            while first > limit and self._used[first - 1] + size <= self._peak:
+                first -= 1
+            return first
+        limit = int(self._first[beside & (self._first > last)].min(initial=len(self._used)))
         while last + 1 < limit and self._used[last + 1] + size <= self._peak:
             last += 1
         return last + 1
