@@ -116,11 +116,11 @@ def _place_part(
     for order in orders.values() if techniques.greedy_packing else ():
         addresses = first_fit(blocks, order)
         if all(low + block.size <= capacity for low, block in zip(addresses, blocks, strict=True)):
-            return replace(found, status="placed", addresses=tuple(addresses))
+            return replace(found, status="placed", addresses=addresses)
     if techniques.skyline_search:
         searches = SEARCHES * rounds if rounds else QUICK_SEARCHES
-        searched = search_addresses(blocks, lasting, capacity, searches=searches)
-        found = replace(found, status=searched.status, addresses=searched.addresses, solver="skyline search")
+        status, addresses = search_addresses(blocks, lasting, capacity, searches=searches)
+        found = replace(found, status=status, addresses=addresses, solver="skyline search")
     # Many blocks take CP-SAT minutes.
     hasty = not rounds or (rounds < ROUNDS and len(blocks) > MANY)
     if found.status != "unknown" or hasty or not techniques.exact_packing:

@@ -98,7 +98,7 @@ def hardest_first(blocks: Sequence[Block], lasting: Sequence[int]) -> dict[str, 
     }
 
 
-def first_fit(blocks: Sequence[Block], order: Sequence[int]) -> list[int]:
+def first_fit(blocks: Sequence[Block], order: Sequence[int]) -> tuple[int, ...]:
     """Put one block after the other as low as it fits beside those before it; give the addresses."""
     addresses = [0] * len(blocks)
     for number, index in enumerate(order):
@@ -112,4 +112,4 @@ def first_fit(blocks: Sequence[Block], order: Sequence[int]) -> list[int]:
             if addresses[index] + block.size <= low:
                 break
             addresses[index] = max(addresses[index], high)
-    return addresses
+    return tuple(addresses)

@@ -7,8 +7,8 @@ packing proves that there is none.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -29,19 +29,10 @@ _SEED = 0
 _CHANGE = (14, 19)
 
 
-class Searched(NamedTuple):
-    """What searches found: ``status`` as of a `Placement`, the addresses if placed, and what it took."""
-
-    status: str
-    addresses: tuple[int, ...]
-    searches: int
-    decisions: int
-
-
 def search_addresses(
     squeezed: Sequence[Block], lasting: Sequence[int], capacity: int, *, searches: int
-) -> Searched:
-    """Search for addresses of blocks.
+) -> tuple[str, tuple[int, ...]]:
+    """Search for addresses of blocks; give the status as of a `Placement`, and the addresses if placed.
 
     Parameters
     ----------
@@ -57,18 +48,16 @@ def search_addresses(
     first, last, size = np.array([(block.first, block.last, block.size) for block in squeezed], np.int64).T
     limit = max(LEAST_DECISIONS, DECISIONS_PER_BLOCK * len(size))
     searches = min(searches, 1 + WORK // (limit * len(size)))
-    decisions = 0
     priorities = _priorities(size, np.array(lasting, np.int64), last - first + 1)
-    for number, priority in zip(range(1, searches + 1), priorities, strict=False):
+    for priority in itertools.islice(priorities, searches):
         blocks = _blocks(first, last, size, np.argsort(-priority, kind="stable"))
         sky, levels, floor = room_for(blocks)
-        status, made = descend(blocks, capacity, limit, sky, levels, floor)
-        decisions += made
+        status = descend(blocks, capacity, limit, sky, levels, floor)
         if status == PLACED:
-            return Searched("placed", tuple(map(int, sky.address)), number, decisions)
+            return "placed", tuple(map(int, sky.address))
         if status == IMPOSSIBLE:
-            return Searched("infeasible", (), number, decisions)
-    return Searched("unknown", (), searches, decisions)
+            return "infeasible", ()
+    return "unknown", ()
 
 
 def _priorities(size: Integers, lasting: Integers, span: Integers) -> Iterator[Integers]:

@@ -226,54 +226,49 @@ def _open(level: int, capacity: int, blocks: Blocks, sky: Skyline, levels: Level
 
 
 @compiled
-def _take_back(level: int, blocks: Blocks, sky: Skyline, levels: Levels) -> int:
-    """Undo the choice of a level; give the blocks taken off."""
+def _take_back(level: int, blocks: Blocks, sky: Skyline, levels: Levels) -> None:
+    """Undo the choice of a level."""
     low, high = levels.low[level], levels.high[level]
     sky.height[low : high + 1] = levels.height[level, low : high + 1]
     block = levels.chosen[level]
-    if block < 0:
-        return 0
-    levels.chosen[level] = -1
-    sky.lies[block] = 0
-    sky.left[blocks.first[block] : blocks.last[block] + 1] += blocks.size[block]
-    return 1
+    if block >= 0:
+        levels.chosen[level] = -1
+        sky.lies[block] = 0
+        sky.left[blocks.first[block] : blocks.last[block] + 1] += blocks.size[block]
 
 
 @compiled
-def _choose(level: int, blocks: Blocks, sky: Skyline, levels: Levels) -> int:
-    """Make the next choice of a level; give the blocks placed."""
+def _choose(level: int, blocks: Blocks, sky: Skyline, levels: Levels) -> None:
+    """Make the next choice of a level."""
     block, step = levels.choice[level, levels.tried[level]], levels.step[level]
     levels.tried[level] += 1
     if block == _NOTHING:
         sky.height[step] = levels.raised[level]
-        return 0
+        return
     levels.chosen[level] = block
     sky.lies[block] = 1
     sky.address[block] = sky.height[step]
     sky.left[blocks.first[block] : blocks.last[block] + 1] -= blocks.size[block]
     sky.height[blocks.first[block] : blocks.last[block] + 1] += blocks.size[block]
-    return 1
 
 
 @compiled
 def descend(
     blocks: Blocks, capacity: int, decisions: int, sky: Skyline, levels: Levels, floor: Integers
-) -> tuple[int, int]:
-    """Search for a packing, depth first, in at most so many decisions.
+) -> int:
+    """Search for a packing, depth first, in at most so many decisions; give what the search ends with.
 
-    Gives `PLACED`, `IMPOSSIBLE` or `STOPPED`, and how many decisions were made.  `room_for` gives room to
-    work in; the addresses are in the skyline afterwards.
+    `room_for` gives room to work in; the addresses are in the skyline afterwards.
     """
     last_step = len(sky.height) - 1
-    missing, level, made = len(blocks.size), -1, 0
-    low, high = 0, last_step
+    low, high, level, made = 0, last_step, -1, 0
     failed = _settle(low, high, capacity, blocks, sky, floor)
     while True:
         if failed < 0:
-            if missing == 0:
-                return PLACED, made
+            if sky.left.max() == 0:
+                return PLACED
             if made == decisions or level + 1 == len(levels.step):
-                return STOPPED, made
+                return STOPPED
             if sky.left[low : high + 1].max() == 0:
                 low, high = 0, last_step  # this part is done: on with the others
             _survey(low, high, blocks, sky)
@@ -283,21 +278,22 @@ def descend(
             _open(level, capacity, blocks, sky, levels)
         else:
             sky.failures[failed] += 1
-            missing += _take_back(level, blocks, sky, levels) if level >= 0 else 0
+            if level >= 0:
+                _take_back(level, blocks, sky, levels)
         while level >= 0 and levels.tried[level] == levels.total[level]:
             # Decisions about other steps cannot help these: back to one that can.
             low, high = levels.low[level], levels.high[level]
             sky.failures[levels.step[level]] += 1
             level -= 1
             while level >= 0:
-                missing += _take_back(level, blocks, sky, levels)
+                _take_back(level, blocks, sky, levels)
                 if levels.low[level] <= high and levels.high[level] >= low:
                     break
                 level -= 1
         if level < 0:
-            return IMPOSSIBLE, made
+            return IMPOSSIBLE
         low, high = levels.low[level], levels.high[level]
-        missing -= _choose(level, blocks, sky, levels)
+        _choose(level, blocks, sky, levels)
         failed = _settle(low, high, capacity, blocks, sky, floor)
 
 

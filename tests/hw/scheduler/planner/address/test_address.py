@@ -129,7 +129,7 @@ def test_first_fit_fills_the_lowest_gap():
         Block(first=2, last=3, size=2),
         Block(first=2, last=3, size=3),
     ]
-    assert first_fit(blocks, (0, 1, 2, 3)) == [0, 4, 0, 7]
+    assert first_fit(blocks, (0, 1, 2, 3)) == (0, 4, 0, 7)
 
 
 @pytest.mark.parametrize("seed", UNPACKABLE)
