@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from hw.scheduler.plan.options import BEST, Techniques
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.address.address import MANY, ROUNDS, SECONDS, place
+from hw.scheduler.planner.address.address import SECONDS, place
 from hw.scheduler.planner.address.blocks import Placement
 from hw.scheduler.planner.residency.residency import CRITERIA, keep_nothing, least_capacity, solve_residency
 from hw.scheduler.planner.residency.stays import Residency
@@ -59,8 +59,7 @@ def place_residency(
 
     def pack(residency: Residency, *, quickly: bool = False) -> Placement:
         blocks = blocks_of(problem, residency.order, residency)
-        rounds = 0 if quickly else 1 if len(blocks) > MANY else ROUNDS
-        return place(blocks, capacity, rounds=rounds, seconds=seconds, worker=worker, techniques=techniques)
+        return place(blocks, capacity, quickly=quickly, seconds=seconds, worker=worker, techniques=techniques)
 
     def decide(words: int, criteria: Sequence[str], nodes: int) -> Residency:
         return solve_residency(

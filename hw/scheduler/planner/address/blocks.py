@@ -68,18 +68,6 @@ def live_in_steps(squeezed: Sequence[Block]) -> list[int]:
     return list(itertools.accumulate(change[:-1]))
 
 
-def separate(squeezed: Sequence[Block]) -> list[list[int]]:
-    """Give sets of blocks that meet no block of another set."""
-    parts: list[list[int]] = []
-    end = -1
-    for index in sorted(range(len(squeezed)), key=lambda index: (squeezed[index].first, index)):
-        if squeezed[index].first > end:
-            parts.append([])
-        parts[-1].append(index)
-        end = max(end, squeezed[index].last)
-    return [sorted(part) for part in parts]
-
-
 def hardest_first(blocks: Sequence[Block], lasting: Sequence[int]) -> dict[str, list[int]]:
     """Give orders of the blocks, hardest first."""
     live = live_in_steps(blocks)

@@ -134,7 +134,7 @@ def test_first_fit_fills_the_lowest_gap():
 
 @pytest.mark.parametrize("seed", UNPACKABLE)
 def test_what_cannot_be_packed_is_told_without_cpsat(seed, worker):
-    found = place(full_blocks(seed), 10, rounds=0, worker=worker)
+    found = place(full_blocks(seed), 10, quickly=True, worker=worker)
     assert (found.status, found.addresses) == ("infeasible", ())
 
 
@@ -142,7 +142,7 @@ def test_what_cannot_be_packed_is_told_without_cpsat(seed, worker):
 def test_quick_addresses_are_right(seed, worker):
     blocks = random_blocks(seed, 8)
     capacity = live_words(blocks)
-    found = place(blocks, capacity, rounds=0, worker=worker)
+    found = place(blocks, capacity, quickly=True, worker=worker)
     assert (found.status == "placed") == packable(blocks, capacity)
     if found.status == "placed":
         assert lie_apart(blocks, found.addresses, capacity)
@@ -150,7 +150,7 @@ def test_quick_addresses_are_right(seed, worker):
 
 def test_quick_addresses_of_a_real_instance(worker):
     blocks = minimalloc("K")
-    found = place(blocks, CAPACITY * 9 // 8, rounds=0, worker=worker)
+    found = place(blocks, CAPACITY * 9 // 8, quickly=True, worker=worker)
     assert found.status == "placed"
     assert lie_apart(blocks, found.addresses, CAPACITY * 9 // 8)
 
