@@ -87,14 +87,6 @@ class Problem:
         makers = ({self.producer[tensor] for tensor in tensors} for tensors in self.inputs)
         return tuple(sum(1 << maker for maker in some - {-1}) for some in makers)
 
-    @cached_property
-    def successors(self) -> tuple[int, ...]:
-        """Operators that read what each operator writes, as bit masks."""
-        readers = (
-            {reader for each in tensors for reader in self.consumers[each]} for tensors in self.outputs
-        )
-        return tuple(sum(1 << reader for reader in some) for some in readers)
-
     @property
     def operator_count(self) -> int:
         """Operators, and so steps."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from hw.scheduler.graph.graph import Graph
 from hw.scheduler.graph.groups import candidates, group
 from hw.scheduler.plan.diagnose import diagnose
@@ -12,9 +10,6 @@ from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.residency.residency import solve_residency
 from hw.scheduler.planner.transfers.hiding import LATENCY_CYCLES, simulate
 from hw.scheduler.planner.transfers.transfers import latest_moves, least_step_cycles
-
-#: What a graph costs, as numbers that are compared one after the other; None when it has no plan.
-Weigh = Callable[[Graph], tuple[int, ...] | None]
 
 #: Graphs that `improve` weighs at effort 1.
 MOST_TRIALS = 48
@@ -49,7 +44,6 @@ def improve(
     graph: Graph,
     options: PlanOptions,
     *,
-    weigh_graph: Weigh | None = None,
     latency_cycles: int = LATENCY_CYCLES,
     most_members: int = 2,
 ) -> Graph:
@@ -62,13 +56,12 @@ def improve(
     ----------
     graph : Graph
         Its operators in the order in which they are executed.
-    weigh_graph : callable or None
-        What a graph costs; `weigh`, with this latency, when None.
+    latency_cycles : int
+        As for `weigh`.
     most_members : int
         Operators a group may have: as many as the hardware has cores.
     """
-    measure = weigh_graph or (lambda candidate: weigh(candidate, options, latency_cycles))
-    search = _Search(graph, measure, MOST_TRIALS * options.effort, options)
+    search = _Search(graph, options, latency_cycles)
     while search.improve(most_members):
         pass
     return search.graph
@@ -77,10 +70,11 @@ def improve(
 class _Search:
     """The best graph so far, and what is left to try."""
 
-    def __init__(self, graph: Graph, measure: Weigh, trials: int, options: PlanOptions) -> None:
+    def __init__(self, graph: Graph, options: PlanOptions, latency_cycles: int) -> None:
         self.graph = graph
-        self._measure, self._trials, self._options = measure, trials, options
-        self._weight = measure(graph)
+        self._options, self._latency_cycles = options, latency_cycles
+        self._trials = MOST_TRIALS * options.effort
+        self._weight = weigh(graph, options, latency_cycles)
         self._refused: set[tuple[str, str]] = set()
 
     def improve(self, most_members: int) -> bool:
@@ -106,7 +100,7 @@ class _Search:
         grouped = self.graph
         for pair in pairs:
             grouped = group(grouped, pair, word_bytes=self._options.word_bytes)
-        weight = self._measure(grouped)
+        weight = weigh(grouped, self._options, self._latency_cycles)
         if weight is not None and (self._weight is None or weight < self._weight):
             self.graph, self._weight = grouped, weight
             return True

@@ -16,7 +16,7 @@ from hw.errors import InputError
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.residency.model import Choice, Model
 from hw.scheduler.planner.residency.program import Program
-from hw.scheduler.planner.residency.stays import Measured, Residency, measure
+from hw.scheduler.planner.residency.stays import Measured, Residency, Stay, StreamUse, measure
 from hw.scheduler.planner.solvers import milp
 
 #: What can be minimised: the first one first, the others in any order.
@@ -75,7 +75,8 @@ def keep_nothing(
     """
     model = Model(problem=problem, order=tuple(order), streaming=streaming)
     _check_fits(model, capacity)
-    return _Search(model).residency(_nothing(model, capacity // model.unit), 0)
+    search = _Search(model)
+    return search.residency(search.found(_nothing(model, capacity // model.unit)), 0)
 
 
 def least_capacity(problem: Problem, order: Sequence[int], *, streaming: bool = True) -> int:
@@ -93,11 +94,12 @@ def _check_fits(model: Model, capacity: int) -> None:
 
 
 class _Found(NamedTuple):
-    """A choice, what it costs in words, and the bound of the criterion it was found for, in units."""
+    """A choice, what it means, and what that costs in words."""
 
     choice: Choice
+    stays: tuple[Stay, ...]
+    streams: tuple[StreamUse, ...]
     measured: Measured
-    bound: int
 
 
 class _Search:
@@ -110,8 +112,7 @@ class _Search:
 
     def run(self, capacity: int, minimise: Sequence[str]) -> Residency:
         """Minimise the criteria for a capacity."""
-        found = self._words(capacity)
-        bound = found.bound
+        found, bound = self._words(capacity)
         moves: int | None = None
         for criterion in minimise[1:]:
             if criterion == "peak":
@@ -120,16 +121,15 @@ class _Search:
             else:
                 found = self._transfers(found, capacity)
                 moves = found.measured.transfers - self._model.problem.compulsory_transfers
-        return self.residency(found.choice, bound)
+        return self.residency(found, bound)
 
-    def residency(self, choice: Choice, bound: int) -> Residency:
+    def residency(self, found: _Found, bound: int) -> Residency:
         """Say in words what was found."""
-        words, measured = bound * self._model.unit, self._found(choice).measured
-        stays, streams = choice.plain(self._model)
+        words, measured = bound * self._model.unit, found.measured
         return Residency(
             order=self._model.order,
-            stays=stays,
-            streams=streams,
+            stays=found.stays,
+            streams=found.streams,
             avoidable_words=measured.avoidable_words,
             bound_words=words,
             peak_words=measured.peak_words,
@@ -139,9 +139,10 @@ class _Search:
             note="; ".join(dict.fromkeys(self._notes)),
         )
 
-    def _found(self, choice: Choice, bound: int = 0) -> _Found:
+    def found(self, choice: Choice) -> _Found:
+        """Say what a choice means."""
         stays, streams = choice.plain(self._model)
-        return _Found(choice, measure(self._model.problem, self._model.order, stays, streams), bound)
+        return _Found(choice, stays, streams, measure(self._model.problem, self._model.order, stays, streams))
 
     def _units(self, words: int) -> int:
         return words // self._model.unit
@@ -154,15 +155,16 @@ class _Search:
             self._notes.append(f"{what}: {result.note}")
         return result
 
-    def _words(self, capacity: int) -> _Found:
+    def _words(self, capacity: int) -> tuple[_Found, int]:
+        """Lower the avoidable words; give their bound in units, too."""
         program = Program(self._model, capacity)
         if program.decided:
-            return self._found(program.choice({}))
+            return self.found(program.choice({})), 0
         program.lp.setObjective(program.words)
         result = self._solve(program, "words")
         # Nothing kept is always possible: each step was checked to fit alone.
         choice = program.choice(result.values) if result.values else _nothing(self._model, capacity)
-        return self._found(choice, result.bound)
+        return self.found(choice), result.bound
 
     def _peak(self, found: _Found, moves: int | None) -> _Found:
         """Lower the peak, at no more avoidable transfers than given, if any."""
@@ -179,7 +181,7 @@ class _Search:
             program.lp.addConstraint(program.used(step) <= top, f"top{step:06d}")
         program.lp.setObjective(pulp.LpAffineExpression({top: 1}))
         result = self._solve(program, "peak")
-        return self._found(program.choice(result.values)) if result.values else found
+        return self.found(program.choice(result.values)) if result.values else found
 
     def _transfers(self, found: _Found, capacity: int) -> _Found:
         """Lower the transfers."""
@@ -190,7 +192,7 @@ class _Search:
         streams = pulp.lpSum(program.stream.values())
         program.lp.setObjective(program.moves * (len(program.stream) + 1) + streams)
         result = self._solve(program, "transfers", program.values(found.choice))
-        return self._found(program.choice(result.values)) if result.values else found
+        return self.found(program.choice(result.values)) if result.values else found
 
 
 def _nothing(model: Model, capacity: int) -> Choice:
