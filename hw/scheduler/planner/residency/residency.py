@@ -57,10 +57,6 @@ def solve_residency(
     SolverError
         When HiGHS gives no answer.
     """
-    if tuple(minimise[:1]) != CRITERIA[:1] or not set(minimise) <= set(CRITERIA):
-        raise InputError("minimise", tuple(minimise), "bytes, then peak and transfers as far as wanted")
-    if len(set(minimise)) < len(minimise):
-        raise InputError("minimise", tuple(minimise), "each criterion once")
     model = Model(problem=problem, order=tuple(order), streaming=streaming)
     _check_fits(model, capacity)
     return _Search(model, node_limit, time_limit_s).run(capacity // model.unit, minimise)

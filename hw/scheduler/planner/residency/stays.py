@@ -75,16 +75,11 @@ class Residency:
 
 
 class Measured(NamedTuple):
-    """What stays and streams cost, as of a `Residency`; ``used_words`` are those of each step."""
+    """What stays and streams cost, as of a `Residency`."""
 
     avoidable_words: int
-    used_words: tuple[int, ...]
+    peak_words: int
     transfers: int
-
-    @property
-    def peak_words(self) -> int:
-        """Most words in use in one step."""
-        return max(self.used_words)
 
 
 def steps_of(problem: Problem, order: Sequence[int]) -> tuple[int, ...]:
@@ -121,7 +116,7 @@ def measure(
     """Compute what stays and streams cost.
 
     Raises `InputError` when a tensor is touched while it neither lies whole nor is streamed, is both, or lies
-    there before it is written or without a use; when a tensor that streams alone does not.
+    there before it is written or without a use.
     """
     steps = steps_of(problem, order)
     used = [problem.fifo[operator] for operator in order]
@@ -134,7 +129,6 @@ def measure(
     for stream in streams:
         passing[stream.tensor][stream.step] = stream.direction
         used[stream.step] += problem.window(order[stream.step], stream.tensor)
-    _check_alone(problem, order, streams)
     words = transfers = 0
     for tensor, size in enumerate(problem.size):
         events = events_of(problem, steps, tensor)
@@ -154,17 +148,4 @@ def measure(
         words += size * (reads - is_source)
         if must_write and not problem.written[tensor]:
             words += size
-    return Measured(words, tuple(used), transfers)
-
-
-def _check_alone(problem: Problem, order: Sequence[int], streams: Sequence[StreamUse]) -> None:
-    by_step: dict[int, list[int]] = {}
-    for stream in streams:
-        by_step.setdefault(stream.step, []).append(stream.tensor)
-    for step, tensors in by_step.items():
-        alone = [tensor for tensor in tensors if problem.streams_alone(order[step], tensor)]
-        if alone and len(tensors) > 1:
-            name = problem.graph.tensors[alone[0]].name
-            raise InputError(
-                f"streams of step {step}", f"{name!r} and others", "only those that can run together"
-            )
+    return Measured(words, max(used), transfers)

@@ -113,7 +113,6 @@ def test_buffers_of_a_pipelined_group_count():
     [
         ({"order": (1, 0, 2)}, "order must be after the operators"),
         ({"order": (0, 1)}, "order must be every operator from 0 to 2 once"),
-        ({"minimise": ("peak",)}, "minimise must be bytes, then peak"),
         ({"capacity": -5}, "scratchpad must be at least"),
     ],
 )
