@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from hw.errors import InputError
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.residency.stays import events_of, steps_of
 
@@ -84,9 +83,8 @@ def replace(
 
     An operator's missing tensors are placed one after the other, inputs first.  When its own operands leave
     no hole, they are moved through memory to the bottom of the scratchpad, which costs their fetches and the
-    writes they had not had.  Raises `InputError` when an operator does not fit whole.
+    writes they had not had.  Every operator must fit whole.
     """
-    _check_fit(problem, capacity)
     walk = _Walk(
         problem=problem,
         capacity=capacity,
@@ -97,11 +95,6 @@ def replace(
     for step, operator in enumerate(order):
         walk.execute(step, operator)
     return walk.words
-
-
-def _check_fit(problem: Problem, capacity: int) -> None:
-    if capacity < max(problem.working_set):
-        raise InputError("scratchpad words", capacity, f"at least {max(problem.working_set)}")
 
 
 def _events(problem: Problem, order: Sequence[int]) -> list[tuple[int, ...]]:
@@ -202,13 +195,9 @@ def keep_greedily(
         Capacity in words.
     rule : Greedy
     streaming : bool
-        Without: an operator's operands lie in the scratchpad while it runs. With: what does not stay passes
-        through a window, which takes no room here.
-
-    Raises `InputError`, without streaming, when an operator does not fit whole.
+        Without: an operator's operands lie in the scratchpad while it runs, and must fit. With: what does not
+        stay passes through a window, which takes no room here.
     """
-    if not streaming:
-        _check_fit(problem, capacity)
     events = _events(problem, order)
     gaps = [(tensor, gap) for tensor, steps in enumerate(events) for gap in range(len(steps) - 1)]
     size = problem.size

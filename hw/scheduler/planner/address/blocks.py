@@ -7,8 +7,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from hw.errors import InputError
-
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class Block:
@@ -17,12 +15,6 @@ class Block:
     first: int
     last: int
     size: int
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.first <= self.last:
-            raise InputError("steps of a block", (self.first, self.last), "rising, from 0")
-        if self.size < 1:
-            raise InputError("size of a block", self.size, "at least 1")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,10 +25,6 @@ class Stay:
     first_step: int
     last_step: int
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.first_step <= self.last_step:
-            raise InputError("steps of a stay", (self.first_step, self.last_step), "rising, from 0")
-
     @property
     def steps(self) -> range:
         """All its steps."""

@@ -155,7 +155,6 @@ class _Search:
         np.subtract.at(change, self._last + 1, self._high - self._low)
         self._used = np.cumsum(change)[:-1]
         self._peak = int(self._used.max(initial=0))
-        self._elapsed = np.concatenate([[0], np.cumsum(np.array(step_cycles, dtype=np.int64))])
         self._work = 0
         self._timing = self._simulate()
 
@@ -180,19 +179,15 @@ class _Search:
         return self._timing.total < waits.total
 
     def _hide(self, move: Move) -> None:
-        """Try to give a transfer as many steps as it takes, or as many as there are."""
-        limit = self._limit(move)
-        near = self._enough(move, limit)
-        for target in dict.fromkeys((near, limit)):
-            before = move.start if move.reads else move.deadline
-            if target == before:
-                continue
-            self._set(move, target)
+        """Try to give a transfer as many steps as there are."""
+        before, limit = move.start if move.reads else move.deadline, self._limit(move)
+        if limit != before:
+            self._set(move, limit)
             timing = self._simulate()
             if timing.total < self._timing.total:
                 self._timing = timing
-                return
-            self._set(move, before)
+            else:
+                self._set(move, before)
 
     def _set(self, move: Move, step: int) -> None:
         """Change a read's start or a write's deadline, and its block with it."""
@@ -227,16 +222,3 @@ class _Search:
         while last + 1 < limit and self._used[last + 1] + size <= self._peak:
             last += 1
         return last + 1
-
-    def _enough(self, move: Move, limit: int) -> int:
-        """Give the nearest step from which computation is as long as the transfer, or the limit."""
-        needed = move.words + self._latency_cycles
-        if move.reads:
-            step = move.start
-            while step > limit and self._elapsed[move.deadline] - self._elapsed[step] < needed:
-                step -= 1
-        else:
-            step = move.deadline
-            while step < limit and self._elapsed[step] - self._elapsed[move.start + 1] < needed:
-                step += 1
-        return step

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hw.errors import InputError
 from hw.scheduler.graph.graph import Graph, Operator, Tensor, TensorKind
 from hw.scheduler.graph.importers import load_model
 from hw.scheduler.plan.problem import Problem
@@ -105,16 +104,6 @@ def test_greedy_with_streams():
     assert keep_greedily(problem, order, 8, rule=Greedy.AS_IT_COMES, streaming=True) == 2 * 6
     # Nothing stays: x is fetched once more, a, b and c are written and fetched.
     assert keep_greedily(problem, order, 0, rule=Greedy.BY_SIZE, streaming=True) == 1 + 2 * (4 + 6 + 1)
-
-
-def test_what_does_not_fit():
-    problem = graph(dict.fromkeys("xa", 10), "x>a")
-    with pytest.raises(InputError, match="at least 20"):
-        run(problem, 19)
-    with pytest.raises(InputError, match="at least 20"):
-        keep_greedily(problem, (0,), 19, rule=Greedy.BY_SIZE, streaming=False)
-    with pytest.raises(InputError, match="order"):
-        replace(problem, (0, 0), 40, replacement=Replacement.LRU, allocation=Allocation.IDEAL)
 
 
 def least_words(problem, capacity):
