@@ -15,15 +15,7 @@ from hw.scheduler.graph.graph import Operator, Tensor
 from hw.scheduler.graph.groups import buffer_bytes
 from hw.scheduler.plan.plan import Direction, Episode, Fifo, Plan, Stream, Transfer
 from hw.scheduler.program.dataflow import Call, Dataflow
-from hw.scheduler.program.program import (
-    OPERATOR_BITS,
-    CoreWord,
-    OperandWord,
-    Program,
-    StepWord,
-    TransferWord,
-    Via,
-)
+from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
 
 
 def lower(plan: Plan) -> Program:
@@ -36,19 +28,12 @@ def lower(plan: Plan) -> Program:
         or is one that the gates would wait for forever.
     """
     lowering = _Lowering(plan)
-    count = len(lowering.operators)
-    if count > 2**OPERATOR_BITS:
-        raise InputError("operators of the plan", count, f"at most {2**OPERATOR_BITS}")
     reads, wait_reads = lowering.queue(Direction.READ)
     writes, wait_writes = lowering.queue(Direction.WRITE)
     return Program(
         word_bytes=plan.word_bytes,
         steps=tuple(
-            StepWord(
-                cores=tuple(core for core, _ in members),
-                wait_reads=read,
-                wait_writes=write,
-            )
+            StepWord(cores=tuple(core for core, _ in members), wait_reads=read, wait_writes=write)
             for members, read, write in zip(lowering.members, wait_reads, wait_writes, strict=True)
         ),
         reads=reads,
@@ -75,7 +60,7 @@ class _Lowering:
         self.tensors: dict[str, Tensor] = {tensor.name: tensor for tensor in (*graph.tensors, *inner)}
         self._index = {name: number for number, name in enumerate(self.tensors)}
         #: Numbers of plain operators.
-        self.operators = {operator.name: number for number, operator in enumerate(plain)}
+        self._operators = {operator.name: number for number, operator in enumerate(plain)}
         self._episodes: dict[str, list[Episode]] = {}
         for episode in plan.episodes:
             self._episodes.setdefault(episode.tensor, []).append(episode)
@@ -114,7 +99,7 @@ class _Lowering:
                 inputs = dict(sorted(inputs.items(), key=lambda operand: operand[1].via is not Via.FIFO))
             streaming = streaming or streams
             core = CoreWord(
-                operator=self.operators[operator.name],
+                operator=self._operators[operator.name],
                 inputs=tuple(inputs.values()),
                 outputs=tuple(outputs.values()),
                 compute_cycles=step.compute_cycles,
