@@ -116,7 +116,7 @@ def fifo_problems(plan: Plan) -> Iterator[str]:
     room: Counter[int] = Counter()
     for fifo in plan.fifos:
         if 0 <= fifo.step < len(plan.steps) and plan.executed[fifo.step].members:
-            room[fifo.step] += fifo.size_bytes
+            room[fifo.step] = fifo.size_bytes  # one piece holds all buffers of a group
         else:
             yield f"{fifo.label}: step {fifo.step} executes no group"
     for step, operator in enumerate(plan.executed):

@@ -10,10 +10,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from hw.errors import InputError
 from hw.scheduler.graph.graph import Operator, Tensor
 from hw.scheduler.graph.groups import buffer_bytes
-from hw.scheduler.plan.plan import Direction, Episode, Fifo, Plan, Stream, Transfer
+from hw.scheduler.plan.plan import Direction, Episode, Plan, Transfer
 from hw.scheduler.program.dataflow import Call, Dataflow
 from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
 
@@ -21,11 +20,8 @@ from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWor
 def lower(plan: Plan) -> Program:
     """Turn a plan into a program; a pipelined group takes a core a member.
 
-    Raises
-    ------
-    InputError
-        When the plan does not say where an operand is, needs more cores or more operators than there can be,
-        or is one that the gates would wait for forever.
+    The plan is one that `hw.scheduler.check` accepts.  InputError when it needs more cores, operators or
+    operands than there can be.
     """
     lowering = _Lowering(plan)
     reads, wait_reads = lowering.queue(Direction.READ)
@@ -64,27 +60,20 @@ class _Lowering:
         self._episodes: dict[str, list[Episode]] = {}
         for episode in plan.episodes:
             self._episodes.setdefault(episode.tensor, []).append(episode)
-        self._streams: dict[tuple[int, str], Stream] = {
-            (stream.step, stream.tensor): stream for stream in plan.streams
-        }
-        self._fifos: dict[int, Fifo] = {fifo.step: fifo for fifo in plan.fifos}
+        self._streams = {(stream.step, stream.tensor): stream for stream in plan.streams}
+        self._fifos = {fifo.step: fifo for fifo in plan.fifos}
         #: Of each step, core by core: what the core does, and what is computed by that.
         self.members = [self._lower_step(number) for number in range(len(plan.steps))]
 
     def words(self, number: int) -> int:
         """Give an address or a size in words."""
-        words, rest = divmod(number, self._plan.word_bytes)
-        if rest:
-            raise InputError("address of the plan", number, f"a multiple of {self._plan.word_bytes}")
-        return words
+        return number // self._plan.word_bytes
 
     def _size(self, name: str) -> int:
         return -(-self.tensors[name].size_bytes // self._plan.word_bytes)
 
     def _lower_step(self, number: int) -> list[tuple[CoreWord, Call]]:
         step = self._plan.steps[number]
-        if step.operator not in self._by_name:
-            raise InputError(f"operator of step {number}", step.operator, "one of the graph")
         group = self._by_name[step.operator]
         between = self._buffers(number, group)
         found = []
@@ -116,16 +105,11 @@ class _Lowering:
         """Lay the buffers of a group one behind the other."""
         if not operator.members:
             return {}
-        if number not in self._fifos:
-            raise InputError(f"buffers of step {number}", "missing", "given: the step executes a group")
         address, found = self.words(self._fifos[number].address), {}
-        end = address + self.words(self._fifos[number].size_bytes)
         for name, size in buffer_bytes(operator, self._plan.word_bytes).items():
             ring = self.words(size)
             found[name] = OperandWord(address=address, words=self._size(name), via=Via.FIFO, ring=ring)
             address += ring
-        if address > end:
-            raise InputError(f"buffers of step {number}", end, f"at least up to word {address}")
         return found
 
     def _operand(self, number: int, name: str) -> OperandWord:
@@ -137,20 +121,14 @@ class _Lowering:
                 via=Via.MEMORY,
                 ring=self.words(stream.window_bytes),
             )
-        for episode in self._episodes.get(name, ()):
-            if episode.first_step <= number <= episode.last_step:
-                return OperandWord(address=self.words(episode.address), words=self._size(name))
-        raise InputError(f"tensor {name!r} in step {number}", "nowhere", "in an episode or a stream")
+        (episode,) = (each for each in self._episodes[name] if each.first_step <= number <= each.last_step)
+        return OperandWord(address=self.words(episode.address), words=self._size(name))
 
     def queue(self, direction: Direction) -> tuple[tuple[TransferWord, ...], list[int]]:
         """Give the transfers of one engine, and how many of them each step waits for."""
         listed = [transfer for transfer in self._plan.transfers if transfer.direction is direction]
-        steps = len(self._plan.steps)
-        counts = [0] * (steps + 1)
+        counts = [0] * (len(self._plan.steps) + 1)
         for count, transfer in enumerate(listed, 1):
-            if not 0 <= transfer.deadline_step <= steps:
-                field = f"deadline_step of {transfer.tensor!r}"
-                raise InputError(field, transfer.deadline_step, f"from 0 to {steps}")
             counts[transfer.deadline_step] = count
         words = tuple(self._transfer(transfer) for transfer in self._in_order(listed))
         return words, list(itertools.accumulate(counts, max))[:-1]

@@ -26,7 +26,6 @@ when it was written.  The other end of a ring is a transfer engine (``Via.MEMORY
 from __future__ import annotations
 
 import enum
-import itertools
 from dataclasses import dataclass
 
 from hw.errors import InputError
@@ -38,9 +37,6 @@ COUNT_BITS = 12
 CYCLES_BITS = 32
 #: Most cores that can share a step.
 MAX_CORES = 4
-
-#: (words, ring) of streams, in the order of their engine, by (step, core).
-_Streams = dict[tuple[int, int], list[tuple[int, int]]]
 
 
 class Via(enum.IntEnum):
@@ -209,14 +205,14 @@ class Program:
     dataflow : Dataflow or None
         What it is to compute, for whoever judges a run; the gates do not need it.
 
-    Raises
-    ------
-    InputError
-        For what the gates would wait for forever: a count of transfers that cannot be complete by then, a
-        stream that no operand takes, two ends of a ring that differ, and streams of several cores of a step
-        that could wait for each other.  Those read are listed by core; a core behind one that reads streams
-        lists its FIFO before its own; one core of a step writes streams.  Also for a dataflow of other
-        operators than the steps'.
+    Notes
+    -----
+    The gates wait for ever for a count of transfers that cannot be complete by then, a stream that no operand
+    takes, and streams of several cores of a step that wait for each other.  The last cannot be when those
+    read are listed by core, a core behind one that reads streams lists its FIFO before its own, and one core
+    of a step writes streams; so `hw.scheduler.program.lower` makes them of a plan that
+    `hw.scheduler.check` accepts.  `hw.scheduler.program.timing.timeline.predict` ends with an error for any
+    other.
     """
 
     word_bytes: int
@@ -230,100 +226,6 @@ class Program:
             raise InputError("word_bytes", self.word_bytes, "a power of two from 4 to 128")
         if not self.steps:
             raise InputError("steps of a program", 0, "at least one")
-        self._check_order("reads", self.reads)
-        self._check_order("writes", self.writes)
-        self._check_waits()
-        streams = (_streams(self.reads), _streams(self.writes))
-        for number, step in enumerate(self.steps):
-            self._check_rings(number, step, *streams)
-        if self.dataflow is not None:
-            found = [(call.operator, len(call.inputs), len(call.outputs)) for call in self.dataflow.calls]
-            words = [
-                (core.operator, len(core.inputs), len(core.outputs))
-                for step in self.steps
-                for core in step.cores
-            ]
-            if found != words:
-                raise InputError(
-                    "calls of the dataflow", len(found), f"as the {len(words)} cores of the steps say"
-                )
-
-    def _check_order(self, name: str, transfers: tuple[TransferWord, ...]) -> None:
-        for before, after in itertools.pairwise(transfers):
-            if before.start_step > after.start_step:
-                legal = f"at least {before.start_step}, as of the one before"
-                raise InputError(f"start_step of {name}", after.start_step, legal)
-            same = before.start_step == after.start_step
-            # A write that waits for the end of the step must not stand in the way of one that the step needs.
-            if name == "writes" and same and after.ring and not before.ring:
-                raise InputError(
-                    f"order of {name}", f"a stream of step {after.start_step} last", "streams first"
-                )
-        for before, after in itertools.pairwise(transfer for transfer in transfers if transfer.ring):
-            if before.start_step == after.start_step and before.core > after.core:
-                raise InputError(
-                    f"order of {name}", f"core {after.core} after {before.core}", "by core in a step"
-                )
-        if transfers and transfers[-1].start_step >= len(self.steps):
-            raise InputError(
-                f"start_step of {name}", transfers[-1].start_step, f"less than {len(self.steps)}"
-            )
-
-    def _check_waits(self) -> None:
-        for number, step in enumerate(self.steps):
-            # What a step waits for must have been able to run and, for a stream, have had its operator.
-            reads = _complete_by(self.reads, whole=number, streams=number - 1)
-            writes = _complete_by(self.writes, whole=number - 1, streams=number - 1)
-            for name, count, most in (
-                ("wait_reads", step.wait_reads, reads),
-                ("wait_writes", step.wait_writes, writes),
-            ):
-                if not 0 <= count <= most:
-                    raise InputError(
-                        f"{name} of step {number}", count, f"from 0 to {most}, what can be complete"
-                    )
-
-    def _check_rings(self, number: int, step: StepWord, reads: _Streams, writes: _Streams) -> None:
-        """Compare the two ends of each ring; lengths only, so that a wrong address is the data's to show."""
-        fifo: list[tuple[int, int]] = []
-        for index, core in enumerate(step.cores):
-            for operands, streams, name in (
-                (core.inputs, reads, "inputs"),
-                (core.outputs, writes, "outputs"),
-            ):
-                through = _through(operands, Via.MEMORY)
-                moved = streams.get((number, index), [])
-                if through != moved:
-                    where = f"streams of the {name} of core {index} in step {number}"
-                    raise InputError(where, moved, f"{through}, its (words, ring)")
-            taken = _through(core.inputs, Via.FIFO)
-            if taken != fifo:
-                where = f"FIFO inputs of core {index} in step {number}"
-                raise InputError(where, taken, f"{fifo}, what the core before makes")
-            fifo = _through(core.outputs, Via.FIFO)
-        if fifo:
-            raise InputError(f"FIFO outputs of the last core of step {number}", fifo, "none")
-        self._check_pipeline(number, step, reads, writes)
-        for streams in (reads, writes):
-            for index in range(len(step.cores), MAX_CORES):
-                if (number, index) in streams:
-                    raise InputError(
-                        f"core of a stream in step {number}", index, f"less than {len(step.cores)}"
-                    )
-
-    def _check_pipeline(self, number: int, step: StepWord, reads: _Streams, writes: _Streams) -> None:
-        """Refuse streams of several cores that could wait for each other: both engines keep their order."""
-        reading = [index for index in range(len(step.cores)) if (number, index) in reads]
-        for index in reading[1:]:
-            order = [operand.via for operand in step.cores[index].inputs]
-            if Via.FIFO in order[order.index(Via.MEMORY) :]:
-                where = f"inputs of core {index} in step {number}"
-                raise InputError(
-                    where, "a stream before the FIFO", "FIFO first, if an earlier core has streams"
-                )
-        writing = [index for index in range(len(step.cores)) if (number, index) in writes]
-        if len(writing) > 1:
-            raise InputError(f"cores with streams written in step {number}", writing, "one at most")
 
     @property
     def operands(self) -> tuple[OperandWord, ...]:
@@ -360,29 +262,6 @@ class Program:
     def write_bytes(self) -> int:
         """Bytes it writes to memory."""
         return self.word_bytes * sum(transfer.words for transfer in self.writes)
-
-
-def _streams(transfers: tuple[TransferWord, ...]) -> _Streams:
-    """Give (words, ring) of all streams by (step, core)."""
-    found: _Streams = {}
-    for transfer in transfers:
-        if transfer.ring:
-            key = (transfer.start_step, transfer.core)
-            found.setdefault(key, []).append((transfer.words, transfer.ring))
-    return found
-
-
-def _through(operands: tuple[OperandWord, ...], via: Via) -> list[tuple[int, int]]:
-    """Give (words, ring) of the operands that come or go a certain way."""
-    return [(operand.words, operand.ring) for operand in operands if operand.via is via]
-
-
-def _complete_by(transfers: tuple[TransferWord, ...], *, whole: int, streams: int) -> int:
-    """Count the transfers from the front of the list that start no later than the given steps."""
-    for count, transfer in enumerate(transfers):
-        if transfer.start_step > (streams if transfer.ring else whole):
-            return count
-    return len(transfers)
 
 
 def _whole(name: str, value: int, least: int) -> None:

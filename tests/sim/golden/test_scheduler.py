@@ -1,6 +1,5 @@
 """The scheduler's golden model against the same function word by word, and against what it must be."""
 
-import dataclasses
 import time
 
 import numpy as np
@@ -8,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hw.errors import InputError
 from hw.scheduler.graph.graph import Tensor, TensorKind
 from hw.scheduler.program.dataflow import Call, Dataflow
 from sim.golden import scheduler as golden
@@ -101,29 +99,6 @@ def test_a_dataflow_gives_what_is_saved():
     assert as_numbers(saved["spilled"]) == spilled
     (y,) = word_by_word(1, [*spilled, *a, *as_numbers(x)], [3], 32)
     assert as_numbers(saved["y"]) == y
-
-
-@pytest.mark.parametrize(
-    ("items", "calls", "message"),
-    [
-        (("x", "x"), [], "name of a tensor must be used once"),
-        (("x", "a"), [Call(operator=0, inputs=(0,), outputs=(2,))], "tensor of call 0 must be from 0 to 1"),
-        (("x", "a"), [Call(operator=0, inputs=(1,), outputs=(1,))], "made by an earlier call"),
-        (("x", "a"), [Call(operator=0, inputs=(), outputs=(0,))], "made once"),
-        (("x", "a"), [], "made by a call, or of kind input"),
-    ],
-)
-def test_a_dataflow_must_flow(items, calls, message):
-    made = [Tensor(name=items[0], size_bytes=1, kind=TensorKind.INPUT)]
-    made += [Tensor(name=name, size_bytes=1) for name in items[1:]]
-    with pytest.raises(InputError, match=message):
-        Dataflow(tensors=tuple(made), calls=tuple(calls), homes={"x": 0})
-
-
-def test_what_lies_in_memory_has_a_home():
-    flow = dataflow()
-    with pytest.raises(InputError, match="home of tensor 'y' must be given: it is of kind output"):
-        dataclasses.replace(flow, homes={"x": 0, "spilled": 2})
 
 
 def test_large_tensors_take_seconds():

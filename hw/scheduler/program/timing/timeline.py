@@ -52,7 +52,7 @@ def predict(program: Program, model: TimingModel | None = None, *, image_words: 
     Raises
     ------
     LoomworkError
-        When the program waits for itself; `Program` refuses all known ways to.
+        When the program waits for itself, for ever.
     """
     tables = _tables(program, image_words)
     model = model or TimingModel()

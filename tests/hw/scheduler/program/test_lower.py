@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hw.errors import InputError
 from hw.scheduler.check.check import check
 from hw.scheduler.plan.documents import plan_to_json
 from hw.scheduler.plan.plan import Direction, Mode
@@ -110,22 +109,6 @@ def test_a_group_becomes_a_core_a_member(streams):
     assert [word.core for word in program.reads if word.ring] == list(range(2))[2 - len(streams) :]
     sources = sources_of(program)
     assert written(program, sources) == expected(program, sources)
-
-
-def test_what_a_plan_must_say():
-    plan = random_plan(5, streaming=True)
-    assert plan.episodes
-    with pytest.raises(InputError, match="must be in an episode or a stream"):
-        lower(dataclasses.replace(plan, episodes=plan.episodes[1:]))
-    group = naive_plan(pipelined_graph(), 4 * 1024 + 512)
-    with pytest.raises(InputError, match="buffers of step 1"):
-        lower(dataclasses.replace(group, fifos=()))
-    (fifo,) = group.fifos
-    with pytest.raises(InputError, match="buffers of step 1 must be at least up to word"):
-        lower(dataclasses.replace(group, fifos=(dataclasses.replace(fifo, size_bytes=32),)))
-    odd = dataclasses.replace(plan.episodes[0], address=plan.episodes[0].address + 1)
-    with pytest.raises(InputError, match="address of the plan must be a multiple of 32"):
-        lower(dataclasses.replace(plan, episodes=(odd, *plan.episodes[1:])))
 
 
 # What is wrong in a program must show in the words it leaves in memory.

@@ -1,12 +1,18 @@
 """Predicted cycles where they can be counted by hand; against the RTL they are held in the regression."""
 
+import dataclasses
+
 import pytest
 
 from hw.board import board_names, load_board
+from hw.errors import LoomworkError
 from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
 from hw.scheduler.program.timing.memory import TimingModel
 from hw.scheduler.program.timing.timeline import predict
 from tests.support.program.example import example_program
+from tests.support.program.random_programs import with_operand
+
+PROGRAM = example_program(32)
 
 
 def step(source, result, *, compute_cycles):
@@ -61,3 +67,65 @@ def test_every_board_has_a_model(name):
     model = TimingModel.of(load_board(name))
     assert model.word_cycles > 0
     assert predict(example_program(16), model).cycles_total > 5 * 96
+
+
+def changed(items, index, **fields):
+    """Give ``items`` with some fields of one of them changed."""
+    new = list(items)
+    new[index] = dataclasses.replace(new[index], **fields)
+    return tuple(new)
+
+
+STUCK = {
+    "a write that may never run": {"writes": changed(PROGRAM.writes, 1, start_step=5, ring=0)},
+    "reads that cannot be complete": {"steps": changed(PROGRAM.steps, 2, wait_reads=2)},
+    "writes that cannot be complete": {"steps": changed(PROGRAM.steps, 0, wait_writes=1)},
+    "a spill before a stream": {"writes": changed(PROGRAM.writes, 0, start_step=4)},
+    "a stream nobody fills": {"reads": (PROGRAM.reads[0], PROGRAM.reads[2], PROGRAM.reads[2])},
+    "a stream of another core": {"reads": changed(PROGRAM.reads, 1, core=1)},
+    "an open FIFO": {"steps": with_operand(PROGRAM, 3, via=Via.FIFO, ring=8)},
+}
+
+
+@pytest.mark.parametrize("case", STUCK)
+def test_a_program_that_waits_for_itself_is_found(case):
+    with pytest.raises(LoomworkError, match="the program waits for itself"):
+        predict(dataclasses.replace(PROGRAM, **STUCK[case]))
+
+
+def pipelined(front, back, *, reads=(), writes=(), fifo_first=True):
+    """Make a step of two cores joined by a FIFO: streams each reads and writes, and the engines' lists."""
+    fifo = OperandWord(address=0, words=40, via=Via.FIFO, ring=2)
+    stream = OperandWord(address=8, words=40, via=Via.MEMORY, ring=2)
+    whole = OperandWord(address=16, words=40)
+    inputs = [[stream] * front[0] or [whole], [fifo] + [stream] * back[0]]
+    outputs = [[fifo] + [stream] * front[1], [stream] * back[1] or [whole]]
+    if not fifo_first:
+        inputs[1].reverse()
+    cores = tuple(
+        CoreWord(operator=core, inputs=tuple(inputs[core]), outputs=tuple(outputs[core])) for core in range(2)
+    )
+
+    def transfers(order):
+        return tuple(
+            TransferWord(dram_address=0, address=8, words=40, start_step=0, ring=2, core=core)
+            for core in order
+        )
+
+    return Program(
+        word_bytes=4,
+        steps=(StepWord(cores=cores),),
+        reads=transfers(reads),
+        writes=transfers(writes),
+    )
+
+
+def test_streams_of_two_cores_wait_for_each_other_unless_they_are_in_order():
+    assert predict(pipelined((1, 0), (1, 1), reads=(0, 1), writes=(1,))).cycles_total > 80
+    assert predict(pipelined((0, 1), (1, 0), reads=(1,), writes=(0,), fifo_first=False)).cycles_total > 80
+    for wrong in (
+        pipelined((1, 0), (1, 0), reads=(1, 0)),
+        pipelined((1, 0), (1, 0), reads=(0, 1), fifo_first=False),
+    ):
+        with pytest.raises(LoomworkError, match="the program waits for itself"):
+            predict(wrong)
