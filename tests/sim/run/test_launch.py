@@ -123,7 +123,9 @@ def test_a_broken_axi_rule_fails_the_run(kernel, tmp_path):
 def test_an_interrupt_ends_the_simulator_and_leaves_nothing(kernel, tmp_path):
     simulate_call(kernel, call(64), tmp_path / "run")
     program = (
-        "from pathlib import Path\nfrom tests.sim.run.test_launch import *\n"
+        "import signal\nfrom pathlib import Path\nfrom tests.sim.run.test_launch import *\n"
+        # Python has no KeyboardInterrupt where whoever started the tests ignores the signal.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         f"simulate_call(mask_kernel(TABLE, 64), call(64, hang=1), Path({str(tmp_path / 'run')!r}),"
         " expected_cycles=10**9)\n"
     )
