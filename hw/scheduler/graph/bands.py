@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from hw.errors import InputError
 from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind, depth_first, stored_bytes
 
 
@@ -98,15 +97,10 @@ class Cutter:
     def split(self, bands_of: Mapping[str, int]) -> Graph:
         """Cut tensors, and the operators that write them, into bands.
 
-        ``bands_of`` gives the bands of each tensor that is cut; all outputs of an operator need the same
-        number.  Bands differ by at most one row, except where a band nobody would read is joined with its
-        neighbour.  Operators come in an order that keeps few rows alive; each band of one reads all
-        parameters that are no tensors (``weight_bytes``) again.
-
-        Raises
-        ------
-        InputError
-            For a tensor that is unknown, cannot be cut, has fewer rows than bands, or is a band already.
+        ``bands_of`` gives the bands of each tensor that is cut, no more than its ``rows``: as many for all
+        outputs of an operator.  Bands differ by at most one row, except where a band nobody would read is
+        joined with its neighbour.  Operators come in an order that keeps few rows alive; each band of one
+        reads all parameters that are no tensors (``weight_bytes``) again.
         """
         cuts = self._cuts(bands_of)
         tensors = [
@@ -116,22 +110,10 @@ class Cutter:
         return replace(self._graph, tensors=tuple(tensors), operators=_ordered(operators))
 
     def _cuts(self, bands_of: Mapping[str, int]) -> dict[str, Cut]:
-        graph, cuts = self._graph, {}
+        cuts = {}
         for name, bands in bands_of.items():
-            if name not in graph.tensor:
-                raise InputError("tensor to cut", name, "one of the graph")
-            if name not in self.rows or graph.tensor[name].origin:
-                legal = "1: no operator says which rows it needs"
-                raise InputError(f"bands of tensor {name!r}", bands, legal)
-            rows = self.rows[name]
-            if not 1 <= bands <= rows:
-                raise InputError(f"bands of tensor {name!r}", bands, f"from 1 to {rows}, its rows")
-            bounds = tuple(band * rows // bands for band in range(bands + 1))
+            bounds = tuple(band * self.rows[name] // bands for band in range(bands + 1))
             cuts[name] = Cut(axis=self._axes[name], bounds=bounds)
-        for operator in graph.operators:
-            counts = {bands_of.get(name, 1) for name in operator.outputs}
-            if len(counts) > 1:
-                raise InputError(f"bands of the outputs of {operator.name!r}", sorted(counts), "equal")
         while True:
             cuts = {name: cut for name, cut in cuts.items() if cut.bands > 1}
             useless = self._unread(cuts)

@@ -53,7 +53,7 @@ def place_residency(
 ) -> Placed:
     """Decide who stays in the scratchpad when, and where.
 
-    ``worker`` is the process for CP-SAT; the rest, errors too, is as for `solve_residency`.
+    ``worker`` is the process for CP-SAT; the rest is as for `solve_residency`.
     """
     seconds = SECONDS if time_limit_s is None else time_limit_s
 

@@ -1,14 +1,11 @@
 """From a plan to the program of the sequencer: names become rows of tables, bytes become words.
 
-Nothing is decided here but what the plan leaves open: where in the area of a pipelined group each buffer
-lies, and, when several members of a group read streams, that a member takes what the one before makes first,
-as the gates ask (`hw.scheduler.program.program.Program`).
+Nothing is decided here but what the plan leaves open: where in the area of a group each buffer lies.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 
 from hw.scheduler.graph.graph import Operator, Tensor
 from hw.scheduler.graph.groups import buffer_bytes
@@ -77,16 +74,11 @@ class _Lowering:
         group = self._by_name[step.operator]
         between = self._buffers(number, group)
         found = []
-        streaming = False
         for operator in group.chain:
             inputs, outputs = (
                 {name: between.get(name) or self._operand(number, name) for name in names}
                 for names in (operator.inputs, operator.outputs)
             )
-            streams = any(word.via is Via.MEMORY for word in inputs.values())
-            if streaming and streams:
-                inputs = dict(sorted(inputs.items(), key=lambda operand: operand[1].via is not Via.FIFO))
-            streaming = streaming or streams
             core = CoreWord(
                 operator=self._operators[operator.name],
                 inputs=tuple(inputs.values()),
@@ -130,20 +122,8 @@ class _Lowering:
         counts = [0] * (len(self._plan.steps) + 1)
         for count, transfer in enumerate(listed, 1):
             counts[transfer.deadline_step] = count
-        words = tuple(self._transfer(transfer) for transfer in self._in_order(listed))
+        words = tuple(map(self._transfer, listed))
         return words, list(itertools.accumulate(counts, max))[:-1]
-
-    def _in_order(self, listed: list[Transfer]) -> Iterator[Transfer]:
-        """Put the streams of a step in the order in which the cores of a group take them."""
-        streams: dict[int, list[Transfer]] = {}
-        for transfer in listed:
-            if transfer.stream is not None:
-                streams.setdefault(transfer.start_step, []).append(transfer)
-        for step, found in streams.items():
-            taken = [index for _, call in self.members[step] for index in (*call.inputs, *call.outputs)]
-            found.sort(key=lambda transfer: taken.index(self._index[transfer.tensor]), reverse=True)
-        for transfer in listed:
-            yield transfer if transfer.stream is None else streams[transfer.start_step].pop()
 
     def _transfer(self, transfer: Transfer) -> TransferWord:
         ring = core = 0

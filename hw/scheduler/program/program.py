@@ -208,11 +208,8 @@ class Program:
     Notes
     -----
     The gates wait for ever for a count of transfers that cannot be complete by then, a stream that no operand
-    takes, and streams of several cores of a step that wait for each other.  The last cannot be when those
-    read are listed by core, a core behind one that reads streams lists its FIFO before its own, and one core
-    of a step writes streams; so `hw.scheduler.program.lower` makes them of a plan that
-    `hw.scheduler.check` accepts.  `hw.scheduler.program.timing.timeline.predict` ends with an error for any
-    other.
+    takes, and streams of several cores of a step that wait for each other.  `hw.scheduler.check` refuses the
+    plan of such a program, `hw.scheduler.program.timing.timeline.predict` the program itself.
     """
 
     word_bytes: int

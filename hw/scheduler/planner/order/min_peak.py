@@ -15,6 +15,7 @@ from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.order.anneal import improve
 from hw.scheduler.planner.order.downsets import DownSets, least_peak
 from hw.scheduler.planner.order.lattice import Lattice
+from hw.scheduler.planner.residency.stays import events_of, steps_of
 
 #: Down-sets that are looked at in one part before the proof is given up.
 STATE_LIMIT = 400_000
@@ -82,13 +83,10 @@ def minimum_peak(
 
 def peak_of(problem: Problem, order: Sequence[int]) -> int:
     """Give the most words alive in one step of an order, first-in first-out buffers included."""
-    step = {operator: number for number, operator in enumerate(order)}
-    words = [problem.fifo[operator] for operator in order]
+    steps, words = steps_of(problem, order), [problem.fifo[operator] for operator in order]
     for tensor, size in enumerate(problem.size):
-        uses = [step[operator] for operator in problem.consumers[tensor]]
-        if problem.producer[tensor] >= 0:
-            uses.append(step[problem.producer[tensor]])
-        for number in range(min(uses), max(uses) + 1):
+        events = events_of(problem, steps, tensor)
+        for number in range(events[0], events[-1] + 1):
             words[number] += size
     return max(words)
 

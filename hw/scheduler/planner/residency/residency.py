@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import pulp
 
-from hw.errors import InputError
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.residency.model import Choice, Model
 from hw.scheduler.planner.residency.program import Program
@@ -41,7 +40,7 @@ def solve_residency(
     Parameters
     ----------
     problem, order, capacity
-        Operators by step; words of the scratchpad.
+        Operators by step, topological; words of the scratchpad, at least `least_capacity`.
     streaming : bool
         Whether an operand may pass through a window where that helps; COSMA's model has none of it.
     time_limit_s, node_limit
@@ -52,13 +51,10 @@ def solve_residency(
 
     Raises
     ------
-    InputError
-        When an operator does not fit alone, or the order is not topological.
     SolverError
         When HiGHS gives no answer.
     """
     model = Model(problem=problem, order=tuple(order), streaming=streaming)
-    _check_fits(model, capacity)
     return _Search(model, node_limit, time_limit_s).run(capacity // model.unit, minimise)
 
 
@@ -67,10 +63,9 @@ def keep_nothing(
 ) -> Residency:
     """Give the residency that keeps nothing between two uses: the most words, and always placeable.
 
-    Parameters and errors are as for `solve_residency`.
+    Parameters are as for `solve_residency`.
     """
     model = Model(problem=problem, order=tuple(order), streaming=streaming)
-    _check_fits(model, capacity)
     search = _Search(model)
     return search.residency(search.found(_nothing(model, capacity // model.unit)), 0)
 
@@ -78,15 +73,6 @@ def keep_nothing(
 def least_capacity(problem: Problem, order: Sequence[int], *, streaming: bool = True) -> int:
     """Words of the smallest scratchpad in which every operator fits alone."""
     return max(problem.least_words(operator, streaming=streaming) for operator in order)
-
-
-def _check_fits(model: Model, capacity: int) -> None:
-    problem, least = model.problem, least_capacity(model.problem, model.order, streaming=model.streaming)
-    if least > capacity:
-        needs = {problem.least_words(each, streaming=model.streaming): each for each in model.order}
-        operator = problem.graph.operators[needs[least]].name
-        legal = f"at least {least * problem.word_bytes} bytes, which operator {operator!r} needs"
-        raise InputError("scratchpad", f"{capacity * problem.word_bytes} bytes", legal)
 
 
 class _Found(NamedTuple):

@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import pytest
 
-from hw.errors import InputError
 from hw.scheduler.graph.importers import load_model
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner import placing
@@ -140,13 +139,6 @@ def test_without_or_tools_there_is_still_a_plan(monkeypatch):
     check_consistent(problem, placed, capacity)
     bound = solve_residency(problem, order, capacity, minimise=("bytes",)).bound_words
     assert placed.residency.bound_words == bound
-
-
-def test_a_scratchpad_too_small_is_refused(worker):
-    problem, order = problem_of(0, 5)
-    least = least_capacity(problem, order)
-    with pytest.raises(InputError, match=f"scratchpad must be at least {least} bytes, which operator"):
-        place_residency(problem, order, least - 1, worker=worker)
 
 
 def test_fallbacks_of_the_packing_are_told(monkeypatch, worker):

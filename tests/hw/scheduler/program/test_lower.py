@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hw.scheduler.check.check import check
 from hw.scheduler.plan.documents import plan_to_json
-from hw.scheduler.plan.plan import Direction, Mode
+from hw.scheduler.plan.plan import Mode
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.program.lower import lower
 from hw.scheduler.program.program import Program, Via
@@ -289,16 +289,3 @@ def needed(program, wrong):
                 for operand in made
             )
     return False
-
-
-def test_streams_are_read_in_the_order_of_their_operands():
-    streams = (("conv1+conv2", "a"), ("conv1+conv2", "skip"))
-    plan = naive_plan(pipelined_graph(), 4 * 1024 + 512, streams=streams)
-    moved = list(plan.transfers)
-    first, second = (
-        number
-        for number, transfer in enumerate(moved)
-        if transfer.direction is Direction.READ and transfer.stream is not None
-    )
-    moved[first], moved[second] = moved[second], moved[first]
-    assert lower(dataclasses.replace(plan, transfers=tuple(moved))) == lower(plan)
