@@ -9,70 +9,48 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from hw.scheduler.check.form import Plan
-from hw.scheduler.check.space import Block, overlapping
+from hw.scheduler.check.space import Block, overlapping, windows
 
 #: Content of bytes nobody may read: not yet complete, or a window.
 _NOTHING = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Use(Block):
-    """A use of bytes; its times are moments.
-
-    ``tensor`` is what is read or written from its first byte on; empty for a window.
-    """
-
-    tensor: str
-    writes: bool
-
-
 def replay_problems(plan: Plan) -> Iterator[str]:
     """Replay a plan and find each wrong byte; its graph is known to be sound."""
+    passing = [each._replace(begin=3 * each.begin, end=3 * each.end) for each in windows(plan)]
     for place, uses in (
-        ("scratchpad", [*_operands(plan), *_windows(plan), *_transfers(plan, memory=False)]),
+        ("scratchpad", [*_operands(plan), *passing, *_transfers(plan, memory=False)]),
         ("memory", [*_ends(plan), *_transfers(plan, memory=True)]),
     ):
         yield from (f"{place}: {problem}" for problem in _replay(uses))
 
 
-def _use(begin: int, end: int, low: int, size: int, tensor: str, label: str, *, writes: bool) -> Use:
-    return Use(begin=begin, end=end, low=low, high=low + size, tensor=tensor, label=label, writes=writes)
-
-
-def _operands(plan: Plan) -> Iterator[Use]:
+def _operands(plan: Plan) -> Iterator[Block]:
     """Give the operators' uses of what lies whole in the scratchpad."""
     for episode in plan.episodes:
         tensor, made = episode.tensor, plan.made_at[episode.tensor]
         for step in [*plan.used_at[tensor], *[made] * (made >= 0)]:
             if episode.first_step <= step <= episode.last_step:
                 label = f"{'writing' if step == made else 'reading'} of {tensor!r} in step {step}"
-                begin, size = 3 * step + 1, plan.size[tensor]
-                yield _use(begin, begin + 1, episode.address, size, tensor, label, writes=step == made)
+                begin, low = 3 * step + 1, episode.address
+                yield Block(begin, begin + 1, low, low + plan.size[tensor], label, tensor, step == made)
 
 
-def _windows(plan: Plan) -> Iterator[Use]:
-    """Give the windows of streams and the buffers of groups, which hold nothing that stays."""
-    windows = [(each.step, each.address, each.window_bytes, each.label) for each in plan.streams]
-    windows += [(each.step, each.address, each.size_bytes, each.label) for each in plan.fifos]
-    for step, low, size, label in windows:
-        yield _use(3 * step, 3 * step + 3, low, size, _NOTHING, label, writes=True)
-
-
-def _ends(plan: Plan) -> Iterator[Use]:
+def _ends(plan: Plan) -> Iterator[Block]:
     """Give what is written to memory before the first moment and read from it after the last."""
     end = 3 * len(plan.steps) + 1
     for name, tensor in plan.tensor.items():
-        low, size = plan.homes.get(name, 0), plan.size[name]
+        low = plan.homes.get(name, 0)
+        high = low + plan.size[name]
         if tensor.kind == "output":
-            yield _use(end, end + 1, low, size, name, f"what is left of output {name!r}", writes=False)
+            yield Block(end, end + 1, low, high, f"what is left of output {name!r}", name, writes=False)
         elif tensor.is_source and name in plan.homes:
-            yield _use(-2, -1, low, size, name, name, writes=True)
+            yield Block(-2, -1, low, high, name, name)
 
 
-def _transfers(plan: Plan, *, memory: bool) -> Iterator[Use]:
+def _transfers(plan: Plan, *, memory: bool) -> Iterator[Block]:
     """Give the transfers' uses of memory, or those of the scratchpad outside of windows."""
     for transfer in plan.transfers:
         start, deadline = 3 * transfer.start_step, 3 * transfer.deadline_step
@@ -83,11 +61,11 @@ def _transfers(plan: Plan, *, memory: bool) -> Iterator[Use]:
             begin, end = (start, deadline + 1) if reads else (start + 2, deadline)
         if memory or not streams:
             low = transfer.dram_address if memory else transfer.scratchpad_address
-            size, tensor, writes = transfer.size_bytes, transfer.tensor, reads != memory
-            yield _use(begin, end, low, size, tensor, transfer.label, writes=writes)
+            high = low + transfer.size_bytes
+            yield Block(begin, end, low, high, transfer.label, transfer.tensor, writes=reads != memory)
 
 
-def _replay(uses: list[Use]) -> Iterator[str]:
+def _replay(uses: list[Block]) -> Iterator[str]:
     """Find uses that collide; when there are none, the ones that read something else than they should."""
     races = [
         f"{one.label} and {other.label} use bytes {max(one.low, other.low)} at once"

@@ -8,29 +8,30 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple
 
 from hw.scheduler.check.form import UNKNOWN_WINDOW_BYTES, Plan, Stream
 
 
-@dataclass(frozen=True, kw_only=True)
-class Block:
-    """Bytes ``low`` to ``high`` from time ``begin`` to ``end``, the ends excluded."""
+class Block(NamedTuple):
+    """Bytes ``low`` to ``high`` from time ``begin`` to ``end``, the ends excluded.
+
+    What ``writes`` puts its content there, and else looks for it: ``tensor``, from its first byte on, or
+    nothing that stays.
+    """
 
     begin: int
     end: int
     low: int
     high: int
     label: str
+    tensor: str = ""
+    writes: bool = True
 
 
-AnyBlock = TypeVar("AnyBlock", bound=Block)
-
-
-def overlapping(found: Iterable[AnyBlock]) -> Iterator[tuple[AnyBlock, AnyBlock]]:
+def overlapping(found: Iterable[Block]) -> Iterator[tuple[Block, Block]]:
     """Give each two blocks that share a time and a byte, the one that begins earlier first."""
-    active: list[AnyBlock] = []
+    active: list[Block] = []
     for block in sorted(found, key=lambda block: (block.begin, block.low)):
         active = [other for other in active if other.end > block.begin]
         yield from ((other, block) for other in active if other.low < block.high and block.low < other.high)
@@ -39,13 +40,18 @@ def overlapping(found: Iterable[AnyBlock]) -> Iterator[tuple[AnyBlock, AnyBlock]
 
 def blocks(plan: Plan) -> Iterator[Block]:
     """Give everything that takes room in the scratchpad; times are steps."""
-    places = [
-        (each.first_step, each.last_step, each.address, each.size_bytes, each.label) for each in plan.episodes
-    ]
-    places += [(each.step, each.step, each.address, each.window_bytes, each.label) for each in plan.streams]
-    places += [(each.step, each.step, each.address, each.size_bytes, each.label) for each in plan.fifos]
-    for first, last, low, size, label in places:
-        yield Block(begin=first, end=last + 1, low=low, high=low + size, label=label)
+    for stay in plan.episodes:
+        high = stay.address + stay.size_bytes
+        yield Block(stay.first_step, stay.last_step + 1, stay.address, high, stay.label)
+    yield from windows(plan)
+
+
+def windows(plan: Plan) -> Iterator[Block]:
+    """Give the windows of streams and the buffers of groups; times are steps."""
+    places = [(each.step, each.address, each.window_bytes, each.label) for each in plan.streams]
+    places += [(each.step, each.address, each.size_bytes, each.label) for each in plan.fifos]
+    for step, low, size, label in places:
+        yield Block(step, step + 1, low, low + size, label)
 
 
 def address_problems(plan: Plan) -> Iterator[str]:

@@ -31,10 +31,7 @@ def home_problems(plan: Plan) -> Iterator[str]:
 
 def memory_problems(plan: Plan) -> Iterator[str]:
     """Find tensors that overlap in DRAM, and a size of it that is not theirs."""
-    placed = [
-        Block(begin=0, end=1, low=low, high=low + plan.size[tensor], label=repr(tensor))
-        for tensor, low in plan.homes.items()
-    ]
+    placed = [Block(0, 1, low, low + plan.size[tensor], repr(tensor)) for tensor, low in plan.homes.items()]
     for one, other in overlapping(placed):
         last = min(one.high, other.high)
         yield f"homes of {one.label} and {other.label} overlap from {other.low} to {last}"

@@ -31,7 +31,7 @@ class Budgets:
     @classmethod
     def of(cls, problem: Problem, *, seed: int = 0) -> Budgets:
         """Compute the budgets of a graph."""
-        peak = minimum_peak(problem, seed=seed).peak_words
+        peak = minimum_peak(problem, seed=seed).words
         required, word = max(problem.working_set), problem.word_bytes
         return cls(m_r_bytes=required * word, m_h_bytes=(required + peak) // 2 * word, m_p_bytes=peak * word)
 

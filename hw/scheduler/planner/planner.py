@@ -179,13 +179,10 @@ class _Planner:
             step_cycles=cycles if hides else None,
             latency_cycles=self._latency_cycles,
         )
-        word = problem.word_bytes
-        sizes = {name: problem.words(problem.graph.tensor[name].size_bytes) for name in movements.homes}
-        ends = [home + sizes[name] * word for name, home in movements.homes.items()]
         plan = Plan(
             graph=problem.graph,
             scratchpad_bytes=self._options.scratchpad_bytes,
-            word_bytes=word,
+            word_bytes=problem.word_bytes,
             steps=tuple(
                 Step(
                     operator=operator.name,
@@ -195,7 +192,6 @@ class _Planner:
                 for operator in (problem.graph.operators[index] for index in order)
             ),
             **movements._asdict(),
-            memory_bytes=max(ends, default=0),
             totals=_totals(draft, movements),
             certificate=certify(draft),
             options=_plain(self._options),

@@ -9,14 +9,13 @@ to a plan that is known: each is proven to be a bound, or passed by the best pla
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.order.downsets import DownSets, peaks_ahead, survey
 from hw.scheduler.planner.order.exact_kernel import EXHAUSTED, FOUND, Run, search
-from hw.scheduler.planner.order.lattice import Lattice
+from hw.scheduler.planner.order.lattice import FoundOrder, Lattice
 
 #: States of a search at most.
 NODE_LIMIT = 1_000_000
@@ -31,30 +30,6 @@ _DOWN_SETS = 250_000
 _LIMITS = 8
 
 
-@dataclass(frozen=True, kw_only=True)
-class Exact:
-    """An order, and what is proven.
-
-    Members
-    -------
-    order : tuple of int
-        Operators by step: the one found, or the hint.
-    avoidable_words : int
-        What the order costs with the best residency; of a hint, what it was said to cost.
-    bound_words : int
-        No order and no residency costs less.
-    """
-
-    order: tuple[int, ...]
-    avoidable_words: int
-    bound_words: int
-
-    @property
-    def proven(self) -> bool:
-        """Whether no order costs less."""
-        return self.avoidable_words == self.bound_words
-
-
 def solve_exact(
     problem: Problem,
     capacity: int,
@@ -64,8 +39,10 @@ def solve_exact(
     order_hint: Sequence[int],
     lower: int = 0,
     node_limit: int = NODE_LIMIT,
-) -> Exact:
+) -> FoundOrder:
     """Find the least avoidable traffic over all orders and residencies, or bound it.
+
+    The words are what the order costs with the best residency; of the hint, what it was said to cost.
 
     Parameters
     ----------
@@ -100,9 +77,9 @@ def solve_exact(
             end, order, units = search(run._replace(upper=below), _COMPARISONS * node_limit)
             if end == FOUND:
                 words = int(units) * lattice.unit
-                return Exact(order=tuple(order.tolist()), avoidable_words=words, bound_words=words)
+                return FoundOrder(tuple(order.tolist()), words, words)
             if end != EXHAUSTED:
                 break
             proven = below
     bound = upper if proven >= limit else proven * lattice.unit
-    return Exact(order=tuple(order_hint), avoidable_words=upper, bound_words=bound)
+    return FoundOrder(tuple(order_hint), upper, bound)

@@ -27,6 +27,19 @@ for _bit in range(BITS):
     _PLACE[2**_bit % 67] = _bit
 
 
+class FoundOrder(NamedTuple):
+    """Operators by step, the words the order was judged by, and those that no order is below."""
+
+    order: tuple[int, ...]
+    words: int
+    bound_words: int
+
+    @property
+    def proven(self) -> bool:
+        """Whether no order is better."""
+        return self.words == self.bound_words
+
+
 class Lattice(NamedTuple):
     """A problem for compiled searches.
 

@@ -8,13 +8,12 @@ Orders are searched best first, and annealed where there are too many for that.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hw.scheduler.plan.options import BEST, Techniques
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.order.anneal import improve
 from hw.scheduler.planner.order.downsets import DownSets, least_peak
-from hw.scheduler.planner.order.lattice import Lattice
+from hw.scheduler.planner.order.lattice import FoundOrder, Lattice
 from hw.scheduler.planner.residency.stays import events_of, steps_of
 
 #: Down-sets that are looked at in one part before the proof is given up.
@@ -25,23 +24,6 @@ STATE_LIMIT = 400_000
 ANNEALED_OPERATORS, PATIENCE = 200, 6
 
 
-@dataclass(frozen=True, kw_only=True)
-class MinPeak:
-    """An order with a low peak.
-
-    Members
-    -------
-    order : tuple of int
-        Operators by step.
-    peak_words, bound_words : int
-        The order's peak, and what no order's peak is below; the order is optimal when they are equal.
-    """
-
-    order: tuple[int, ...]
-    peak_words: int
-    bound_words: int
-
-
 def minimum_peak(
     problem: Problem,
     *,
@@ -49,7 +31,7 @@ def minimum_peak(
     state_limit: int = STATE_LIMIT,
     enough: int = 0,
     techniques: Techniques = BEST,
-) -> MinPeak:
+) -> FoundOrder:
     """Find the order with the least peak of live words.
 
     Parameters
@@ -78,7 +60,7 @@ def minimum_peak(
             peak = peak_of(problem, order)
         elif techniques.least_peak_annealing and len(order) <= ANNEALED_OPERATORS:
             order, peak = _anneal(problem, lattice, order, max(bound, enough), seed)
-    return MinPeak(order=order, peak_words=peak, bound_words=min(peak, bound))
+    return FoundOrder(order, peak, min(peak, bound))
 
 
 def peak_of(problem: Problem, order: Sequence[int]) -> int:

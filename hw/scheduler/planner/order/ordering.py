@@ -7,7 +7,7 @@ then tries to beat or to prove.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from hw.errors import InputError
@@ -17,8 +17,8 @@ from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.order.anneal import Order, improve
 from hw.scheduler.planner.order.cosma import solve_published
 from hw.scheduler.planner.order.evaluate import avoidable_words
-from hw.scheduler.planner.order.exact import NODE_LIMIT, Exact, solve_exact
-from hw.scheduler.planner.order.lattice import Lattice
+from hw.scheduler.planner.order.exact import NODE_LIMIT, solve_exact
+from hw.scheduler.planner.order.lattice import FoundOrder, Lattice
 from hw.scheduler.planner.order.min_peak import minimum_peak
 
 #: States of the exact search before there is a good order; enough for nearly every network.
@@ -68,14 +68,22 @@ def find_order(problem: Problem, options: PlanOptions, *, thorough: bool = True)
     if options.order is OrderChoice.COSMA:
         return _published(problem, options)
     found, way = _decide(problem, options, thorough)
+    return _certified(problem, found, way, proven=found.proven, bound_words=found.bound_words)
+
+
+def _certified(
+    problem: Problem, found: FoundOrder, way: str, *, proven: bool, bound_words: int, **more: str
+) -> Ordering:
+    """Say how an order was found; ``bound_words`` are of the avoidable words of all orders."""
     stage = StageCertificate(
         stage="order",
         solver=way,
-        status="optimal" if found.proven else "heuristic",
-        objective=found.avoidable_words * problem.word_bytes,
+        status="optimal" if proven else "heuristic",
+        objective=found.words * problem.word_bytes,
         bound=found.bound_words * problem.word_bytes,
+        **more,
     )
-    return Ordering(order=found.order, bound_words=found.bound_words, stages=(stage,))
+    return Ordering(order=found.order, bound_words=bound_words, stages=(stage,))
 
 
 def prove(problem: Problem, options: PlanOptions, avoidable_words: int) -> int:
@@ -97,11 +105,11 @@ def prove(problem: Problem, options: PlanOptions, avoidable_words: int) -> int:
     return _exact(problem, options, avoidable_words, order, 0, _GLANCE).bound_words
 
 
-def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> tuple[Exact, str]:
+def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> tuple[FoundOrder, str]:
     """Choose the order, and say how it was found."""
     peak = minimum_peak(problem, seed=options.seed, enough=options.capacity, techniques=options.techniques)
-    if peak.peak_words <= options.capacity:
-        return Exact(order=peak.order, avoidable_words=0, bound_words=0), "least peak"
+    if peak.words <= options.capacity:
+        return FoundOrder(peak.order, 0, 0), "least peak"
     starts = (tuple(range(problem.operator_count)), peak.order)
     lattice = Lattice.of(problem, streaming=options.streams)
     annealed = partial(improve, lattice, options.capacity // lattice.unit, starts, options.seed)
@@ -113,16 +121,18 @@ def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> tuple[Exa
         share = options.effort if thorough else options.effort / 2
         goal = exact.bound_words // lattice.unit
         units, order = annealed(rounds=int(share * _RUNS), patience=int(share * _PATIENCE), goal=goal)
-    found = replace(exact, order=order, avoidable_words=units * lattice.unit)
+    found = FoundOrder(order, units * lattice.unit, exact.bound_words)
     if thorough and options.techniques.long_exact_search:
-        found = _exact(problem, options, found.avoidable_words, order, exact.bound_words, NODE_LIMIT)
+        found = _exact(problem, options, found.words, order, exact.bound_words, NODE_LIMIT)
     return found, "annealing" if found.order == order else _EXACT
 
 
-def _exact(problem: Problem, options: PlanOptions, upper: int, hint: Order, lower: int, nodes: int) -> Exact:
+def _exact(
+    problem: Problem, options: PlanOptions, upper: int, hint: Order, lower: int, nodes: int
+) -> FoundOrder:
     """Search for the best plan, given a known one; and for a bound of all orders."""
     if not options.techniques.exact_search:
-        return Exact(order=hint, avoidable_words=upper, bound_words=lower)
+        return FoundOrder(hint, upper, lower)
     return solve_exact(
         problem,
         options.capacity,
@@ -146,28 +156,17 @@ def _published(problem: Problem, options: PlanOptions) -> Ordering:
     if not order:
         order = tuple(range(problem.operator_count))
         note = f"COSMA's program gave no order, so it is the graph's: {note}"
-    stage = StageCertificate(
-        stage="order",
-        solver=f"COSMA's program, {found.solver}",
-        status="optimal" if found.status == "optimal" else "heuristic",
-        objective=found.objective * problem.word_bytes,
-        bound=found.bound * problem.word_bytes,
+    words = avoidable_words(problem, order, options.capacity, streaming=options.streams)
+    return _certified(
+        problem,
+        FoundOrder(order, found.objective, found.bound),
+        f"COSMA's program, {found.solver}",
+        proven=found.status == "optimal",
+        bound_words=prove(problem, options, words),
         note=note,
     )
-    words = avoidable_words(problem, order, options.capacity, streaming=options.streams)
-    bound = prove(problem, options, words)
-    return Ordering(order=order, bound_words=bound, stages=(stage,))
 
 
 def _least_peak(problem: Problem, options: PlanOptions) -> Ordering:
     peak = minimum_peak(problem, seed=options.seed, techniques=options.techniques)
-    word = problem.word_bytes
-    stage = StageCertificate(
-        stage="order",
-        solver="least peak",
-        status="optimal" if peak.bound_words == peak.peak_words else "heuristic",
-        objective=peak.peak_words * word,
-        bound=peak.bound_words * word,
-        unit="peak bytes",
-    )
-    return Ordering(order=peak.order, bound_words=0, stages=(stage,))
+    return _certified(problem, peak, "least peak", proven=peak.proven, bound_words=0, unit="peak bytes")

@@ -102,16 +102,10 @@ def simulate(
     )
 
 
-def hide(
-    moves: Sequence[Move],
-    blocks: Sequence[Block],
-    addresses: Sequence[int],
-    owners: Sequence[int],
-    step_cycles: Sequence[int],
-    latency_cycles: int,
-) -> tuple[Move, ...]:
-    """Move starts and deadlines so that less is waited for; a read's block begins with its start, a write's
-    ends before its deadline.
+class Hiding:
+    """Moves starts and deadlines so that less is waited for, the longest wait first.
+
+    A read's block begins with its start, a write's ends before its deadline.
 
     Parameters
     ----------
@@ -123,28 +117,18 @@ def hide(
     step_cycles, latency_cycles
         As for `simulate`.
     """
-    search = _Search(
-        [replace(move) for move in moves], blocks, addresses, owners, step_cycles, latency_cycles
-    )
-    for _ in range(_PASSES):
-        if not search.improve():
-            break
-    return tuple(search.moves)
-
-
-class _Search:
-    """The longest wait first, each change tried and kept or undone."""
 
     def __init__(
         self,
-        moves: list[Move],
+        moves: Sequence[Move],
         blocks: Sequence[Block],
         addresses: Sequence[int],
         owners: Sequence[int],
         step_cycles: Sequence[int],
         latency_cycles: int,
     ) -> None:
-        self.moves, self._step_cycles, self._latency_cycles = moves, step_cycles, latency_cycles
+        self._moves = [replace(move) for move in moves]
+        self._step_cycles, self._latency_cycles = step_cycles, latency_cycles
         self._first = np.array([block.first for block in blocks], dtype=np.int64)
         self._last = np.array([block.last for block in blocks], dtype=np.int64)
         self._low = np.array(addresses, dtype=np.int64)
@@ -159,14 +143,21 @@ class _Search:
         self._timing = self._simulate()
 
     def _simulate(self) -> Timing:
-        self._work += len(self.moves) + len(self._step_cycles)
-        return simulate(self.moves, self._step_cycles, self._latency_cycles)
+        self._work += len(self._moves) + len(self._step_cycles)
+        return simulate(self._moves, self._step_cycles, self._latency_cycles)
 
-    def improve(self) -> bool:
+    def run(self) -> list[Move]:
+        """Give the moves with their best steps; each change is tried, and kept or undone."""
+        for _ in range(_PASSES):
+            if not self._improve():
+                break
+        return self._moves
+
+    def _improve(self) -> bool:
         """Try each exposed transfer once; tell whether the plan became shorter."""
         waits = self._timing
         exposed = []
-        for index, move in enumerate(self.moves):
+        for index, move in enumerate(self._moves):
             if move.streams or (not move.reads and move.deadline >= len(self._step_cycles)):
                 continue
             wait = (waits.read_waits if move.reads else waits.write_waits)[move.deadline]
@@ -175,7 +166,7 @@ class _Search:
         for _, _, index in sorted(exposed):
             if self._work > _WORK:
                 break
-            self._hide(self.moves[index])
+            self._hide(self._moves[index])
         return self._timing.total < waits.total
 
     def _hide(self, move: Move) -> None:

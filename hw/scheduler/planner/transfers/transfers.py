@@ -16,7 +16,7 @@ from hw.scheduler.plan.plan import Direction, Episode, Fifo, Stream, Transfer
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.address.blocks import Block
 from hw.scheduler.planner.residency.stays import Residency, steps_of
-from hw.scheduler.planner.transfers.hiding import LATENCY_CYCLES, Move, hide, queue_key
+from hw.scheduler.planner.transfers.hiding import LATENCY_CYCLES, Hiding, Move, queue_key
 
 
 class Movements(NamedTuple):
@@ -30,6 +30,7 @@ class Movements(NamedTuple):
     fifos: tuple[Fifo, ...]
     transfers: tuple[Transfer, ...]
     homes: Mapping[str, int]
+    memory_bytes: int
 
 
 def blocks_of(problem: Problem, order: Sequence[int], residency: Residency) -> list[Block]:
@@ -100,8 +101,8 @@ def make_transfers(
     moves = latest_moves(problem, order, residency)
     if step_cycles is not None:
         owners_or_none = [*owners, *[-1] * (len(blocks) - len(owners))]
-        moves = list(hide(moves, blocks, addresses, owners_or_none, step_cycles, latency_cycles))
-    return _write_down(problem, order, residency, blocks, addresses, owners, moves)
+        moves = Hiding(moves, blocks, addresses, owners_or_none, step_cycles, latency_cycles).run()
+    return _write_down(problem, residency, blocks, addresses, owners, moves)
 
 
 def latest_moves(problem: Problem, order: Sequence[int], residency: Residency) -> list[Move]:
@@ -161,7 +162,6 @@ def reading_order(operator: Operator) -> tuple[str, ...]:
 
 def _write_down(
     problem: Problem,
-    order: Sequence[int],
     residency: Residency,
     blocks: Sequence[Block],
     addresses: Sequence[int],
@@ -170,62 +170,59 @@ def _write_down(
 ) -> Movements:
     """Give names and bytes to everything."""
     tensors, word = problem.graph.tensors, problem.word_bytes
-    stays, streams = residency.stays, residency.streams
-    spans = [(block.first, block.last) for block in blocks]
+    names, stays = [tensors[tensor].name for tensor in touched], len(residency.stays)
+    first, last = [block.first for block in blocks], [block.last for block in blocks]
     for move in moves:
-        if not move.streams:
-            first, last = spans[move.block]
-            spans[move.block] = (move.start, last) if move.reads else (first, move.deadline - 1)
+        if move.reads and not move.streams:
+            first[move.block] = move.start
+        elif not move.streams:
+            last[move.block] = move.deadline - 1
     homes, end = {}, 0
     for tensor in sorted({touched[move.block] for move in moves}):
         homes[tensors[tensor].name] = end
         end += problem.size[tensor] * word
 
     def transfer(move: Move) -> Transfer:
-        tensor = touched[move.block]
         return Transfer(
-            tensor=tensors[tensor].name,
+            tensor=names[move.block],
             direction=Direction.READ if move.reads else Direction.WRITE,
             episode=None if move.streams else move.block,
-            stream=move.block - len(stays) if move.streams else None,
-            size_bytes=problem.size[tensor] * word,
-            dram_address=homes[tensors[tensor].name],
+            stream=move.block - stays if move.streams else None,
+            size_bytes=problem.size[touched[move.block]] * word,
+            dram_address=homes[names[move.block]],
             scratchpad_address=addresses[move.block] * word,
             start_step=move.start,
             deadline_step=move.deadline,
         )
 
     queued = sorted(moves, key=queue_key)
-    with_fifo = [step for step, operator in enumerate(order) if problem.fifo[operator]]
+    rows = [(low * word, block.size * word) for low, block in zip(addresses, blocks, strict=True)]
     return Movements(
         episodes=tuple(
             Episode(
-                tensor=tensors[stay.tensor].name,
-                address=low * word,
-                size_bytes=block.size * word,
-                first_step=first,
-                last_step=last,
+                tensor=name,
+                address=rows[block][0],
+                size_bytes=rows[block][1],
+                first_step=first[block],
+                last_step=last[block],
             )
-            for stay, block, low, (first, last) in zip(stays, blocks, addresses, spans, strict=False)
+            for block, name in enumerate(names[:stays])
         ),
         streams=tuple(
             Stream(
-                tensor=tensors[stream.tensor].name,
+                tensor=names[block],
                 direction=stream.direction,
                 step=stream.step,
-                address=low * word,
-                window_bytes=block.size * word,
+                address=rows[block][0],
+                window_bytes=rows[block][1],
             )
-            for stream, block, low in zip(
-                streams, blocks[len(stays) :], addresses[len(stays) :], strict=False
-            )
+            for block, stream in enumerate(residency.streams, stays)
         ),
         fifos=tuple(
-            Fifo(step=step, address=low * word, size_bytes=block.size * word)
-            for step, block, low in zip(
-                with_fifo, blocks[len(touched) :], addresses[len(touched) :], strict=True
-            )
+            Fifo(step=block.first, address=low, size_bytes=size)
+            for block, (low, size) in zip(blocks[len(names) :], rows[len(names) :], strict=True)
         ),
         transfers=tuple(transfer(move) for reads in (True, False) for move in queued if move.reads is reads),
         homes=homes,
+        memory_bytes=end,
     )

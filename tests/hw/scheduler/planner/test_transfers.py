@@ -11,7 +11,7 @@ from hw.scheduler.plan.plan import Direction
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.address.blocks import Block
 from hw.scheduler.planner.residency.stays import Stay, StreamUse
-from hw.scheduler.planner.transfers.hiding import Move, hide, simulate
+from hw.scheduler.planner.transfers.hiding import Hiding, Move, simulate
 from hw.scheduler.planner.transfers.transfers import (
     latest_moves,
     least_step_cycles,
@@ -158,7 +158,7 @@ def test_hiding_is_never_worse_and_close_to_the_best_of_all_choices(data):
     owners = range(count + 2)
     latency_cycles = 20
     found = simulate(
-        hide(moves, blocks, addresses, owners, cycles, latency_cycles), cycles, latency_cycles
+        Hiding(moves, blocks, addresses, owners, cycles, latency_cycles).run(), cycles, latency_cycles
     ).total
     best = simulate(moves, cycles, latency_cycles).total
     assert found <= best

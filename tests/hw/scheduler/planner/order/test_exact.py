@@ -38,7 +38,7 @@ def test_nothing_is_better_among_all_orders_and_residencies(seed, streaming):
     capacity = tight(problem, rng, streaming)
     found = solve_exact(problem, capacity, streaming=streaming, **known(problem, capacity, streaming))
     assert found.proven
-    assert found.avoidable_words == found.bound_words == least_of_all(problem, capacity, streaming)
+    assert found.words == found.bound_words == least_of_all(problem, capacity, streaming)
 
 
 @pytest.mark.soak
@@ -53,9 +53,9 @@ def test_nothing_is_better_among_all_orders_and_residencies_of_many_graphs(seed,
     capacity = tight(problem, rng, streaming)
     found = solve_exact(problem, capacity, streaming=streaming, **known(problem, capacity, streaming))
     assert found.proven
-    assert found.avoidable_words == least_of_all(problem, capacity, streaming)
+    assert found.words == least_of_all(problem, capacity, streaming)
     residency = solve_residency(problem, found.order, capacity, streaming=streaming, minimise=("bytes",))
-    assert residency.avoidable_words == found.avoidable_words
+    assert residency.avoidable_words == found.words
 
 
 @pytest.mark.parametrize("streaming", [False, True])
@@ -69,7 +69,7 @@ def test_the_order_costs_what_it_is_said_to_cost(seed, streaming):
         solve_residency(
             problem, found.order, capacity, streaming=streaming, minimise=("bytes",)
         ).avoidable_words
-        == found.avoidable_words
+        == found.words
     )
 
 
@@ -79,7 +79,7 @@ def test_a_limit_leaves_a_bound_and_the_hint():
     given = known(problem, capacity, False)
     short = solve_exact(problem, capacity, streaming=False, node_limit=150_000, **given)
     assert not short.proven
-    assert (short.order, short.avoidable_words) == (given["order_hint"], given["upper"])
+    assert (short.order, short.words) == (given["order_hint"], given["upper"])
     # 888 KiB are alive at some moment of every order, and 540 fit in; each other one is written and read.
     assert short.bound_words == 2 * (888 - 540) * 1024 // 32
     shorter = solve_exact(problem, capacity, streaming=False, node_limit=1, **given)
@@ -135,14 +135,14 @@ def test_more_states_find_the_best_plan():
         solve_exact(problem, capacity, streaming=False, node_limit=n, **given) for n in (300, 10_000)
     )
     assert (few.proven, many.proven) == (False, True)
-    assert few.bound_words <= many.avoidable_words < few.avoidable_words
+    assert few.bound_words <= many.words < few.words
 
 
 def test_a_known_optimum_is_confirmed():
     problem = wide_problem(2, 12)
     capacity = max(problem.working_set)
     best = solve_exact(problem, capacity, streaming=False, **known(problem, capacity, False))
-    again = solve_exact(problem, capacity, streaming=False, upper=best.avoidable_words, order_hint=best.order)
+    again = solve_exact(problem, capacity, streaming=False, upper=best.words, order_hint=best.order)
     assert again == best
 
 

@@ -17,8 +17,8 @@ UNANNEALED = replace(BEST, least_peak_annealing=False)
 def test_the_least_peak_of_all_orders_is_found_and_proven(seed):
     problem = Problem(graph=random_graph(seed, 3 + seed % 6))
     found = minimum_peak(problem)
-    assert found.peak_words == min(peak_of(problem, order) for order in every_order(problem))
-    assert found.bound_words == found.peak_words == peak_of(problem, found.order)
+    assert found.words == min(peak_of(problem, order) for order in every_order(problem))
+    assert found.bound_words == found.words == peak_of(problem, found.order)
 
 
 def test_more_than_a_word_of_operators():
@@ -40,34 +40,34 @@ def test_more_than_a_word_of_operators():
     problem = Problem(graph=Graph(name="pairs", tensors=tuple(tensors), operators=tuple(operators)))
     found = minimum_peak(problem, state_limit=1000, techniques=UNANNEALED)
     # The last pair runs beside 39 results; its first operator reads 10 words and writes 30.
-    assert found.peak_words == peak_of(problem, found.order) == 39 + 40
-    assert 41 <= found.bound_words <= found.peak_words
+    assert found.words == peak_of(problem, found.order) == 39 + 40
+    assert 41 <= found.bound_words <= found.words
 
 
 def test_a_limit_leaves_a_bound_and_an_order():
     problem = wide_problem(3, 24)
     proven = minimum_peak(problem)
-    assert proven.peak_words == proven.bound_words
+    assert proven.words == proven.bound_words
     short = minimum_peak(problem, state_limit=5)
-    assert short.bound_words <= proven.peak_words <= short.peak_words == peak_of(problem, short.order)
+    assert short.bound_words <= proven.words <= short.words == peak_of(problem, short.order)
     assert sorted(short.order) == list(range(24))
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_a_peak_that_is_enough_is_found_where_there_is_one(seed):
     problem = wide_problem(seed, 9)
-    least = minimum_peak(problem).peak_words
+    least = minimum_peak(problem).words
     for enough in range(least - 3, least + 5):
         found = minimum_peak(problem, enough=enough)
-        assert (found.peak_words <= enough) == (least <= enough)
-        assert found.bound_words <= least <= found.peak_words == peak_of(problem, found.order)
+        assert (found.words <= enough) == (least <= enough)
+        assert found.bound_words <= least <= found.words == peak_of(problem, found.order)
 
 
 def test_the_same_seed_gives_the_same_order():
     problem = wide_problem(5, 24, fan=3)
     again = [minimum_peak(problem, seed=seed, state_limit=30) for seed in (1, 1, 2)]
     assert again[0] == again[1]
-    assert all(found.bound_words <= found.peak_words == peak_of(problem, found.order) for found in again)
+    assert all(found.bound_words <= found.words == peak_of(problem, found.order) for found in again)
 
 
 def test_fifo_words_count():
@@ -77,7 +77,7 @@ def test_fifo_words_count():
     )
     operator = Operator(name="o", kind="x", inputs=("a",), outputs=("b",), fifo_bytes=96)
     found = minimum_peak(Problem(graph=Graph(name="g", tensors=(a, b), operators=(operator,))))
-    assert (found.peak_words, found.bound_words) == (5, 5)
+    assert (found.words, found.bound_words) == (5, 5)
 
 
 def test_exhaustive_orders_are_topological_and_distinct():
