@@ -20,11 +20,7 @@ from hw.scheduler.plan.plan import Plan
 _PATH = Path(__file__).with_name("default_plan.json")
 
 
+@functools.cache
 def default_plan(word_bytes: int) -> Plan:
     """Give the plan in words of ``word_bytes``, a power of two up to 128."""
-    return replace(_shipped(), word_bytes=word_bytes)
-
-
-@functools.cache
-def _shipped() -> Plan:
-    return read_plan(_PATH)
+    return replace(read_plan(_PATH), word_bytes=word_bytes)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hw.board import Board
-from hw.errors import InputError
 from hw.prediction import Prediction
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.graph.graph import TensorKind
@@ -17,17 +16,9 @@ from hw.scheduler.program.timing.memory import TimingModel
 
 @dataclass(frozen=True, kw_only=True)
 class SchedulerWorkload:
-    """One launch of the scheduler engine.
-
-    Raises `InputError` when the program has no dataflow, which says what must be read and written whatever
-    the schedule.
-    """
+    """One launch of the scheduler engine, of a program with a dataflow."""
 
     program: Program
-
-    def __post_init__(self) -> None:
-        if self.program.dataflow is None:
-            raise InputError("program.dataflow", None, "given: it says what the program is to compute")
 
 
 def predict(workload: SchedulerWorkload, config: SchedulerConfig, board: Board) -> Prediction:
@@ -40,7 +31,7 @@ def predict(workload: SchedulerWorkload, config: SchedulerConfig, board: Board) 
     """
     program = workload.program
     config.check_program(program)
-    assert program.dataflow is not None  # the workload refuses others
+    assert program.dataflow is not None  # it says what must be read and written whatever the schedule
     loaded = 0 if config.program is not None else len(encode(program))
     model = TimingModel.of(board)
     played = timeline.predict(program, model, image_words=loaded // config.word_bytes)
@@ -66,7 +57,7 @@ def predict(workload: SchedulerWorkload, config: SchedulerConfig, board: Board) 
         least_compute_cycles=sum(max(core.compute_cycles for core in step.cores) for step in program.steps),
         details={
             "steps": len(program.steps),
-            "transfers": program.transfers_total,
+            "transfers": len(program.reads) + len(program.writes),
             "avoidable_bytes": program.read_bytes + program.write_bytes - compulsory,
             "scratchpad_used_bytes": program.scratchpad_words * config.word_bytes,
             "predicted_exposed_cycles": played.exposed_cycles,

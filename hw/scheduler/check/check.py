@@ -113,8 +113,3 @@ def check(document: Any) -> list[str]:
 def check_file(path: Path) -> list[str]:
     """Find what is wrong with the plan in a file; InputError when it cannot be read as JSON."""
     return check(read_json(path).data)
-
-
-def recomputed_totals(document: Any) -> dict[str, int]:
-    """Give the totals that follow from the content of a plan.json without problems: see `totals_of`."""
-    return totals_of(Plan.model_validate(document))

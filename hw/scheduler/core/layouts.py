@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from amaranth.hdl import ShapeLike
 from amaranth.lib import data
 
 from hw.scheduler.config import SchedulerConfig
-from hw.scheduler.program.image import COMMAND_FIELDS, STEP_FIELDS, TRANSFER_FIELDS
+from hw.scheduler.program.image import COMMAND_FIELDS, STEP_FIELDS
 from hw.scheduler.program.program import Via
 
 #: Bits of a byte address in memory.
@@ -48,7 +46,8 @@ def command_layout(config: SchedulerConfig) -> data.StructLayout:
     compute_cycles
         Least cycles from the command to done.
     """
-    return _narrowed(COMMAND_FIELDS, input_words=config.size_bits, output_words=config.size_bits)
+    words = dict.fromkeys(("input_words", "output_words"), config.size_bits)
+    return data.StructLayout(COMMAND_FIELDS | words)
 
 
 def step_layout(config: SchedulerConfig) -> data.StructLayout:
@@ -63,23 +62,19 @@ def step_layout(config: SchedulerConfig) -> data.StructLayout:
     last
         The program ends with this step.
     """
-    transfers = config.transfer_bits
-    return _narrowed(STEP_FIELDS, wait_writes=transfers, wait_reads=transfers, active=config.cores)
+    waits = dict.fromkeys(("wait_writes", "wait_reads"), config.transfer_bits)
+    return data.StructLayout(STEP_FIELDS | waits | {"active": config.cores})
 
 
 def transfer_layout(config: SchedulerConfig) -> data.StructLayout:
     """Give a transfer; fields as of `hw.scheduler.program.program.TransferWord`, ``core`` one-hot."""
-    return _narrowed(
-        TRANSFER_FIELDS,
-        dram=config.dram_bits,
-        address=config.address_bits,
-        words=config.size_bits,
-        ring=config.size_bits,
-        core=config.cores,
-        start_step=config.step_bits,
+    return data.StructLayout(
+        {
+            "dram": config.dram_bits,
+            "address": config.address_bits,
+            "words": config.size_bits,
+            "ring": config.size_bits,
+            "core": config.cores,
+            "start_step": config.step_bits,
+        }
     )
-
-
-def _narrowed(fields: Mapping[str, int], **bits: int) -> data.StructLayout:
-    """Give the layout of a record's fields, some of them with fewer bits than in the image."""
-    return data.StructLayout({**fields, **bits})

@@ -245,16 +245,6 @@ class Graph:
                 readers[name].append(operator)
         return {name: tuple(operators) for name, operators in readers.items()}
 
-    @property
-    def compulsory_read_bytes(self) -> int:
-        """Bytes of what lies off chip first: read once whatever the plan."""
-        return sum(tensor.size_bytes for tensor in self.tensors if tensor.off_chip_first)
-
-    @property
-    def compulsory_write_bytes(self) -> int:
-        """Bytes of the outputs: written once whatever the plan."""
-        return sum(tensor.size_bytes for tensor in self.tensors if tensor.kind is TensorKind.OUTPUT)
-
 
 def _refuse_twice(field_name: str, names: Iterable[str], legal: str) -> None:
     if twice := [name for name, count in Counter(names).items() if count > 1]:

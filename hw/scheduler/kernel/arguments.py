@@ -25,8 +25,6 @@ COUNTS = {
     "gmem0_write_bytes": "Bytes written to memory",
     "steps_total": "Steps computed",
 }
-
-
 _IMAGE = (
     Argument(
         name="program",

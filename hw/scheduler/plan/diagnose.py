@@ -40,7 +40,6 @@ class Diagnosis:
     operator: str
     tensors: tuple[str, ...]
     needed_bytes: int
-    scratchpad_bytes: int
     sufficient_bytes: int
     streaming_bytes: int
 
@@ -51,10 +50,11 @@ def refuse_too_large(graph: Graph, memory_bytes: int, memory: str) -> None:
     The InputError names the tensor that is larger than the memory, or the bytes of all that lie there.
     """
     legal = f"at most {memory_bytes}, {memory}"
-    for tensor in graph.tensors:
-        if tensor.kind is not TensorKind.ACTIVATION and tensor.size_bytes > memory_bytes:
+    there = [tensor for tensor in graph.tensors if tensor.kind is not TensorKind.ACTIVATION]
+    for tensor in there:
+        if tensor.size_bytes > memory_bytes:
             raise InputError(f"size_bytes of tensor {tensor.name!r}", tensor.size_bytes, legal)
-    off_chip = graph.compulsory_read_bytes + graph.compulsory_write_bytes
+    off_chip = sum(tensor.size_bytes for tensor in there)
     if off_chip > memory_bytes:
         raise InputError("bytes of inputs, weights, caches and outputs", off_chip, legal)
 
@@ -81,7 +81,6 @@ def diagnose(problem: Problem, options: PlanOptions) -> Diagnosis | None:
         operator=problem.graph.operators[operator].name,
         tensors=tuple(problem.graph.tensors[tensor].name for tensor in tensors),
         needed_bytes=word * problem.least_words(operator, tensors, streaming=streaming),
-        scratchpad_bytes=options.scratchpad_bytes,
         sufficient_bytes=word * max(needs),
         streaming_bytes=word * max(streamed),
     )

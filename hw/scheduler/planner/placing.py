@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from hw.scheduler.plan.options import BEST, Techniques
@@ -61,18 +62,8 @@ def place_residency(
         blocks = blocks_of(problem, residency.order, residency)
         return place(blocks, capacity, quickly=quickly, seconds=seconds, worker=worker, techniques=techniques)
 
-    def decide(words: int, criteria: Sequence[str], nodes: int) -> Residency:
-        return solve_residency(
-            problem,
-            order,
-            words,
-            streaming=streaming,
-            time_limit_s=time_limit_s,
-            node_limit=nodes,
-            minimise=criteria,
-        )
-
-    residency = decide(capacity, minimise, node_limit)
+    decide = partial(solve_residency, problem, order, streaming=streaming, time_limit_s=time_limit_s)
+    residency = decide(capacity, minimise=minimise, node_limit=node_limit)
     bound, placement = residency.bound_words, pack(residency)
     notes = [placement.note]
     if placement.status != "placed":
@@ -84,7 +75,7 @@ def place_residency(
         while high - low > 1:
             middle = (low + high) // 2
             words = max(least, capacity * middle // _PARTS)
-            residency = decide(words, ("bytes",), node_limit // _HEADROOM_SHARE)
+            residency = decide(words, minimise=("bytes",), node_limit=node_limit // _HEADROOM_SHARE)
             placement = pack(residency, quickly=True)
             if placement.status == "placed":
                 low, found = middle, (residency, placement)

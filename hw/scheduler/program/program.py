@@ -197,7 +197,7 @@ class Program:
     Parameters
     ----------
     word_bytes : int
-        Bytes of a word: a power of two from 4 to 128.
+        Bytes of a word: the hardware's.
     steps : tuple of StepWord
         At least one.
     reads, writes : tuple of TransferWord
@@ -219,8 +219,6 @@ class Program:
     dataflow: Dataflow | None = None
 
     def __post_init__(self) -> None:
-        if self.word_bytes not in (4, 8, 16, 32, 64, 128):
-            raise InputError("word_bytes", self.word_bytes, "a power of two from 4 to 128")
         if not self.steps:
             raise InputError("steps of a program", 0, "at least one")
 
@@ -244,11 +242,6 @@ class Program:
     def memory_words(self) -> int:
         """Words of the memory up to the last one it touches; at least 1."""
         return max((word.dram_address + word.words for word in (*self.reads, *self.writes)), default=1)
-
-    @property
-    def transfers_total(self) -> int:
-        """Transfers in both directions."""
-        return len(self.reads) + len(self.writes)
 
     @property
     def read_bytes(self) -> int:

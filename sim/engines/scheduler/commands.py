@@ -123,7 +123,8 @@ def check(
 ) -> None:
     """Replay a plan without any solver and say whether all of it is true."""
     check_readable("plan", plan)
-    from hw.scheduler.check.check import check_file, recomputed_totals
+    from hw.scheduler.check.check import check_file, totals_of
+    from hw.scheduler.check.form import Plan
     from sim.host.console import print_table
 
     problems = check_file(plan)
@@ -131,7 +132,7 @@ def check(
         print(f"loomwork: {problem}", file=sys.stderr)
     if problems:
         raise typer.Exit(1)
-    totals = recomputed_totals(json.loads(plan.read_text(encoding="utf-8")))
+    totals = totals_of(Plan.model_validate_json(plan.read_bytes()))
     rows = [(name, f"{value:,}") for name, value in totals.items()]
     print_table(f"{plan}: replayed, all of it is true", ("recomputed", "value"), rows)
 

@@ -64,7 +64,8 @@ def find_order(problem: Problem, options: PlanOptions, *, thorough: bool = True)
         order = tuple(range(problem.operator_count))
         return Ordering(order=order, bound_words=0, stages=())
     if options.order is OrderChoice.MIN_PEAK:
-        return _least_peak(problem, options)
+        peak = minimum_peak(problem, seed=options.seed, techniques=options.techniques)
+        return _certified(problem, peak, "least peak", proven=peak.proven, bound_words=0, unit="peak bytes")
     if options.order is OrderChoice.COSMA:
         return _published(problem, options)
     found, way = _decide(problem, options, thorough)
@@ -165,8 +166,3 @@ def _published(problem: Problem, options: PlanOptions) -> Ordering:
         bound_words=prove(problem, options, words),
         note=note,
     )
-
-
-def _least_peak(problem: Problem, options: PlanOptions) -> Ordering:
-    peak = minimum_peak(problem, seed=options.seed, techniques=options.techniques)
-    return _certified(problem, peak, "least peak", proven=peak.proven, bound_words=0, unit="peak bytes")

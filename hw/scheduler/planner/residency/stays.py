@@ -24,11 +24,6 @@ class Stay:
     first_step: int
     last_step: int
 
-    @property
-    def steps(self) -> range:
-        """All its steps."""
-        return range(self.first_step, self.last_step + 1)
-
 
 @dataclass(frozen=True, kw_only=True, order=True)
 class StreamUse:
@@ -98,7 +93,7 @@ def measure(
     begins: list[list[int]] = [[] for _ in problem.size]
     for stay in stays:
         begins[stay.tensor].append(stay.first_step)
-        for step in stay.steps:
+        for step in range(stay.first_step, stay.last_step + 1):
             used[step] += problem.size[stay.tensor]
     for stream in streams:
         begins[stream.tensor].append(stream.step)

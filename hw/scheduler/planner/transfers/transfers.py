@@ -102,7 +102,63 @@ def make_transfers(
     if step_cycles is not None:
         owners_or_none = [*owners, *[-1] * (len(blocks) - len(owners))]
         moves = Hiding(moves, blocks, addresses, owners_or_none, step_cycles, latency_cycles).run()
-    return _write_down(problem, residency, blocks, addresses, owners, moves)
+    tensors, word = problem.graph.tensors, problem.word_bytes
+    names, stays = [tensors[tensor].name for tensor in owners], len(residency.stays)
+    first, last = [block.first for block in blocks], [block.last for block in blocks]
+    for move in moves:
+        if move.reads and not move.streams:
+            first[move.block] = move.start
+        elif not move.streams:
+            last[move.block] = move.deadline - 1
+    homes, end = {}, 0
+    for tensor in sorted({owners[move.block] for move in moves}):
+        homes[tensors[tensor].name] = end
+        end += problem.size[tensor] * word
+
+    def transfer(move: Move) -> Transfer:
+        return Transfer(
+            tensor=names[move.block],
+            direction=Direction.READ if move.reads else Direction.WRITE,
+            episode=None if move.streams else move.block,
+            stream=move.block - stays if move.streams else None,
+            size_bytes=problem.size[owners[move.block]] * word,
+            dram_address=homes[names[move.block]],
+            scratchpad_address=addresses[move.block] * word,
+            start_step=move.start,
+            deadline_step=move.deadline,
+        )
+
+    queued = sorted(moves, key=queue_key)
+    rows = [(low * word, block.size * word) for low, block in zip(addresses, blocks, strict=True)]
+    return Movements(
+        episodes=tuple(
+            Episode(
+                tensor=name,
+                address=rows[block][0],
+                size_bytes=rows[block][1],
+                first_step=first[block],
+                last_step=last[block],
+            )
+            for block, name in enumerate(names[:stays])
+        ),
+        streams=tuple(
+            Stream(
+                tensor=names[block],
+                direction=stream.direction,
+                step=stream.step,
+                address=rows[block][0],
+                window_bytes=rows[block][1],
+            )
+            for block, stream in enumerate(residency.streams, stays)
+        ),
+        fifos=tuple(
+            Fifo(step=block.first, address=low, size_bytes=size)
+            for block, (low, size) in zip(blocks[len(names) :], rows[len(names) :], strict=True)
+        ),
+        transfers=tuple(transfer(move) for reads in (True, False) for move in queued if move.reads is reads),
+        homes=homes,
+        memory_bytes=end,
+    )
 
 
 def latest_moves(problem: Problem, order: Sequence[int], residency: Residency) -> list[Move]:
@@ -158,71 +214,3 @@ def reading_order(operator: Operator) -> tuple[str, ...]:
         ]
         made.update(member.outputs)
     return tuple(sequence)
-
-
-def _write_down(
-    problem: Problem,
-    residency: Residency,
-    blocks: Sequence[Block],
-    addresses: Sequence[int],
-    touched: Sequence[int],
-    moves: Sequence[Move],
-) -> Movements:
-    """Give names and bytes to everything."""
-    tensors, word = problem.graph.tensors, problem.word_bytes
-    names, stays = [tensors[tensor].name for tensor in touched], len(residency.stays)
-    first, last = [block.first for block in blocks], [block.last for block in blocks]
-    for move in moves:
-        if move.reads and not move.streams:
-            first[move.block] = move.start
-        elif not move.streams:
-            last[move.block] = move.deadline - 1
-    homes, end = {}, 0
-    for tensor in sorted({touched[move.block] for move in moves}):
-        homes[tensors[tensor].name] = end
-        end += problem.size[tensor] * word
-
-    def transfer(move: Move) -> Transfer:
-        return Transfer(
-            tensor=names[move.block],
-            direction=Direction.READ if move.reads else Direction.WRITE,
-            episode=None if move.streams else move.block,
-            stream=move.block - stays if move.streams else None,
-            size_bytes=problem.size[touched[move.block]] * word,
-            dram_address=homes[names[move.block]],
-            scratchpad_address=addresses[move.block] * word,
-            start_step=move.start,
-            deadline_step=move.deadline,
-        )
-
-    queued = sorted(moves, key=queue_key)
-    rows = [(low * word, block.size * word) for low, block in zip(addresses, blocks, strict=True)]
-    return Movements(
-        episodes=tuple(
-            Episode(
-                tensor=name,
-                address=rows[block][0],
-                size_bytes=rows[block][1],
-                first_step=first[block],
-                last_step=last[block],
-            )
-            for block, name in enumerate(names[:stays])
-        ),
-        streams=tuple(
-            Stream(
-                tensor=names[block],
-                direction=stream.direction,
-                step=stream.step,
-                address=rows[block][0],
-                window_bytes=rows[block][1],
-            )
-            for block, stream in enumerate(residency.streams, stays)
-        ),
-        fifos=tuple(
-            Fifo(step=block.first, address=low, size_bytes=size)
-            for block, (low, size) in zip(blocks[len(names) :], rows[len(names) :], strict=True)
-        ),
-        transfers=tuple(transfer(move) for reads in (True, False) for move in queued if move.reads is reads),
-        homes=homes,
-        memory_bytes=end,
-    )

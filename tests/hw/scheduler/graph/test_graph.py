@@ -33,7 +33,6 @@ def test_what_a_graph_knows_of_its_tensors():
     assert "x" not in graph.producer
     assert [reader.name for reader in graph.consumers["y"]] == ["g"]
     assert graph.consumers["z"] == ()
-    assert (graph.compulsory_read_bytes, graph.compulsory_write_bytes) == (64, 64)
 
 
 def test_operators_are_put_in_order_and_stay_in_it_where_they_can():
