@@ -251,6 +251,11 @@ class Board:
         return 1 + math.ceil(self.cycles(self.memory.timing.idle_write_ns))
 
     @property
+    def refresh_wait_cycles(self) -> float:
+        """Cycles that a read of the kernels' memory waits for a refresh, on average."""
+        return self.cycles(self.memory.timing.refresh_wait_ns)
+
+    @property
     def channel_bytes_per_cycle(self) -> float:
         """What a channel of the kernels' memory realistically moves in a cycle of the kernel clock."""
         return self.memory.channel_bytes_per_second / (self.clock_mhz * 1e6)

@@ -262,3 +262,8 @@ class DramTiming:
     def idle_write_ns(self) -> float:
         """From the last write data to the response, of idle memory."""
         return self.request_ns + self.write_response_ns
+
+    @property
+    def refresh_wait_ns(self) -> float:
+        """What a read that comes at any time waits for a refresh of its channel, on average."""
+        return 1e3 / self.command_clock_mhz * self.refresh_ck**2 / (2 * self.refresh_interval_ck)

@@ -231,3 +231,8 @@ class HostTiming:
     def idle_write_ns(self) -> float:
         """From the last write data to the response, of an idle link."""
         return self.write_response_ns
+
+    @property
+    def refresh_wait_ns(self) -> float:
+        """A link does not refresh."""
+        return 0.0

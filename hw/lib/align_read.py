@@ -71,7 +71,7 @@ class ReadAligner(wiring.Component):
         current = Signal(self.span.payload.shape())
         left = current.after  # beats of the command after the window's first
         final = Signal()  # left is 0
-        head = Signal(self._data_width)
+        head = Signal(self._data_width, reset_less=True)
         head_valid = Signal()
         aligned = Signal()  # the offset is 0
 

@@ -69,7 +69,7 @@ class WriteAligner(wiring.Component):
         current = Signal(self.span.payload.shape())
         left = current.after  # beats of the command after this one
         final = Signal()  # left is 0
-        previous = Signal(self._data_width)
+        previous = Signal(self._data_width, reset_less=True)
 
         flush = current.extra & final  # this beat has bytes of the previous word only
         free = ~self.o.valid | self.o.ready

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from amaranth.hdl import Cat, Module, Mux, Shape, ShapeLike, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
@@ -40,6 +42,9 @@ class Arbiter(wiring.Component):
     Choosing into a register, rather than onto ``o`` itself, keeps the stream rule without remembering a
     choice: a later request cannot replace an item that is already offered.
     """
+
+    #: Cycles from an input to ``o``.
+    LATENCY: ClassVar = 1
 
     def __init__(self, shape: ShapeLike, *, inputs: int, packets: bool = False) -> None:
         if not isinstance(inputs, int) or inputs < 1:

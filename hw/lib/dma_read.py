@@ -147,8 +147,8 @@ class ReadDMA(wiring.Component):
         # Data.  The deep FIFO takes three cycles, so a beat that finds it empty goes past it.  A beat that
         # the aligner does not take waits in front of it, which keeps the aligner's `ready` from the FIFO.
         arrived = Signal()
-        arrived_data = Signal(self._data_width)
-        front = Signal(self._data_width)
+        arrived_data = Signal(self._data_width, reset_less=True)
+        front = Signal(self._data_width, reset_less=True)
         front_full = Signal()
         offered = Mux(beats.empty, arrived, beats.o.valid)
         offered_data = Mux(beats.empty, arrived_data, beats.o.payload)

@@ -46,18 +46,19 @@ class Skid(wiring.Component):
         m = Module()
         width = Shape.cast(self._shape).width
         payload = Value.cast(self.i.payload)
-        spare = Signal(width)
+        # What is behind `valid` needs no reset, whose net would go to every bit.
+        held, spare = (Signal(width, name=name, reset_less=True) for name in ("held", "spare"))
         spare_free = Signal(init=1)
-        m.d.comb += self.i.ready.eq(spare_free)
+        m.d.comb += [self.i.ready.eq(spare_free), Value.cast(self.o.payload).eq(held)]
 
         with m.If(~self.o.valid | self.o.ready):
             m.d.sync += [
                 self.o.valid.eq(self.i.valid | ~spare_free),
-                Value.cast(self.o.payload).eq(payload),
+                held.eq(payload),
                 spare_free.eq(1),
             ]
             with m.If(~spare_free):
-                m.d.sync += Value.cast(self.o.payload).eq(spare)
+                m.d.sync += held.eq(spare)
         with m.Elif(self.i.valid & spare_free):
             m.d.sync += spare_free.eq(0)
         with m.If(spare_free):

@@ -122,7 +122,7 @@ class WidthConverter(wiring.Component):
         m = Module()
         i, o = self.i, self.o
         piece_width = self.o_lanes * self.lane_width
-        held_data = Signal(self.i_lanes * self.lane_width)
+        held_data = Signal(self.i_lanes * self.lane_width, reset_less=True)
         held_keep = Signal(self.i_lanes)
         held_last = Signal()
         #: Pieces left, the one on ``o`` included, minus one.

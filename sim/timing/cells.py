@@ -40,7 +40,7 @@ def timing_of(kind: str, inputs: Pins, outputs: Pins, delays: Delays) -> Cell | 
         return _carry(inputs, outputs, delays)
     if re.fullmatch(r"FD[RSCP]E", kind):
         return _flip_flop(inputs, outputs, delays)
-    if re.fullmatch(r"SRL(C32|16)E|RAM\d+[XM]\d*D?\d*", kind):
+    if re.fullmatch(r"SRL(C32|16)E|RAM\d+[XM]\d*[DS]?\d*", kind):
         return _lut_memory(inputs, outputs, delays)
     if re.fullmatch(r"RAMB(18|36)E2", kind):
         times = delays["block_ram_clock_to_out"], delays["block_ram_setup"]

@@ -79,7 +79,7 @@ BUGS = {
         skid,
         Skid,
         "m.d.sync += spare_free.eq(0)",
-        "m.d.sync += [spare_free.eq(0), Value.cast(self.o.payload).eq(payload)]",
+        "m.d.sync += [spare_free.eq(0), held.eq(payload)]",
         "o: payload holds",
     ),
     "skid: spare overwritten": (

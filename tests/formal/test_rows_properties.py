@@ -148,7 +148,7 @@ def test_packer_gets_everywhere():
 
 CUTTER_BUGS = {
     "a word is kept too long": (2, "used.eq((end >= word_units) | final)", "used.eq(end > word_units)"),
-    "the tail of a command stays": (2, "Mux(final, 0, end - Mux", "Mux(0, 0, end - Mux"),
+    "the tail of a command stays": (2, "Mux(final, 0, end", "Mux(0, 0, end"),
     "noise behind a row": (2, "Mux(take > n, lanes", "Mux(1, lanes"),
     "a part is overwritten": (2, "& (~o.valid | o.ready))", ")"),
 }
@@ -165,7 +165,7 @@ PACKER_BUGS = {
     "no word for the rest": ("flush.eq(final & whole & (more != 0))", "flush.eq(0)"),
     "a word is overwritten": ("free.eq(~o.valid | o.ready)", "free.eq(1)"),
     "the rest of a command stays": ("count.eq(Mux(final & ~whole, 0, more))", "count.eq(more)"),
-    "noise between rows": ("Mux(ends_row, units_left, word_units)", "word_units"),
+    "noise between rows": ("Mux(last, units, word_units)", "word_units"),
 }
 
 

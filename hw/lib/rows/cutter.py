@@ -104,16 +104,16 @@ class RowCutter(wiring.Component):
         units_left = Signal.like(units)  # of this row
         o = self.o
 
-        ends_row, final, step, fill = Signal(), Signal(), Signal(), Signal()
-        take = Signal(range(part_units + 1))
-        end = Signal(range(word_units + part_units))  # of the part, from the head's first unit
-        spans, used = Signal(), Signal()
+        # Of the part at hand, worked out a part ahead: its units, where it ends from the head's first unit,
+        # whether it lies in two words, whether it is its row's last, and whether its row is.
+        take, end = Signal(range(part_units + 1)), Signal(range(word_units + part_units))
+        spans, ends_row, last_row = Signal(), Signal(), Signal()
+        first_take, first_ends = Signal.like(take), Signal()  # of a row's first part
+        final, step, fill, used = Signal(), Signal(), Signal(), Signal()
+        following = Signal.like(offset)
         m.d.comb += [
-            ends_row.eq(units_left <= part_units),
-            take.eq(Mux(ends_row, units_left, part_units)),
-            end.eq(offset + take),
-            final.eq(ends_row & (rows_left == 0)),
-            spans.eq(end > word_units),
+            final.eq(ends_row & last_row),
+            following.eq(Mux(final, 0, end[: len(offset)])),
             used.eq((end >= word_units) | final),
             step.eq(active & head_valid & (word.valid | ~spans) & (~o.valid | o.ready)),
             fill.eq(~head_valid | (step & used)),
@@ -125,12 +125,24 @@ class RowCutter(wiring.Component):
                 head_valid.eq(word.valid & ~(step & final & spans)),
             ]
         with m.If(step):
-            m.d.sync += offset.eq(Mux(final, 0, end - Mux(end >= word_units, word_units, 0)))
+            m.d.sync += offset.eq(following)
 
         with m.If(o.ready):
             m.d.sync += o.valid.eq(0)
         window = Cat(head, word.payload.data)
         lanes = (window >> (offset << unit_bits.bit_length() - 1))[: self._part_bits]
+
+        def part(left: Any, at: Any, count: Any, ends: Any) -> list[Any]:
+            after = at + count
+            return [
+                units_left.eq(left),
+                take.eq(count),
+                ends_row.eq(ends),
+                end.eq(after),
+                spans.eq(after > word_units),
+            ]
+
+        rest, rest_ends = units_left - part_units, units_left <= 2 * part_units
         with m.If(step):
             m.d.sync += [
                 o.valid.eq(1),
@@ -141,16 +153,28 @@ class RowCutter(wiring.Component):
                         for n in range(part_units)
                     )
                 ),
-                units_left.eq(Mux(ends_row, units, units_left - part_units)),
+                *part(
+                    Mux(ends_row, units, rest),
+                    following,
+                    Mux(ends_row, first_take, Mux(rest_ends, rest, part_units)[: len(take)]),
+                    Mux(ends_row, first_ends, rest_ends),
+                ),
                 rows_left.eq(rows_left - ends_row),
+                last_row.eq(Mux(ends_row, rows_left == 1, last_row)),
             ]
         m.d.comb += self.rows.ready.eq(~active | (step & final))
+        given = self.rows.payload.units
+        whole = given <= part_units
+        count = Mux(whole, given, part_units)[: len(take)]
         with m.If(self.rows.ready):
             m.d.sync += [
                 active.eq(self.rows.valid),
                 rows_left.eq(self.rows.payload.rows - 1),
-                units.eq(self.rows.payload.units),
-                units_left.eq(self.rows.payload.units),
+                last_row.eq(self.rows.payload.rows == 1),
+                units.eq(given),
+                first_take.eq(count),
+                first_ends.eq(whole),
+                *part(given, 0, count, whole),
             ]
         return m
 

@@ -66,16 +66,15 @@ class RowPacker(wiring.Component):
         units = Signal(command["units"].shape)  # of a row
         units_left = Signal.like(units)  # of this row
 
-        free, step, ends_row, final, whole = Signal(), Signal(), Signal(), Signal(), Signal()
-        given = Signal(range(word_units + 1))
+        # Whether the beat at hand is its row's last, whether its row is, and its units: known before it is.
+        ends_row, last_row, given = Signal(), Signal(), Signal(range(word_units + 1))
+        free, step, final, whole = Signal(), Signal(), Signal(), Signal()
         total = Signal(range(2 * word_units))
         m.d.comb += [
             free.eq(~o.valid | o.ready),
             step.eq(active & ~flush & free & self.i.valid),
             self.i.ready.eq(active & ~flush & free),
-            ends_row.eq(units_left <= word_units),
-            final.eq(ends_row & (rows_left == 0)),
-            given.eq(Mux(ends_row, units_left, word_units)),
+            final.eq(ends_row & last_row),
             total.eq(count + given),
             whole.eq(total >= word_units),
         ]
@@ -88,6 +87,13 @@ class RowPacker(wiring.Component):
             m.d.sync += o.valid.eq((step & (whole | final)) | flush)
         with m.If(free & flush):
             m.d.sync += [o.payload.eq(rest), flush.eq(0), count.eq(0)]
+
+        def beat_of(units: Any) -> list[Any]:
+            last = units <= word_units
+            return [units_left.eq(units), ends_row.eq(last), given.eq(Mux(last, units, word_units))]
+
+        following = Signal.like(units)
+        m.d.comb += following.eq(Mux(ends_row, units, units_left - word_units))
         with m.If(step):
             more = total - Mux(whole, word_units, 0)
             m.d.sync += [
@@ -95,8 +101,9 @@ class RowPacker(wiring.Component):
                 rest.eq(Mux(whole, window[width : 2 * width], window[:width])),
                 count.eq(Mux(final & ~whole, 0, more)),
                 flush.eq(final & whole & (more != 0)),
-                units_left.eq(Mux(ends_row, units, units_left - word_units)),
+                *beat_of(following),
                 rows_left.eq(rows_left - ends_row),
+                last_row.eq(Mux(ends_row, rows_left == 1, last_row)),
             ]
         m.d.comb += self.rows.ready.eq(~active | (step & final))
         with m.If(self.rows.ready):
@@ -104,6 +111,7 @@ class RowPacker(wiring.Component):
                 active.eq(self.rows.valid),
                 rows_left.eq(self.rows.payload.rows - 1),
                 units.eq(self.rows.payload.units),
-                units_left.eq(self.rows.payload.units),
+                last_row.eq(self.rows.payload.rows == 1),
+                *beat_of(self.rows.payload.units),
             ]
         return m
