@@ -1,0 +1,188 @@
+"""Shape of the convolution engine, and the widths that follow from it (``docs/conv.md``)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hw.errors import InputError
+
+#: Longest side of a kernel, and most taps: 7 x 7.
+MAX_KERNEL = 7
+MAX_TAPS = MAX_KERNEL * MAX_KERNEL
+#: Bits of a number of rows or columns of a map, 1 ... 4,095, and of a coordinate in it, which may be outside.
+SIDE_BITS = 12
+COORDINATE_BITS = 18
+#: Bits of an offset, signed, its fraction among them; of a mask, in units of 1/256.
+OFFSET_BITS = 16
+MASK_BITS = 8
+#: Bits of a number of words that a pixel takes, 1 ... 128.
+WORDS_BITS = 8
+#: Bits of a scale's multiplier and shift, and of the term added behind it.
+MULTIPLIER_BITS = 16
+SHIFT_BITS = 6
+POST_BITS = 16
+#: Bytes of a channel's parameters in the stream of weights, and bits of the term added before the scale.
+PARAMETER_BYTES = 16
+BIAS_BITS = 48
+#: Bits of a sum of a depthwise layer, signed: 49 taps, each a sample of up to 25 bits times a weight of 8 and
+#: a mask of 8, take 47 at the most.
+TAP_SUM_BITS = 48
+#: Most words of a pixel in a depthwise layer: rows of the RAMs of parameters.
+TAP_LAYER_WORDS = 64
+#: Most digits of a sample that goes to the pointwise array.
+MAX_DIGITS = 4
+#: Bits of the sum of products over the input channels, which are at most 2^14.
+_CHANNEL_BITS = 14
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvConfig:
+    """Shape of the convolution engine; sizes of maps and kernels are launch arguments, not part of it.
+
+    Parameters
+    ----------
+    lanes
+        L, channels of a word: a power of two from 8 to 128.  A word enters or leaves a cycle.
+    taps
+        T, taps of a word that are sampled and multiplied a cycle: 1, or 2 with a second copy of the line
+        buffer.
+    strip
+        Whether plain depthwise 3 x 3 layers have nine multipliers a lane and take a cycle a word.
+    strip_words
+        Words of each delay line of a strip: dilation times the words of a pixel may be as many.  A power of
+        two from 16 to 512.
+    generators
+        G, address generators: slices of L / G lanes have offsets of their own.  A power of two up to L / 8.
+    bank_words
+        Words of each of the four banks of the line buffer: a power of two from 64 to 65,536.
+    memory
+        RAMs of the line buffer: "ultra", or "block".
+    fraction_bits
+        F, bits of an offset behind the point: 0 to 8.
+    mask
+        Whether a launch may weigh each sample (deformable convolution v2).
+    dot_words
+        Words of weights, of two numbers each, of the 1 x 1 convolution that computes offsets on chip: a power
+        of two from 16 to 4,096, or 0 where offsets are always read.
+    offset_entries
+        Offsets, of T taps each, that wait for their pixel: a power of two from 64 to 65,536.
+    tap_words
+        Words of weights, T taps each, of a depthwise layer; those of the next layer load meanwhile.  A power
+        of two from 64 to 4,096.
+    inputs, outputs
+        PA and PE, input and output channels of the pointwise array: powers of two from 8 to L.
+    weight_bits
+        Bits of a weight: 8, or 4 for -7 ... 7, of which three share a multiplier.
+    block_pixels
+        Most pixels that pass while the pointwise array keeps its weights: a power of two from 16 to 512.
+    block_words
+        Words of each half of the buffers before and behind the pointwise array: a power of two from 64 to
+        65,536.
+    bypass_words
+        Words of each half of the buffer of the map that is shuffled into the output: a power of two from 64
+        to 65,536.
+    samples
+        Whether samples can go to the pointwise array: kernels larger than 1 x 1 that are not depthwise.
+    ports
+        P, memory ports that maps are spread over: a power of two up to L / 8.
+    port_bits
+        Bits of a beat of each port: a power of two from 128 to 512, or 0 for those of the board's memory.
+    gather_words
+        Words of each neighbour that are fetched from memory for samples outside the line buffer, for each of
+        T taps: as many as a pixel has of words times steps, or more.  A power of two from 64 to 4,096, or 0
+        for an engine that cannot.
+    """
+
+    lanes: int = 64
+    taps: Literal[1, 2] = 2
+    strip: bool = True
+    strip_words: int = 64
+    generators: int = 1
+    bank_words: int = 4096
+    memory: Literal["ultra", "block"] = "ultra"
+    fraction_bits: int = 5
+    mask: bool = True
+    dot_words: int = 256
+    offset_entries: int = 1024
+    tap_words: int = 512
+    inputs: int = 64
+    outputs: int = 64
+    weight_bits: Literal[4, 8] = 8
+    block_pixels: int = 256
+    block_words: int = 4096
+    bypass_words: int = 1024
+    samples: bool = True
+    ports: int = 4
+    port_bits: int = 0
+    gather_words: int = 512
+
+    def __post_init__(self) -> None:
+        for name, field in type(self).__dataclass_fields__.items():
+            value, default = getattr(self, name), field.default
+            if isinstance(default, bool):
+                if not isinstance(value, bool):
+                    raise InputError(name, value, "true or false")
+            elif isinstance(default, int) and (not isinstance(value, int) or isinstance(value, bool)):
+                raise InputError(name, value, "a whole number")
+        _check_power("lanes", self.lanes, 8, 128)
+        if self.taps not in (1, 2):
+            raise InputError("taps", self.taps, "1 or 2")
+        _check_power("strip_words", self.strip_words, 16, 512)
+        _check_power("generators", self.generators, 1, self.lanes // 8)
+        _check_power("bank_words", self.bank_words, 64, 65536)
+        if self.memory not in ("ultra", "block"):
+            raise InputError("memory", self.memory, "ultra or block")
+        if not 0 <= self.fraction_bits <= 8:
+            raise InputError("fraction_bits", self.fraction_bits, "from 0 to 8")
+        _check_power("offset_entries", self.offset_entries, 64, 65536)
+        if self.dot_words:
+            _check_power("dot_words", self.dot_words, 16, 4096, or_zero=True)
+        _check_power("tap_words", self.tap_words, 64, 4096)
+        _check_power("inputs", self.inputs, 8, self.lanes)
+        _check_power("outputs", self.outputs, 8, self.lanes)
+        if self.weight_bits not in (4, 8):
+            raise InputError("weight_bits", self.weight_bits, "4 or 8")
+        _check_power("block_pixels", self.block_pixels, 16, 512)
+        _check_power("block_words", self.block_words, 64, 65536)
+        _check_power("bypass_words", self.bypass_words, 64, 65536)
+        _check_power("ports", self.ports, 1, self.lanes // 8)
+        if self.gather_words:
+            _check_power("gather_words", self.gather_words, 64, 4096, or_zero=True)
+        if self.port_bits:
+            _check_power("port_bits", self.port_bits, 128, 512, or_zero=True)
+
+    @property
+    def word_bits(self) -> int:
+        """Bits of a word of L channels."""
+        return 8 * self.lanes
+
+    @property
+    def cell_lanes(self) -> int:
+        """Lanes of a cell of the depthwise array: they share control and offsets."""
+        return 8
+
+    @property
+    def sample_bits(self) -> int:
+        """Bits of a sample S, signed: the difference of two int8 times 4^F."""
+        return 9 + 2 * self.fraction_bits
+
+    @property
+    def pointwise_bits(self) -> int:
+        """Bits of a pointwise sum, signed: of 2^14 products, of samples where they may be inputs."""
+        return TAP_SUM_BITS if self.samples else 8 + self.weight_bits + _CHANNEL_BITS
+
+    @property
+    def tile_bits(self) -> int:
+        """Bits of the weights of a tile of PA x PE."""
+        return self.inputs * self.outputs * self.weight_bits
+
+    def port_width(self, board_bits: int) -> int:
+        """Bits of a beat of each memory port, where those of the board's memory have ``board_bits``."""
+        return self.port_bits or board_bits
+
+
+def _check_power(name: str, value: int, low: int, high: int, *, or_zero: bool = False) -> None:
+    if not (low <= value <= high and value & (value - 1) == 0):
+        zero = "0 or " if or_zero else ""
+        raise InputError(name, value, f"{zero}a power of two from {low} to {high}")

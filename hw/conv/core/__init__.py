@@ -1,0 +1,1 @@
+"""The core: commands and streams in, streams out; it knows no memory."""

@@ -1,0 +1,102 @@
+"""Cuts the bypass, whose pixels are a part each, into the parts that the shuffle takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.conv.config import SIDE_BITS, WORDS_BITS, ConvConfig
+from hw.lib.fifo import Fifo
+from hw.lib.rows.command import RowsCommand
+from hw.lib.rows.cutter import RowCutter
+from hw.lib.skid import Skid
+
+
+class BypassCommand(data.StructLayout):
+    """``pixels`` of a map, each of ``parts`` parts (1 or 2) of ``channels``."""
+
+    def __init__(self, config: ConvConfig) -> None:
+        super().__init__(
+            {"pixels": 2 * SIDE_BITS, "parts": 2, "channels": range((1 << WORDS_BITS) * config.lanes)}
+        )
+
+
+class BypassCut(wiring.Component):
+    """Makes every part begin in a word of its own.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    command : In(stream of BypassCommand)
+    i : In(stream of words)
+        The channels of each pixel from lane 0 of a word on.
+    o : Out(stream of words)
+        The channels of each part, likewise.
+
+    Behaviour
+    ---------
+    As `hw.lib.rows.cutter.RowCutter`, for which a pixel is a command: a word a cycle, and a cycle more for a
+    pixel whose last part lies in two words.
+    """
+
+    def __init__(self, config: ConvConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "command": In(stream.Signature(BypassCommand(config))),
+                "i": In(stream.Signature(config.word_bits)),
+                "o": Out(stream.Signature(config.word_bits)),
+            }
+        )
+
+    @staticmethod
+    def pixel_cycles(config: ConvConfig, *, parts: int, channels: int) -> int:
+        """Give the cycles that a pixel of ``parts`` parts of ``channels`` takes."""
+        words = -(-channels // config.lanes)
+        rest = channels - (words - 1) * config.lanes
+        begin = (parts * channels - rest) % config.lanes
+        return parts * words + (begin + rest > config.lanes)
+
+    def elaborate(self, platform: Any) -> Module:
+        """The same rows for every pixel of a map."""
+        m = Module()
+        config = self._config
+        command = BypassCommand(config)
+        rows = RowsCommand(most_rows=2, most_units=(1 << WORDS_BITS) * config.lanes - 1, unit_bits=8)
+        m.submodules.commands = commands = Fifo(command, depth=2)
+        m.submodules.cutter = cutter = RowCutter(
+            rows, part_bits=config.word_bits, data_width=config.word_bits
+        )
+        m.submodules.words = words = Skid(config.word_bits)
+        m.submodules.out = out = Skid(config.word_bits)
+        connect(m, flipped(self.command), commands.i)
+        connect(m, flipped(self.i), words.i)
+        connect(m, out.o, flipped(self.o))
+        job, left, active = Signal(command), Signal(2 * SIDE_BITS), Signal()
+        last = Signal()
+        step = cutter.rows.valid & cutter.rows.ready
+        m.d.comb += [
+            cutter.rows.valid.eq(active),
+            cutter.rows.payload.rows.eq(job.parts),
+            cutter.rows.payload.units.eq(job.channels),
+            cutter.i.valid.eq(words.o.valid),
+            cutter.i.payload.data.eq(words.o.payload),
+            words.o.ready.eq(cutter.i.ready),
+            out.i.valid.eq(cutter.o.valid),
+            out.i.payload.eq(cutter.o.payload.elements),
+            cutter.o.ready.eq(out.i.ready),
+            commands.o.ready.eq(~active | (step & last)),
+        ]
+        with m.If(step):
+            m.d.sync += [left.eq(left - 1), last.eq(left == 1)]
+        with m.If(commands.o.ready):
+            m.d.sync += [active.eq(commands.o.valid), job.eq(commands.o.payload)]
+            m.d.sync += [left.eq(commands.o.payload.pixels - 1), last.eq(commands.o.payload.pixels == 1)]
+        return m

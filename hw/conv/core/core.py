@@ -1,0 +1,151 @@
+"""The core: both units and the ways between them; commands and streams in, a stream out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.conv.config import ConvConfig
+from hw.conv.core.bypass_cut import BypassCommand, BypassCut
+from hw.conv.core.depthwise.depthwise import Depthwise
+from hw.conv.core.layouts import (
+    BlockCommand,
+    DrainCommand,
+    GatherRequest,
+    OffsetCommand,
+    SweepCommand,
+    TapCommand,
+    offset_entry,
+)
+from hw.conv.core.pointwise.pointwise import PointwiseUnit
+from hw.conv.core.route import Route, Turn
+from hw.lib.place import Placer
+
+#: Ends of the ways: sources, and sinks.
+MEMORY, DEPTHWISE, POINTWISE = 0, 1, 2
+INTO_DEPTHWISE, INTO_POINTWISE, OUT = 0, 1, 2
+#: (source, sink) of every way.
+WAYS = [
+    (MEMORY, INTO_DEPTHWISE),
+    (MEMORY, INTO_POINTWISE),
+    (DEPTHWISE, INTO_POINTWISE),
+    (DEPTHWISE, OUT),
+    (POINTWISE, INTO_DEPTHWISE),
+    (POINTWISE, OUT),
+]
+
+
+class Activity(data.StructLayout):
+    """What the core does in a cycle: it works, or why it does not."""
+
+    def __init__(self) -> None:
+        super().__init__({"busy": 1, "input": 1, "weight": 1, "output": 1})
+
+
+class ConvCore(wiring.Component):
+    """Both units.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    placer
+        How cells are placed.
+    beat_bits
+        Bits of a beat of weights.
+
+    Members
+    -------
+    tap, offset, block, sweep, drain, bypass_block, bypass_cut
+        Streams of commands, see `hw.conv.core.layouts` and `BypassCut`.
+    source_turns, sink_turns
+        See `Route`; its ends are `MEMORY` ... and `INTO_DEPTHWISE` ...
+    i, bypass : In(stream of words)
+    offsets : In(stream of offset_entry)
+    tap_weights, tile_weights : In(stream of beats)
+    row_token, block_token, bypass_token : Out(stream of 1 bit)
+        Room for a row of the depthwise unit's map, for a block of the pointwise unit's, and of the bypass.
+    requests : Out(stream of GatherRequest), gathered : In(stream of words)
+        Pixels of the depthwise unit's map that are read one by one, if the engine can gather.
+    o : Out(stream of words)
+    activity : Out(Activity)
+    """
+
+    def __init__(self, config: ConvConfig, placer: Placer, *, beat_bits: int) -> None:
+        self._config = config
+        self._depthwise = Depthwise(config, placer, beat_bits=beat_bits)
+        self._pointwise = PointwiseUnit(config, beat_bits=beat_bits, placer=placer)
+        words, beats, token = (stream.Signature(shape) for shape in (config.word_bits, beat_bits, 1))
+        gather = {"requests": Out(stream.Signature(GatherRequest())), "gathered": In(words)}
+        super().__init__(
+            {
+                "tap": In(stream.Signature(TapCommand(config))),
+                "offset": In(stream.Signature(OffsetCommand(config))),
+                "block": In(stream.Signature(BlockCommand(config))),
+                "sweep": In(stream.Signature(SweepCommand(config))),
+                "drain": In(stream.Signature(DrainCommand(config))),
+                "bypass_block": In(stream.Signature(BlockCommand(config))),
+                "bypass_cut": In(stream.Signature(BypassCommand(config))),
+                "source_turns": In(stream.Signature(Turn())).array(3),
+                "sink_turns": In(stream.Signature(Turn())).array(3),
+                "i": In(words),
+                "bypass": In(words),
+                "offsets": In(stream.Signature(offset_entry(config))),
+                "tap_weights": In(beats),
+                "tile_weights": In(beats),
+                "row_token": Out(token),
+                "block_token": Out(token),
+                "bypass_token": Out(token),
+                "o": Out(words),
+                "activity": Out(Activity()),
+                **(gather if config.gather_words else {}),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Wires, and who works."""
+        m = Module()
+        m.submodules.depthwise = depthwise = self._depthwise
+        m.submodules.pointwise = pointwise = self._pointwise
+        m.submodules.route = route = Route(self._config, ways=WAYS, sources=3, sinks=3)
+        m.submodules.cut = cut = BypassCut(self._config)
+        for inner, outer in (
+            (depthwise.command, self.tap),
+            (depthwise.offset_command, self.offset),
+            (depthwise.offsets, self.offsets),
+            (depthwise.weights, self.tap_weights),
+            (pointwise.block, self.block),
+            (pointwise.sweep, self.sweep),
+            (pointwise.drain, self.drain),
+            (pointwise.bypass_block, self.bypass_block),
+            (pointwise.weights, self.tile_weights),
+            (cut.command, self.bypass_cut),
+            (cut.i, self.bypass),
+            (depthwise.token, self.row_token),
+            (pointwise.token, self.block_token),
+            (pointwise.bypass_token, self.bypass_token),
+            (route.i[MEMORY], self.i),
+            (route.o[OUT], self.o),
+        ):
+            connect(m, inner, flipped(outer))
+        if self._config.gather_words:
+            connect(m, depthwise.requests, flipped(self.requests))
+            connect(m, flipped(self.gathered), depthwise.gathered)
+        for n in range(3):
+            connect(m, flipped(self.source_turns[n]), route.source_turns[n])
+            connect(m, flipped(self.sink_turns[n]), route.sink_turns[n])
+        connect(m, depthwise.o, route.i[DEPTHWISE])
+        connect(m, pointwise.o, route.i[POINTWISE])
+        connect(m, route.o[INTO_DEPTHWISE], depthwise.i)
+        connect(m, route.o[INTO_POINTWISE], pointwise.i)
+        connect(m, cut.o, pointwise.bypass)
+        m.d.sync += [
+            self.activity.busy.eq(depthwise.works | pointwise.busy),
+            self.activity.input.eq(depthwise.waits[0] | pointwise.wait_input),
+            self.activity.weight.eq(depthwise.waits[2] | pointwise.wait_weight),
+            self.activity.output.eq(depthwise.waits[1] | pointwise.wait_output),
+        ]
+        return m

@@ -1,0 +1,222 @@
+"""Writes a map into the line buffer, row by row, as rows become free."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.conv.config import SIDE_BITS, ConvConfig
+from hw.conv.core.layouts import (
+    SLOT_BITS,
+    FillCommand,
+)
+
+
+class Fill(wiring.Component):
+    """Takes the words of a map and says which rows are there.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    start : In(1)
+        One-cycle pulse: a map begins.  Not before the last one's words were all taken.
+    job : In(FillCommand)
+        The map; constant from ``start`` on.
+    freed : In(12)
+        Rows from the top that nobody reads any more.  Never falls from the cycle after ``start`` on, when it
+        is 0.
+    i : In(stream of words)
+    token : Out(stream of 1 bit)
+        One for each row there is room for, in order, if ``job.asked``.
+    enable, address, word : Out
+        A word for one of the four banks.
+    open : Out(1)
+        Words of the map are still to come.
+    filled : Out(12)
+        Rows whose words are all in the banks.
+
+    Behaviour
+    ---------
+    A word a cycle; two cycles from ``i`` to the banks.  Between rows ``i`` waits for a cycle, and as long as
+    there is no room.
+
+    Banks and addresses
+    -------------------
+    By parity: pixel (y, x) lies in bank ``2 (y & 1) + (x & 1)``, in row ``(y mod slots) >> 1`` of it, whose
+    columns are ``x >> 1``.  As a strip: row y lies in bank ``(y >> split) & 3`` whole; of the 2^split rows
+    between, one after the other, so that rows a dilation of 2^split apart lie in different banks.
+    """
+
+    #: Cycles from ``start`` to the first token and from token to token, and to when words are taken.
+    TOKEN_LATENCY: ClassVar = 3
+    TOKEN_INTERVAL: ClassVar = 3
+    START_LATENCY: ClassVar = 3
+    #: Cycles from ``freed`` to a token or to when words are taken; cycles without a word between rows.
+    FREED_LATENCY: ClassVar = 2
+    ROW_GAP: ClassVar = 2
+    #: Cycles from the last word of a row to ``filled``.
+    FILLED_LATENCY: ClassVar = 2
+
+    def __init__(self, config: ConvConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "start": In(1),
+                "job": In(FillCommand(config)),
+                "freed": In(SIDE_BITS),
+                "i": In(stream.Signature(config.word_bits)),
+                "token": Out(stream.Signature(1)),
+                "enable": Out(4),
+                "address": Out(range(config.bank_words)),
+                "word": Out(config.word_bits),
+                "open": Out(1),
+                "filled": Out(SIDE_BITS),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Counters of rows, columns and words; addresses are counted, too."""
+        m = Module()
+        job = self.job
+        m.submodules.rows = rows = RowPlace(self._config)
+        row, column = Signal(SIDE_BITS), Signal(SIDE_BITS)
+        columns_left, words_left = Signal(SIDE_BITS), Signal.like(job.words)  # after this one
+        pair = Signal(range(self._config.bank_words))  # where this pixel, or the even one before it, begins
+        offset = Signal.like(pair)
+        begins = Signal()  # a row begins: room is asked for
+        active, room = Signal(), Signal()
+
+        # Room for a row is known a cycle late, which costs nothing: it never goes away.
+        ahead = Signal(SLOT_BITS)  # row less freed, less slots: negative while there is room
+        m.d.sync += ahead.eq(row - self.freed - job.slots)
+        taken, pixel_ends, row_ends = Signal(), Signal(), Signal()
+        m.d.comb += [
+            self.i.ready.eq(active & room),
+            self.open.eq(active),
+            taken.eq(self.i.valid & self.i.ready),
+            pixel_ends.eq(taken & (words_left == 0)),
+            row_ends.eq(pixel_ends & (columns_left == 0)),
+            rows.start.eq(self.start),
+            rows.step.eq(row_ends),
+            rows.job.eq(job),
+        ]
+        with m.If(taken):
+            m.d.sync += [words_left.eq(words_left - 1), offset.eq(offset + 1)]
+        with m.If(pixel_ends):
+            m.d.sync += [
+                words_left.eq(job.words - 1),
+                columns_left.eq(columns_left - 1),
+                column[0].eq(~column[0]),
+            ]
+            # The odd pixel of a pair lies where the even one does, in another bank.
+            with m.If(~job.strip & ~column[0]):
+                m.d.sync += offset.eq(pair)
+            with m.Else():
+                m.d.sync += pair.eq(offset + 1)
+        with m.If(row_ends):
+            m.d.sync += [columns_left.eq(job.columns - 1), pair.eq(0), offset.eq(0), column[0].eq(0)]
+            m.d.sync += [row.eq(row + 1), active.eq(row + 1 != job.rows), room.eq(0), begins.eq(0)]
+        with m.Else():
+            m.d.sync += begins.eq(active)
+            with m.If(begins):
+                m.d.sync += room.eq(ahead[-1])
+        with m.If(self.start):
+            m.d.sync += [row.eq(0), column[0].eq(0), pair.eq(0), offset.eq(0), active.eq(1), room.eq(0)]
+            m.d.sync += [columns_left.eq(job.columns - 1), words_left.eq(job.words - 1), begins.eq(0)]
+
+        # The sum, then the banks.
+        enable, sum_enable = Signal(4), Signal(4)
+        m.d.comb += enable.eq(
+            Mux(job.strip, Const(1, 4) << rows.bank, Const(1, 4) << ((rows.bank[0] << 1) | column[0]))
+        )
+        finished = Signal(2)
+        m.d.sync += [
+            sum_enable.eq(Mux(taken, enable, 0)),
+            self.address.eq(rows.base + offset),
+            self.word.eq(self.i.payload),
+            finished.eq((finished << 1) | row_ends),
+        ]
+        m.d.comb += self.enable.eq(sum_enable)
+        with m.If(self.start):
+            m.d.sync += self.filled.eq(0)
+        with m.Elif(finished[0]):
+            m.d.sync += self.filled.eq(self.filled + 1)
+
+        # Tokens: of all rows up to freed + slots.
+        asked = Signal(SIDE_BITS)
+        lead = Signal(SLOT_BITS)
+        given = Signal()
+        recent = Signal()  # the distance is of the count before
+        m.d.comb += given.eq(self.token.valid & self.token.ready)
+        m.d.sync += [lead.eq(asked - self.freed - job.slots), recent.eq(given | self.start)]
+        with m.If(given):
+            m.d.sync += [asked.eq(asked + 1), self.token.valid.eq(0)]
+        with m.Elif(active & job.asked & ~recent & (asked != job.rows) & lead[-1]):
+            m.d.sync += self.token.valid.eq(1)
+        with m.If(self.start):
+            m.d.sync += [asked.eq(0), self.token.valid.eq(0)]
+        return m
+
+
+class RowPlace(wiring.Component):
+    """Where a row of the map lies in the line buffer, from one row to the next.
+
+    Members
+    -------
+    start : In(1)
+        To row 0.
+    step : In(1)
+        To the next row.
+    job : In(FillCommand)
+    bank : Out(2)
+        Of a strip; otherwise its low bit is the parity.
+    base : Out
+        First word of the row in its bank.
+    """
+
+    def __init__(self, config: ConvConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "start": In(1),
+                "step": In(1),
+                "job": In(FillCommand(config)),
+                "bank": Out(2),
+                "base": Out(range(config.bank_words)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Rows go to the banks in turn: 2^split to each of four; by parity, one to each of two."""
+        m = Module()
+        job = self.job
+        slot = Signal(SLOT_BITS)
+        sub = Signal(3)
+        group = Signal.like(self.base)  # where the group of rows begins
+        inner = Signal.like(self.base)  # the row in its bank, from there
+        last_sub, last_bank, last_slot = Signal(), Signal(), Signal()
+        stride = Signal(range(2 * self._config.bank_words))  # from a group to the next
+        m.d.comb += [
+            last_sub.eq(sub == (Const(1, 4) << job.split) - 1),
+            last_bank.eq(Mux(job.strip, self.bank == 3, self.bank[0])),
+            self.base.eq(group + inner),
+        ]
+        m.d.sync += [stride.eq(job.row_words << job.split), last_slot.eq(slot + 1 == job.slots)]
+        with m.If(self.step):
+            m.d.sync += [slot.eq(slot + 1), sub.eq(sub + 1), inner.eq(inner + job.row_words)]
+            with m.If(last_sub):
+                m.d.sync += [sub.eq(0), inner.eq(0), self.bank.eq(Mux(last_bank, 0, self.bank + 1))]
+                with m.If(last_bank):
+                    m.d.sync += group.eq(group + stride)
+            with m.If(last_slot):
+                m.d.sync += [slot.eq(0), sub.eq(0), inner.eq(0), group.eq(0), self.bank.eq(0)]
+        with m.If(self.start):
+            m.d.sync += [slot.eq(0), sub.eq(0), inner.eq(0), group.eq(0), self.bank.eq(0)]
+        return m

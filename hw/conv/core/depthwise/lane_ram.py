@@ -1,0 +1,127 @@
+"""What a lane cell keeps of its layers: weights of taps and strips, and parameters of channels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.conv.config import TAP_LAYER_WORDS, ConvConfig
+from hw.conv.core.layouts import (
+    TapRead,
+)
+from hw.conv.core.packets import (
+    Parameters,
+    Record,
+    TapLoad,
+)
+from hw.lib.delay import delay
+from hw.lib.memory import uninitialised
+
+#: Weights of a strip: a kernel of 3 x 3.
+STRIP_TAPS = 9
+
+
+class LaneRam(wiring.Component):
+    """RAMs of the lanes of a cell, in two halves: a layer's, and the next one's while it loads.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    strip_at, parameters_at
+        For the weights of strips, and for each of `Parameters`: cycles after ``read`` at which they come.
+
+    Members
+    -------
+    index : In
+        Which cell this is; constant.
+    load : In(TapLoad)
+    read : In(TapRead)
+    weights : Out array of T x lanes
+        Two cycles after ``read``.
+    strips : Out array of lanes x 9
+        With ``config.strip`` only.
+    parameters : Out array of lanes of Parameters
+        Each member at its own time.
+
+    Why
+    ---
+    The members of `Parameters` are wanted in different stages: each has a RAM of its own and gets the address
+    late, as addresses are narrower than what they read.
+    """
+
+    def __init__(self, config: ConvConfig, *, strip_at: int, parameters_at: dict[str, int]) -> None:
+        self._config = config
+        self._strip_at = strip_at
+        self._parameters_at = parameters_at
+        lanes, weight = config.cell_lanes, data.ArrayLayout(config.weight_bits, config.cell_lanes)
+        members: dict[str, Any] = {
+            "index": In(range(max(2, config.lanes // lanes))),
+            "load": In(TapLoad(config)),
+            "read": In(TapRead(config)),
+            "weights": Out(data.ArrayLayout(weight, config.taps)),
+            "parameters": Out(Parameters()).array(lanes),
+        }
+        if config.strip:
+            members["strips"] = Out(data.ArrayLayout(config.weight_bits, STRIP_TAPS)).array(lanes)
+        super().__init__(members)
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates; a record is registered before it is written."""
+        m = Module()
+        config, read = self._config, self.read
+        load = Signal(self.load.shape(), reset_less=True)
+        mine = Signal()
+        m.d.sync += [load.eq(self.load), mine.eq(self.load.valid & (self.load.cell == self.index))]
+
+        def addresses(depth: int, word: Any) -> tuple[Any, Any]:
+            bits = (depth - 1).bit_length()
+            return Cat(load.address[:bits], load.half), Cat(word[:bits], read.half)
+
+        weights_bits = len(self.weights.as_value())
+        ram = uninitialised(width=weights_bits, depth=2 * config.tap_words, ram_style="block")
+        m.submodules.weights = ram
+        write, fetch = ram.write_port(), ram.read_port()
+        write_address, read_address = addresses(config.tap_words, read.weight)
+        m.d.comb += [
+            write.en.eq(mine & (load.kind == Record.TAPS)),
+            write.addr.eq(write_address),
+            write.data.eq(load.record),
+            fetch.en.eq(1),
+            fetch.addr.eq(read_address),
+        ]
+        m.d.sync += self.weights.as_value().eq(fetch.data)
+
+        write_address, read_address = addresses(TAP_LAYER_WORDS, read.word)
+
+        def table(name: str, bits: int, kind: Record, lane: int, field: Any, at: int) -> Signal:
+            """A LUTRAM of one lane; its output ``at`` cycles after ``read``."""
+            ram = uninitialised(width=bits, depth=2 * TAP_LAYER_WORDS, ram_style="distributed")
+            m.submodules[f"{name}_{lane}"] = ram
+            write, fetch = ram.write_port(), ram.read_port(domain="comb")
+            output = Signal(bits, name=f"{name}_{lane}_read", reset_less=True)
+            m.d.comb += [
+                write.en.eq(mine & (load.kind == kind) & (load.lane == lane)),
+                write.addr.eq(write_address),
+                write.data.eq(field),
+                fetch.addr.eq(late[at - 1]),
+            ]
+            m.d.sync += output.eq(fetch.data)
+            return output
+
+        times = set(self._parameters_at.values()) | {self._strip_at}
+        late = {at - 1: delay(m, f"read_{at}", read_address, at - 1, reset=False) for at in sorted(times)}
+        for lane in range(config.cell_lanes):
+            if config.strip:
+                bits = STRIP_TAPS * config.weight_bits
+                output = table("strips", bits, Record.STRIPS, lane, load.record, self._strip_at)
+                m.d.comb += self.strips[lane].as_value().eq(output)
+            record = data.View(Parameters(), load.record[: Parameters().size])
+            for name, at in self._parameters_at.items():
+                field = self.parameters[lane][name]
+                output = table(name, len(field), Record.PARAMETERS, lane, record[name], at)
+                m.d.comb += field.eq(output)
+        return m

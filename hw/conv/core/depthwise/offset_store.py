@@ -1,0 +1,203 @@
+"""Offsets that wait for their pixel, and those of the pixel at hand, in any order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.conv.config import ConvConfig
+from hw.conv.core.depthwise.gather_scan import GatherScan, MissedStep, place_bits
+from hw.conv.core.layouts import (
+    OffsetCommand,
+    offset_entry,
+)
+from hw.lib.memory import uninitialised
+
+
+class OffsetStore(wiring.Component):
+    """A queue of entries, each of T taps, whose first pixel is read at random.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    command : In(stream of OffsetCommand)
+        One for each layer that has offsets; taken when its first entry may come.
+    i : In(stream of offset_entry)
+        ``entries`` for each of ``pixels``.
+    computed : Out(1)
+        Those that ``i`` is to give are computed on chip; they may be of a later layer than the one sampled.
+    pixel : Out(1)
+        All entries of another pixel are there.
+    claim : In(1)
+        They are taken; only with ``pixel``.
+    release : In(1)
+        The ``entry`` of this cycle is the last one of its pixel; that of the next cycle is of the next.
+    entries : In
+        Of that pixel.
+    entry : In array of G
+        Which entries of that pixel to read.
+    o : Out array of G of offset_entry
+        What was read, `LATENCY` cycles later, clamped to the command's bounds.
+
+    With a gather:
+
+    missed : Out(1), step : Out(MissedStep)
+        Of the entries that come, see `GatherScan`.
+    full : In(1)
+        No more of them may come.
+    complete : In(1)
+        One-cycle pulse for each pixel that ended among ``missed``, in order: it may be claimed.
+    misses : Out(T), place : Out
+        Of the first generator's entry, with ``o``; as of `GatherScan`.
+
+    Behaviour
+    ---------
+    An entry a cycle in, one a cycle and generator out.
+    """
+
+    #: Cycles from ``entry`` to ``o``.
+    LATENCY = 3
+    #: Cycles from a pixel's last entry to ``pixel``, but for those of `GatherScan` and the gather buffer.
+    PIXEL_LATENCY = 2
+
+    def __init__(self, config: ConvConfig) -> None:
+        self._config = config
+        members: dict[str, Any] = {
+            "command": In(stream.Signature(OffsetCommand(config))),
+            "i": In(stream.Signature(offset_entry(config))),
+            "computed": Out(1),
+            "pixel": Out(1),
+            "claim": In(1),
+            "release": In(1),
+            "entries": In(range(config.offset_entries + 1)),
+            "entry": In(range(config.offset_entries)).array(config.generators),
+            "o": Out(offset_entry(config)).array(config.generators),
+        }
+        if config.gather_words:
+            members |= {
+                "missed": Out(1),
+                "step": Out(MissedStep(config)),
+                "full": In(1),
+                "complete": In(1),
+                "misses": Out(config.taps),
+                "place": Out(place_bits(config)),
+            }
+        super().__init__(members)
+
+    def elaborate(self, platform: Any) -> Module:
+        """A ring of entries, a copy for each generator."""
+        m = Module()
+        config = self._config
+        depth = config.offset_entries
+        command = Signal(OffsetCommand(config))
+        active = Signal()
+        left = Signal.like(command.pixels)  # pixels after this one
+        entries_left = Signal.like(command.entries)
+        taken, pixel_ends = Signal(), Signal()
+        free = Signal(range(depth + 1), init=depth)
+        room = Signal(init=1)
+        settled, prepared, full = Signal(init=1), Signal(init=1), Signal()
+        m.d.comb += [
+            self.command.ready.eq(~active & settled),
+            self.computed.eq(command.dot),
+            self.i.ready.eq(active & prepared & room),
+            taken.eq(self.i.valid & self.i.ready),
+            pixel_ends.eq(taken & (entries_left == 0)),
+        ]
+        with m.If(taken):
+            m.d.sync += entries_left.eq(Mux(pixel_ends, command.entries - 1, entries_left - 1))
+        with m.If(pixel_ends):
+            m.d.sync += [left.eq(left - 1), active.eq(left != 0)]
+        with m.If(self.command.valid & self.command.ready):
+            m.d.sync += [
+                active.eq(1),
+                command.eq(self.command.payload),
+                left.eq(self.command.payload.pixels - 1),
+                entries_left.eq(self.command.payload.entries - 1),
+            ]
+
+        # Clamped, looked at, then written.
+        clamped, write, arrived = Signal(offset_entry(config)), Signal(), Signal()
+        put, ends = Signal(), Signal()
+        m.d.sync += [put.eq(taken), ends.eq(pixel_ends)]
+        for tap in range(config.taps):
+            source, target = self.i.payload[tap], clamped[tap]
+            m.d.sync += target.mask.eq(source.mask)
+            for name in ("dy", "dx"):
+                value = source[name]
+                m.d.sync += target[name].eq(
+                    Mux(value < command.low, command.low, Mux(value > command.high, command.high, value))
+                )
+        entry: Any = clamped
+        beside: Any = Cat()  # what the first generator's entries have besides
+        if config.gather_words:
+            m.submodules.scan = scan = GatherScan(config)
+            starts = Signal()
+            m.d.sync += [
+                starts.eq(self.command.valid & self.command.ready),
+                scan.last.eq(pixel_ends & (left == 0)),
+                full.eq(self.full),
+            ]
+            entry, beside = scan.o, Cat(scan.misses, scan.place)
+            m.d.comb += [
+                scan.start.eq(starts),
+                scan.job.eq(command.tap),
+                scan.put.eq(put),
+                scan.i.eq(clamped),
+                scan.ends.eq(ends),
+                settled.eq(~put & ~scan.busy),
+                prepared.eq(scan.ready & ~starts),
+                write.eq(scan.taken),
+                arrived.eq(self.complete),
+                self.missed.eq(scan.missed),
+                self.step.eq(scan.step),
+            ]
+        else:
+            m.d.comb += [write.eq(put), arrived.eq(ends)]
+        place = Signal(range(depth))
+        with m.If(write):
+            m.d.sync += place.eq(place + 1)
+
+        # Pixels that are there and not claimed; rows of the ring that are free.
+        ready_pixels = Signal(range(depth + 1))
+        with m.If(arrived & ~self.claim):
+            m.d.sync += [ready_pixels.eq(ready_pixels + 1), self.pixel.eq(1)]
+        with m.If(self.claim & ~arrived):
+            m.d.sync += [ready_pixels.eq(ready_pixels - 1), self.pixel.eq(ready_pixels != 1)]
+        first = Signal(range(depth))  # of the pixel that is read
+        released = Signal.like(self.entries)
+        m.d.comb += released.eq(Mux(self.release, self.entries, 0))
+        m.d.sync += [first.eq(first + released), free.eq(free + released - taken)]
+        # Two entries are on their way when the last room is seen: `free` is a cycle late.
+        m.d.sync += room.eq((free > 2) & ~full)
+
+        for g in range(config.generators):
+            written = Cat(entry.as_value(), beside if g == 0 else Cat())
+            ram = uninitialised(
+                width=len(written),
+                depth=depth,
+                ram_style="distributed" if depth <= 64 else "block",
+            )
+            m.submodules[f"ram_{g}"] = ram
+            port, read = ram.write_port(), ram.read_port()
+            address = Signal(range(depth), name=f"address_{g}", reset_less=True)
+            held = Signal(len(written), name=f"held_{g}", reset_less=True)
+            m.d.comb += [
+                port.en.eq(write),
+                port.addr.eq(place),
+                port.data.eq(written),
+                read.en.eq(1),
+                read.addr.eq(address),
+                self.o[g].as_value().eq(held),
+            ]
+            m.d.sync += [address.eq(first + self.entry[g]), held.eq(read.data)]
+            if config.gather_words and g == 0:
+                m.d.comb += Cat(self.misses, self.place).eq(held[len(self.o[g].as_value()) :])
+        return m

@@ -1,0 +1,104 @@
+"""When a row of results may begin, and which rows of the map it sets free."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.conv.config import SIDE_BITS, ConvConfig
+from hw.conv.core.layouts import (
+    SLOT_BITS,
+    TapCommand,
+)
+
+
+class RowGate(wiring.Component):
+    """Says whether the rows of the map that the next row of results needs are there.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    start : In(1)
+        One-cycle pulse: before the first row of results.
+    begin : In(1)
+        The next row begins; only with ``ready``.
+    job : In(TapCommand)
+        Constant from ``start`` on.
+    filled : In(12)
+        Rows that are in the line buffer.
+    ready : Out(1)
+        All that the next row needs is there.  Low for three cycles after ``start`` and ``begin``.
+    row, slot : Out
+        The first row of the map that the row of results at hand needs, and its slot; from the cycle after
+        ``begin`` on.
+
+    Behaviour
+    ---------
+    Two lines go down the map by the stride with each row: what must be there, and what may go.  Both are
+    worked out for the next row while one runs.
+    """
+
+    #: Cycles from ``filled`` to ``ready``, and from ``begin`` to ``begin`` at the least.
+    LATENCY: ClassVar = 2
+    INTERVAL: ClassVar = 4
+
+    def __init__(self, config: ConvConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "start": In(1),
+                "begin": In(1),
+                "job": In(TapCommand(config)),
+                "filled": In(SIDE_BITS),
+                "ready": Out(1),
+                "row": Out(SIDE_BITS),
+                "slot": Out(SLOT_BITS),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        job = self.job
+        line = signed(SIDE_BITS + 3)
+        need, free, after = Signal(line), Signal(line), Signal(line)
+        enough, complete = Signal(), Signal()
+        fresh = Signal(2)  # cycles in which what is compared is of the row before
+        change = self.start | self.begin
+        m.d.sync += [
+            enough.eq(self.filled >= need),
+            complete.eq(self.filled == job.fill.rows),
+            fresh.eq((fresh << 1) | change),
+            self.ready.eq((enough | complete) & ~fresh.any() & ~change),
+        ]
+
+        # The line of what may go meets the map's edge at 0: rows above it were never there.
+        next_row, next_slot = Signal.like(self.row), Signal(SLOT_BITS + 1)
+        moved, moves = Signal(range(8)), Signal()
+        wrapped = Signal.like(self.slot)
+        m.d.comb += [
+            after.eq(free + job.stride_rows),
+            wrapped.eq(Mux(next_slot >= job.fill.slots, next_slot - job.fill.slots, next_slot)),
+        ]
+        m.d.sync += moves.eq(self.begin)
+        with m.If(self.begin):
+            m.d.sync += [
+                self.row.eq(next_row),
+                self.slot.eq(wrapped),
+                need.eq(need + job.stride_rows),
+                free.eq(after),
+                moved.eq(Mux(after < 0, 0, Mux(free < 0, after, job.stride_rows))),
+            ]
+        with m.If(moves):
+            m.d.sync += [next_row.eq(next_row + moved), next_slot.eq(self.slot + moved)]
+        with m.If(self.start):
+            m.d.sync += [need.eq(job.first_need), free.eq(job.first_free)]
+            m.d.sync += [self.row.eq(0), self.slot.eq(0), next_row.eq(0), next_slot.eq(0)]
+        return m

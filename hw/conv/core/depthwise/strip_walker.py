@@ -1,0 +1,218 @@
+"""Plain depthwise 3 x 3 layers: three rows at once, each word of them once."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.conv.config import SIDE_BITS, WORDS_BITS, ConvConfig
+from hw.conv.core.depthwise.fill import RowPlace
+from hw.conv.core.depthwise.row_gate import RowGate
+from hw.conv.core.layouts import (
+    StripPoint,
+    TapCommand,
+)
+from hw.lib.delay import delay
+
+
+class StripStep(data.StructLayout):
+    """A word of each of three rows.
+
+    Members
+    -------
+    valid, last
+        There is one; with ``last`` a result comes of it and of those before.
+    word
+        Of the pixel.
+    addresses
+        For each bank.
+    point : StripPoint
+    """
+
+    def __init__(self, config: ConvConfig) -> None:
+        super().__init__(
+            {
+                "valid": 1,
+                "last": 1,
+                "word": WORDS_BITS,
+                "addresses": data.ArrayLayout(range(config.bank_words), 4),
+                "point": StripPoint(config),
+            }
+        )
+
+
+class StripWalker(wiring.Component):
+    """Gives the words of a strip, column by column.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    start, job, filled, prepared, room, done, waits
+        As of `hw.conv.core.depthwise.tap_walker.TapWalker`; the job is a strip: a 3 x 3 kernel with the same
+        dilation both ways, of which the part behind 2^split is odd, padded by no more than ``2 * dilation``.
+    o : Out(StripStep)
+    row : Out
+        The first row of the map that is still needed.
+
+    Behaviour
+    ---------
+    For each row of results the columns of the map up to the last that is needed, also those beyond its edge;
+    a word a cycle.  The result that ends in a column leaves with its last word; columns left of the map are
+    not walked, but said to be outside.  Before each row one cycle is lost.
+    """
+
+    #: Cycles from ``start`` until a row may begin; of each row of the map that is passed over, and besides.
+    START_LATENCY: ClassVar = 3
+    PLACE_INTERVAL: ClassVar = 2
+    PLACE_LATENCY: ClassVar = 3
+
+    def __init__(self, config: ConvConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "start": In(1),
+                "job": In(TapCommand(config)),
+                "filled": In(SIDE_BITS),
+                "prepared": In(1),
+                "room": In(1),
+                "o": Out(StripStep(config)),
+                "row": Out(SIDE_BITS),
+                "done": Out(1),
+                "waits": Out(2),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Three places that go down the map, one column counter."""
+        m = Module()
+        job, o = self.job, self.o
+        m.submodules.gate = gate = RowGate(self._config)
+        m.d.comb += [gate.job.eq(job), gate.filled.eq(self.filled), gate.start.eq(self.start)]
+        m.d.comb += self.row.eq(gate.row)
+        go, row_ends, active, at_row = Signal(), Signal(), Signal(), Signal()
+        places = [self._place(m, n, gate.begin) for n in range(3)]
+        placed = Cat(place.settled for place in places).all()
+
+        # Columns of the map, of which the first result ends in `first`, and each `stride` behind it another.
+        dilation = job.dilation_columns
+        column = Signal(SIDE_BITS + 1)
+        word = Signal.like(o.word)
+        results, row = Signal(SIDE_BITS), Signal(SIDE_BITS)
+        phase = Signal(signed(9))  # columns to the next result
+        at_word = Signal()
+        first = Signal(signed(9))
+        m.d.sync += first.eq((dilation << 1) - job.pad_columns)
+        ends, result, row_last = Signal(), Signal(), Signal()
+        m.d.comb += [
+            gate.begin.eq(active & at_row & gate.ready & placed & self.prepared),
+            go.eq(active & ~at_row & ~(at_word & ~self.room)),
+            ends.eq(word == job.fill.words - 1),
+            result.eq(phase == 0),
+            row_ends.eq(go & ends & result & (results == job.out_columns - 1)),
+            row_last.eq(row == job.out_rows - 1),
+            self.waits.eq((active & at_row) | ((active & at_word & ~self.room) << 1)),
+        ]
+        with m.If(gate.begin):
+            m.d.sync += at_row.eq(0)
+        offset = Signal(range(self._config.bank_words))
+        with m.If(go):
+            m.d.sync += [word.eq(Mux(ends, 0, word + 1)), offset.eq(offset + 1), at_word.eq(1)]
+            with m.If(ends):
+                m.d.sync += [
+                    column.eq(column + 1),
+                    phase.eq(Mux(result, job.stride_columns - 1, phase - 1)),
+                    results.eq(results + result),
+                ]
+        with m.If(row_ends):
+            m.d.sync += [column.eq(0), offset.eq(0), results.eq(0), phase.eq(first)]
+            m.d.sync += [row.eq(row + 1), active.eq(~row_last), at_row.eq(1)]
+        ended, complete = Signal(), Signal()
+        m.d.sync += complete.eq(self.filled == job.fill.rows)
+        m.d.comb += self.done.eq(ended & complete)
+        with m.If(row_ends & row_last):
+            m.d.sync += ended.eq(1)
+        with m.If(self.done):
+            m.d.sync += ended.eq(0)
+        starting = delay(m, "starting", self.start, 2)  # `first` is known then
+        with m.If(self.start):
+            m.d.sync += [word.eq(0), offset.eq(0), column.eq(0), results.eq(0), row.eq(0), at_word.eq(1)]
+            m.d.sync += [ended.eq(0), complete.eq(0)]
+        with m.If(starting):
+            m.d.sync += [phase.eq(first), active.eq(1), at_row.eq(1)]
+
+        # Which columns of the kernel are in the map: those of this column, and one and two dilations before.
+        columns = job.fill.columns
+        span = Signal(range(self._config.strip_words + 1))
+        m.d.sync += span.eq(dilation * job.fill.words)
+        m.d.sync += [
+            o.valid.eq(go),
+            o.last.eq(go & result),
+            o.word.eq(word),
+            o.point.columns.eq(
+                Cat(
+                    column >= (dilation << 1),
+                    (column >= dilation) & (column < columns + dilation),
+                    column < columns,
+                )
+            ),
+            o.point.span.eq(span),
+        ]
+        # The places of the row of results at hand; they themselves go on to those of the next.
+        begin = gate.begin
+        banks = [Signal(2, name=f"bank_{n}") for n in range(3)]
+        bases = [Signal.like(offset, name=f"base_{n}") for n in range(3)]
+        inside = Signal(3)
+        with m.If(begin):
+            m.d.sync += inside.eq(Cat(place.inside for place in places))
+            for n, place in enumerate(places):
+                m.d.sync += [banks[n].eq(place.bank), bases[n].eq(place.base)]
+        m.d.sync += [o.point.banks[n].eq(bank) for n, bank in enumerate(banks)]
+        m.d.sync += o.point.rows.eq(inside)
+        for bank in range(4):
+            # A row outside of the map has no bank.
+            upper, middle = (inside[n] & (banks[n] == bank) for n in range(2))
+            base = Mux(upper, bases[0], Mux(middle, bases[1], bases[2]))
+            m.d.sync += o.addresses[bank].eq(base + offset)
+        return m
+
+    def _place(self, m: Module, n: int, step: Any) -> _Place:
+        """Keep where row n of the three of the next row of results lies.
+
+        It goes on by a row every second cycle, from row 0 on; rows above the map have no place.
+        """
+        job = self.job
+        m.submodules[f"place_{n}"] = place = RowPlace(self._config)
+        target = Signal(signed(SIDE_BITS + 3), name=f"target_{n}")
+        row = Signal(SIDE_BITS + 1, name=f"row_{n}")
+        moving, behind, fresh = (Signal(name=f"{name}_{n}") for name in ("moving", "behind", "fresh"))
+        inside, settled = Signal(name=f"inside_{n}"), Signal(name=f"settled_{n}")
+        change = self.start | step
+        m.d.comb += [place.start.eq(self.start), place.job.eq(job.fill), place.step.eq(moving)]
+        m.d.sync += [
+            behind.eq((target > row) & ~moving & ~behind & ~change),
+            moving.eq(behind & ~change),
+            fresh.eq(change),
+            inside.eq((target >= 0) & (target < job.fill.rows)),
+            settled.eq((target <= row) & ~moving & ~behind & ~fresh & ~change),
+        ]
+        with m.If(moving):
+            m.d.sync += row.eq(row + 1)
+        with m.If(step):
+            m.d.sync += target.eq(target + job.stride_rows)
+        with m.If(self.start):
+            m.d.sync += [row.eq(0), target.eq(n * job.dilation_rows - job.pad_rows)]
+        return _Place(bank=place.bank, base=place.base, inside=inside, settled=settled)
+
+
+class _Place(NamedTuple):
+    bank: Any
+    base: Any
+    inside: Signal
+    settled: Signal

@@ -1,0 +1,116 @@
+"""The taps of a kernel, step by step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.conv.config import MAX_TAPS, ConvConfig
+from hw.conv.core.layouts import (
+    TapCommand,
+)
+from hw.lib.memory import uninitialised
+
+#: Bits of the distance of a tap from the first one: 6 times a dilation of up to 63.
+_DISTANCE_BITS = 9
+
+
+class Tap(data.StructLayout):
+    """A tap of the kernel: ``y`` and ``x`` from the first tap on, ``i`` and ``j`` from its centre on.
+
+    ``on`` is 0 behind the last tap.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"y": _DISTANCE_BITS, "x": _DISTANCE_BITS, "i": signed(4), "j": signed(4), "on": 1})
+
+
+class TapTable(wiring.Component):
+    """Where the taps of each step are, counted once at a layer's start.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    start : In(1)
+        One-cycle pulse.
+    job : In(TapCommand)
+        Constant from ``start`` on.
+    ready : Out(1)
+        The table is of this layer; low from the cycle after ``start`` on for a cycle a tap.
+    step : In
+        What to look up.
+    taps : Out array of T of Tap
+        A cycle after ``step``.
+
+    Behaviour
+    ---------
+    A tap a cycle is written: tap k into LUTRAM k mod T, or, of samples, all into the first.
+    """
+
+    def __init__(self, config: ConvConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "start": In(1),
+                "job": In(TapCommand(config)),
+                "ready": Out(1),
+                "step": In(range(MAX_TAPS)),
+                "taps": Out(Tap()).array(config.taps),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Counters walk through the kernel; divisions would take longer."""
+        m = Module()
+        job, lanes = self.job, self._config.taps
+        tap = Signal(Tap())
+        row, column = Signal(3), Signal(3)
+        step, lane = Signal(range(MAX_TAPS + 1)), Signal(range(max(2, lanes)))
+        filled = self.ready
+        column_last = column == job.kernel_columns - 1
+        all_taps, end = Signal(), Signal()
+        next_lane, next_step = Signal.like(lane), Signal.like(step)
+        one = job.samples | (lanes == 1)
+        m.d.comb += [
+            end.eq((lane == lanes - 1) | one),
+            next_lane.eq(Mux(end, 0, lane + 1)),
+            next_step.eq(step + end),
+            tap.i.eq(row - (job.kernel_rows >> 1)),
+            tap.j.eq(column - (job.kernel_columns >> 1)),
+            tap.on.eq(~all_taps),
+        ]
+        y, x = Signal.like(tap.y), Signal.like(tap.x)
+        m.d.comb += [tap.y.eq(y), tap.x.eq(x)]
+        with m.If(self.start):
+            m.d.sync += [row.eq(0), column.eq(0), y.eq(0), x.eq(0), step.eq(0), lane.eq(0)]
+            m.d.sync += [filled.eq(0), all_taps.eq(0)]
+        with m.Elif(~filled):
+            m.d.sync += [step.eq(next_step), lane.eq(next_lane), filled.eq(next_step == job.steps)]
+            m.d.sync += [column.eq(column + 1), x.eq(x + job.dilation_columns)]
+            with m.If(column_last):
+                m.d.sync += [column.eq(0), x.eq(0), row.eq(row + 1), y.eq(y + job.dilation_rows)]
+                with m.If(row == job.kernel_rows - 1):
+                    m.d.sync += all_taps.eq(1)
+        for n in range(lanes):
+            ram = uninitialised(width=data.Layout.cast(Tap()).size, depth=MAX_TAPS, ram_style="distributed")
+            m.submodules[f"taps_{n}"] = ram
+            write, read = ram.write_port(), ram.read_port(domain="comb")
+            m.d.comb += [
+                write.en.eq(~filled & ((lane == n) | (one if n else 0))),
+                write.addr.eq(step),
+                write.data.eq(tap.as_value()),
+            ]
+            if n:
+                # Of samples, only the first tap of a step counts.
+                off = Signal(Tap(), name=f"off_{n}")
+                m.d.comb += [off.eq(tap), off.on.eq(tap.on & ~job.samples), write.data.eq(off.as_value())]
+            m.d.comb += read.addr.eq(self.step)
+            m.d.sync += self.taps[n].as_value().eq(read.data)
+        return m

@@ -1,0 +1,1 @@
+"""The pointwise array: weights at rest while a block of pixels passes."""

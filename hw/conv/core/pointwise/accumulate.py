@@ -1,0 +1,131 @@
+"""Sums of a column over the tiles of its input channels, a pixel each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.conv.config import BIAS_BITS, ConvConfig
+from hw.lib.fifo import SHALLOW_DEPTH
+from hw.lib.memory import RamStyle, uninitialised
+
+
+def dot_bits(config: ConvConfig) -> int:
+    """Give the bits of a sum of products over the PA inputs of a tile, signed."""
+    return 8 + config.weight_bits + (config.inputs - 1).bit_length()
+
+
+class SumStep(data.StructLayout):
+    """What the sums do with the dot products.
+
+    Members
+    -------
+    valid
+        There is a pixel.
+    first
+        Its sums begin with the biases.
+    digit
+        The dot products count 256 to this power.
+    pixel
+        Which of the block.
+    """
+
+    def __init__(self, config: ConvConfig) -> None:
+        super().__init__(
+            {
+                "valid": 1,
+                "first": 1,
+                "digit": 2 if config.samples else 0,
+                "pixel": range(config.block_pixels),
+            }
+        )
+
+
+class Accumulator(wiring.Component):
+    """Running sums of some columns, in one RAM.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    columns
+        How many columns.
+
+    Members
+    -------
+    dots : In(signed) array of ``columns``
+        Dot products of a pixel.
+    step : In(SumStep)
+        What to do with them.
+    read : In(range(block_pixels))
+        The pixel whose dot products come `READ_AHEAD` cycles later.
+    bias : In(signed(48)) array of ``columns``
+    o : Out(signed) array of ``columns``
+        Its sums, `LATENCY` cycles after the dot products.
+
+    Behaviour
+    ---------
+    A pixel a cycle; each again after `INTERVAL` cycles at the earliest.
+    """
+
+    READ_AHEAD = 2
+    LATENCY = 2
+    #: Read, register, addition, write.
+    INTERVAL = READ_AHEAD + LATENCY + 1
+
+    def __init__(self, config: ConvConfig, *, columns: int) -> None:
+        self._config = config
+        self._columns = columns
+        super().__init__(
+            {
+                "dots": In(signed(dot_bits(config))).array(columns),
+                "step": In(SumStep(config)),
+                "read": In(range(config.block_pixels)),
+                "bias": In(signed(BIAS_BITS)).array(columns),
+                "o": Out(signed(config.pointwise_bits)).array(columns),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        config, bits = self._config, self._config.pointwise_bits
+        depth = config.block_pixels
+        style: RamStyle = "distributed" if depth <= SHALLOW_DEPTH else "block"
+        ram = uninitialised(width=self._columns * bits, depth=depth, ram_style=style)
+        m.submodules.ram = ram
+        write, read = ram.write_port(), ram.read_port()
+        before = Signal(self._columns * bits, reset_less=True)
+        step = Signal(SumStep(config))
+        step_2 = Signal(SumStep(config))
+        m.d.comb += [
+            read.en.eq(1),
+            read.addr.eq(self.read),
+            write.en.eq(step_2.valid),
+            write.addr.eq(step_2.pixel),
+            write.data.eq(Cat(*self.o)),
+        ]
+        m.d.sync += [before.eq(read.data), step.eq(self.step), step_2.eq(step)]
+        for n, (dot, bias, o) in enumerate(zip(self.dots, self.bias, self.o, strict=True)):
+            term = Signal(signed(bits), name=f"term_{n}", reset_less=True)
+            base = Signal(signed(bits), name=f"base_{n}", reset_less=True)
+            total = Signal(signed(bits), name=f"total_{n}", reset_less=True)
+            m.d.sync += [
+                term.eq(_shifted(dot, self.step.digit) if config.samples else dot),
+                base.eq(Mux(self.step.first, bias[:bits], before.word_select(n, bits))),
+                total.eq(base + term),
+            ]
+            m.d.comb += o.eq(total)
+        return m
+
+
+def _shifted(dot: Value, digit: Value) -> Value:
+    """Multiply by 256 to the power of ``digit``."""
+    choices: Sequence[Value] = [Cat(Const(0, 8 * n), dot).as_signed() for n in range(4)]
+    return Mux(
+        digit[1], Mux(digit[0], choices[3], choices[2]), Mux(digit[0], choices[1], choices[0])
+    ).as_signed()

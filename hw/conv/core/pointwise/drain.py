@@ -1,0 +1,155 @@
+"""Order in which the results of the pointwise array leave."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.conv.config import ConvConfig
+from hw.conv.core.layouts import (
+    DrainCommand,
+)
+from hw.conv.core.pointwise.block import QUEUE, HalvesRead
+from hw.lib.fifo import Fifo
+
+
+class DrainStep(data.StructLayout):
+    """A word that leaves: ``valid``, whether it is one of a ``shuffle``, and an ``odd`` one of its part."""
+
+    def __init__(self) -> None:
+        super().__init__({"valid": 1, "shuffle": 1, "odd": 1})
+
+
+class Drain(wiring.Component):
+    """Reads the words of each block as a `DrainCommand` says.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    command : In(stream of DrainCommand)
+    advance : In(1)
+        Everything moves on.
+    results : Out(HalvesRead)
+        Word w of part p of pixel n is at ``(n * parts + p) * words + w``.
+    bypass : Out(HalvesRead)
+        The same for the map that is shuffled in; only layers with ``shuffle`` use it.
+    step : Out(DrainStep)
+        Of the word that is read in this cycle.
+
+    Behaviour
+    ---------
+    A word a cycle, without gaps between the blocks of a layer.
+    """
+
+    #: Cycles from a block's results to its first word, and from a word to `DrainStep`.
+    BEGIN_LATENCY: ClassVar = 1
+    LATENCY: ClassVar = 1
+
+    def __init__(self, config: ConvConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "command": In(stream.Signature(DrainCommand(config))),
+                "advance": In(1),
+                "results": Out(HalvesRead(words=config.block_words, bits=config.word_bits)),
+                "bypass": Out(HalvesRead(words=config.bypass_words, bits=config.word_bits)),
+                "step": Out(DrainStep()),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        m.submodules.commands = commands = Fifo(DrainCommand(self._config), depth=QUEUE)
+        wiring.connect(m, wiring.flipped(self.command), commands.i)
+        layer = Signal(DrainCommand(self._config))  # counts of rows, columns and words, less one
+        held, active = Signal(), Signal()
+        more = Signal.like(layer.blocks)  # blocks that were not begun
+        available, begin, end = Signal(), Signal(), Signal()
+        m.d.comb += [
+            available.eq(held & (more != 0) & self.results.full & (~layer.shuffle | self.bypass.full)),
+            begin.eq(available & (~active | end)),
+            self.results.claim.eq(begin),
+            self.bypass.claim.eq(begin & layer.shuffle),
+            commands.o.ready.eq(~held),
+        ]
+        with m.If(begin):
+            m.d.sync += [active.eq(1), more.eq(more - 1)]
+        with m.Elif(end):
+            m.d.sync += [active.eq(0), held.eq(more != 0)]
+        with m.If(~held):
+            m.d.sync += [layer.eq(commands.o.payload), held.eq(commands.o.valid)]
+            m.d.sync += more.eq(commands.o.payload.blocks)
+            for name in ("rows", "last_rows", "columns", "part_words"):
+                m.d.sync += layer[name].eq(commands.o.payload[name] - 1)
+        self._walk(m, layer, active, begin, end, more)
+        return m
+
+    def _walk(self, m: Module, layer: Any, active: Signal, begin: Signal, end: Signal, more: Signal) -> None:
+        """Count rows, columns, parts and words of a block."""
+        config = self._config
+        go = active & self.advance
+        word = Signal.like(layer.part_words)
+        row, column, last_row = (Signal.like(layer.rows, name=name) for name in ("row", "column", "last_row"))
+        part, again, row_again = Signal(), Signal(), Signal()  # second part, and second time of pixel and row
+        pixel, row_start = Signal(range(config.block_words)), Signal(range(config.block_words))
+        two = layer.parts[1]
+        ends_part, ends_pixel, ends_time, ends_columns, ends_row = (Signal(name=name) for name in (
+            "ends_part", "ends_pixel", "ends_time", "ends_columns", "ends_row"))  # fmt: skip
+        m.d.comb += [
+            ends_part.eq(word == layer.part_words),
+            ends_pixel.eq(ends_part & (layer.split | ~two | part)),
+            ends_time.eq(ends_pixel & (~layer.double | again)),
+            ends_columns.eq(ends_time & (column == layer.columns)),
+            ends_row.eq(ends_columns & (~layer.split | ~two | part) & (~layer.double | row_again)),
+            end.eq(go & ends_row & (row == last_row)),
+        ]
+        with m.If(begin):
+            m.d.sync += last_row.eq(Mux(more == 1, layer.last_rows, layer.rows))
+        following = (pixel + Mux(two, layer.words << 1, layer.words))[: len(pixel)]
+        with m.If(go):
+            m.d.sync += word.eq(Mux(ends_part, 0, word + 1))
+            with m.If(Mux(layer.split, ends_columns, ends_part)):
+                m.d.sync += part.eq(two & ~part)
+            with m.If(ends_pixel):
+                m.d.sync += again.eq(layer.double & ~again)
+            with m.If(ends_time):
+                m.d.sync += [column.eq(column + 1), pixel.eq(following)]
+            with m.If(ends_columns):
+                m.d.sync += [column.eq(0), pixel.eq(row_start)]
+                with m.If(~layer.split | ~two | part):
+                    m.d.sync += row_again.eq(layer.double & ~row_again)
+            with m.If(ends_row):
+                m.d.sync += [pixel.eq(following), row_start.eq(following), row.eq(row + 1)]
+            with m.If(end):
+                m.d.sync += [pixel.eq(0), row_start.eq(0), row.eq(0)]
+
+        # The addresses, a stage behind the counters.
+        half, bypass_half = Signal(), Signal()
+        address = (pixel + Mux(part, layer.words, 0) + Mux(layer.shuffle, word >> 1, word))[: len(pixel)]
+        last, last_bypass = Signal(), Signal()
+        with m.If(end):
+            m.d.sync += [half.eq(~half), bypass_half.eq(bypass_half ^ layer.shuffle)]
+        with m.If(self.advance):
+            m.d.sync += [
+                self.step.valid.eq(active),
+                self.step.shuffle.eq(layer.shuffle),
+                self.step.odd.eq(word[0]),
+                self.results.address.eq(Cat(address, half)),
+                self.bypass.address.eq(Cat(address[: len(self.bypass.address) - 1], bypass_half)),
+                last.eq(end),
+                last_bypass.eq(end & layer.shuffle),
+            ]
+        m.d.comb += [
+            self.results.en.eq(self.advance),
+            self.bypass.en.eq(self.advance),
+            self.results.release.eq(last & self.advance),
+            self.bypass.release.eq(last_bypass & self.advance),
+        ]

@@ -1,0 +1,73 @@
+"""Shuffle: the channels of two maps alternate in the output."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.conv.config import ConvConfig
+from hw.conv.core.pointwise.drain import DrainStep
+from hw.lib.skid import Skid
+
+
+class Shuffle(wiring.Component):
+    """Joins the words read for the output.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    advance : Out(1)
+        All before moves on.
+    step : In(DrainStep)
+        Of the words that come two steps later.
+    result, bypass : In(a word)
+    o : Out(stream of a word)
+        The result's word; of a shuffle the even or the odd one of two: half of the lanes of either map, the
+        lower half in the even one, bypass first.
+    """
+
+    #: Cycles from a step to its word on ``o``, and words that wait behind ``o``.
+    LATENCY: ClassVar = 3 + Skid.LATENCY
+
+    def __init__(self, config: ConvConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "advance": Out(1),
+                "step": In(DrainStep()),
+                "result": In(config.word_bits),
+                "bypass": In(config.word_bits),
+                "o": Out(stream.Signature(config.word_bits)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        m.submodules.skid = skid = Skid(self._config.word_bits)
+        wiring.connect(m, skid.o, wiring.flipped(self.o))
+        m.d.comb += self.advance.eq(skid.i.ready)
+        step_1, step, valid = Signal(DrainStep()), Signal(DrainStep()), Signal()
+        word = Signal(self._config.word_bits, reset_less=True)
+        m.d.comb += [skid.i.valid.eq(valid), skid.i.payload.eq(word)]
+        even, odd = (self._alternating(half) for half in range(2))
+        with m.If(self.advance):
+            m.d.sync += [
+                step_1.eq(self.step),
+                step.eq(step_1),
+                valid.eq(step.valid),
+                word.eq(Mux(step.shuffle, Mux(step.odd, odd, even), self.result)),
+            ]
+        return m
+
+    def _alternating(self, half: int) -> Value:
+        """Give the lanes of one half, those of the bypass first."""
+        lanes = range(half * self._config.lanes // 2, (half + 1) * self._config.lanes // 2)
+        return Cat(*((self.bypass.word_select(n, 8), self.result.word_select(n, 8)) for n in lanes))

@@ -1,0 +1,235 @@
+"""Order of the pointwise array: which pixel meets which weights."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.conv.config import ConvConfig
+from hw.conv.core.layouts import (
+    SweepCommand,
+)
+from hw.conv.core.packets import (
+    TileHeader,
+)
+from hw.conv.core.pointwise.block import QUEUE, HalvesRead
+from hw.conv.core.pointwise.cell import CellControl
+from hw.conv.core.pointwise.out_buffer import OutWrite
+from hw.lib.fifo import Fifo
+
+
+class SweepStep(data.StructLayout):
+    """What happens to the pixel whose word is read.
+
+    Members
+    -------
+    slice
+        Which PA lanes of the word go to the cells.
+    control : CellControl
+    write : OutWrite
+        For the results.
+    commit
+        The block's last sweep begins with it.
+    """
+
+    def __init__(self, config: ConvConfig) -> None:
+        slices = config.lanes // config.inputs
+        super().__init__(
+            {
+                "slice": (slices - 1).bit_length(),
+                "control": CellControl(config),
+                "write": OutWrite(config),
+                "commit": 1,
+            }
+        )
+
+
+class _Tile(data.StructLayout):
+    """A tile that is to meet a block: the header, and where the block is."""
+
+    def __init__(self, config: ConvConfig) -> None:
+        super().__init__(
+            {
+                "header": TileHeader(),
+                "address": range(2 * config.block_words),
+                "out_address": range(2 * config.block_words),
+                "left": range(config.block_pixels),
+                "cycles": range(max(config.block_pixels, 64)),
+            }
+        )
+
+
+class Sweep(wiring.Component):
+    """Sweeps each block once for every tile.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    least
+        Least cycles from tile to tile.
+
+    Members
+    -------
+    command : In(stream of SweepCommand)
+    tile : In(stream of TileHeader)
+        Loaded; taken `RELEASE` cycles after it was decided that its first pixel is next.
+    read : In(HalvesRead)
+        The blocks.
+    free : In(1)
+        The out buffer has a half for another block; ``claim`` takes it.
+    claim : Out(1)
+    step : Out(SweepStep)
+        Of the pixel read in this cycle.
+    busy, wait_input, wait_weight, wait_output : Out(1)
+        A pixel is read; or none because there is no block, no tile, or no room for results.
+
+    Behaviour
+    ---------
+    A pixel a cycle, from tile to tile and from block to block, where all is there before the last pixel but
+    one; a tile of fewer than ``least`` pixels takes ``least`` cycles.
+
+    With the first pixel of its last sweep a block's half is free and its results may leave, for the sweep is
+    ahead: in cycle p it reads word p or a later one, and no one asks for results of pixel p before.
+    """
+
+    #: Cycles after which a tile that was begun is let go: its weights rest until the cells adopted them.
+    RELEASE = 2
+
+    #: Cycles to take a command; from a tile, a block or room to the decision, and on to the first pixel.
+    TAKE_LATENCY: ClassVar = 1
+    DECIDE_LATENCY: ClassVar = 1
+    BEGIN_LATENCY: ClassVar = 1
+
+    def __init__(self, config: ConvConfig, *, least: int) -> None:
+        self._config = config
+        self._least = least
+        super().__init__(
+            {
+                "command": In(stream.Signature(SweepCommand(config))),
+                "tile": In(stream.Signature(TileHeader())),
+                "read": Out(HalvesRead(words=config.block_words, bits=config.word_bits)),
+                "free": In(1),
+                "claim": Out(1),
+                "step": Out(SweepStep(config)),
+                "busy": Out(1),
+                "wait_input": Out(1),
+                "wait_weight": Out(1),
+                "wait_output": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        config, header = self._config, self.tile.payload
+        m.submodules.commands = commands = Fifo(SweepCommand(config), depth=QUEUE)
+        wiring.connect(m, wiring.flipped(self.command), commands.i)
+        layer = Signal(SweepCommand(config))  # the current one, and its last block's number
+        active = Signal()
+        more = Signal.like(layer.blocks.blocks)  # blocks behind the current one
+        opens = Signal(init=1)  # the next tile is a block's first
+        half, running = Signal(), Signal()
+        following, following_valid, tile = Signal(_Tile(config)), Signal(), Signal(_Tile(config))
+        begin, final, prepare = Signal(), Signal(), Signal()
+
+        # What comes next, as soon as it is known.
+        begun = Signal(self.RELEASE)  # bit n: n + 1 cycles ago
+        known = self.tile.valid & ~begun.any() & ~following_valid & active
+        pixels = Signal(range(config.block_pixels + 1))
+        m.d.comb += [
+            pixels.eq(Mux(more == 0, layer.blocks.last_block, layer.blocks.block)),
+            prepare.eq(known & (~opens | (self.read.full & self.free))),
+            self.read.claim.eq(prepare & opens),
+            self.claim.eq(prepare & opens),
+            self.tile.ready.eq(begun[-1]),
+        ]
+        with m.If(prepare):
+            m.d.sync += [
+                following_valid.eq(1),
+                following.header.eq(header),
+                following.address.eq(Cat(header.word[: len(tile.address) - 1], half)),
+                following.out_address.eq(Cat(header.out_word[: len(tile.address) - 1], half)),
+                following.left.eq(pixels - 1),
+                following.cycles.eq(Mux(pixels < self._least, self._least, pixels) - 1),
+            ]
+        m.d.comb += [
+            final.eq(running & (tile.cycles == 0)),
+            begin.eq(following_valid & (~running | final)),
+        ]
+        m.d.sync += begun.eq(Cat(begin, begun))
+        with m.If(begin):
+            m.d.sync += [following_valid.eq(0), opens.eq(following.header.ends)]
+            with m.If(following.header.ends):
+                m.d.sync += [half.eq(~half), more.eq(more - 1), active.eq(more != 0)]
+        m.d.comb += commands.o.ready.eq(~active)
+        with m.If(~active):
+            m.d.sync += [
+                layer.eq(commands.o.payload),
+                active.eq(commands.o.valid),
+                more.eq(commands.o.payload.blocks.blocks - 1),
+            ]
+        self._run(m, layer, begin, final, running, following, tile)
+        waits = active & ~running & ~following_valid
+        blocked = waits & self.tile.valid & opens
+        m.d.comb += [
+            self.wait_weight.eq(waits & ~self.tile.valid),
+            self.wait_input.eq(blocked & ~self.read.full),
+            self.wait_output.eq(blocked & self.read.full & ~self.free),
+        ]
+        return m
+
+    def _run(
+        self, m: Module, layer: Any, begin: Signal, final: Signal, running: Signal, following: Any, tile: Any
+    ) -> None:
+        """Read the pixels of a tile."""
+        config, step = self._config, self.step
+        words, out_words = Signal.like(layer.blocks.words), Signal.like(layer.out_words)
+        pixel = Signal(range(config.block_pixels))
+        reads, opening = Signal(), Signal()
+        settings = Signal.like(layer.settings)
+        last_read = tile.left == 0
+        with m.If(begin):
+            m.d.sync += [
+                tile.eq(following),
+                pixel.eq(0),
+                words.eq(layer.blocks.words),
+                out_words.eq(layer.out_words),
+                settings.eq(layer.settings),
+                running.eq(1),
+                reads.eq(1),
+                opening.eq(1),
+            ]
+        with m.Elif(running):
+            m.d.sync += [
+                tile.address.eq(tile.address + words),
+                tile.out_address.eq(tile.out_address + out_words),
+                tile.left.eq(tile.left - 1),
+                tile.cycles.eq(tile.cycles - 1),
+                pixel.eq(pixel + 1),
+                running.eq(~final),
+                reads.eq(reads & ~last_read),
+                opening.eq(0),
+            ]
+        header = tile.header
+        m.d.comb += [
+            self.read.en.eq(1),
+            self.read.address.eq(tile.address),
+            self.read.release.eq(opening & header.ends),
+            self.busy.eq(reads),
+            step.slice.eq(header.slice),
+            step.control.step.valid.eq(reads),
+            step.control.step.first.eq(header.first),
+            step.control.step.digit.eq(header.digit),
+            step.control.step.pixel.eq(pixel),
+            step.control.adopt.eq(opening),
+            step.control.parameters.eq(header.parameters),
+            step.control.settings.eq(settings),
+            step.write.valid.eq(reads & header.last),
+            step.write.address.eq(tile.out_address),
+            step.write.slice.eq(header.out_slice),
+            step.commit.eq(opening & header.ends),
+        ]

@@ -1,0 +1,152 @@
+"""Tiles of weights from memory to the cells."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.conv.config import ConvConfig
+from hw.conv.core.packets import (
+    RECORD_BITS,
+    Parameters,
+    TileHeader,
+)
+
+
+class TileShape:
+    """How a tile lies in beats.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    beat_bits
+        D, bits of a beat of the port that weights come through.
+
+    Members
+    -------
+    column_bits
+        Weights of a column, which are contiguous, first input channel lowest.
+    piece_bits, pieces
+        What of a column comes in one beat, and in how many beats it comes.
+    parameter_beats, weight_beats
+        Beats of the tile's parameters, and of its weights.
+    """
+
+    def __init__(self, config: ConvConfig, beat_bits: int) -> None:
+        self.column_bits = config.inputs * config.weight_bits
+        self.piece_bits = min(self.column_bits, beat_bits)
+        self.pieces = self.column_bits // self.piece_bits
+        self.parameter_beats = max(1, config.outputs * RECORD_BITS // beat_bits)
+        self.weight_beats = max(1, config.tile_bits // beat_bits)
+        self._records = beat_bits // RECORD_BITS
+        self._columns = max(1, beat_bits // self.column_bits)
+
+    def record(self, column: int) -> tuple[int, int]:
+        """Give the beat of a column's parameters, and their lowest bit in it."""
+        return column // self._records, column % self._records * RECORD_BITS
+
+    def piece(self, column: int) -> tuple[range, int]:
+        """Give the beats of a column's weights, and their lowest bit in each."""
+        first = column // self._columns if self.pieces == 1 else column * self.pieces
+        return range(first, first + self.pieces), column % self._columns * self.column_bits
+
+
+class ColumnLoad(data.StructLayout):
+    """What comes to a column of the array while a tile is loaded.
+
+    Members
+    -------
+    weights
+        A piece of its weights.
+    pieces
+        One bit for each piece: this one is on ``weights``.
+    record : Parameters
+    parameters
+        ``record`` is the column's.
+    """
+
+    def __init__(self, config: ConvConfig, beat_bits: int) -> None:
+        shape = TileShape(config, beat_bits)
+        super().__init__(
+            {
+                "weights": shape.piece_bits,
+                "pieces": shape.pieces,
+                "record": Parameters(),
+                "parameters": 1,
+            }
+        )
+
+
+class TileLoader(wiring.Component):
+    """Sends the tiles of the stream to the columns.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    beat_bits
+        D.
+
+    Members
+    -------
+    i : In(stream of D bits)
+        For each tile its header, a record of parameters for each column if it says so, and the weights.
+    o : Out(stream of TileHeader)
+        A tile that is loaded; the next one is loaded when it was taken.
+    beat : Out(D)
+        The beat taken in the cycle before.
+    parameters, weights : Out
+        One bit for each of the tile's beats: it is this one.
+
+    Behaviour
+    ---------
+    A beat a cycle.  The first beat behind a header is on ``beat`` at the earliest `GAP` cycles after the tile
+    before was taken.
+    """
+
+    #: Least cycles from the transfer on ``o`` to the next tile's first beat on ``beat``.
+    GAP = 3
+
+    def __init__(self, config: ConvConfig, *, beat_bits: int) -> None:
+        self._shape = shape = TileShape(config, beat_bits)
+        super().__init__(
+            {
+                "i": In(stream.Signature(beat_bits)),
+                "o": Out(stream.Signature(TileHeader())),
+                "beat": Out(beat_bits),
+                "parameters": Out(shape.parameter_beats),
+                "weights": Out(shape.weight_beats),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        shape = self._shape
+        header = data.View(TileHeader(), self.i.payload[: TileHeader().size])
+        beats = shape.parameter_beats + shape.weight_beats
+        expected = Signal(beats)  # one bit: the beat that comes next; none before the header
+        take, heads = Signal(), Signal(init=1)
+        strobes = Signal(beats)
+        m.d.comb += [
+            self.i.ready.eq(~self.o.valid),
+            take.eq(self.i.valid & self.i.ready),
+            Cat(self.parameters, self.weights).eq(strobes),
+        ]
+        m.d.sync += [self.beat.eq(self.i.payload), strobes.eq(expected & take.replicate(beats))]
+        with m.If(take):
+            m.d.sync += [expected.eq(expected << 1), self.o.valid.eq(expected[-1])]
+            with m.If(heads):
+                weights_only = Const(1 << shape.parameter_beats, beats)
+                m.d.sync += [
+                    self.o.payload.eq(header),
+                    expected.eq(Mux(header.parameters, 1, weights_only)),
+                    heads.eq(0),
+                ]
+        with m.If(self.o.valid & self.o.ready):
+            m.d.sync += [self.o.valid.eq(0), heads.eq(1)]
+        return m

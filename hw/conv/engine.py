@@ -1,0 +1,94 @@
+"""The convolution engine, as the generator sees it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hw.board import Board
+from hw.board.resources import Resources
+from hw.conv.config import ConvConfig
+from hw.conv.kernel.arguments import argument_table
+from hw.conv.kernel.body import ConvBody
+from hw.conv.model.predict import predict
+from hw.conv.model.workload import ConvWorkload
+from hw.conv.movers.movers import side_port
+from hw.conv.resources import estimate
+from hw.engine import Engine
+from hw.lib.arguments import ArgumentTable
+from hw.lib.place import Placer
+from hw.prediction import Prediction
+
+#: Shapes tried for a board, largest first; the first that fits is the default.
+_DEFAULTS = (
+    ConvConfig(),
+    ConvConfig(
+        lanes=32,
+        taps=1,
+        inputs=32,
+        outputs=32,
+        block_words=1024,
+        bypass_words=512,
+        bank_words=4096,
+        tap_words=512,
+    ),
+    ConvConfig(
+        lanes=16,
+        ports=1,
+        taps=1,
+        strip=False,
+        mask=False,
+        gather_words=0,
+        memory="block",
+        bank_words=1024,
+        inputs=16,
+        outputs=16,
+        offset_entries=512,
+        tap_words=256,
+        block_pixels=64,
+        block_words=1024,
+        bypass_words=256,
+    ),
+)
+#: Share of the user's region the default may take: routing fails long before it is full.
+_FILL = 0.8
+
+
+class ConvEngine(Engine[ConvConfig, ConvWorkload]):
+    """Plain and deformable convolution, int8; see `hw.conv`."""
+
+    name = "conv"
+    summary = "plain and deformable convolution, int8, any sampling pattern at a fixed rate"
+    config_type = ConvConfig
+    workload_type = ConvWorkload
+
+    def default_config(self, board: Board) -> ConvConfig:
+        """Give the largest of three shapes that leaves a fifth of the board free.
+
+        It has four ports of maps where there are channels for them.
+        """
+        share = Resources(**{name: int(_FILL * count) for name, count in board.user.items()})
+        for shape in _DEFAULTS:
+            config = replace(shape, ports=min(shape.ports, 4 if board.memory.channels > 4 else 1))
+            if self.resources(config, board).first_over(share) is None:
+                break
+        return config
+
+    def arguments(self, config: ConvConfig, board: Board) -> ArgumentTable:
+        """See `hw.conv.kernel.arguments.argument_table`."""
+        return argument_table(config)
+
+    def body(self, config: ConvConfig, board: Board, placer: Placer) -> ConvBody:
+        """Make a `ConvBody`."""
+        return ConvBody(config, placer, data_width=config.port_width(board.memory.port_data_width))
+
+    def resources(self, config: ConvConfig, board: Board) -> Resources:
+        """See `hw.conv.resources.estimate`."""
+        return estimate(config, config.port_width(board.memory.port_data_width))
+
+    def placement(self, config: ConvConfig, board: Board) -> dict[str, int]:
+        """Give each port a channel of its own, as far as there are any."""
+        return {f"gmem{n}": n % board.memory.channels for n in range(side_port(config) + 1)}
+
+    def predict(self, workload: ConvWorkload, config: ConvConfig, board: Board) -> Prediction:
+        """See `hw.conv.model.predict.predict`."""
+        return predict(workload, config, board)

@@ -1,0 +1,1 @@
+"""The convolution kernel: what the shell of `hw.lib.kernel` wraps."""

@@ -1,0 +1,57 @@
+"""The arguments and counters of the convolution kernel."""
+
+from __future__ import annotations
+
+from hw.conv.config import ConvConfig
+from hw.conv.movers.movers import Moved, side_port, weight_port
+from hw.lib.arguments import Argument, ArgumentTable, Kind
+from hw.lib.counters import counter_names
+
+#: Why no unit worked in a cycle, in order of precedence.
+CAUSES = ("weight", "input", "output")
+_CYCLE_DOCS = {
+    "cycles_total": "Cycles from start to done",
+    "cycles_busy": "Cycles in which a word was sampled or a pixel swept",
+    "cycles_stall_weight": "Cycles without work because weights had not come",
+    "cycles_stall_input": "Cycles without work because pixels or offsets had not come",
+    "cycles_stall_output": "Cycles without work because results could not leave",
+    "cycles_idle": "Cycles in which there was nothing to start",
+}
+
+
+def bytes_counters(config: ConvConfig) -> dict[str, str]:
+    """Give the names and documentation of the counters of bytes, as in `hw.conv.movers.movers.Moved`."""
+    what = {weight_port(config): "weights", side_port(config): "descriptors, offsets and the log"}
+    docs = {}
+    for name, _ in Moved(config):
+        port, way, _ = name.split("_")
+        maps = what.get(int(port.removeprefix("gmem")), "maps")
+        docs[name] = f"Bytes of {maps} {'read' if way == 'read' else 'written'}"
+    return docs
+
+
+def argument_table(config: ConvConfig) -> ArgumentTable:
+    """Give the table: scalars, then pointers, then counters."""
+
+    def pointer(name: str, port: int, doc: str) -> Argument:
+        return Argument(name=name, kind=Kind.POINTER, doc=doc, port=f"gmem{port}")
+
+    weight, side = weight_port(config), side_port(config)
+    return ArgumentTable(
+        (
+            Argument(name="job_count", kind=Kind.SCALAR, doc="Jobs"),
+            *(pointer(f"maps{p}", p, f"Slice {p} of all maps, int8") for p in range(config.ports)),
+            pointer("weights", weight, "Weights and parameters of all jobs, in order of use"),
+            pointer("offsets", side, "Offsets of all jobs, int16, in order of use"),
+            pointer("jobs", side, "Descriptors of 1024 bytes"),
+            pointer("log", side, "For each job the cycle, from the start, in which it was in memory, uint64"),
+            *(
+                Argument(name=name, kind=Kind.COUNTER, doc=_CYCLE_DOCS[name])
+                for name in counter_names(CAUSES)
+            ),
+            *(
+                Argument(name=name, kind=Kind.COUNTER, doc=doc)
+                for name, doc in bytes_counters(config).items()
+            ),
+        )
+    )

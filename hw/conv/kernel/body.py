@@ -1,0 +1,90 @@
+"""Core, movers and counters behind one register file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import connect, flipped
+
+from hw.conv.config import ConvConfig
+from hw.conv.core.core import ConvCore
+from hw.conv.kernel.arguments import CAUSES, argument_table, bytes_counters
+from hw.conv.movers.movers import COMMANDS, ConvMovers, Moved, side_port
+from hw.lib.counters import Counters, counter_names
+from hw.lib.kernel import BodySignature
+from hw.lib.place import Placer
+
+
+class ConvBody(wiring.Component):
+    """The body of the convolution kernel.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    placer
+        How cells enter the core.
+    data_width
+        Bits of a beat of every memory port.
+
+    Members
+    -------
+    See `hw.lib.kernel.BodySignature`; the arguments are those of `argument_table`.
+
+    Behaviour
+    ---------
+    A launch without jobs is done at once.  Descriptors outside of their ranges give meaningless results or
+    none; the host is to refuse them.
+    """
+
+    def __init__(self, config: ConvConfig, placer: Placer, *, data_width: int) -> None:
+        self._config = config
+        self._core = ConvCore(config, placer, beat_bits=data_width)
+        self._movers = ConvMovers(config, data_width=data_width)
+        super().__init__(BodySignature(argument_table(config), data_width=data_width))
+
+    def elaborate(self, platform: Any) -> Module:
+        """Join the three, and count."""
+        m = Module()
+        config = self._config
+        m.submodules.core = core = self._core
+        m.submodules.movers = movers = self._movers
+        m.submodules.counters = counters = Counters(CAUSES)
+        for name in (*COMMANDS, "offsets", "bypass", "tap_weights", "tile_weights"):
+            connect(m, getattr(movers, name), getattr(core, name))
+        for name in ("row_token", "block_token", "bypass_token"):
+            connect(m, getattr(core, name), getattr(movers, name))
+        if config.gather_words:
+            connect(m, core.requests, movers.requests)
+            connect(m, movers.gathered, core.gathered)
+        for n in range(3):
+            connect(m, movers.source_turns[n], core.source_turns[n])
+            connect(m, movers.sink_turns[n], core.sink_turns[n])
+        connect(m, movers.o, core.i)
+        connect(m, core.o, movers.i)
+        for n in range(side_port(config) + 1):
+            connect(m, getattr(movers, f"gmem{n}"), flipped(getattr(self, f"gmem{n}")))
+        m.d.comb += [
+            movers.start.eq(self.start),
+            movers.jobs.eq(self.args.jobs),
+            movers.job_count.eq(self.args.job_count),
+            movers.log.eq(self.args.log),
+            movers.bases.weights.eq(self.args.weights),
+            movers.bases.offsets.eq(self.args.offsets),
+            *(movers.bases.maps[p].eq(self.args[f"maps{p}"]) for p in range(config.ports)),
+            self.done.eq(movers.done),
+            counters.start.eq(self.start),
+            counters.done.eq(self.done),
+            counters.busy.eq(core.activity.busy),
+            *(counters.stall[cause].eq(core.activity[cause]) for cause in CAUSES),
+            *(self.counters[name].eq(counters.counters[name]) for name in counter_names(CAUSES)),
+        ]
+        # The DMAs count on; what they had when the launch began is taken off.
+        before = Signal(Moved(config))
+        with m.If(self.start):
+            m.d.sync += before.eq(movers.moved)
+        for name in bytes_counters(config):
+            m.d.sync += self.counters[name].eq((movers.moved[name] - before[name])[:48])
+        return m

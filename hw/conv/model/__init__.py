@@ -1,0 +1,1 @@
+"""What a launch takes: cycles and bytes, without tensors."""

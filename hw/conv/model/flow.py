@@ -1,0 +1,62 @@
+"""Words on their way from one unit to the next, in pieces that go at an even pace."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from typing import NamedTuple, Protocol
+
+
+class Piece(NamedTuple):
+    """``words`` in a row: the earliest cycles in which the first and the last of them can be taken."""
+
+    words: int
+    first: int
+    last: int
+
+
+class Source(Protocol):
+    """Gives the words of a job in order."""
+
+    def offer(self, most: int) -> Piece:
+        """Give the next piece, of up to ``most`` words."""
+
+    def took(self, piece: Piece) -> None:
+        """Hear when it was taken."""
+
+
+class Passed:
+    """When each of the words of a job passed a place."""
+
+    def __init__(self) -> None:
+        self._ends: list[int] = []  # words up to the end of each piece
+        self._pieces: list[Piece] = []
+        self.words = 0
+
+    def add(self, piece: Piece) -> None:
+        """Add a piece behind the others."""
+        self.words += piece.words
+        self._ends.append(self.words)
+        self._pieces.append(piece)
+
+    def at(self, word: int) -> int:
+        """Give the cycle of a word that passed; 0 for one before the first."""
+        if word < 0:
+            return 0
+        n = bisect_left(self._ends, word + 1)
+        piece = self._pieces[n]
+        behind = self._ends[n] - 1 - word
+        if not behind:
+            return piece.last
+        return piece.last - behind * (piece.last - piece.first) // (piece.words - 1)
+
+
+def behind(piece: Piece, first: int, *, pace: float = 1) -> Piece:
+    """Give when a piece passes a place that is free from ``first`` on, and takes ``pace`` cycles a word."""
+    start = max(piece.first, first)
+    return Piece(piece.words, start, max(piece.last, start + math.ceil((piece.words - 1) * pace)))
+
+
+def after(piece: Piece, cycles: int) -> Piece:
+    """Give when a piece comes out of a place that it passes in so many cycles."""
+    return Piece(piece.words, piece.first + cycles, piece.last + cycles)

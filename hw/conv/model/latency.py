@@ -1,0 +1,144 @@
+"""How long movers and units take from one event to the next, put together from what each says of itself."""
+
+from __future__ import annotations
+
+from hw.board import Board
+from hw.conv.config import ConvConfig
+from hw.conv.core.depthwise.cell import LaneCell
+from hw.conv.core.depthwise.fill import Fill
+from hw.conv.core.depthwise.gather_buffer import GatherBuffer
+from hw.conv.core.depthwise.gather_scan import GatherScan
+from hw.conv.core.depthwise.offset_dot import OffsetDot
+from hw.conv.core.depthwise.offset_store import OffsetStore
+from hw.conv.core.depthwise.row_gate import RowGate
+from hw.conv.core.depthwise.sampler import Sampler
+from hw.conv.core.depthwise.tables import LayerTables
+from hw.conv.core.depthwise.tap_walker import TapWalker
+from hw.conv.core.pointwise.block import BlockBuffer
+from hw.conv.core.pointwise.drain import Drain
+from hw.conv.core.pointwise.out_buffer import OutBuffer
+from hw.conv.core.pointwise.pointwise import PointwiseUnit
+from hw.conv.core.pointwise.shuffle import Shuffle
+from hw.conv.core.pointwise.sweep import Sweep
+from hw.conv.core.route import Route
+from hw.conv.movers.descriptors import DescriptorQueue
+from hw.conv.movers.dispatch import Dispatch
+from hw.conv.movers.join import Join
+from hw.conv.movers.map_writer import MapWriter, PortWriter
+from hw.conv.movers.movers import ConvMovers
+from hw.conv.movers.port_order import PortOrder
+from hw.conv.movers.requester import Requester
+from hw.conv.movers.shared_read import SharedRead
+from hw.conv.movers.side_port import SidePort
+from hw.conv.walk.descriptor import used_bytes
+from hw.lib.dma_read import ReadDMA
+from hw.lib.dma_write import WriteDMA
+from hw.lib.fifo import Fifo
+from hw.lib.rows.cutter import RowCutter
+from hw.lib.skid import Skid
+
+
+class Latency:
+    """Cycles from one event to another, where nothing waits.
+
+    Parameters
+    ----------
+    config, board
+        The engine and where it runs.
+
+    Members
+    -------
+    descriptor_start, descriptor, descriptor_words
+        From the start to the first request of a descriptor; from a request to its first word in the queue;
+        how many it has.
+    commands, after
+        From a descriptor to its commands, and from all results before to those of a job that waited.
+    weights
+        From a descriptor to the first beat of its weights at a unit.
+    offsets, offset_cut, pixel
+        From commands to the first entry at the offset store, of these from the port on; from an entry to the
+        walker.
+    request, chunk
+        From a token to its command, and from there to the next one.
+    read, cut, bypass_cut, into_taps, into_points
+        From a command to the first word, of these from the port on; from there to the bypass, or to a unit.
+    fill_token, fill_token_interval, fill_start
+        From the depthwise unit's start to its first token, to the next one, and to when it takes words.
+    fill_gap, filled, freed
+        Cycles without a word between rows of the map; from a row's last word to when it counts; from the
+        begin of a row of results to a token for the rows it sets free, or to their words.
+    tables, loaded
+        From the last entry of its tables, and from when its weights are there, to when a row of results may
+        begin.
+    active
+        From the pointwise unit's command to when it waits for what it needs.
+    gate, row, rows
+        From a row of the map that counts to the begin of a row of results, on to its first step, and from
+        begin to begin at the least.
+    works, tap_result, drained
+        From a step to when it counts as work, and to its result; from the last one to the next layer.
+    block_token, block_start, block_again, block_room
+        From the pointwise unit's command to its first token, to when it takes words, and from a half's
+        release to these.
+    sweep, tile, reload
+        From a block's last word, and from a tile's last beat, to the first pixel; on to the next tile's first
+        beat.
+    result, bypass, drain, freed_half
+        From the last tile's first pixel, and from the last word of a block of the bypass, to when a block may
+        leave; on to its first word; from its last one to a sweep that fills its half again.
+    out
+        From a unit to the writer.
+    write, written
+        From a word to the DMA, and from the last beat there to the end of the job.
+    log
+        From the end of the last job to ``done``.
+    """
+
+    def __init__(self, config: ConvConfig, board: Board) -> None:
+        width = config.port_width(board.memory.port_data_width)
+        dma = ReadDMA.ADDRESS_LATENCY + board.idle_read_cycles + ReadDMA.DATA_LATENCY
+        shared = PortOrder.LATENCY + dma + SharedRead.LATENCY
+        self.descriptor = shared + Fifo.LATENCY
+        self.descriptor_start = DescriptorQueue.START_LATENCY
+        self.descriptor_words = 8 * used_bytes(config) // width
+        self.commands, self.after = Dispatch.LATENCY, Dispatch.AFTER_LATENCY
+        self.weights = 2 * Skid.LATENCY + 1 + dma + Skid.LATENCY + 1
+        self.offset_cut = RowCutter.latency(48 * config.taps, width) + Skid.LATENCY
+        self.offsets = Fifo.LATENCY + shared + self.offset_cut
+        self.pixel = OffsetStore.PIXEL_LATENCY
+        if config.gather_words:
+            self.pixel += GatherScan.LATENCY + GatherBuffer.COMPLETE_LATENCY
+        self.request, self.chunk = Requester.LATENCY, Requester.INTERVAL
+        part_bits = config.word_bits // config.ports
+        self.cut = RowCutter.latency(part_bits, width) + Join.LATENCY
+        dot = OffsetDot.LATENCY if config.dot_words else 0
+        self.into_taps, self.into_points = Route.LATENCY + dot, Route.LATENCY
+        self.read = shared + self.cut
+        self.fill_token, self.fill_token_interval = Fill.TOKEN_LATENCY, Fill.TOKEN_INTERVAL
+        self.fill_start, self.fill_gap = Fill.START_LATENCY, Fill.ROW_GAP
+        self.loaded = Sampler.PREPARED_LATENCY
+        self.active = Fifo.LATENCY + Sweep.TAKE_LATENCY
+        self.tables = LayerTables.LATENCY + Sampler.PREPARED_LATENCY
+        self.freed = 1 + TapWalker.LATENCY + Sampler.LATENCY + Fill.FREED_LATENCY
+        self.filled = Fill.FILLED_LATENCY
+        self.gate, self.rows = RowGate.LATENCY, RowGate.INTERVAL
+        self.row = TapWalker.ROW_LATENCY
+        self.works = TapWalker.LATENCY + Sampler.LATENCY - 1
+        self.tap_result = TapWalker.LATENCY + Sampler.LATENCY + 1 + LaneCell.latency(config) + Fifo.LATENCY
+        self.drained = 1 + Sampler.LATENCY + LaneCell.latency(config) + 2
+        self.block_token, self.block_start = BlockBuffer.TOKEN_LATENCY, BlockBuffer.OPEN_LATENCY
+        self.block_again, self.block_room = BlockBuffer.RELEASE_LATENCY, BlockBuffer.ROOM_LATENCY
+        decide = Sweep.DECIDE_LATENCY + Sweep.BEGIN_LATENCY
+        self.sweep = BlockBuffer.FULL_LATENCY + decide
+        self.result = PointwiseUnit.latency(config) + OutBuffer.COMMIT_LATENCY
+        self.drain = Drain.BEGIN_LATENCY + Drain.LATENCY + Shuffle.LATENCY
+        self.freed_half = OutBuffer.FREE_LATENCY + decide + 1 - Shuffle.LATENCY
+        self.tile = 1 + decide
+        self.reload = Sweep.RELEASE
+        self.bypass = BlockBuffer.FULL_LATENCY
+        self.bypass_cut = 2 * Skid.LATENCY + RowCutter.latency(config.word_bits, config.word_bits)
+        self.out = Route.LATENCY
+        self.write = MapWriter.LATENCY + PortWriter.LATENCY
+        self.written = WriteDMA.ADDRESS_LATENCY + board.idle_write_cycles + WriteDMA.DONE_LATENCY
+        logged = WriteDMA.ADDRESS_LATENCY + board.idle_write_cycles + WriteDMA.DONE_LATENCY
+        self.log = SidePort.LOG_LATENCY + logged + SidePort.LOG_DONE_LATENCY + ConvMovers.DONE_LATENCY

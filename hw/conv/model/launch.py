@@ -1,0 +1,199 @@
+"""How many cycles a launch takes, computed: the order of each unit's work, between what memory takes.
+
+Jobs are followed one after another: what a unit, a buffer or a port has behind it is all that a job finds of
+earlier ones.  Within a job words go in pieces, up to the end of a row of the map or of a block of pixels.
+Samples that are fetched one by one are not part of it, nor how ports that share a channel disturb each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hw.board import Board
+from hw.conv.config import ConvConfig
+from hw.conv.core.depthwise.loader import TapLoader
+from hw.conv.model.flow import Piece, Source, after, behind
+from hw.conv.model.latency import Latency
+from hw.conv.model.points import PointJob, PointState
+from hw.conv.model.supply import MapSource, OffsetSupply, Ports, Weights
+from hw.conv.model.taps import TapJob
+from hw.conv.model.waits import WEIGHT, Activity
+from hw.conv.walk import descriptor as d
+from hw.conv.walk.plan import Job
+from hw.conv.walk.route import PointSide, TapSide
+from hw.conv.walk.weights import packets, tile_beats
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """What a launch takes.
+
+    Members
+    -------
+    counters
+        Cycles by cause, under the names of the kernel's counters without their sum.
+    log
+        For each job the cycle in which it is in memory, as the kernel logs it.
+    """
+
+    counters: Mapping[str, int]
+    log: tuple[int, ...]
+
+
+def predict_launch(config: ConvConfig, board: Board, jobs: Sequence[Job]) -> Launch:
+    """Follow the jobs of a launch, planned for the beats of ``board``."""
+    walk = _Walk(config, board, len(jobs))
+    for job in jobs:
+        walk.add(job)
+    cycles = walk.written[-1] + walk.latency.log
+    return Launch(counters=walk.activity.counts(cycles), log=tuple(cycle - 1 for cycle in walk.written))
+
+
+class _Way:
+    """A source whose words take some cycles to get to where they are taken."""
+
+    def __init__(self, source: Source, cycles: int) -> None:
+        self._source, self._cycles = source, cycles
+
+    def offer(self, most: int) -> Piece:
+        return after(self._source.offer(most), self._cycles)
+
+    def took(self, piece: Piece) -> None:
+        self._source.took(after(piece, -self._cycles))
+
+
+class _Walk:
+    """What jobs leave behind: ``written`` are the cycles in which they were in memory."""
+
+    def __init__(self, config: ConvConfig, board: Board, jobs: int) -> None:
+        self._config, self._board, self._jobs = config, board, jobs
+        self.latency = Latency(config, board)
+        self.activity = Activity()
+        self.written: list[int] = []
+        self._ports = Ports(config, board)
+        self._weights = Weights(self._ports, self.latency)
+        self._points = PointState()
+        self._tap_free = 0
+        self._taps_taken = [0, 0]  # commands of the depthwise unit
+        self._taps_released = [0, 0]
+        self._joined: list[int] = []  # descriptors
+        self._accepted = 0
+        self._ends = [0, 0, 0]  # last words of results
+        self._out = 0
+
+    def add(self, job: Job) -> None:
+        """Follow a job to memory."""
+        fields, latency = job.fields, self.latency
+        descriptor = self._descriptor()
+        self._weights.ask(descriptor)
+        tap = job.route.tap
+        accepted = max(descriptor + latency.commands, self._ends[-3] + 1)
+        if tap is not None:
+            accepted = max(accepted, self._taps_taken[-2])
+        if fields["flags"] & d.AFTER and self.written:
+            accepted = max(accepted, self.written[-1] + latency.after)
+        self._accepted = accepted
+        tap_job = None if tap is None else self._tap(job, tap, accepted)
+        point_job = None if job.route.point is None else self._point(job, job.route.point, accepted)
+        last: Source
+        if tap_job is not None and (job.route.tap_first or point_job is None):
+            tap_job.source = self._map(fields, "in", tap_job.token, latency.into_taps)
+            last = tap_job
+            if point_job is not None:
+                point_job.fill.source = _Way(tap_job, latency.into_points)
+                last = point_job
+        else:
+            assert point_job is not None
+            point_job.fill.source = self._map(fields, "in", point_job.fill.token, latency.into_points)
+            last = point_job
+            if tap_job is not None:
+                tap_job.source = _Way(point_job, latency.into_taps)
+                last = tap_job
+        self._write(fields, last)
+        if tap_job is not None:
+            self._tap_free = tap_job.free
+            if fields["flags"] & d.DOT or not job.route.samples:
+                self._taps_released.append(tap_job.free - 1)
+
+    def _descriptor(self) -> int:
+        """Give when the next job's descriptor is there."""
+        latency, number = self.latency, len(self._joined)
+        asked = latency.descriptor_start + number
+        if number > 1:
+            asked = max(asked, self._joined[-2])
+        words = latency.descriptor_words
+        joined = max(asked + latency.descriptor, self._accepted) + words
+        self._joined.append(joined)
+        return joined
+
+    def _side(self) -> int:
+        """Give when the next descriptor but one, asked for with the one at hand, has come."""
+        number = len(self._joined)
+        if number + 1 >= self._jobs:
+            return 0
+        return self._joined[-1] + self.latency.descriptor + self.latency.descriptor_words
+
+    def _map(self, fields: Mapping[str, int], side: str, token: Callable[[int], int], into: int) -> MapSource:
+        return MapSource(self._config, self._ports, self.latency, fields, side=side, token=token, into=into)
+
+    def _tap(self, job: Job, side: TapSide, accepted: int) -> TapJob:
+        config, fields = self._config, job.fields
+        taken = max(accepted + 1, self._tap_free)
+        self._taps_taken.append(taken)
+        loaded = 0
+        free = self._taps_released[-2] + 1
+        for _, records in packets(config, side.layer, side.buffer):
+            loaded = free = self._weights.packet(records, free=free) + TapLoader.LATENCY
+        steps = fields["steps"] * (1 if job.route.samples else config.taps)
+        offsets = None
+        if fields["flags"] & (d.FREE | d.SQUARE) and not fields["flags"] & d.DOT:
+            offsets = OffsetSupply(self._ports, self.latency, fields, known=accepted, free=self._side())
+        self.activity.add(WEIGHT, taken + 1, loaded)
+        return TapJob(
+            self.latency,
+            self.activity,
+            fields,
+            taken=taken,
+            loaded=loaded,
+            tables=max(steps, fields["words"] * config.generators),
+            offsets=offsets,
+        )
+
+    def _point(self, job: Job, side: PointSide, accepted: int) -> PointJob:
+        config, fields, route = self._config, job.fields, job.route
+        reverse = route.tap is not None and not route.tap_first
+        beat_bits = 8 * self._ports.width_bytes
+        found = PointJob(
+            config,
+            self.latency,
+            self.activity,
+            self._points,
+            self._weights,
+            fields,
+            known=accepted,
+            words=fields["middle_total_words" if reverse else "out_total_words"],
+            tiles=[tile_beats(config, beat_bits, first=tile.first) for tile in side.tiles],
+            bypass=route.rearrangement.shuffle,
+        )
+        if found.bypass is not None:
+            into = self.latency.bypass_cut
+            found.bypass.source = self._map(fields, "bypass", found.bypass.token, into)
+        return found
+
+    def _write(self, fields: Mapping[str, int], last: Source) -> None:
+        """Take all results, and follow the last ones to memory."""
+        latency, left, free = self.latency, fields["out_total_words"], self._out
+        way = _Way(last, latency.out)
+        while left:
+            piece = behind(way.offer(left), free)
+            way.took(piece)
+            free, left = piece.last + 1, left - piece.words
+        self._out = free
+        self._ends.append(free - 1)
+        most = max(fields[f"out_bytes_{port}"] for port in range(self._config.ports))
+        beats = -(-most // self._ports.width_bytes)
+        burst = (beats - 1) % self._board.memory.burst_beats
+        sent = free - 1 + latency.write + math.ceil(burst * self._ports.beat)
+        self.written.append(sent + latency.written)

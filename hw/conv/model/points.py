@@ -1,0 +1,196 @@
+"""The pointwise unit in time: blocks that come, sweeps, and results that leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from hw.conv.config import ConvConfig
+from hw.conv.core.bypass_cut import BypassCut
+from hw.conv.core.pointwise.cell import PointwiseCell
+from hw.conv.model.flow import Piece, Source, behind
+from hw.conv.model.latency import Latency
+from hw.conv.model.supply import Weights
+from hw.conv.model.waits import BUSY, INPUT, OUTPUT, WEIGHT, Activity
+
+
+class PointState:
+    """What the unit has behind it when a layer begins."""
+
+    def __init__(self) -> None:
+        self.pixel = 0  # from when on another tile's first pixel can be read
+        self.reload = 0  # from when on another tile can be loaded
+        self.blocks = Halves()
+        self.bypass = Halves()
+        self.results: list[int] = [0, 0]  # when halves of results were drained
+
+
+class Halves:
+    """When the halves of a buffer were released, and its last word came."""
+
+    def __init__(self) -> None:
+        self.released = [-(1 << 40)] * 2
+        self.last = -1
+
+
+class BlockFill:
+    """Blocks of a layer that come into a buffer of two halves.
+
+    Parameters
+    ----------
+    known
+        When the command comes.
+    words
+        Of each block.
+    pace
+        Cycles that a word takes at the least.
+    """
+
+    def __init__(
+        self,
+        latency: Latency,
+        halves: Halves,
+        *,
+        known: int,
+        words: Callable[[int], int],
+        pace: float = 1,
+    ) -> None:
+        self._latency, self._halves, self._known = latency, halves, known
+        self._words, self._pace = words, pace
+        self._before = len(halves.released) - 2  # blocks of earlier layers
+        self._block = 0
+        self.source: Source
+
+    def token(self, block: int) -> int:
+        """Give when there is room for a block."""
+        released = self._halves.released[self._before + block]
+        return max(self._known + self._latency.block_token, released + self._latency.block_again)
+
+    def next(self) -> int:
+        """Give the last word of the next block."""
+        latency, halves = self._latency, self._halves
+        free = max(
+            self._known + latency.block_start,
+            halves.released[self._before + self._block] + latency.block_room,
+            halves.last + 1,
+        )
+        left = self._words(self._block)
+        while left:
+            piece = behind(self.source.offer(left), free, pace=self._pace)
+            self.source.took(piece)
+            free, left = piece.last + 1, left - piece.words
+        halves.last = free - 1
+        self._block += 1
+        return halves.last
+
+
+class PointJob:
+    """A pointwise layer; its results in the order in which they leave.
+
+    Parameters
+    ----------
+    known
+        When the unit has its commands.
+    words
+        That leave in all.
+    tiles
+        Beats of each tile.
+    bypass
+        Another map is shuffled in.
+
+    Members
+    -------
+    fill, bypass
+        Where the map, and the bypass if any, comes in; `source` of each is to be set first.
+    """
+
+    def __init__(
+        self,
+        config: ConvConfig,
+        latency: Latency,
+        activity: Activity,
+        state: PointState,
+        weights: Weights,
+        fields: Mapping[str, int],
+        *,
+        known: int,
+        words: int,
+        tiles: Sequence[int],
+        bypass: bool,
+    ) -> None:
+        self._latency, self._activity, self._state, self._weights = latency, activity, state, weights
+        self._fields, self._tiles = fields, tiles
+        self._least = PointwiseCell.least_sweep(config)
+        self._active = known + latency.active
+        pixels = fields["blocks"] * fields["block"] - fields["block"] + fields["last_block"]
+        self._leaving = words // pixels
+        self.fill = BlockFill(
+            latency, state.blocks, known=known, words=lambda n: self._pixels(n) * fields["block_words"]
+        )
+        self.bypass: BlockFill | None = None
+        if bypass:
+            pixel = fields["bypass_in_words"]  # before they are cut
+            cycles = BypassCut.pixel_cycles(
+                config, parts=fields["bypass_parts"], channels=fields["bypass_channels"]
+            )
+            self.bypass = BlockFill(
+                latency,
+                state.bypass,
+                known=known,
+                words=lambda n: self._pixels(n) * pixel,
+                pace=cycles / pixel,
+            )
+        self._block, self._left, self._free = 0, 0, 0
+
+    def _pixels(self, block: int) -> int:
+        return self._fields["last_block" if block == self._fields["blocks"] - 1 else "block"]
+
+    def offer(self, most: int) -> Piece:
+        """Give words of the block at hand."""
+        if not self._left:
+            self._free = max(self._free, self._sweep() + self._latency.drain)
+            self._left = self._pixels(self._block) * self._leaving
+            self._block += 1
+        words = min(most, self._left)
+        return Piece(words, self._free, self._free + words - 1)
+
+    def took(self, piece: Piece) -> None:
+        """Go on behind it."""
+        self._left -= piece.words
+        self._free = piece.last + 1
+        if not self._left:
+            self._state.results.append(piece.last)
+            if self.bypass is not None:
+                self._state.bypass.released.append(piece.last)
+
+    def _sweep(self) -> int:
+        """Sweep the next block; gives when its results may leave."""
+        latency, state, activity = self._latency, self._state, self._activity
+        pixels = self._pixels(self._block)
+        cycles = max(pixels, self._least)
+        # The arbiter of a port gives the bypass its turn first where both ask at once; rows take turns.
+        bypass = self.bypass
+        sooner = (
+            bypass is not None
+            and self._fields["bypass_token_chunks"] == 1
+            and bypass.token(self._block) <= self.fill.token(self._block)
+        )
+        shuffled = bypass.next() if bypass is not None and sooner else None
+        full = self.fill.next() + latency.sweep
+        room = state.results[-2] + latency.freed_half
+        begin = 0
+        for n, beats in enumerate(self._tiles):
+            tile = self._weights.tile(beats, free=state.reload) + latency.tile
+            begin = max(tile, state.pixel, self._active)
+            if not n:
+                begin = max(begin, full, room)
+            idle = max(state.pixel, self._active)
+            for cause, until in ((WEIGHT, tile), (INPUT, full), (OUTPUT, room)):
+                if cause == WEIGHT or not n:
+                    activity.add(cause, idle, min(until, begin))
+            activity.add(BUSY, begin, begin + pixels)
+            state.pixel, state.reload = begin + cycles, begin + latency.reload
+        state.blocks.released.append(begin)
+        result = begin + latency.result
+        if bypass is not None:
+            result = max(result, (bypass.next() if shuffled is None else shuffled) + latency.bypass)
+        return result

@@ -1,0 +1,82 @@
+"""What a convolution launch takes, without running it; `hw.conv.engine.ConvEngine.predict`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hw.board import Board
+from hw.conv.config import ConvConfig
+from hw.conv.model.launch import predict_launch
+from hw.conv.model.traffic import traffic
+from hw.conv.model.workload import ConvJob, ConvWorkload
+from hw.conv.movers.movers import side_port
+from hw.conv.walk.layer import ConvLayer
+from hw.conv.walk.plan import Job
+from hw.prediction import Prediction
+
+
+def predict(workload: ConvWorkload, config: ConvConfig, board: Board) -> Prediction:
+    """Count and predict; useful are the multiply-accumulates of the layers.
+
+    Raises
+    ------
+    InputError
+        When the configuration cannot do a layer.
+    """
+    width = config.port_width(board.memory.port_data_width)
+    jobs = [job.plan(config, beat_bits=width) for job in workload.jobs]
+    moved = traffic(config, jobs)
+    launch = predict_launch(config, board, jobs)
+    ports = side_port(config) + 1
+    layers = [layer for job in workload.jobs for layer in job.layers]
+    macs = sum(
+        layer.out_size[0] * layer.out_size[1] * layer.outputs * layer.channels // layer.group * layer.taps
+        for layer in layers
+    )
+    return Prediction(
+        cycles=launch.counters,
+        read_bytes={
+            "maps": moved.map_bytes,
+            "bypass": moved.bypass_bytes,
+            "weights": moved.weight_bytes,
+            "offsets": moved.offset_bytes,
+            "descriptors": moved.descriptor_bytes,
+        },
+        write_bytes={"maps": moved.result_bytes, "log": moved.log_bytes},
+        useful_macs=macs,
+        mac_slots_per_cycle=config.inputs * config.outputs + config.lanes * config.taps,
+        compulsory_bytes=sum(
+            layer.channels * layer.rows * layer.columns
+            + layer.outputs * layer.out_size[0] * layer.out_size[1]
+            for layer in layers
+        ),
+        memory_bytes_per_cycle=min(
+            ports * width / 8, min(ports, board.memory.channels) * board.channel_bytes_per_cycle
+        ),
+        details={"jobs": len(jobs)},
+    )
+
+
+def predict_log(workload: ConvWorkload, config: ConvConfig, board: Board) -> tuple[int, ...]:
+    """Give for each job the cycle in which it is in memory, counted as in the kernel's log."""
+    width = config.port_width(board.memory.port_data_width)
+    jobs = [job.plan(config, beat_bits=width) for job in workload.jobs]
+    return predict_launch(config, board, jobs).log
+
+
+def busy_cycles(config: ConvConfig, layers: Sequence[ConvLayer]) -> int:
+    """Give the cycles of the slower unit in a job of ``layers``, were there nothing to wait for."""
+    return _busy(config, ConvJob(layers=tuple(layers)).plan(config, beat_bits=256))
+
+
+def _busy(config: ConvConfig, job: Job) -> int:
+    """Cycles of the slower unit."""
+    taps = points = 0
+    if job.route.tap is not None:
+        layer, buffer = job.route.tap.layer, job.route.tap.buffer
+        walked = layer.columns + layer.pads[3] if buffer.strip else layer.out_size[1] * buffer.steps
+        taps = layer.out_size[0] * (walked * buffer.words * buffer.digits + 1)
+    if job.route.point is not None and job.blocks is not None:
+        rows, columns = job.route.point.layer.out_size
+        points = rows * columns * len(job.route.point.tiles)
+    return max(taps, points)

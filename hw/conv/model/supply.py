@@ -1,0 +1,182 @@
+"""When maps, weights and offsets come from memory: latencies of idle memory, and its realistic bandwidth."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+
+from hw.board import Board
+from hw.conv.config import ConvConfig
+from hw.conv.core.packets import RECORD_BITS
+from hw.conv.model.flow import Piece
+from hw.conv.model.latency import Latency
+from hw.conv.movers.movers import side_port
+from hw.lib.dma_read import ReadDMA
+from hw.lib.skid import Skid
+
+#: Words that wait between a port's queue and where they go.
+_WAITING = 3 * Skid.CAPACITY
+
+
+class Ports:
+    """The memory ports: how long each takes for a beat, and when those of maps are free.
+
+    Parameters
+    ----------
+    config, board
+        The engine and where it runs.
+    """
+
+    def __init__(self, config: ConvConfig, board: Board) -> None:
+        self.width_bytes = config.port_width(board.memory.port_data_width) // 8
+        sharing = -(-(side_port(config) + 1) // board.memory.channels)
+        self.beat = max(1.0, sharing * self.width_bytes / board.channel_bytes_per_cycle)
+        self.refresh = board.refresh_wait_cycles
+        self.channels = board.memory.channels
+        self.free = 0.0
+        self.user: object = None  # whose words came last
+        self.used = 0  # when they were taken out of the port's queue
+
+
+class MapSource:
+    """The words of a map, chunk by chunk.
+
+    Parameters
+    ----------
+    side
+        "in" or "bypass".
+    fields
+        Of the job.
+    token
+        Gives the cycle of each token.
+    into
+        Cycles from the reader to the unit.
+    """
+
+    def __init__(
+        self,
+        config: ConvConfig,
+        ports: Ports,
+        latency: Latency,
+        fields: Mapping[str, int],
+        *,
+        side: str,
+        token: Callable[[int], int],
+        into: int,
+    ) -> None:
+        self._ports, self._latency, self._into = ports, latency, into
+        self._token = token
+        words = fields[f"{side}_in_words" if side == "bypass" else "in_words"]
+        units = [fields[f"{side}_units_{port}"] for port in range(config.ports)]
+        # Any of the channels may be at a refresh when a chunk is asked for.
+        self._refresh = ports.refresh * min(sum(size > 0 for size in units), ports.channels)
+        self._covered = fields[f"{side}_token_chunks"]
+        part_bytes = config.lanes // config.ports
+        self._first_beats = max(1, -(-min(part_bytes, max(units)) // ports.width_bytes))
+
+        def chunks() -> Iterator[tuple[int, int]]:
+            for _ in range(fields[f"{side}_rows"]):
+                for n in range(count := fields[f"{side}_chunks"]):
+                    pixels = fields[f"{side}_pixels" if n < count - 1 else f"{side}_last_pixels"]
+                    yield pixels * words, -(-pixels * max(units) // ports.width_bytes)
+
+        self._chunks = chunks()
+        self._number = 0
+        self._asked = 0
+        self._piece = Piece(0, 0, 0)
+
+    def offer(self, most: int) -> Piece:
+        """Give words of the chunk at hand."""
+        if not self._piece.words:
+            self._piece = self._next()
+        words, first, last = self._piece
+        if most >= words:
+            return self._piece
+        return Piece(most, first, first + (most - 1) * (last - first) // (words - 1))
+
+    def took(self, piece: Piece) -> None:
+        """Go on behind it."""
+        self._ports.user = self
+        self._ports.used = piece.last - self._latency.cut - self._into - _WAITING
+        words, first, last = self._piece
+        left = words - piece.words
+        if left:
+            first += piece.words * (last - first) // (words - 1)
+        self._piece = Piece(left, first, last)
+
+    def _next(self) -> Piece:
+        words, beats = next(self._chunks)
+        asked = self._asked + self._latency.chunk
+        if self._number % self._covered == 0:
+            asked = max(asked, self._token(self._number // self._covered) + self._latency.request)
+        self._asked, self._number = asked, self._number + 1
+        start = max(asked + self._latency.read + self._into + self._refresh, self._ports.free)
+        if self._ports.user is not self:
+            # Words leave the port's queue in order.
+            start = max(start, self._ports.used + self._latency.cut + self._into)
+        self._ports.free = start + beats * self._ports.beat
+        first = math.ceil(start + (self._first_beats - 1) * self._ports.beat)
+        return Piece(words, first, max(first + words - 1, math.ceil(self._ports.free) - 1))
+
+
+class Weights:
+    """The beats of all jobs in order, for both units."""
+
+    def __init__(self, ports: Ports, latency: Latency) -> None:
+        self._beat = ports.beat
+        self._per_beat = 8 * ports.width_bytes // RECORD_BITS
+        self._latency = latency
+        self._arrives = 0.0  # the next one that was not taken
+        self._count = 0
+        self._last = 0  # when the last one was taken
+        self._taken: deque[tuple[int, int]] = deque()  # beats, and when the last of them was taken
+
+    def ask(self, cycle: int) -> None:
+        """Say that a job's descriptor is there."""
+        self._arrives = max(self._arrives, cycle + self._latency.weights)
+
+    def tile(self, beats: int, *, free: int) -> int:
+        """Give when the last beat of the next tile is taken by a loader that is free from ``free`` on."""
+        return self._take(beats, free, beats - 1)
+
+    def packet(self, records: int, *, free: int) -> int:
+        """Give when the last record of the next packet of the depthwise unit is taken."""
+        return self._take(1 - (-records // self._per_beat), free, records)
+
+    def _take(self, beats: int, free: int, cycles: int) -> int:
+        self._count += beats
+        while self._taken and self._taken[0][0] <= self._count - ReadDMA.FIFO_BEATS:
+            self._arrives = max(
+                self._arrives, self._taken.popleft()[1] + self._latency.weights - (beats - 1) * self._beat
+            )
+        # A header waits for a cycle until it is known where its packet goes.
+        first = max(free, math.ceil(self._arrives), self._last + 2)
+        last = max(first + cycles, math.ceil(self._arrives + (beats - 1) * self._beat))
+        self._arrives += beats * self._beat
+        self._last = last
+        self._taken.append((self._count, last))
+        return last
+
+
+class OffsetSupply:
+    """The offsets of a job's pixels, read from memory.
+
+    Parameters
+    ----------
+    known
+        When they can be asked for.
+    free
+        When their port has given the descriptors that were asked for before.
+    """
+
+    def __init__(
+        self, ports: Ports, latency: Latency, fields: Mapping[str, int], *, known: int, free: int
+    ) -> None:
+        entry = 2 * fields["offset_units"] / ports.width_bytes * ports.beat
+        self._pixel = fields["offset_entries"] * max(1.0, entry)
+        self._first = max(known + latency.offsets, free + latency.offset_cut) + latency.pixel
+
+    def at(self, pixel: int) -> int:
+        """Give when the walker can take a pixel's offsets."""
+        return math.ceil(self._first + (pixel + 1) * self._pixel) - 1

@@ -1,0 +1,168 @@
+"""The depthwise unit in time: rows of the map that come, rows of results that go."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hw.conv.core.depthwise.depthwise import RESULTS_AHEAD
+from hw.conv.core.depthwise.strip_walker import StripWalker
+from hw.conv.model.flow import Passed, Piece, Source, behind
+from hw.conv.model.latency import Latency
+from hw.conv.model.supply import OffsetSupply
+from hw.conv.model.waits import BUSY, INPUT, OUTPUT, Activity
+from hw.conv.walk import descriptor as d
+
+
+class TapJob:
+    """A layer that samples; the results, or the samples, in order.
+
+    Parameters
+    ----------
+    taken
+        When the unit takes its command.
+    loaded
+        When its weights are there.
+    tables
+        Entries of its tables, which are filled first.
+    offsets
+        None without, or where they are computed.
+
+    Members
+    -------
+    source : Source
+        Of the map, to be set before anything is asked for.
+    free : int
+        From when on the next layer can be taken; known when all results were taken.
+    """
+
+    def __init__(
+        self,
+        latency: Latency,
+        activity: Activity,
+        fields: Mapping[str, int],
+        *,
+        taken: int,
+        loaded: int,
+        tables: int,
+        offsets: OffsetSupply | None,
+    ) -> None:
+        self._latency, self._activity, self._fields, self._offsets = latency, activity, fields, offsets
+        self.source: Source
+        self._strip = bool(fields["flags"] & d.STRIP)
+        samples = bool(fields["flags"] & d.SAMPLES)
+        self._pace = fields["offset_passes"] if fields["flags"] & d.DOT else 1
+        self._steps = 1 if samples or self._strip else fields["steps"]
+        pixel = fields["words"] * (fields["steps"] * fields["digits"] if samples else 1)
+        self._pixel, self._row_words = pixel, fields["out_columns"] * pixel
+        self._start = taken + 1
+        self._prepared = max(self._start + tables + latency.tables, loaded + latency.loaded)
+        self._dot_loaded = loaded + latency.loaded if fields["flags"] & d.DOT else 0
+        if self._strip:
+            self._prepared = max(self._prepared, self._start + StripWalker.START_LATENCY)
+        self._filled: list[int] = []  # last words of rows
+        self._begins: list[int] = []  # of rows of results
+        self._word, self._base, self._ended = 0, 0, self._start
+        self._passed = Passed()
+        self.free = 0
+
+    def token(self, row: int) -> int:
+        """Give when there is room for a row of the map."""
+        latency = self._latency
+        return max(self._start + latency.fill_token + row * latency.fill_token_interval, self._freed(row))
+
+    def offer(self, most: int) -> Piece:
+        """Give words of the row of results at hand."""
+        if not self._word:
+            self._begin()
+        words = min(most, self._row_words - self._word)
+        start = self._step(self._word)
+        room = self._room(self._passed.words)
+        if room > start:
+            self._activity.add(OUTPUT, start, room)
+            self._base += room - start
+        first = self._step(self._word) + self._steps - 1
+        last = self._step(self._word + words - 1) + self._steps - 1
+        result = self._latency.tap_result
+        return Piece(words, first + result, last + result)
+
+    def took(self, piece: Piece) -> None:
+        """Go on behind it, the later the more it had to wait."""
+        latency = self._latency
+        begins, last = self._step(self._word), self._step(self._word + piece.words - 1)
+        self._passed.add(piece)
+        delay = max(0, self._room(self._passed.words - 1) - last)
+        ended = last + self._steps
+        start = begins if self._word else self._base
+        self._activity.add(BUSY, start + latency.works, ended + latency.works)
+        self._activity.add(OUTPUT, ended, ended + delay)
+        self._base += delay
+        self._word += piece.words
+        if self._word == self._row_words:
+            self._word, self._ended = 0, ended + delay - 1
+            if len(self._begins) == self._fields["out_rows"]:
+                self._end()
+
+    def _room(self, word: int) -> int:
+        """Give when there is a place for the result of a word, counted over all rows."""
+        return self._passed.at(word - RESULTS_AHEAD) + 1
+
+    def _step(self, word: int) -> int:
+        """Give the first step of a word of the row at hand."""
+        if not self._strip:
+            return self._base + word * self._steps
+        fields = self._fields
+        column, word = divmod(word, self._pixel)
+        first = 2 * fields["dilation_columns"] - fields["pad_columns"]
+        return self._base + (first + column * fields["stride_columns"]) * self._pixel + word
+
+    def _begin(self) -> None:
+        fields, latency, row = self._fields, self._latency, len(self._begins)
+        need = min(fields["rows"], fields["first_need"] + row * fields["stride_rows"])
+        self._fill(need)
+        begin = max(self._prepared, self._ended + 1)
+        if need > 0:
+            begin = max(begin, self._filled[need - 1] + latency.filled + latency.gate)
+        if row:
+            pause = latency.rows
+            if self._strip:
+                pause = max(
+                    pause, StripWalker.PLACE_INTERVAL * fields["stride_rows"] + StripWalker.PLACE_LATENCY
+                )
+            begin = max(begin, self._begins[-1] + pause)
+        self._begins.append(begin)
+        self._base = begin + latency.row
+        if self._offsets is not None:
+            # The row's last pixel must not come before its offsets either.
+            pixels = fields["out_columns"]
+            first, last = self._offsets.at(row * pixels), self._offsets.at((row + 1) * pixels - 1)
+            cycles = self._steps * self._pixel
+            self._base = max(self._base, first, last - (pixels - 1) * cycles)
+        self._activity.add(INPUT, self._ended + 1, self._base)
+
+    def _freed(self, row: int) -> int:
+        """Give when the row of results has begun that sets free where a row of the map goes."""
+        fields = self._fields
+        gone = row - fields["slots"] + 1  # rows that must be free
+        if gone <= 0:
+            return 0
+        by = -(-(gone - fields["first_free"]) // fields["stride_rows"])
+        return self._begins[by] + self._latency.freed
+
+    def _fill(self, rows: int) -> None:
+        fields, latency = self._fields, self._latency
+        while len(self._filled) < rows:
+            row = len(self._filled)
+            free = max(self._start + latency.fill_start, self._freed(row), self._dot_loaded)
+            if row:
+                free = max(free, self._filled[-1] + latency.fill_gap + 1)
+            left = fields["columns"] * fields["words"]
+            while left:
+                piece = behind(self.source.offer(left), free, pace=self._pace)
+                self.source.took(piece)
+                free, left = piece.last + self._pace, left - piece.words
+            self._filled.append(free - self._pace)
+
+    def _end(self) -> None:
+        self._fill(self._fields["rows"])
+        done = max(self._ended, self._filled[-1] + self._latency.filled)
+        self.free = done + self._latency.drained

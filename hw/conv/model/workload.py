@@ -1,0 +1,92 @@
+"""What a convolution launch asks for, as plain values: layers and how they follow each other, no tensors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hw.conv.config import ConvConfig
+from hw.conv.walk.form import MapForm
+from hw.conv.walk.layer import ConvLayer, Kind
+from hw.conv.walk.maps import MapPlace
+from hw.conv.walk.plan import Job, Places, plan_job
+from hw.conv.walk.route import Rearrangement
+from hw.errors import InputError
+
+_PLAIN = Rearrangement()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvJob:
+    """A job: one layer, or a depthwise and a pointwise one that follow each other without memory between.
+
+    Parameters
+    ----------
+    layers
+        One or two.
+    rearrangement
+        What becomes of the results of a pointwise layer.
+    source_half, bypass_half
+        Whether these maps are one half of a map whose rows are split.
+    most_pixels
+        Of a block of the pointwise array, if fewer than there is room for.
+    after
+        Whether the map is read when all that earlier jobs wrote has arrived.
+    """
+
+    layers: tuple[ConvLayer, ...]
+    rearrangement: Rearrangement = _PLAIN
+    source_half: bool = False
+    bypass_half: bool = False
+    most_pixels: int | None = None
+    after: bool = False
+
+    @property
+    def source_form(self) -> MapForm:
+        """Form of the map that is read."""
+        return MapForm(channels=self.layers[0].channels, groups=self._groups(self.layers[0]))
+
+    @property
+    def result_form(self) -> MapForm:
+        """Form of the map that is written."""
+        last = self.layers[-1]
+        if last.kind is Kind.DEPTHWISE:
+            return MapForm(channels=last.outputs, groups=self._groups(last))
+        channels = last.outputs * (2 if self.rearrangement.shuffle else 1)
+        return MapForm(channels=channels, parts=2 if self.rearrangement.split else 1)
+
+    def _groups(self, layer: ConvLayer) -> int:
+        sampled = next((layer for layer in self.layers if layer.kind is not Kind.POINTWISE), None)
+        return layer.offset_group if layer is sampled else 1
+
+    def plan(self, config: ConvConfig, *, beat_bits: int, places: Places | None = None) -> Job:
+        """Plan the job; without ``places`` every tensor lies at 0."""
+        if places is None:
+            nowhere = (0,) * config.ports
+            bypass = MapForm(channels=self.layers[-1].outputs)
+            places = Places(
+                source=MapPlace(form=self.source_form, addresses=nowhere, half=self.source_half),
+                result=MapPlace(form=self.result_form, addresses=nowhere),
+                bypass=MapPlace(form=bypass, addresses=nowhere, half=self.bypass_half)
+                if self.rearrangement.shuffle
+                else None,
+            )
+        return plan_job(
+            config,
+            self.layers,
+            places,
+            beat_bits=beat_bits,
+            rearrangement=self.rearrangement,
+            most_pixels=self.most_pixels,
+            after=self.after,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvWorkload:
+    """One launch of the convolution engine, of any configuration: jobs in order, at least one."""
+
+    jobs: tuple[ConvJob, ...]
+
+    def __post_init__(self) -> None:
+        if not self.jobs:
+            raise InputError("jobs", 0, "at least 1")

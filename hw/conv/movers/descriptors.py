@@ -1,0 +1,122 @@
+"""Descriptors of jobs, fetched from memory ahead of their use."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.errors import InputError
+from hw.lib.fifo import Fifo
+
+#: Bits of an address, and of a number of descriptors.
+ADDRESS_BITS, COUNT_BITS = 64, 32
+
+
+class DescriptorQueue(wiring.Component):
+    """Gives the descriptors of a launch one after another.
+
+    Parameters
+    ----------
+    pitch_bytes
+        From one descriptor to the next in memory.
+    used_bytes
+        Of each that are read: whole words.
+    data_width
+        Bits of a word.
+    ahead
+        Descriptors that may be asked for ahead of their use.
+
+    Members
+    -------
+    start : In(1)
+        One-cycle pulse; not while ``left``.
+    address : In(64), count : In(32)
+        Where how many descriptors are; taken at ``start``.
+    fetch : Out(stream of 64 bits)
+        Addresses from which ``used_bytes`` are to be read.
+    words : In(stream of data_width bits)
+        What was read there, in order.  Always ready for all that was asked for.
+    o : Out(stream of 8 * used_bytes bits)
+    left : Out(1)
+        Descriptors are still to be taken; from the cycle after ``start``.
+
+    Why
+    ---
+    Words wait in a narrow RAM and are joined to a descriptor when it is needed.
+    """
+
+    #: Cycles from ``start`` to the first address.
+    START_LATENCY: ClassVar = 1
+
+    def __init__(self, *, pitch_bytes: int, used_bytes: int, data_width: int, ahead: int) -> None:
+        if used_bytes * 8 % data_width or not 0 < used_bytes <= pitch_bytes:
+            raise InputError("used_bytes", used_bytes, f"words of {data_width // 8}, up to {pitch_bytes}")
+        self._pitch = pitch_bytes
+        self._bits = 8 * used_bytes
+        self._data_width = data_width
+        self._ahead = ahead
+        super().__init__(
+            {
+                "start": In(1),
+                "address": In(ADDRESS_BITS),
+                "count": In(COUNT_BITS),
+                "fetch": Out(stream.Signature(ADDRESS_BITS)),
+                "words": In(stream.Signature(data_width)),
+                "o": Out(stream.Signature(self._bits)),
+                "left": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        words = self._bits // self._data_width
+        m.submodules.queue = queue = Fifo(self._data_width, depth=self._ahead * words)
+        m.d.comb += [
+            queue.i.payload.eq(self.words.payload),
+            queue.i.valid.eq(self.words.valid),
+            self.words.ready.eq(queue.i.ready),
+        ]
+
+        # Words become a descriptor, shifted in from above.
+        raw = Signal(self._bits, reset_less=True)
+        place = Signal(range(words))
+        push, joined, taken = Signal(), Signal(), Signal()
+        m.d.comb += [
+            taken.eq(self.o.valid & self.o.ready),
+            queue.o.ready.eq(~self.o.valid | taken),
+            push.eq(queue.o.valid & queue.o.ready),
+            joined.eq(push & (place == words - 1)),
+            self.o.payload.eq(raw),
+        ]
+        with m.If(taken):
+            m.d.sync += self.o.valid.eq(0)
+        with m.If(push):
+            m.d.sync += raw.eq(Cat(raw, queue.o.payload)[self._data_width :])
+            m.d.sync += place.eq(Mux(place == words - 1, 0, place + 1))
+        with m.If(joined):
+            m.d.sync += self.o.valid.eq(1)
+
+        # Addresses, as long as the queue has room for what comes.
+        unasked, untaken = Signal(COUNT_BITS), Signal(COUNT_BITS)
+        ahead = Signal(range(self._ahead + 1))
+        asked = self.fetch.valid & self.fetch.ready
+        m.d.comb += [
+            self.fetch.valid.eq((unasked != 0) & (ahead != self._ahead)),
+            self.left.eq(untaken != 0),
+        ]
+        m.d.sync += ahead.eq(ahead + asked - joined)
+        with m.If(asked):
+            m.d.sync += [unasked.eq(unasked - 1), self.fetch.payload.eq(self.fetch.payload + self._pitch)]
+        with m.If(taken):
+            m.d.sync += untaken.eq(untaken - 1)
+        with m.If(self.start):
+            m.d.sync += [
+                unasked.eq(self.count),
+                untaken.eq(self.count),
+                self.fetch.payload.eq(self.address),
+            ]
+        return m

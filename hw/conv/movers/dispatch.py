@@ -1,0 +1,315 @@
+"""From a descriptor to the commands of units and movers."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.conv.config import ConvConfig
+from hw.conv.core.bypass_cut import BypassCommand
+from hw.conv.core.layouts import (
+    BlockCommand,
+    DrainCommand,
+    OffsetCommand,
+    Offsets,
+    SweepCommand,
+    TapCommand,
+)
+from hw.conv.core.route import Turn
+from hw.conv.movers.layouts import ADDRESS_BITS, GatherRead, MapRead, MapWrite, OffsetRead, WeightRead
+from hw.conv.walk import descriptor as d
+
+#: Bits of a number of jobs that were given out and are not done.
+_OPEN_BITS = 4
+
+
+class Bases(data.StructLayout):
+    """Addresses that those of descriptors count from: ``maps`` of each port, ``weights``, ``offsets``."""
+
+    def __init__(self, config: ConvConfig) -> None:
+        super().__init__(
+            {
+                "maps": data.ArrayLayout(ADDRESS_BITS, config.ports),
+                "weights": ADDRESS_BITS,
+                "offsets": ADDRESS_BITS,
+            }
+        )
+
+
+class Dispatch(wiring.Component):
+    """Gives out a job at a time.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    i : In(stream of descriptors)
+    bases : In(Bases)
+        Constant while jobs are given out.
+    written : In(1)
+        One-cycle pulse: the oldest job that was given out is in memory.
+    open : Out(1)
+        There are such jobs.
+    tap, offset, block, sweep, drain, bypass_block, bypass_cut, source_turns, sink_turns
+        To the core, see `hw.conv.core.core.ConvCore`.
+    read, bypass_read : Out(stream of MapRead), write : Out(stream of MapWrite)
+    gather : Out(stream of GatherRead)
+        The same map as ``read``, if the engine can gather.
+    weight_read : Out(stream of WeightRead), offset_read : Out(stream of OffsetRead)
+
+    Behaviour
+    ---------
+    Weights of a job are asked for as soon as its descriptor is there.  All else goes out in one cycle, when
+    every taker is ready and, for a job that comes `AFTER` the others, all of them are in memory.
+    """
+
+    #: Cycles from a descriptor to its commands, and to those of one that waited for what was written.
+    LATENCY: ClassVar = 1
+    AFTER_LATENCY: ClassVar = 2
+
+    def __init__(self, config: ConvConfig) -> None:
+        self._config = config
+        commands: dict[str, Any] = {
+            "tap": TapCommand(config),
+            "offset": OffsetCommand(config),
+            "block": BlockCommand(config),
+            "sweep": SweepCommand(config),
+            "drain": DrainCommand(config),
+            "bypass_block": BlockCommand(config),
+            "bypass_cut": BypassCommand(config),
+            "read": MapRead(config),
+            "bypass_read": MapRead(config),
+            "write": MapWrite(config),
+            "weight_read": WeightRead(),
+            "offset_read": OffsetRead(config),
+        }
+        if config.gather_words:
+            commands["gather"] = GatherRead(config)
+        turns = Out(stream.Signature(Turn())).array(3)
+        super().__init__(
+            {
+                "i": In(stream.Signature(8 * d.used_bytes(config))),
+                "bases": In(Bases(config)),
+                "written": In(1),
+                "open": Out(1),
+                "total": Out(32),
+                "source_turns": turns,
+                "sink_turns": turns,
+                **{name: Out(stream.Signature(layout)) for name, layout in commands.items()},
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Fields to commands by wires; which of them a job has, by its flags."""
+        m = Module()
+        config = self._config
+        raw = self.i.payload
+        field = {name: raw[8 * at : 8 * (at + size)] for name, (at, size) in d.fields(config).items()}
+        flags = field["flags"]
+
+        def has(flag: int) -> Any:
+            return (flags & flag) != 0
+
+        depthwise, pointwise = has(d.DEPTHWISE), has(d.POINTWISE)
+        reverse = has(d.POINTWISE_FIRST)
+        both = depthwise & pointwise
+        offsets = has(d.FREE | d.SQUARE)
+
+        # Takers that this job needs, and whether they are ready: known late, as they only get readier.
+        needs: list[tuple[Any, Any]] = [
+            (self.tap, depthwise),
+            (self.offset, depthwise & offsets),
+            (self.offset_read, depthwise & offsets & ~has(d.DOT)),
+            (self.block, pointwise),
+            (self.sweep, pointwise),
+            (self.drain, pointwise),
+            (self.bypass_block, has(d.BYPASS)),
+            (self.bypass_cut, has(d.BYPASS)),
+            (self.bypass_read, has(d.BYPASS)),
+            (self.read, 1),
+            (self.write, 1),
+            (self.source_turns[0], 1),
+            (self.source_turns[1], depthwise),
+            (self.source_turns[2], pointwise),
+            (self.sink_turns[0], depthwise),
+            (self.sink_turns[1], pointwise),
+            (self.sink_turns[2], 1),
+        ]
+        if config.gather_words:
+            needs.append((self.gather, has(d.GATHER)))
+        ready, fresh, accept, asked = Signal(), Signal(2), Signal(), Signal()
+        jobs = Signal(_OPEN_BITS)
+        room = Signal()
+        m.d.sync += [
+            ready.eq(Cat(stream.ready | ~need for stream, need in needs).all()),
+            fresh.eq((fresh << 1) | accept),
+            room.eq(jobs < (1 << _OPEN_BITS) - 3),
+            jobs.eq(jobs + accept - self.written),
+            self.open.eq((jobs != 0) | accept),
+        ]
+        waited = Signal()
+        m.d.sync += waited.eq(~has(d.AFTER) | ((jobs == 0) & ~accept))
+        seen = Signal()  # the descriptor was there a cycle ago
+        m.d.sync += seen.eq(self.i.valid & ~accept)
+        m.d.comb += [
+            self.weight_read.valid.eq(self.i.valid & ~asked & ~fresh.any()),
+            accept.eq(self.i.valid & seen & asked & ready & waited & room & ~fresh.any()),
+            self.i.ready.eq(accept),
+            *(stream.valid.eq(accept & need) for stream, need in needs),
+            self.total.eq(field["out_total_words"]),
+        ]
+        with m.If(self.weight_read.valid & self.weight_read.ready):
+            m.d.sync += asked.eq(1)
+        with m.If(accept):
+            m.d.sync += asked.eq(0)
+
+        self._units(m, field, has, reverse, depthwise, pointwise)
+        self._movers(m, field, has)
+        memory_into = Mux(depthwise & ~(both & reverse), 0, 1)
+        m.d.comb += [
+            *self._turn(self.source_turns[0], memory_into, field["in_total_words"]),
+            # Depthwise results go to the pointwise unit (0) or out (1), pointwise ones likewise the reverse.
+            *self._turn(self.source_turns[1], ~(both & ~reverse), self._after(field, both & ~reverse)),
+            *self._turn(self.source_turns[2], ~(both & reverse), self._after(field, both & reverse)),
+            *self._turn(self.sink_turns[0], both & reverse, self._before(field, both & reverse)),
+            *self._turn(self.sink_turns[1], both & ~reverse, self._before(field, both & ~reverse)),
+            # Out: from the depthwise unit (0) or the pointwise one (1).
+            *self._turn(self.sink_turns[2], pointwise & ~(both & reverse), field["out_total_words"]),
+        ]
+        return m
+
+    def _turn(self, turn: Any, other: Any, words: Any) -> list[Any]:
+        return [turn.payload.other.eq(other), turn.payload.words.eq(words)]
+
+    def _after(self, field: Any, middle: Any) -> Any:
+        return Mux(middle, field["middle_total_words"], field["out_total_words"])
+
+    def _before(self, field: Any, middle: Any) -> Any:
+        return Mux(middle, field["middle_total_words"], field["in_total_words"])
+
+    def _units(self, m: Module, field: Any, has: Any, reverse: Any, depthwise: Any, pointwise: Any) -> None:
+        """Give the core's units their commands."""
+        tap, fill = self.tap.payload, self.tap.payload.fill
+        same = [
+            *("out_rows", "out_columns", "kernel_rows", "kernel_columns", "stride_rows", "stride_columns"),
+            *("dilation_rows", "dilation_columns", "pad_rows", "pad_columns", "steps", "first_need"),
+            *("first_free", "group_slices", "digits"),
+        ]
+        block, sweep, drain = self.block.payload, self.sweep.payload, self.drain.payload
+        bypass = self.bypass_block.payload
+        m.d.comb += [
+            *(tap[name].eq(field[name]) for name in same),
+            *(
+                fill[name].eq(field[name])
+                for name in ("rows", "columns", "words", "slots", "row_words", "split")
+            ),
+            fill.strip.eq(has(d.STRIP)),
+            fill.asked.eq(~(pointwise & reverse)),
+            tap.offsets.eq(Mux(has(d.FREE), Offsets.FREE, Mux(has(d.SQUARE), Offsets.SQUARE, Offsets.NONE))),
+            tap.masked.eq(has(d.MASKED)),
+            tap.gather.eq(has(d.GATHER)),
+            tap.entries.eq(field["offset_entries"]),
+            tap.samples.eq(has(d.SAMPLES)),
+            tap.dot.eq(has(d.DOT)),
+            tap.passes.eq(field["offset_passes"]),
+            tap.settings.zero.eq(field["tap_zero"]),
+            tap.settings.low.eq(field["tap_low"]),
+            tap.settings.high.eq(field["tap_high"]),
+            tap.settings.raw.eq(has(d.TAP_RAW)),
+            self.offset.payload.pixels.eq(field["offset_pixels"]),
+            self.offset.payload.entries.eq(field["offset_entries"]),
+            self.offset.payload.low.eq(field["offset_low"]),
+            self.offset.payload.high.eq(field["offset_high"]),
+            self.offset.payload.dot.eq(has(d.DOT)),
+            *(block[name].eq(field[name]) for name in ("block", "last_block", "blocks")),
+            block.words.eq(field["block_words"]),
+            block.asked.eq(~depthwise | reverse),
+            sweep.blocks.eq(block),
+            sweep.out_words.eq(field["out_words"]),
+            sweep.settings.zero.eq(0),
+            sweep.settings.low.eq(field["point_low"]),
+            sweep.settings.high.eq(field["point_high"]),
+            sweep.settings.raw.eq(has(d.POINT_RAW)),
+            drain.blocks.eq(field["blocks"]),
+            drain.rows.eq(field["drain_rows"]),
+            drain.last_rows.eq(field["drain_last_rows"]),
+            drain.columns.eq(field["drain_columns"]),
+            drain.words.eq(field["drain_words"]),
+            drain.parts.eq(field["drain_parts"]),
+            drain.split.eq(has(d.SPLIT)),
+            drain.double.eq(has(d.DOUBLE)),
+            drain.shuffle.eq(has(d.BYPASS)),
+            drain.part_words.eq(field["part_words"]),
+            *(bypass[name].eq(field[name]) for name in ("block", "last_block", "blocks")),
+            bypass.words.eq(field["bypass_words"]),
+            bypass.asked.eq(1),
+            self.bypass_cut.payload.pixels.eq(field["bypass_total_pixels"]),
+            self.bypass_cut.payload.parts.eq(field["bypass_parts"]),
+            self.bypass_cut.payload.channels.eq(field["bypass_channels"]),
+        ]
+
+    def _movers(self, m: Module, field: Any, has: Any) -> None:
+        """Give the movers theirs; addresses of maps count from the port's base."""
+        config, bases = self._config, self.bases
+        for side, taker, words in (
+            ("in", self.read, "in_words"),
+            ("bypass", self.bypass_read, "bypass_in_words"),
+        ):
+            job = taker.payload
+            m.d.comb += [
+                *(
+                    job[name].eq(field[f"{side}_{name}"])
+                    for name in ("rows", "chunks", "pixels", "last_pixels")
+                ),
+                job.token_chunks.eq(field[f"{side}_token_chunks"]),
+                job.words.eq(field[words]),
+                job.total_words.eq(field[f"{side}_total_words"]),
+            ]
+            for p in range(config.ports):
+                port = job.ports[p]
+                m.d.comb += [
+                    port.address.eq(bases.maps[p] + field[f"{side}_address_{p}"]),
+                    *(
+                        port[name].eq(field[f"{side}_{name}_{p}"])
+                        for name in ("pitch", "bytes", "last_bytes", "units")
+                    ),
+                ]
+        if config.gather_words:
+            gather = self.gather.payload
+            m.d.comb += [self.offset.payload.tap.eq(self.tap.payload), gather.words.eq(field["in_words"])]
+            for p in range(config.ports):
+                m.d.comb += [
+                    gather.ports[p][name].eq(self.read.payload.ports[p][name])
+                    for name in ("address", "pitch", "units")
+                ]
+        write = self.write.payload
+        m.d.comb += [
+            write.rows.eq(field["out_map_rows"]),
+            write.parts.eq(field["out_map_parts"]),
+            write.words.eq(field["out_map_words"]),
+        ]
+        for p in range(config.ports):
+            port = write.ports[p]
+            m.d.comb += [
+                port.address.eq(bases.maps[p] + field[f"out_address_{p}"]),
+                *(port[name].eq(field[f"out_{name}_{p}"]) for name in ("pitch", "bytes", "units")),
+            ]
+        weights, offsets = self.weight_read.payload, self.offset_read.payload
+        m.d.comb += [
+            weights.address.eq(bases.weights + field["weights"]),
+            weights.bytes.eq(field["weight_bytes"]),
+            weights.tiles.eq(bases.weights + field["tiles"]),
+            weights.tile_bytes.eq(field["tile_bytes"]),
+            weights.repeats.eq(field["tile_repeats"]),
+            offsets.address.eq(bases.offsets + field["offsets"]),
+            offsets.bytes.eq(field["offset_bytes"]),
+            offsets.entries.eq(field["offset_total_entries"]),
+            offsets.units.eq(field["offset_units"]),
+            offsets.fields.eq(Mux(has(d.SQUARE), 1, Mux(has(d.MASKED), 3, 2))),
+        ]

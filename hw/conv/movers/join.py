@@ -1,0 +1,133 @@
+"""Words out of the slices that ports have of them, and slices out of words."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.conv.config import WORDS_BITS, ConvConfig
+from hw.conv.movers.layouts import TOTAL_BITS, map_rows
+from hw.lib.rows.cutter import RowPart
+from hw.lib.skid import Skid
+
+
+class JoinCommand(data.StructLayout):
+    """A map's words: ``words`` of a part of a pixel, ``total`` of them; ``units`` of a part at each port."""
+
+    def __init__(self, config: ConvConfig) -> None:
+        units = map_rows(config)["units"].shape
+        super().__init__(
+            {"words": WORDS_BITS, "total": TOTAL_BITS, "units": data.ArrayLayout(units, config.ports)}
+        )
+
+
+class Join(wiring.Component):
+    """Puts the slices of all ports together.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    command : In(stream of JoinCommand)
+    i : In array of P streams of RowPart
+        Slices: for each part of a pixel as many as the port has units for.
+    o : Out(stream of words)
+        Lanes that no port has hold anything.
+
+    Behaviour
+    ---------
+    A word a cycle within a map.  Both sides are registered.
+    """
+
+    #: Cycles from the last slice of a word to the word.
+    LATENCY: ClassVar = 2 * Skid.LATENCY
+
+    def __init__(self, config: ConvConfig) -> None:
+        self._config = config
+        part = RowPart(config.word_bits // config.ports)
+        super().__init__(
+            {
+                "command": In(stream.Signature(JoinCommand(config))),
+                "i": In(stream.Signature(part)).array(config.ports),
+                "o": Out(stream.Signature(config.word_bits)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """A word leaves when every port that has a slice of it has brought it."""
+        m = Module()
+        config = self._config
+        m.submodules.skid = skid = Skid(config.word_bits)
+        connect(m, skid.o, flipped(self.o))
+        turn = WordTurn(m, config, self.command)
+        there, slices = [], []
+        go = Signal()
+        for p in range(config.ports):
+            m.submodules[f"port_{p}"] = port = Skid(self.i[p].payload.shape())
+            connect(m, flipped(self.i[p]), port.i)
+            there.append(port.o.valid | ~turn.has[p])
+            slices.append(port.o.payload.elements)
+            m.d.comb += port.o.ready.eq(go & turn.has[p])
+        m.d.comb += [
+            skid.i.valid.eq(turn.active & Cat(there).all()),
+            skid.i.payload.eq(Cat(slices)),
+            go.eq(skid.i.valid & skid.i.ready),
+            turn.step.eq(go),
+        ]
+        return m
+
+
+class WordTurn:
+    """Which ports have a slice of the word at hand: gates that `Join` and the writer's split share.
+
+    Members
+    -------
+    active
+        A map is at hand.
+    has
+        For each port, whether it has a slice of this word.
+    ends
+        For each port, whether it is its last slice of the part.
+    step
+        To be driven: the word is done with.
+    """
+
+    def __init__(self, m: Module, config: ConvConfig, command: Any) -> None:
+        lanes = config.lanes // config.ports
+        shift = lanes.bit_length() - 1
+        last_word, word, left = Signal(WORDS_BITS), Signal(WORDS_BITS), Signal(TOTAL_BITS)
+        self.active, self.step = Signal(), Signal()
+        self.has, self.ends = Signal(config.ports), Signal(config.ports)
+        slices = [Signal(WORDS_BITS + 1, name=f"slices_{p}") for p in range(config.ports)]
+        taken, last, following = Signal(), Signal(), Signal(WORDS_BITS)
+        m.d.comb += [
+            last.eq(left == 0),
+            command.ready.eq(~self.active | (self.step & last)),
+            taken.eq(command.valid & command.ready),
+            following.eq(Mux(word == last_word, 0, word + 1)),
+        ]
+        with m.If(self.step):
+            m.d.sync += [word.eq(following), left.eq(left - 1)]
+            for p, count in enumerate(slices):
+                m.d.sync += [self.has[p].eq(following < count), self.ends[p].eq(following + 1 == count)]
+        with m.If(command.ready):
+            m.d.sync += self.active.eq(command.valid)
+        with m.If(taken):
+            m.d.sync += [
+                word.eq(0),
+                last_word.eq(command.payload.words - 1),
+                left.eq(command.payload.total - 1),
+            ]
+            for p, count in enumerate(slices):
+                units = command.payload.units[p]
+                m.d.sync += [
+                    count.eq((units + lanes - 1) >> shift),
+                    self.has[p].eq(units != 0),
+                    self.ends[p].eq(units <= lanes),
+                ]

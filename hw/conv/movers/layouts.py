@@ -1,0 +1,161 @@
+"""What the movers are told of a job."""
+
+from __future__ import annotations
+
+from amaranth.lib import data
+
+from hw.conv.config import SIDE_BITS, WORDS_BITS, ConvConfig
+from hw.lib.rows.command import RowsCommand
+
+ADDRESS_BITS = 64
+LENGTH_BITS = 32
+#: Bits of a number of words or of pixels of a whole map.
+TOTAL_BITS = 32
+
+
+def map_rows(config: ConvConfig) -> RowsCommand:
+    """Give the rows that a port's cutters and packers know: parts of pixels, in bytes."""
+    most = (1 << WORDS_BITS) * config.lanes // config.ports
+    return RowsCommand(most_rows=(1 << 2 * SIDE_BITS) - 1, most_units=most, unit_bits=8)
+
+
+class PortRead(data.StructLayout):
+    """A map at one port: ``address`` of its first byte, ``pitch`` from row to row, ``bytes`` of a chunk and
+    ``last_bytes`` of the last chunk of a row; ``units``, bytes of a part of a pixel, 0 if the port has none.
+    """
+
+    def __init__(self, config: ConvConfig) -> None:
+        super().__init__(
+            {
+                "address": ADDRESS_BITS,
+                "pitch": LENGTH_BITS,
+                "bytes": LENGTH_BITS,
+                "last_bytes": LENGTH_BITS,
+                "units": map_rows(config)["units"].shape,
+            }
+        )
+
+
+class MapRead(data.StructLayout):
+    """A map that is read.
+
+    Members
+    -------
+    rows, chunks
+        Rows of the map (or 1 for the whole of it), and chunks of each: a chunk is a command of the DMA.
+    pixels, last_pixels
+        Parts of pixels in a chunk, and in the last one of a row.
+    token_chunks
+        Chunks, of all rows, that wait for a token together; 0 for none.
+    words
+        Words of a part.
+    total_words
+        Of the map.
+    ports
+        See `PortRead`.
+    """
+
+    def __init__(self, config: ConvConfig) -> None:
+        super().__init__(
+            {
+                "rows": SIDE_BITS,
+                "chunks": 2 * SIDE_BITS,
+                "pixels": 2 * SIDE_BITS,
+                "last_pixels": 2 * SIDE_BITS,
+                "token_chunks": SIDE_BITS,
+                "words": WORDS_BITS,
+                "total_words": TOTAL_BITS,
+                "ports": data.ArrayLayout(PortRead(config), config.ports),
+            }
+        )
+
+
+class PortGather(data.StructLayout):
+    """A map at one port: ``address`` of its first byte, ``pitch`` from row to row, ``units``: bytes of a
+    pixel, 0 if the port has none.
+    """
+
+    def __init__(self, config: ConvConfig) -> None:
+        super().__init__(
+            {"address": ADDRESS_BITS, "pitch": LENGTH_BITS, "units": map_rows(config)["units"].shape}
+        )
+
+
+class GatherRead(data.StructLayout):
+    """A map whose pixels are read one by one: ``words`` of each, and ``ports``, see `PortGather`."""
+
+    def __init__(self, config: ConvConfig) -> None:
+        super().__init__({"words": WORDS_BITS, "ports": data.ArrayLayout(PortGather(config), config.ports)})
+
+
+class PortWrite(data.StructLayout):
+    """A map at one port: ``address``, ``pitch`` from row to row, ``bytes`` of a row, ``units`` of a part."""
+
+    def __init__(self, config: ConvConfig) -> None:
+        super().__init__(
+            {
+                "address": ADDRESS_BITS,
+                "pitch": LENGTH_BITS,
+                "bytes": LENGTH_BITS,
+                "units": map_rows(config)["units"].shape,
+            }
+        )
+
+
+class MapWrite(data.StructLayout):
+    """A map that is written.
+
+    Members
+    -------
+    rows
+        Of the map, or 1 for the whole of it.
+    parts
+        Parts of pixels in a row.
+    words
+        Words of a part.
+    ports
+        See `PortWrite`.
+    """
+
+    def __init__(self, config: ConvConfig) -> None:
+        super().__init__(
+            {
+                "rows": SIDE_BITS,
+                "parts": 2 * SIDE_BITS,
+                "words": WORDS_BITS,
+                "ports": data.ArrayLayout(PortWrite(config), config.ports),
+            }
+        )
+
+
+class WeightRead(data.StructLayout):
+    """Weights of a job: ``bytes`` at ``address``, then ``tile_bytes`` at ``tiles``, ``repeats`` times."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "address": ADDRESS_BITS,
+                "bytes": LENGTH_BITS,
+                "tiles": ADDRESS_BITS,
+                "tile_bytes": LENGTH_BITS,
+                "repeats": 2 * SIDE_BITS,
+            }
+        )
+
+
+class OffsetRead(data.StructLayout):
+    """Offsets of a job: ``bytes`` at ``address``; ``entries`` in all, of ``units`` of 16 bits each.
+
+    ``fields`` is what an offset has: 1 square, 2 without and 3 with mask.
+    """
+
+    def __init__(self, config: ConvConfig) -> None:
+        super().__init__(
+            {
+                "address": ADDRESS_BITS,
+                "bytes": LENGTH_BITS,
+                "entries": TOTAL_BITS,
+                "units": range(3 * config.taps + 1),
+                "fields": 2,
+            }
+        )

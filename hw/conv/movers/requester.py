@@ -1,0 +1,114 @@
+"""Walks through a map chunk by chunk and asks all ports for each."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.conv.config import ConvConfig
+from hw.conv.movers.layouts import ADDRESS_BITS, MapRead, map_rows
+from hw.conv.movers.port_order import port_commands
+
+
+class Requester(wiring.Component):
+    """From a map to the commands of the DMAs, as tokens allow.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+
+    Members
+    -------
+    i : In(stream of MapRead)
+    token : In(stream of 1 bit)
+        Room for ``token_chunks`` chunks.
+    commands : Out(stream of port_commands)
+    rows : Out array of P streams of RowsCommand
+        One for each port's command, given at the same time.
+    busy : Out(1)
+        A map is at hand.
+
+    Behaviour
+    ---------
+    A chunk every third cycle at the most; a port without bytes is not asked.
+    """
+
+    #: Cycles from a token to its first command, and from there to the next.
+    LATENCY: ClassVar = 2
+    INTERVAL: ClassVar = 2
+
+    def __init__(self, config: ConvConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "i": In(stream.Signature(MapRead(config))),
+                "token": In(stream.Signature(1)),
+                "commands": Out(stream.Signature(port_commands(config.ports))),
+                "rows": Out(stream.Signature(map_rows(config))).array(config.ports),
+                "busy": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        config = self._config
+        job = Signal(MapRead(config))
+        rows_left, chunks_left = Signal.like(job.rows), Signal.like(job.chunks)  # after this one
+        covered = Signal.like(job.token_chunks)  # chunks that a token still allows
+        last, allowed, free, go = Signal(), Signal(), Signal(), Signal()
+        m.d.comb += [
+            last.eq(chunks_left == 0),
+            allowed.eq((covered != 0) | (job.token_chunks == 0)),
+            self.token.ready.eq(self.busy & ~allowed),
+            self.i.ready.eq(~self.busy),
+        ]
+        commands, idle = self.commands, Signal(config.ports + 1)
+        # Ports are asked one cycle, looked after the next: no `ready` reaches the counters.
+        m.d.sync += free.eq(idle.all() & ~go & ~free)
+        m.d.comb += go.eq(self.busy & allowed & free)
+        with m.If(self.token.valid & self.token.ready):
+            m.d.sync += covered.eq(job.token_chunks)
+        with m.If(go):
+            m.d.sync += [covered.eq(covered - (covered != 0)), chunks_left.eq(chunks_left - 1)]
+            with m.If(last):
+                m.d.sync += [chunks_left.eq(job.chunks - 1), rows_left.eq(rows_left - 1)]
+                m.d.sync += self.busy.eq(rows_left != 0)
+        with m.If(self.i.valid & ~self.busy):
+            new = self.i.payload
+            m.d.sync += [job.eq(new), rows_left.eq(new.rows - 1), chunks_left.eq(new.chunks - 1)]
+            m.d.sync += [covered.eq(0), self.busy.eq(1)]
+
+        with m.If(commands.ready):
+            m.d.sync += commands.valid.eq(0)
+        with m.If(go):
+            m.d.sync += commands.valid.eq(1)
+        quiet = [~(commands.valid & ~commands.ready)]
+        for p in range(config.ports):
+            port, command, rows = job.ports[p], commands.payload[p], self.rows[p]
+            row, place = Signal(ADDRESS_BITS, name=f"row_{p}"), Signal(ADDRESS_BITS, name=f"place_{p}")
+            with m.If(rows.ready):
+                m.d.sync += rows.valid.eq(0)
+            with m.If(go):
+                m.d.sync += [
+                    rows.valid.eq(port.units != 0),
+                    command.address.eq(place),
+                    command.length.eq(Mux(last, port.last_bytes, port.bytes)),
+                    rows.payload.rows.eq(Mux(last, job.last_pixels, job.pixels)),
+                    rows.payload.units.eq(port.units),
+                    place.eq(Mux(last, row + port.pitch, place + port.bytes)),
+                ]
+                with m.If(last):
+                    m.d.sync += row.eq(row + port.pitch)
+            with m.If(self.i.valid & ~self.busy):
+                m.d.sync += [
+                    row.eq(self.i.payload.ports[p].address),
+                    place.eq(self.i.payload.ports[p].address),
+                ]
+            quiet.append(~(rows.valid & ~rows.ready))
+        m.d.comb += idle.eq(Cat(quiet))
+        return m

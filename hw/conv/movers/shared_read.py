@@ -1,0 +1,88 @@
+"""One read DMA for several users."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.conv.movers.layouts import ADDRESS_BITS
+from hw.conv.movers.port_order import SourcedCommand
+from hw.lib import axi
+from hw.lib.align_read import packed_layout
+from hw.lib.dma_read import ReadDMA
+from hw.lib.fifo import Fifo
+from hw.lib.skid import Skid
+
+#: Commands whose data may be outstanding.
+_COMMANDS = 64
+
+
+class SharedRead(wiring.Component):
+    """Reads for several users, each of which gets its words in the order of its commands.
+
+    Parameters
+    ----------
+    sources
+        Number of users.
+    data_width
+        Bits of a beat of the memory port.
+
+    Members
+    -------
+    command : In(stream of SourcedCommand)
+    o : Out array of streams of packed_layout(data_width)
+    axi : Out(axi.ReadSignature)
+    bytes_useful : Out(48)
+
+    Behaviour
+    ---------
+    Words of a command wait for those before them, of whomever: a user must take
+    what it has asked for without waiting for another's words.
+    """
+
+    #: Cycles from the DMA's word to its user.
+    LATENCY: ClassVar = Skid.LATENCY
+
+    def __init__(self, *, sources: int, data_width: int) -> None:
+        self._sources = sources
+        self._dma = ReadDMA(data_width=data_width, addr_width=ADDRESS_BITS, commands=_COMMANDS)
+        self._data_width = data_width
+        super().__init__(
+            {
+                "command": In(stream.Signature(SourcedCommand(sources))),
+                "o": Out(stream.Signature(packed_layout(data_width))).array(sources),
+                "axi": Out(axi.ReadSignature(data_width=data_width, addr_width=ADDRESS_BITS)),
+                "bytes_useful": Out(48),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """A note of whose each command is; words go by these notes."""
+        m = Module()
+        m.submodules.dma = dma = self._dma
+        m.submodules.words = words = Skid(packed_layout(self._data_width))
+        m.submodules.notes = notes = Fifo(range(max(2, self._sources)), depth=_COMMANDS)
+        connect(m, dma.axi, flipped(self.axi))
+        connect(m, dma.o, words.i)
+        # In a register: whose words they are is at the beginning of the users' `ready`.
+        m.submodules.whose = whose = Skid(range(max(2, self._sources)))
+        connect(m, notes.o, whose.i)
+        given = self.command
+        m.d.comb += [
+            dma.command.payload.eq(given.payload.command),
+            notes.i.payload.eq(given.payload.source),
+            dma.command.valid.eq(given.valid & notes.i.ready),
+            notes.i.valid.eq(given.valid & dma.command.ready),
+            given.ready.eq(dma.command.ready & notes.i.ready),
+            self.bytes_useful.eq(dma.bytes_useful),
+            whose.o.ready.eq(words.o.valid & words.o.ready & words.o.payload.last),
+        ]
+        for n in range(self._sources):
+            mine = whose.o.valid & (whose.o.payload == n)
+            m.d.comb += [self.o[n].payload.eq(words.o.payload), self.o[n].valid.eq(words.o.valid & mine)]
+            with m.If(mine):
+                m.d.comb += words.o.ready.eq(self.o[n].ready)
+        return m

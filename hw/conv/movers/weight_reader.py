@@ -1,0 +1,136 @@
+"""Reads the stream of weights, ahead of their use, and tells its packets apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.conv.config import ConvConfig
+from hw.conv.core.packets import (
+    RECORD_BITS,
+    PacketHeader,
+    Record,
+    TileHeader,
+)
+from hw.conv.movers.layouts import ADDRESS_BITS, WeightRead
+from hw.lib import axi
+from hw.lib.dma_read import ReadDMA
+from hw.lib.skid import Skid
+
+
+class WeightReader(wiring.Component):
+    """From weights in memory to the loaders of both units.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    data_width
+        Bits of a beat of the memory port, and of a beat of weights.
+
+    Members
+    -------
+    i : In(stream of WeightRead)
+    taps, tiles : Out(stream of beats)
+        Packets for the depthwise and for the pointwise unit.
+    axi : Out(axi.ReadSignature)
+    bytes_useful : Out(48)
+
+    Behaviour
+    ---------
+    A beat a cycle.  Packets wait for those before them, of either unit: both units go through the jobs in the
+    order of the stream, and neither waits for the other's weights.
+    """
+
+    def __init__(self, config: ConvConfig, *, data_width: int) -> None:
+        self._config = config
+        self._data_width = data_width
+        beat = stream.Signature(data_width)
+        super().__init__(
+            {
+                "i": In(stream.Signature(WeightRead())),
+                "taps": Out(beat),
+                "tiles": Out(beat),
+                "axi": Out(axi.ReadSignature(data_width=data_width, addr_width=ADDRESS_BITS)),
+                "bytes_useful": Out(48),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Commands, then the way of the packets by their headers."""
+        m = Module()
+        config, width = self._config, self._data_width
+        m.submodules.dma = dma = ReadDMA(data_width=width, addr_width=ADDRESS_BITS)
+        m.submodules.jobs = jobs = Skid(WeightRead())
+        m.submodules.commands = commands = Skid(dma.command.payload.shape())
+        connect(m, flipped(self.i), jobs.i)
+        connect(m, commands.o, dma.command)
+        connect(m, dma.axi, flipped(self.axi))
+        m.d.comb += self.bytes_useful.eq(dma.bytes_useful)
+
+        # A job: its weights of taps, then its tiles as often as there are blocks.
+        job = jobs.o.payload
+        repeated, first_done = Signal.like(job.repeats), Signal()
+        asks_first, go, ends = Signal(), Signal(), Signal()
+        # Whether it has the former is known a cycle after it is there.
+        has_first, seen = Signal(), Signal()
+        m.d.sync += [has_first.eq(job.bytes != 0), seen.eq(jobs.o.valid & ~ends)]
+        m.d.comb += [
+            asks_first.eq(~first_done & has_first),
+            commands.i.payload.address.eq(Mux(asks_first, job.address, job.tiles)),
+            commands.i.payload.length.eq(Mux(asks_first, job.bytes, job.tile_bytes)),
+            commands.i.valid.eq(seen & (asks_first | (repeated != job.repeats))),
+            go.eq(commands.i.valid & commands.i.ready),
+            ends.eq(seen & ~asks_first & (repeated == job.repeats)),
+            jobs.o.ready.eq(ends),
+        ]
+        with m.If(go & asks_first):
+            m.d.sync += first_done.eq(1)
+        with m.Elif(go):
+            m.d.sync += repeated.eq(repeated + 1)
+        with m.If(ends):
+            m.d.sync += [first_done.eq(0), repeated.eq(0)]
+
+        # Packets.  How many beats follow a header is worked out before it goes on.
+        m.submodules.skid = skid = Skid(width)
+        m.d.comb += [
+            skid.i.valid.eq(dma.o.valid),
+            skid.i.payload.eq(dma.o.payload.data),
+            dma.o.ready.eq(skid.i.ready),
+        ]
+        beat = skid.o
+        tile = data.View(TileHeader(), beat.payload[: TileHeader().size])
+        packet = data.View(PacketHeader(), beat.payload[: PacketHeader().size])
+        per_beat = width // RECORD_BITS
+        tile_beats = -(-config.tile_bits // width)
+        parameter_beats = -(-config.outputs // per_beat)
+        left = Signal(packet.records.shape())  # beats of the packet behind this one
+        is_tile, known = Signal(), Signal()
+        target = Mux(is_tile, self.tiles.ready, self.taps.ready)
+        passed = Signal()
+        m.d.comb += [
+            self.tiles.valid.eq(beat.valid & known & is_tile),
+            self.taps.valid.eq(beat.valid & known & ~is_tile),
+            self.tiles.payload.eq(beat.payload),
+            self.taps.payload.eq(beat.payload),
+            beat.ready.eq(known & target),
+            passed.eq(beat.valid & beat.ready),
+        ]
+        with m.If(beat.valid & ~known):
+            m.d.sync += [
+                known.eq(1),
+                is_tile.eq(packet.kind == Record.TILE),
+                left.eq(
+                    Mux(
+                        packet.kind == Record.TILE,
+                        tile_beats + Mux(tile.parameters, parameter_beats, 0),
+                        (packet.records + per_beat - 1) >> (per_beat.bit_length() - 1),
+                    )
+                ),
+            ]
+        with m.If(passed):
+            m.d.sync += [left.eq(left - 1), known.eq(left != 0)]
+        return m

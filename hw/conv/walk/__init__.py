@@ -1,0 +1,1 @@
+"""From a job in memory to the commands of units and movers."""

@@ -1,0 +1,113 @@
+"""Blocks of pixels of a pointwise layer, and the pieces in which maps are read for them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hw.conv.config import ConvConfig
+from hw.errors import InputError
+
+
+class Blocks(NamedTuple):
+    """How many pixels a block has, and the last one, and how many blocks there are."""
+
+    pixels: int
+    last: int
+    blocks: int
+
+
+class Chunks(NamedTuple):
+    """Commands of the DMA: ``chunks`` for each of ``rows``, of ``pixels`` each and ``last_pixels`` the last.
+
+    ``token_chunks`` of them wait for one token.
+    """
+
+    rows: int
+    chunks: int
+    pixels: int
+    last_pixels: int
+    token_chunks: int
+
+
+class PixelWords(NamedTuple):
+    """Words of a pixel on its way in, on its way out, and in the bypass (0: none)."""
+
+    source: int
+    result: int
+    bypass: int
+
+
+def plan_blocks(
+    config: ConvConfig,
+    size: tuple[int, int],
+    words: PixelWords,
+    *,
+    most: int | None = None,
+    whole_rows: bool = False,
+    pitched: bool = False,
+) -> Blocks:
+    """Find the largest blocks there is room for, all alike but for the last.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    size
+        Rows and columns of the map.
+    words
+        Of a pixel.
+    most
+        Pixels of a block at the most.
+    whole_rows
+        A block has to have whole rows.
+    pitched
+        A block that is smaller than a row has to divide it: rows do not lie behind each other in memory.
+
+    Raises
+    ------
+    InputError
+        When not even a pixel, or a row, finds room.
+    """
+    rows, columns = size
+    room = min(config.block_pixels, config.block_words // max(words.source, words.result))
+    if words.bypass:
+        room = min(room, config.bypass_words // words.bypass)
+    if not room:
+        legal = f"of no more words than buffers have: {config.block_words}, as bypass {config.bypass_words}"
+        raise InputError("pixel", tuple(words), legal)
+    if most is not None:
+        if most < 1:
+            raise InputError("most_pixels", most, "at least 1")
+        room = min(room, most)
+    if whole_rows and room < columns:
+        raise InputError("columns", columns, f"at most {room}, for blocks of whole rows")
+    total = rows * columns
+    if whole_rows or (pitched and room >= columns):
+        pixels = _even(rows, room // columns) * columns
+    elif pitched:
+        pixels = next(n for n in range(room, 0, -1) if columns % n == 0)
+    else:
+        pixels = _even(total, room)
+    count = -(-total // pixels)
+    return Blocks(pixels, total - (count - 1) * pixels, count)
+
+
+def block_chunks(size: tuple[int, int], blocks: Blocks, *, pitched: bool) -> Chunks:
+    """Give the pieces in which a map is read, block by block."""
+    rows, columns = size
+    if not pitched:
+        return Chunks(1, blocks.blocks, blocks.pixels, blocks.last, 1)
+    if blocks.pixels % columns == 0:
+        return Chunks(rows, 1, columns, columns, blocks.pixels // columns)
+    return Chunks(rows, columns // blocks.pixels, blocks.pixels, blocks.pixels, 1)
+
+
+def row_chunks(size: tuple[int, int]) -> Chunks:
+    """Give the pieces in which a map is read, row by row."""
+    rows, columns = size
+    return Chunks(rows, 1, columns, columns, 1)
+
+
+def _even(total: int, most: int) -> int:
+    """Split ``total`` into as few parts as ``most`` allows, of one size but for the last."""
+    return -(-total // -(-total // most))

@@ -1,0 +1,70 @@
+"""Which lanes of a pixel's words its channels have, and which bytes of it each memory port has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hw.conv.config import ConvConfig
+from hw.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapForm:
+    """How the channels of a map lie in its words.
+
+    Parameters
+    ----------
+    channels
+        How many.
+    parts
+        1, or 2: halves of the channels, each of which begins with a word.
+    groups
+        Of channels that have offsets of their own: each begins with a slice of L / G lanes.
+    """
+
+    channels: int
+    parts: int = 1
+    groups: int = 1
+
+    def __post_init__(self) -> None:
+        if self.parts not in (1, 2) or self.channels % self.parts:
+            raise InputError("parts", self.parts, f"1 or 2, and a divisor of {self.channels} channels")
+        if self.groups > 1 and self.parts > 1:
+            raise InputError("parts", self.parts, "1 for a map with groups of offsets")
+        if self.channels % self.groups:
+            raise InputError("groups", self.groups, f"a divisor of {self.channels} channels")
+
+    def lanes(self, config: ConvConfig) -> list[int]:
+        """Give the lane of each channel, counted over the words of a pixel."""
+        size = self.channels // (self.parts * self.groups)
+        pitch = size
+        if self.parts > 1:
+            pitch = _whole(size, config.lanes)
+        elif self.groups > 1:
+            pitch = _whole(size, config.lanes // config.generators)
+        return [c // size * pitch + c % size for c in range(self.channels)]
+
+    def part_words(self, config: ConvConfig) -> int:
+        """Count the words of a part of a pixel."""
+        return _whole(self._part_lanes(config), config.lanes) // config.lanes
+
+    def words(self, config: ConvConfig) -> int:
+        """Count the words of a pixel."""
+        return self.parts * self.part_words(config)
+
+    def units(self, config: ConvConfig) -> list[int]:
+        """Count the bytes that each port has of a part of a pixel.
+
+        Port p has lanes p L / P ... (p + 1) L / P - 1 of every word, but none behind the last channel.
+        """
+        share = config.lanes // config.ports
+        whole, rest = divmod(self._part_lanes(config), config.lanes)
+        return [whole * share + min(max(rest - p * share, 0), share) for p in range(config.ports)]
+
+    def _part_lanes(self, config: ConvConfig) -> int:
+        """Count the lanes of a part, up to its last channel."""
+        return self.channels // 2 if self.parts > 1 else self.lanes(config)[-1] + 1
+
+
+def _whole(size: int, step: int) -> int:
+    return -(-size // step) * step

@@ -1,0 +1,100 @@
+"""Maps in memory, as the movers read and write them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hw.conv.config import ConvConfig
+from hw.conv.walk.blocks import Blocks, Chunks, block_chunks, row_chunks
+from hw.conv.walk.form import MapForm
+from hw.conv.walk.route import PointSide, Route
+from hw.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapPlace:
+    """Where a map lies, and how.
+
+    Parameters
+    ----------
+    form
+        Of its pixels.
+    addresses
+        For each port, bytes from its base pointer on.
+    half
+        Its rows are those of one half of a map whose rows are split: there is as much between them.
+    """
+
+    form: MapForm
+    addresses: tuple[int, ...]
+    half: bool = False
+
+
+def source_fields(config: ConvConfig, route: Route, blocks: Blocks | None, place: MapPlace) -> dict[str, int]:
+    """Give the fields of the map that is read: row by row, or in ``blocks``."""
+    size = route.first.rows, route.first.columns
+    chunks = row_chunks(size) if blocks is None else block_chunks(size, blocks, pitched=place.half)
+    values = _read_fields(config, "in", chunks, place, size[1])
+    total = size[0] * size[1] * place.form.words(config)
+    return values | {"in_words": place.form.part_words(config), "in_total_words": total}
+
+
+def bypass_fields(config: ConvConfig, point: PointSide, blocks: Blocks, place: MapPlace) -> dict[str, int]:
+    """Give the fields of the map that is shuffled into the results.
+
+    Raises `InputError` if its channels are not as many, or do not lie behind each other.
+    """
+    layer, form = point.layer, point.form
+    if place.form != MapForm(channels=layer.outputs):
+        raise InputError("form of the bypass", place.form, f"one part of {layer.outputs} channels")
+    chunks = block_chunks(layer.out_size, blocks, pitched=place.half)
+    pixels = layer.out_size[0] * layer.out_size[1]
+    return _read_fields(config, "bypass", chunks, place, layer.out_size[1]) | {
+        "bypass_in_words": place.form.words(config),
+        "bypass_total_words": pixels * place.form.words(config),
+        "bypass_total_pixels": pixels,
+        "bypass_parts": form.parts,
+        "bypass_channels": layer.outputs // form.parts,
+        "bypass_words": form.words(config),
+    }
+
+
+def result_fields(config: ConvConfig, route: Route, place: MapPlace) -> dict[str, int]:
+    """Give the fields of the map that is written: one command of the DMA, or with a pitch one a row."""
+    copies = 2 if route.rearrangement.double else 1
+    rows, columns = (copies * side for side in route.last.out_size)
+    count, pixels = (rows, columns) if place.half else (1, rows * columns)
+    parts = pixels * place.form.parts
+    values = {
+        "out_map_rows": count,
+        "out_map_parts": parts,
+        "out_map_words": place.form.part_words(config),
+        "out_total_words": rows * columns * place.form.words(config),
+    }
+    for port, units in enumerate(place.form.units(config)):
+        values |= {
+            f"out_address_{port}": place.addresses[port],
+            f"out_pitch_{port}": parts * units * (2 if place.half else 1),
+            f"out_bytes_{port}": parts * units,
+            f"out_units_{port}": units,
+        }
+    return values
+
+
+def _read_fields(
+    config: ConvConfig, side: str, chunks: Chunks, place: MapPlace, columns: int
+) -> dict[str, int]:
+    """Give what all maps that are read have; the mover counts parts of pixels."""
+    parts = place.form.parts
+    values = {f"{side}_{name}": value for name, value in chunks._asdict().items()}
+    values |= {f"{side}_{name}": parts * getattr(chunks, name) for name in ("pixels", "last_pixels")}
+    for port, units in enumerate(place.form.units(config)):
+        pixel = parts * units
+        values |= {
+            f"{side}_address_{port}": place.addresses[port],
+            f"{side}_pitch_{port}": columns * pixel * (2 if place.half else 1),
+            f"{side}_bytes_{port}": chunks.pixels * pixel,
+            f"{side}_last_bytes_{port}": chunks.last_pixels * pixel,
+            f"{side}_units_{port}": units,
+        }
+    return values

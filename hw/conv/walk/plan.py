@@ -1,0 +1,223 @@
+"""From layers and places of tensors to a job's descriptor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hw.conv.config import OFFSET_BITS, ConvConfig
+from hw.conv.core.layouts import (
+    Offsets,
+)
+from hw.conv.walk import descriptor
+from hw.conv.walk.blocks import Blocks, PixelWords, plan_blocks
+from hw.conv.walk.layer import ConvLayer
+from hw.conv.walk.maps import MapPlace, bypass_fields, result_fields, source_fields
+from hw.conv.walk.route import PointSide, Rearrangement, Route, TapSide, plan_route
+from hw.conv.walk.weights import packet_beats, packets, tile_beats
+from hw.errors import InputError
+
+_PLAIN = Rearrangement()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places:
+    """Where a job's tensors lie; ``weights``, ``tiles`` and ``offsets`` in bytes from their base pointers."""
+
+    source: MapPlace
+    result: MapPlace
+    bypass: MapPlace | None = None
+    weights: int = 0
+    tiles: int = 0
+    offsets: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """The fields of a descriptor, and the way they are for; blocks only with a pointwise layer."""
+
+    route: Route
+    blocks: Blocks | None
+    fields: dict[str, int]
+
+
+def plan_job(
+    config: ConvConfig,
+    layers: Sequence[ConvLayer],
+    places: Places,
+    *,
+    beat_bits: int,
+    rearrangement: Rearrangement = _PLAIN,
+    most_pixels: int | None = None,
+    after: bool = False,
+) -> Job:
+    """Plan a job of one layer, or of a depthwise and a pointwise one in either order.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    layers
+        One or two; the second takes the first one's result.
+    places
+        Of their tensors; the result of a shuffle has the channels of both maps.
+    beat_bits
+        Bits of a beat of the port of weights.
+    rearrangement
+        What becomes of the results of a pointwise layer that is the last.
+    most_pixels
+        Of a block: fewer than there is room for, so that a pointwise layer begins sooner.
+    after
+        The map is read when all that earlier jobs wrote has arrived.
+
+    Raises
+    ------
+    InputError
+        For layers or maps that do not follow each other, or that this configuration cannot do.
+    """
+    _check_places(config, places, rearrangement)
+    route = plan_route(config, layers, places.source.form, places.result.form, rearrangement)
+    values = {"flags": _flags(route) | (descriptor.AFTER if after else 0)}
+    blocks = None
+    if route.tap is not None:
+        values |= _tap_fields(config, route.tap, places, beat_bits)
+    if route.point is not None:
+        blocks = _blocks(config, route, route.point, places, most_pixels)
+        values |= _point_fields(config, route, route.point, blocks, places, beat_bits)
+        if places.bypass is not None:
+            values |= bypass_fields(config, route.point, blocks, places.bypass)
+    if route.tap is not None and route.point is not None:
+        words = route.point.words if route.tap_first else route.point.form.words(config)
+        values["middle_total_words"] = route.first.out_size[0] * route.first.out_size[1] * words
+    values |= source_fields(config, route, None if route.tap_first else blocks, places.source)
+    values |= result_fields(config, route, places.result)
+    return Job(route=route, blocks=blocks, fields=values)
+
+
+def _check_places(config: ConvConfig, places: Places, rearrangement: Rearrangement) -> None:
+    for name in ("source", "result", "bypass"):
+        place = getattr(places, name)
+        if place is not None and len(place.addresses) != config.ports:
+            raise InputError(
+                f"addresses of the {name}", place.addresses, f"{config.ports}, one for each port"
+            )
+    if (places.bypass is not None) != rearrangement.shuffle:
+        raise InputError("bypass", places.bypass, "given with a shuffle, and only then")
+    if places.result.half and rearrangement.split:
+        raise InputError("half", True, "false for a result whose rows are split")
+
+
+def _flags(route: Route) -> int:
+    tap, point, leaving = route.tap, route.point, route.rearrangement
+    given = {
+        descriptor.DEPTHWISE: tap is not None,
+        descriptor.POINTWISE: point is not None,
+        descriptor.POINTWISE_FIRST: tap is not None and not route.tap_first,
+        descriptor.SAMPLES: route.samples,
+        descriptor.BYPASS: leaving.shuffle,
+        descriptor.SPLIT: leaving.split,
+        descriptor.DOUBLE: leaving.double,
+        descriptor.POINT_RAW: point is not None and point.layer.raw,
+    }
+    if tap is not None:
+        given |= {
+            descriptor.STRIP: tap.buffer.strip,
+            descriptor.GATHER: tap.buffer.gather,
+            descriptor.MASKED: tap.layer.masked,
+            descriptor.FREE: tap.layer.offsets is Offsets.FREE,
+            descriptor.SQUARE: tap.layer.offsets is Offsets.SQUARE,
+            descriptor.DOT: tap.layer.dot,
+            descriptor.TAP_RAW: tap.layer.raw and not route.samples,
+        }
+    return sum(flag for flag, on in given.items() if on)
+
+
+def _tap_fields(config: ConvConfig, tap: TapSide, places: Places, beat_bits: int) -> dict[str, int]:
+    layer, buffer = tap.layer, tap.buffer
+    values = {
+        name: getattr(buffer, name)
+        for name in ("words", "slots", "row_words", "split", "steps", "first_need", "first_free")
+    }
+    pairs = {
+        "out": layer.out_size,
+        "kernel": layer.kernel,
+        "stride": layer.strides,
+        "dilation": layer.dilations,
+        "pad": layer.pads[:2],
+    }
+    for name, (rows, columns) in pairs.items():
+        values |= {f"{name}_rows": rows, f"{name}_columns": columns}
+    values |= {
+        "rows": layer.rows,
+        "columns": layer.columns,
+        "group_slices": buffer.group_slices,
+        "digits": buffer.digits,
+        "tap_zero": layer.zero,
+        "tap_low": layer.low,
+        "tap_high": layer.high,
+    }
+    if buffer.entries:
+        most = (1 << OFFSET_BITS - 1) - 1
+        bound = None if layer.bound is None else layer.bound << config.fraction_bits
+        pixels = layer.out_size[0] * layer.out_size[1]
+        values |= {
+            "offset_pixels": pixels,
+            "offset_entries": buffer.entries,
+            "offset_passes": buffer.passes,
+            "offset_total_entries": pixels * buffer.entries,
+            "offset_units": buffer.entry_units,
+            "offset_low": -most - 1 if bound is None else -bound,
+            "offset_high": most if bound is None else bound,
+        }
+        if not layer.dot:
+            values["offsets"] = places.offsets
+            values["offset_bytes"] = 2 * pixels * buffer.entries * buffer.entry_units
+    weights = packets(config, tap.layer, buffer)
+    if weights:
+        beats = sum(packet_beats(records, beat_bits) for _, records in weights)
+        values |= {"weights": places.weights, "weight_bytes": beats * beat_bits // 8}
+    return values
+
+
+def _blocks(config: ConvConfig, route: Route, point: PointSide, places: Places, most: int | None) -> Blocks:
+    result_words = point.form.words(config)
+    # What is read block by block keeps to rows that do not lie behind each other.
+    pitched = not route.tap_first and places.source.half
+    pitched |= places.bypass is not None and places.bypass.half
+    return plan_blocks(
+        config,
+        point.layer.out_size,
+        # The bypass has as many channels as the results, in as many parts.
+        PixelWords(point.words, result_words, 0 if places.bypass is None else result_words),
+        most=most,
+        whole_rows=route.rearrangement.split or route.rearrangement.double,
+        pitched=pitched,
+    )
+
+
+def _point_fields(
+    config: ConvConfig, route: Route, point: PointSide, blocks: Blocks, places: Places, beat_bits: int
+) -> dict[str, int]:
+    layer = point.layer
+    # Blocks that are no whole rows have pixels for rows.
+    whole_rows = route.rearrangement.split or route.rearrangement.double
+    columns = layer.out_size[1] if whole_rows else 1
+    beats = sum(tile_beats(config, beat_bits, first=tile.first) for tile in point.tiles)
+    return {
+        "block": blocks.pixels,
+        "last_block": blocks.last,
+        "blocks": blocks.blocks,
+        "block_words": point.words,
+        "out_words": point.form.words(config),
+        "point_low": layer.low,
+        "point_high": layer.high,
+        "drain_rows": blocks.pixels // columns,
+        "drain_last_rows": blocks.last // columns,
+        "drain_columns": columns,
+        "drain_words": point.form.part_words(config),
+        "drain_parts": point.form.parts,
+        "part_words": route.result.part_words(config),
+        "tiles": places.tiles,
+        "tile_bytes": beats * beat_bits // 8,
+        "tile_repeats": blocks.blocks,
+    }

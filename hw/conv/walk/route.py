@@ -1,0 +1,203 @@
+"""Which way a job's data go through the units, and how channels lie on that way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hw.conv.config import MASK_BITS, TAP_SUM_BITS, ConvConfig
+from hw.conv.core.layouts import (
+    Offsets,
+)
+from hw.conv.walk.buffer import BufferPlan, plan_buffer, sample_digits
+from hw.conv.walk.form import MapForm
+from hw.conv.walk.layer import ConvLayer, Kind
+from hw.conv.walk.weights import PointLanes, Tile, tiles
+from hw.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rearrangement:
+    """What becomes of the results of a pointwise layer on their way out.
+
+    Parameters
+    ----------
+    split
+        The two parts of a row follow each other: first that of all pixels, then the other.
+    double
+        Each pixel and each row leave twice: nearest neighbour upsampling.
+    shuffle
+        Channels alternate with those of another map, which come first.
+    """
+
+    split: bool = False
+    double: bool = False
+    shuffle: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class TapSide:
+    """What the depthwise unit does: ``layer``, with the line buffer as ``buffer`` says."""
+
+    layer: ConvLayer
+    buffer: BufferPlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointSide:
+    """What the pointwise array does.
+
+    Parameters
+    ----------
+    layer
+        The layer.
+    form
+        Of its results, before any shuffle.
+    lanes, tiles
+        Where its channels are, and its tiles.
+    """
+
+    layer: ConvLayer
+    form: MapForm
+    lanes: PointLanes
+    tiles: tuple[Tile, ...]
+
+    @property
+    def words(self) -> int:
+        """Words of a pixel that goes in."""
+        return self.lanes.words * self.lanes.taps * self.lanes.digits
+
+
+@dataclass(frozen=True, kw_only=True)
+class Route:
+    """A job's layers, and what follows from them but for addresses.
+
+    Parameters
+    ----------
+    tap, point
+        Of the units; the layer of both is one and the same if samples go from one to the other.
+    tap_first
+        The map goes to the line buffer.
+    first, last
+        The layers that take the map and give the result.
+    source, result
+        Forms of the maps in memory.
+    sampled
+        Form of the map that goes to the line buffer, or of the source.
+    rearrangement
+        Of the result.
+    """
+
+    tap: TapSide | None
+    point: PointSide | None
+    tap_first: bool
+    first: ConvLayer
+    last: ConvLayer
+    source: MapForm
+    sampled: MapForm
+    result: MapForm
+    rearrangement: Rearrangement
+
+    @property
+    def samples(self) -> bool:
+        """Samples of one layer go from unit to unit."""
+        return self.first.kind is Kind.SAMPLES
+
+
+def plan_route(
+    config: ConvConfig,
+    layers: Sequence[ConvLayer],
+    source: MapForm,
+    result: MapForm,
+    rearrangement: Rearrangement,
+) -> Route:
+    """Find the way of one layer, or of a depthwise and a pointwise one in either order.
+
+    Raises `InputError` for layers or maps that do not follow each other, or that the configuration cannot do.
+    """
+    _check_layers(layers)
+    first, last = layers[0], layers[-1]
+    sampled = next((layer for layer in layers if layer.kind is not Kind.POINTWISE), None)
+    pointwise = next((layer for layer in layers if layer.kind is not Kind.DEPTHWISE), None)
+    for name, form, channels in (
+        ("source", source, first.channels),
+        ("result", result, last.outputs * (2 if rearrangement.shuffle else 1)),
+    ):
+        if form.channels != channels:
+            raise InputError(f"channels of the {name}", form.channels, str(channels))
+    if rearrangement.split and result.parts != 2:
+        raise InputError("parts", result.parts, "2 for a map whose rows are split")
+
+    middle = source if sampled in (first, None) else result
+    if sampled is not None and middle.groups != sampled.offset_group:
+        raise InputError("groups of the map", middle.groups, f"{sampled.offset_group}, as offsets have them")
+    if last is not pointwise:
+        if rearrangement != Rearrangement():
+            raise InputError("rearrangement", rearrangement, "none behind a depthwise layer")
+        if result != middle:
+            raise InputError("result", result, f"{middle}, as the map that is sampled")
+    tap = None
+    if sampled is not None:
+        buffer = plan_buffer(config, sampled, middle, in_memory=sampled is first)
+        tap = TapSide(layer=sampled, buffer=buffer)
+    return Route(
+        tap=tap,
+        point=None if pointwise is None else _point_side(config, pointwise, source, result),
+        tap_first=sampled is first,
+        first=first,
+        last=last,
+        source=source,
+        sampled=middle,
+        result=result,
+        rearrangement=rearrangement,
+    )
+
+
+def sum_shift(config: ConvConfig, layer: ConvLayer, buffer: BufferPlan | None) -> int:
+    """Count the fraction bits of a layer's sums: 2 F of samples, 8 of masks, 0 of pixels as they are."""
+    plain = layer.kind is Kind.SAMPLES and layer.offsets is Offsets.NONE
+    if buffer is None or buffer.strip or plain or layer.kind is Kind.POINTWISE:
+        return 0
+    return 2 * config.fraction_bits + (MASK_BITS if layer.masked else 0)
+
+
+def _check_layers(layers: Sequence[ConvLayer]) -> None:
+    kinds = {layer.kind for layer in layers}
+    if len(layers) != 1 and not (len(layers) == 2 and kinds == {Kind.DEPTHWISE, Kind.POINTWISE}):
+        names = [layer.kind.value for layer in layers]
+        raise InputError("layers", names, "one, or a depthwise and a pointwise one")
+    if len(layers) == 2:
+        taken = (layers[1].channels, layers[1].rows, layers[1].columns)
+        given = (layers[0].outputs, *layers[0].out_size)
+        if taken != given:
+            raise InputError("map of the second layer", taken, f"{given}, the first one's result")
+
+
+def _point_side(config: ConvConfig, layer: ConvLayer, source: MapForm, result: MapForm) -> PointSide:
+    """Plan a pointwise layer; a depthwise layer before it leaves the form of the source as it is."""
+    samples = layer.kind is Kind.SAMPLES
+    form = MapForm(channels=layer.outputs, parts=result.parts, groups=result.groups)
+    lanes = PointLanes(
+        inputs=source.lanes(config),
+        outputs=form.lanes(config),
+        words=source.words(config),
+        group=layer.group,
+        taps=layer.taps if samples else 1,
+        digits=sample_digits(config, layer) if samples else 1,
+    )
+    _check_sum(config, layer)
+    return PointSide(layer=layer, form=form, lanes=lanes, tiles=tuple(tiles(config, lanes)))
+
+
+def _check_sum(config: ConvConfig, layer: ConvLayer) -> None:
+    """Hold the pointwise sum to its width: products of inputs and weights, and a bias as large again."""
+    samples = layer.offsets is not Offsets.NONE
+    largest = 128
+    if samples:
+        masked = 255 if layer.masked else 1
+        largest = max(128 + layer.zero, 127 - layer.zero) * 4**config.fraction_bits * masked
+    products = layer.channels // layer.group * layer.taps
+    width = TAP_SUM_BITS if samples else config.pointwise_bits
+    most = (1 << width - 2) // (largest << config.weight_bits - 1)
+    if products > most:
+        raise InputError("products of a sum", products, f"at most {most} in {width} bits")

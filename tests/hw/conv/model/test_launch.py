@@ -1,0 +1,134 @@
+"""The cycles of a launch: what follows from the order of work, whatever the latencies are.
+
+That they are those of the gates, `tests.regression.test_engines` says.
+"""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from hw.board import load_board
+from hw.conv.config import ConvConfig
+from hw.conv.core.pointwise.pointwise import PointwiseUnit
+from hw.conv.model.launch import predict_launch
+from hw.conv.model.predict import predict, predict_log
+from hw.conv.model.workload import ConvJob, ConvWorkload
+from hw.conv.walk.layer import ConvLayer
+from hw.conv.walk.route import Rearrangement
+from hw.conv.walk.weights import tile_beats
+
+BOARD = load_board("u55c")
+SMALL = ConvConfig(
+    lanes=16,
+    inputs=8,
+    outputs=8,
+    ports=2,
+    bank_words=1024,
+    memory="block",
+    block_pixels=64,
+    block_words=512,
+    bypass_words=256,
+    tap_words=128,
+)
+
+
+def layer(channels, size, *, outputs=None, kernel=1, group=1, **more):
+    pad = kernel // 2
+    return ConvLayer(
+        channels=channels,
+        rows=size,
+        columns=size,
+        outputs=outputs or channels,
+        kernel=(kernel, kernel),
+        strides=(1, 1),
+        pads=(pad, pad, pad, pad),
+        group=group,
+        **more,
+    )
+
+
+def launch(*jobs, config=SMALL, board=BOARD):
+    planned = [job.plan(config, beat_bits=config.port_width(board.memory.port_data_width)) for job in jobs]
+    return predict_launch(config, board, planned)
+
+
+DEPTHWISE = ConvJob(layers=(layer(48, 40, kernel=5, group=48),))
+POINTWISE = ConvJob(layers=(layer(32, 40, outputs=48),))
+
+
+def test_a_depthwise_layer_takes_a_cycle_a_step_and_one_a_row():
+    counters = launch(DEPTHWISE).counters
+    steps = 40 * 40 * 3 * 13
+    assert counters["cycles_busy"] == steps
+    # First rows come, last results go; a row costs a cycle.
+    assert steps + 40 <= sum(counters.values()) <= steps + 40 + 700
+
+
+def test_a_pointwise_layer_takes_a_cycle_a_pixel_and_tile():
+    counters = launch(POINTWISE).counters
+    pixels = 40 * 40 * (32 // 8) * (48 // 8)
+    assert counters["cycles_busy"] == pixels
+    assert pixels <= sum(counters.values()) <= pixels + 600
+
+
+def test_the_slower_of_two_units_sets_the_pace():
+    both = ConvJob(layers=(layer(32, 40, kernel=3, group=32), POINTWISE.layers[0]))
+    alone = sum(launch(POINTWISE).counters.values())
+    assert alone < sum(launch(both).counters.values()) < alone + 600
+    reverse = ConvJob(layers=(POINTWISE.layers[0], layer(48, 40, kernel=3, group=48)))
+    assert alone < sum(launch(reverse).counters.values()) < 1.1 * alone
+
+
+def test_blocks_of_few_pixels_take_as_long_as_their_tiles_need():
+    counters = launch(replace(POINTWISE, most_pixels=4)).counters
+    first, other = (tile_beats(SMALL, 256, first=first) for first in (True, False))
+    sweeps = [PointwiseUnit.sweep_cycles(SMALL, pixels=4, beats=beats) for beats in (first, other)]
+    cycles = 400 * (6 * sweeps[0] + 18 * sweeps[1])
+    assert counters["cycles_busy"] == 400 * 24 * 4
+    assert cycles <= sum(counters.values()) <= cycles + 600
+
+
+def test_what_waits_for_earlier_results_does_not_overlap_with_them():
+    together = launch(POINTWISE, POINTWISE).log
+    apart = launch(POINTWISE, replace(POINTWISE, after=True)).log
+    assert together[0] == apart[0]
+    alone = launch(POINTWISE).log[0]
+    assert apart[1] - apart[0] > alone - 150 > together[1] - together[0] - 150
+    assert apart[1] > together[1] + 100
+
+
+def test_a_shuffle_waits_for_its_bypass_and_writes_twice_as_much():
+    shuffled = replace(POINTWISE, rearrangement=Rearrangement(shuffle=True))
+    assert launch(shuffled).log[0] >= launch(POINTWISE).log[0]
+    # A pixel of the bypass comes in two words and goes on in two, or comes in one; parts have whole words.
+    for channels, slices in ((24, 4), (16, 2)):
+        split = ConvJob(
+            layers=(layer(16, 40, outputs=channels),), rearrangement=Rearrangement(shuffle=True, split=True)
+        )
+        assert launch(split).counters["cycles_busy"] == 40 * 40 * 2 * slices
+
+
+def test_memory_that_answers_later_costs_every_dependent_job_as_much():
+    timing = BOARD.memory.timing
+    slow_memory = replace(
+        BOARD.memory, timing=replace(timing, fabric_response_ns=timing.fabric_response_ns + 1000)
+    )
+    slow = replace(BOARD, memories=(slow_memory, *BOARD.memories[1:]))
+    jobs = [replace(POINTWISE, after=True)] * 4
+    more = [late - soon for late, soon in zip(launch(*jobs, board=slow).log, launch(*jobs).log, strict=True)]
+    cycles = slow.idle_read_cycles - BOARD.idle_read_cycles
+    # Each job reads once before it can begin, and writes once; the first needs its descriptor besides.
+    assert more[0] >= 3 * cycles
+    assert all(2 * cycles <= b - a for a, b in pairwise(more))
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_prediction_and_log_agree(after):
+    workload = ConvWorkload(
+        jobs=tuple(replace(job, after=after) for job in (DEPTHWISE, POINTWISE, DEPTHWISE))
+    )
+    found = predict(workload, SMALL, BOARD)
+    log = predict_log(workload, SMALL, BOARD)
+    assert list(log) == sorted(log)
+    assert log[-1] < found.cycles_total < log[-1] + 100

@@ -1,0 +1,1 @@
+"""Convolutions drawn at random, and onnxruntime as their oracle."""
