@@ -22,6 +22,8 @@ Tensors = Mapping[str, Tensor]
 
 #: Name of the plan among the tensors of an engine that executes plans: see `EngineAdapter.read_plan`.
 PLAN = "(plan)"
+#: Name of a table of layers among the tensors of an engine that runs such: see `EngineAdapter.read_network`.
+NETWORK = "(network)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +130,13 @@ class EngineAdapter(abc.ABC):
         Raises `InputError` when it is none, or the engine executes no plans.
         """
         raise InputError("--plan", str(path), f"left out: the engine {self.name} executes no plans")
+
+    def read_network(self, path: Path) -> Tensor:
+        """Read a table of layers: what `job` takes among the tensors under the name `NETWORK`.
+
+        Raises `InputError` when it is none, or the engine runs no tables.
+        """
+        raise InputError("--network", str(path), f"left out: the engine {self.name} runs no tables of layers")
 
     def label(self, job: Any, config: Any) -> str:
         """Name the work of a job, for reports; empty when its figures say all."""

@@ -1,0 +1,110 @@
+"""The convolution engine's simulation side: layers to a launch, and what it should have given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.board import Board
+from hw.conv.config import ConvConfig
+from hw.conv.model.workload import ConvWorkload
+from hw.errors import InputError
+from sim.engines.conv.cases import regression
+from sim.engines.conv.execute import execute
+from sim.engines.conv.job import LayerJob, NetworkJob
+from sim.engines.conv.network import build
+from sim.engines.conv.table import Row, read_table
+from sim.engines.conv.tensors import read_layer
+from sim.run.adapter import NETWORK, Buffer, Case, Demo, EngineAdapter, Launch, Tensor
+
+#: Name of the array that chooses a network's weights, offsets and first map.
+SEED = "seed"
+
+Job = LayerJob | NetworkJob
+
+
+class ConvAdapter(EngineAdapter):
+    """See `sim.run.adapter.EngineAdapter`; a job is a layer of tensors, or a table of layers, `NETWORK`."""
+
+    name = "conv"
+
+    def read_network(self, path: Path) -> Tensor:
+        """Read a layer table; see `EngineAdapter.read_network`."""
+        return as_network(read_table(path))
+
+    def job(self, tensors: Mapping[str, Tensor], config: ConvConfig) -> Job:
+        """See `read_layer`; a network has no other tensor than a ``seed``, 0 if left out."""
+        if NETWORK not in tensors:
+            return read_layer(tensors, config)
+        for name in tensors:
+            if name not in (NETWORK, SEED):
+                raise InputError("tensor name", name, f"{SEED}: a network has no other tensors")
+        seed = np.asarray(tensors.get(SEED, 0))
+        if seed.size != 1 or seed.dtype.kind not in "iu" or seed.reshape(-1)[0] < 0:
+            raise InputError(SEED, seed.tolist(), "a whole number of at least 0")
+        rows: list[Row] = tensors[NETWORK].item()
+        return NetworkJob(program=build(rows, config, seed=int(seed.reshape(-1)[0])))
+
+    def launch(self, job: Job, config: ConvConfig, board: Board) -> Launch:
+        """Maps of every port, written and read; weights, offsets, descriptors; the log."""
+        program = job.program.at(config.port_width(board.memory.port_data_width))
+        count = len(program.steps)
+        maps = (
+            Buffer(argument=f"maps{port}", data=content, size_bytes=content.size, output=True)
+            for port, content in enumerate(program.arenas())
+        )
+        given = {"weights": program.weights, "offsets": program.offsets, "jobs": program.descriptors}
+        return Launch(
+            scalars={"job_count": count},
+            buffers=(
+                *maps,
+                *(Buffer(argument=name, data=data, size_bytes=data.size) for name, data in given.items()),
+                Buffer(argument="log", data=None, size_bytes=8 * count, output=True),
+            ),
+        )
+
+    def golden(self, job: Job, config: ConvConfig) -> dict[str, Tensor]:
+        """Run `sim.golden.conv`."""
+        return job.integers(execute(job.program))
+
+    def outputs(
+        self, job: Job, config: ConvConfig, buffers: Mapping[str, NDArray[np.uint8]]
+    ) -> dict[str, Tensor]:
+        """Read the maps that were written."""
+        arenas = [buffers[f"maps{port}"] for port in range(config.ports)]
+        return job.integers(
+            {step.result: job.program.read(step.result, arenas) for step in job.program.steps}
+        )
+
+    def results(self, job: Job, config: ConvConfig, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """See `LayerJob.results`."""
+        return job.results(integers)
+
+    def errors(self, job: Job, config: ConvConfig, integers: Mapping[str, Tensor]) -> dict[str, float]:
+        """See `LayerJob.errors`."""
+        return job.errors(integers)
+
+    def workload(self, job: Job, config: ConvConfig) -> ConvWorkload:
+        """Give the jobs."""
+        return job.program.workload
+
+    def cases(self) -> Iterator[Case]:
+        """See `sim.engines.conv.cases`."""
+        yield from regression()
+
+    def demo(self, board: Board) -> Demo | None:
+        """Give nothing yet."""
+        return None
+
+
+def as_network(rows: list[Row]) -> Tensor:
+    """Put a table among tensors."""
+    found = np.empty((), object)
+    found[()] = rows
+    return found
+
+
+ADAPTER = ConvAdapter()

@@ -1,0 +1,86 @@
+"""What a launch of the convolution engine is asked for: a layer of tensors, or a table of layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.engines.conv.program import Program
+from sim.run.adapter import Tensor
+
+Int8 = NDArray[np.int8]
+#: Name of a layer's result, and of the maps of the bytes of its sums.
+RESULT, SUMS = "y", "acc_byte_"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NetworkJob:
+    """A table of layers: every map that is written is compared."""
+
+    program: Program
+
+    def integers(self, maps: Mapping[str, Int8]) -> dict[str, Tensor]:
+        """Give the maps as they are."""
+        return dict(maps)
+
+    def results(self, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Give the maps as they are."""
+        return dict(integers)
+
+    def errors(self, integers: Mapping[str, Tensor]) -> dict[str, float]:
+        """Give nothing: seeded weights mean no real numbers."""
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LayerJob:
+    """A layer, and what its numbers mean.
+
+    Parameters
+    ----------
+    program
+        Its steps: the layer, then a step for each byte of its sums, if they are asked for.
+    bytes
+        How many of these.
+    sum_bits
+        Fraction bits of the sums.
+    y_scale, y_zero
+        ``y_float = (y - y_zero) * y_scale``.
+    exact : float64 ``[Cout, oH, oW]``
+        What the sums mean: the layer of the quantized map, weights and offsets without rounding.
+    """
+
+    program: Program
+    bytes: int
+    sum_bits: int
+    y_scale: float
+    y_zero: int
+    exact: NDArray[np.float64]
+
+    def integers(self, maps: Mapping[str, Int8]) -> dict[str, Tensor]:
+        """Give ``y`` int8, and ``acc`` int64 if it was asked for."""
+        found: dict[str, Tensor] = {RESULT: maps[RESULT]}
+        if self.bytes:
+            # All bytes count but the last one, which has the sign.
+            total = maps[f"{SUMS}{self.bytes - 1}"].astype(np.int64)
+            for n in reversed(range(self.bytes - 1)):
+                total = (total << 8) | maps[f"{SUMS}{n}"].view(np.uint8)
+            found["acc"] = total
+        return found
+
+    def results(self, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Give ``y`` and ``acc`` as they are, and ``y_float``."""
+        return {**integers, "y_float": self._reals(integers)}
+
+    def errors(self, integers: Mapping[str, Tensor]) -> dict[str, float]:
+        """Give the distance of ``y_float`` from the sums, relative to their root mean square."""
+        size = float(np.sqrt(np.mean(self.exact**2))) or 1.0
+        wrong = float(np.sqrt(np.mean((self._reals(integers) - self.exact) ** 2)))
+        return {"relative_rms": wrong / size}
+
+    def _reals(self, integers: Mapping[str, Tensor]) -> NDArray[np.float64]:
+        reals: NDArray[np.float64] = (integers[RESULT].astype(np.float64) - self.y_zero) * self.y_scale
+        return reals

@@ -1,0 +1,270 @@
+"""A layer table as one launch: which layers share a job, how they follow each other, seeded tensors.
+
+A table has sizes but no edges.  Names say them where they are those of ShuffleNetV2 with a CenterNet head, as
+in CoDeNet: ``s1.0.b1.dw`` is layer ``dw`` of branch ``b1`` of unit ``s1.0``.  A unit with branches halves its
+map and shuffles both; one with ``pw1 dw pw2`` alone does so with the half of its map that it leaves as it is.
+``dc0.off``, ``dc0.ddw``, ``dc0.pw`` compute offsets, sample by them, and double the map's sides.  Any other
+layer takes the result of the layer before it, or of the last one whose result has its size, or a map of its
+own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.conv.config import ConvConfig
+from hw.conv.core.layouts import (
+    Offsets,
+)
+from hw.conv.model.predict import busy_cycles
+from hw.conv.walk.layer import ConvLayer
+from hw.conv.walk.route import Rearrangement
+from sim.engines.conv.program import LayerTensors, MapName, Program, Step
+from sim.engines.conv.table import Row
+from sim.engines.conv.weights import ChannelParameters, DotTensors
+
+Int8 = NDArray[np.int8]
+#: Offsets of a network are clamped to so many pixels, as CoDeNet bounds them.
+BOUND = 6
+#: Spread that maps are made to have: most of int8, and some of it clamped.
+_SPREAD = 48.0
+
+
+def build(rows: Sequence[Row], config: ConvConfig, *, seed: int = 0) -> Program:
+    """Make the launch of a table; weights, offsets and the first map by ``seed``."""
+    return _Builder(config, seed).run(rows)
+
+
+@dataclass
+class _Map:
+    """A map that was written: its name, channels and side, whether its rows are split."""
+
+    name: str
+    channels: int
+    side: int
+    split: bool = False
+
+    @property
+    def whole(self) -> MapName:
+        return MapName(name=self.name)
+
+    def half(self, part: int) -> MapName:
+        return MapName(name=self.name, part=part)
+
+
+@dataclass
+class _Builder:
+    config: ConvConfig
+    seed: int
+    inputs: dict[str, Int8] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    maps: list[_Map] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.rng = np.random.default_rng(self.seed)
+
+    def run(self, rows: Sequence[Row]) -> Program:
+        units: list[tuple[str, list[Row]]] = []
+        for row in rows:
+            unit = row.name.split(".b1.")[0].split(".b2.")[0]
+            unit = row.name.rpartition(".")[0] if unit == row.name else unit
+            if units and unit and units[-1][0] == unit:
+                units[-1][1].append(row)
+            else:
+                units.append((unit, [row]))
+        for n, (_, members) in enumerate(units):
+            following = units[n + 1][1] if n + 1 < len(units) else []
+            self._unit(members, splits=_shuffles(following) and not _branches(following))
+        return Program(config=self.config, inputs=self.inputs, steps=tuple(_in_order(self.steps)))
+
+    def _unit(self, rows: list[Row], *, splits: bool) -> None:
+        last = [row.name.rpartition(".")[2] for row in rows]
+        if _branches(rows):
+            source = self._source(rows[0])
+            first = [row for row in rows if ".b1." in row.name]
+            other = [row for row in rows if ".b2." in row.name]
+            bypass = self._chain(first, source.whole, source.side)
+            self._chain(other, source.whole, source.side, bypass=bypass.whole, split=splits)
+        elif _shuffles(rows) and self.maps and self.maps[-1].split:
+            before = self.maps[-1]
+            self._chain(rows, before.half(1), before.side, bypass=before.half(0), split=splits)
+        elif last == ["off", "ddw", "pw"]:
+            source = self._source(rows[1])
+            self._chain(rows[1:], source.whole, source.side, dot=True, double=True)
+        else:
+            source = self._source(rows[0])
+            self._chain(rows, source.whole, source.side)
+
+    def _source(self, row: Row) -> _Map:
+        """Find the map that a layer takes, or make one."""
+        for found in reversed(self.maps):
+            if (found.channels, found.side, found.split) == (row.channels, row.rows, False):
+                return found
+        if row.kind == "conv" and self._windowed(row):
+            # One group of pixels for each column of results: see `_windowed`.
+            channels, columns = row.channels * row.stride, row.out_rows
+        else:
+            channels, columns = row.channels, row.rows
+        name = f"{row.name}.x"
+        self.inputs[name] = self.rng.integers(-128, 128, (channels, row.rows, columns), dtype=np.int8)
+        return _Map(name, row.channels, row.rows)
+
+    def _windowed(self, row: Row) -> bool:
+        """Say whether the stride is so large that windows of a row have no pixel in common.
+
+        Then the pixels of a stride are read as one of so many more channels, which is how they lie in memory
+        behind a column of padding: the kernel becomes one column wide.
+        """
+        return row.kernel <= row.stride > 1 and row.channels * row.stride <= self.config.lanes
+
+    def _chain(
+        self,
+        rows: list[Row],
+        source: MapName,
+        side: int,
+        *,
+        bypass: MapName | None = None,
+        split: bool = False,
+        dot: bool = False,
+        double: bool = False,
+    ) -> _Map:
+        """Add layers that follow each other, in jobs that share units where they can."""
+        del side
+        layers = [self._layer(row, dot=dot and row.kind == "ddw") for row in rows]
+        end = Rearrangement(shuffle=bypass is not None, split=split, double=double)
+        for group in self._groups([tensors.layer for tensors in layers]):
+            members = tuple(layers[n] for n in group)
+            is_last = group[-1] == len(layers) - 1
+            leaving = end if is_last else Rearrangement()
+            name = "+".join(rows[n].name for n in group)
+            row = rows[group[-1]]
+            step = Step(
+                name=name,
+                layers=members,
+                source=source,
+                result=name,
+                bypass=bypass if is_last else None,
+                rearrangement=leaving,
+            )
+            self.steps.append(step)
+            channels = row.outputs * (2 if leaving.shuffle else 1)
+            written = _Map(name, channels, row.out_rows * (2 if leaving.double else 1), leaving.split)
+            self.maps.append(written)
+            source = written.whole
+        return self.maps[-1]
+
+    def _groups(self, layers: list[ConvLayer]) -> list[list[int]]:
+        """Pair neighbours of different units so that the sum of the slower ones' cycles is least."""
+        best: list[tuple[int, list[list[int]]]] = [(0, [])]
+        for n in range(len(layers)):
+            cost, groups = best[n]
+            found = (cost + busy_cycles(self.config, (layers[n],)), [*groups, [n]])
+            if n and {layers[n - 1].kind.value, layers[n].kind.value} == {"depthwise", "pointwise"}:
+                cost, groups = best[n - 1]
+                pair = (layers[n - 1], layers[n])
+                found = min(
+                    found,
+                    (cost + busy_cycles(self.config, pair), [*groups, [n - 1, n]]),
+                    key=lambda option: (option[0], len(option[1])),
+                )
+            best.append(found)
+        return best[-1][1]
+
+    def _layer(self, row: Row, *, dot: bool) -> LayerTensors:
+        """Make a layer with seeded weights, whose results have the spread of a map."""
+        pad = row.kernel // 2
+        windowed = row.kind == "conv" and self._windowed(row)
+        deformed = row.kind == "ddw"
+        layer = ConvLayer(
+            channels=row.channels * (row.stride if windowed else 1),
+            rows=row.rows,
+            columns=row.out_rows if windowed else row.rows,
+            outputs=row.outputs,
+            kernel=(row.kernel, 1 if windowed else row.kernel),
+            strides=(row.stride, 1 if windowed else row.stride),
+            pads=(pad, 0, pad, 0) if windowed else (pad, pad, pad, pad),
+            group=row.group,
+            offsets=Offsets.SQUARE if deformed else Offsets.NONE,
+            bound=BOUND if deformed else None,
+            dot=dot,
+        )
+        top = 7 if self.config.weight_bits == 4 else 127
+        inputs = layer.channels // layer.group
+        w = self.rng.integers(-top, top + 1, (row.outputs, inputs, *layer.kernel), dtype=np.int8)
+        if windowed:
+            # Pixels of the group beyond the kernel's columns have no weight.
+            by_pixel = w.reshape(row.outputs, row.stride, row.channels, row.kernel, 1)
+            by_pixel[:, row.kernel :] = 0
+        offset = None
+        if deformed and not dot:
+            reach = BOUND << self.config.fraction_bits
+            offset = self.rng.integers(-reach, reach + 1, layer.out_size, dtype=np.int16)
+        return LayerTensors(
+            layer=layer,
+            w=w,
+            parameters=self._parameters(layer, w),
+            offset=offset,
+            dot=self._dot(layer) if dot else None,
+        )
+
+    def _parameters(self, layer: ConvLayer, w: Int8) -> ChannelParameters:
+        """Scale sums, whose spread grows with the root of the products, to the spread of a map."""
+        count = len(w)
+        products = max(1.0, float(np.square(w.astype(np.float64)).sum(axis=(1, 2, 3)).mean()))
+        bits = 0 if layer.offsets is Offsets.NONE else 2 * self.config.fraction_bits
+        shift = 15
+        while True:
+            multiplier = _SPREAD / 74.0 / products**0.5 / 2.0**bits * 2.0**shift
+            if multiplier >= 1 << 14:
+                break
+            shift += 1
+        return ChannelParameters(
+            bias=np.zeros(count, np.int64),
+            multiplier=np.full(count, round(multiplier)),
+            shift=np.full(count, shift),
+            post=self.rng.integers(-8, 9, count),
+        )
+
+    def _dot(self, layer: ConvLayer) -> DotTensors:
+        """Offsets of a few pixels, one for each pixel of the result."""
+        w = self.rng.integers(-127, 128, (1, layer.channels), dtype=np.int8)
+        spread = 74.0 * 74.0 * layer.channels**0.5
+        shift = 24
+        multiplier = 3.0 * 2.0**self.config.fraction_bits / spread * 2.0**shift
+        while multiplier >= 1 << 16:
+            shift, multiplier = shift - 1, multiplier / 2
+        return DotTensors(
+            w=w,
+            bias=np.zeros(1, np.int64),
+            multiplier=np.array([round(multiplier)]),
+            shift=np.array([shift]),
+        )
+
+
+def _branches(rows: Sequence[Row]) -> bool:
+    return any(".b1." in row.name for row in rows)
+
+
+def _shuffles(rows: Sequence[Row]) -> bool:
+    """Say whether a unit ends in a shuffle: ``pw1 dw pw2`` of a stage, with the stage's name ``sN.M``."""
+    ends = [row.name.rpartition(".")[2] for row in rows]
+    stage = rows[0].name[:1] == "s" and rows[0].name[1:2].isdigit() if rows else False
+    return stage and (ends == ["pw1", "dw", "pw2"] or _branches(rows))
+
+
+def _in_order(steps: Sequence[Step]) -> list[Step]:
+    """Say of each job whether it has to wait for those before it: it reads what one of them wrote."""
+    written = {step.result: n for n, step in enumerate(steps)}
+    complete = -1
+    ordered = []
+    for n, step in enumerate(steps):
+        names = [step.source.name] + ([step.bypass.name] if step.bypass is not None else [])
+        needed = max((written.get(name, -1) for name in names), default=-1)
+        ordered.append(replace(step, after=needed > complete))
+        if needed > complete:
+            complete = n - 1
+    return ordered

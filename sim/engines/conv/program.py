@@ -1,0 +1,301 @@
+"""Jobs with their tensors: what a launch computes, and where everything lies in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.conv.config import ConvConfig
+from hw.conv.core.layouts import (
+    Offsets,
+)
+from hw.conv.model.workload import ConvJob, ConvWorkload
+from hw.conv.walk.descriptor import pack_descriptor
+from hw.conv.walk.form import MapForm
+from hw.conv.walk.layer import ConvLayer, Kind
+from hw.conv.walk.maps import MapPlace
+from hw.conv.walk.plan import Job, Places
+from hw.conv.walk.route import Rearrangement
+from hw.errors import InputError
+from sim.engines.conv.layout import gathered, offset_entries, spread
+from sim.engines.conv.weights import ChannelParameters, DotTensors, tap_stream, tile_stream
+
+Bytes = NDArray[np.uint8]
+Int8 = NDArray[np.int8]
+#: What maps, weights and offsets begin at a multiple of.
+_ALIGNED = 64
+_PLAIN = Rearrangement()
+_EMPTY = np.zeros(0, np.uint8)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LayerTensors:
+    """A layer and its tensors.
+
+    Parameters
+    ----------
+    layer
+        Sizes and attributes.
+    w : int8 ``[Cout, C / group, kH, kW]``
+    parameters
+        Of its output channels.
+    offset : int16 ``[2 * offset_group * K, oH, oW]``, or ``[oH, oW]`` if square
+    mask : uint8 ``[offset_group * K, oH, oW]``
+    dot
+        What computes the offsets, if they are not given.
+    """
+
+    layer: ConvLayer
+    w: Int8
+    parameters: ChannelParameters
+    offset: NDArray[np.int16] | None = None
+    mask: NDArray[np.uint8] | None = None
+    dot: DotTensors | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapName:
+    """A map by name; of one whose rows are split, ``part`` says which half, None the whole."""
+
+    name: str
+    part: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Step:
+    """A job: its layers with their tensors, and the maps it reads and writes.
+
+    ``counted`` is False for what only looks at sums again.
+    """
+
+    name: str
+    layers: tuple[LayerTensors, ...]
+    source: MapName
+    result: str
+    bypass: MapName | None = None
+    rearrangement: Rearrangement = _PLAIN
+    most_pixels: int | None = None
+    after: bool = False
+    counted: bool = True
+
+    @property
+    def job(self) -> ConvJob:
+        """The job without its tensors."""
+        return ConvJob(
+            layers=tuple(tensors.layer for tensors in self.layers),
+            rearrangement=self.rearrangement,
+            source_half=self.source.part is not None,
+            bypass_half=self.bypass is not None and self.bypass.part is not None,
+            most_pixels=self.most_pixels,
+            after=self.after,
+        )
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and columns of the map it writes."""
+        rows, columns = self.layers[-1].layer.out_size
+        return (2 * rows, 2 * columns) if self.rearrangement.double else (rows, columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Map:
+    """A map in memory: its form and size, whether rows are split, and where it begins at each port."""
+
+    form: MapForm
+    size: tuple[int, int]
+    split: bool
+    addresses: tuple[int, ...]
+
+    def lengths(self, config: ConvConfig) -> list[int]:
+        pixels = self.size[0] * self.size[1] * self.form.parts
+        return [pixels * units for units in self.form.units(config)]
+
+    def place(self, config: ConvConfig, part: int | None) -> MapPlace:
+        if part is None:
+            return MapPlace(form=self.form, addresses=self.addresses)
+        offsets = [part * self.size[1] * units for units in self.form.units(config)]
+        half = MapForm(channels=self.form.channels // 2)
+        return MapPlace(
+            form=half,
+            addresses=tuple(a + o for a, o in zip(self.addresses, offsets, strict=True)),
+            half=True,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Program:
+    """What a launch computes.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    inputs : int8 ``[C, H, W]`` by name
+        Maps that are there before; each has the form that its first reader wants.
+    steps
+        Jobs in order.
+    beat_bits
+        Bits of a beat of the ports: in a launch those of the board, for all else any will do.
+    """
+
+    config: ConvConfig
+    inputs: Mapping[str, Int8]
+    steps: tuple[Step, ...]
+    beat_bits: int = 256
+
+    def at(self, beat_bits: int) -> Program:
+        """Give the same for ports of so many bits."""
+        return replace(self, beat_bits=beat_bits)
+
+    @cached_property
+    def maps(self) -> dict[str, _Map]:
+        """Every map: inputs, then results, one behind the other."""
+        ends = [0] * self.config.ports
+        maps: dict[str, _Map] = {}
+
+        def add(name: str, form: MapForm, size: tuple[int, int], *, split: bool = False) -> None:
+            if name in maps:
+                raise InputError("name of a map", name, "used once")
+            found = _Map(form=form, size=size, split=split, addresses=tuple(ends))
+            for port, length in enumerate(found.lengths(self.config)):
+                ends[port] += -(-length // _ALIGNED) * _ALIGNED
+            maps[name] = found
+
+        for name, tensor in self.inputs.items():
+            form = next(
+                (step.job.source_form for step in self.steps if step.source.name == name),
+                MapForm(channels=len(tensor)),
+            )
+            add(name, form, (tensor.shape[1], tensor.shape[2]))
+        for step in self.steps:
+            add(step.result, step.job.result_form, step.size, split=step.rearrangement.split)
+        return maps
+
+    @cached_property
+    def _compiled(self) -> tuple[list[Job], Bytes, Bytes]:
+        """Plan every step: jobs, weights and offsets."""
+        weights, offsets = _Arena(), _Arena()
+        jobs = []
+        for step in self.steps:
+            places = Places(
+                source=self.maps[step.source.name].place(self.config, step.source.part),
+                result=self.maps[step.result].place(self.config, None),
+                bypass=None
+                if step.bypass is None
+                else self.maps[step.bypass.name].place(self.config, step.bypass.part),
+            )
+            planned = step.job.plan(self.config, beat_bits=self.beat_bits, places=places)
+            streams = self._streams(step, planned)
+            places = replace(
+                places,
+                weights=weights.add(streams.get("weights", _EMPTY)),
+                tiles=weights.add(streams.get("tiles", _EMPTY)),
+                offsets=offsets.add(self._offsets(step)),
+            )
+            jobs.append(step.job.plan(self.config, beat_bits=self.beat_bits, places=places))
+        return jobs, weights.content, offsets.content
+
+    def _streams(self, step: Step, planned: Job) -> dict[str, Bytes]:
+        """Give the weights of a job, by the fields of `Places`."""
+        route, streams = planned.route, {}
+        for tensors in step.layers:
+            if tensors.layer.kind is Kind.DEPTHWISE or tensors.layer.dot:
+                assert route.tap is not None
+                streams["weights"] = tap_stream(
+                    self.config,
+                    route.tap,
+                    route.sampled,
+                    tensors.w,
+                    tensors.parameters,
+                    beat_bits=self.beat_bits,
+                    dot=tensors.dot,
+                )
+            if tensors.layer.kind is not Kind.DEPTHWISE:
+                assert route.point is not None
+                streams["tiles"] = tile_stream(
+                    self.config, route.point, tensors.w, tensors.parameters, beat_bits=self.beat_bits
+                )
+        return streams
+
+    def _offsets(self, step: Step) -> Bytes:
+        for tensors in step.layers:
+            if tensors.layer.offsets is not Offsets.NONE and tensors.offset is not None:
+                return offset_entries(self.config, tensors.layer, tensors.offset, tensors.mask)
+        return _EMPTY
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The steps as they are planned."""
+        return self._compiled[0]
+
+    @property
+    def descriptors(self) -> Bytes:
+        """The jobs as they lie in memory."""
+        raw = b"".join(pack_descriptor(self.config, job.fields) for job in self._compiled[0])
+        return np.frombuffer(raw, np.uint8)
+
+    @property
+    def weights(self) -> Bytes:
+        """Weights of all jobs."""
+        return self._compiled[1]
+
+    @property
+    def offsets(self) -> Bytes:
+        """Offsets of all jobs."""
+        return self._compiled[2]
+
+    @property
+    def workload(self) -> ConvWorkload:
+        """The launch without its tensors."""
+        return ConvWorkload(jobs=tuple(step.job for step in self.steps))
+
+    def arenas(self) -> list[Bytes]:
+        """Give what each port of maps has before the launch: inputs, and a pattern elsewhere."""
+        last = [0] * self.config.ports
+        for found in self.maps.values():
+            for port, length in enumerate(found.lengths(self.config)):
+                last[port] = max(last[port], found.addresses[port] + -(-length // _ALIGNED) * _ALIGNED)
+        arenas = [np.full(max(size, _ALIGNED), 0x5A, np.uint8) for size in last]
+        for name, tensor in self.inputs.items():
+            found = self.maps[name]
+            for port, content in enumerate(spread(self.config, found.form, tensor)):
+                first = found.addresses[port]
+                arenas[port][first : first + content.size] = content.view(np.uint8)
+        return arenas
+
+    def read(self, name: str, arenas: list[Bytes]) -> Int8:
+        """Give a map ``[C, H, W]`` out of what the ports have after the launch."""
+        found = self.maps[name]
+        slices = [
+            arenas[port][first : first + length].view(np.int8)
+            for port, (first, length) in enumerate(
+                zip(found.addresses, found.lengths(self.config), strict=True)
+            )
+        ]
+        return gathered(self.config, found.form, slices, found.size, split=found.split)
+
+
+class _Arena:
+    """Contents one behind the other."""
+
+    def __init__(self) -> None:
+        self._parts: list[Bytes] = []
+        self._end = 0
+
+    def add(self, content: Bytes) -> int:
+        """Append; gives where it begins."""
+        place = self._end
+        padded = -(-content.size // _ALIGNED) * _ALIGNED
+        self._parts.append(np.pad(content, (0, padded - content.size)))
+        self._end += padded
+        return place
+
+    @property
+    def content(self) -> Bytes:
+        """All of it, at least `_ALIGNED` bytes: no buffer is empty."""
+        parts = self._parts if self._end else [np.zeros(_ALIGNED, np.uint8)]
+        return np.concatenate(parts)

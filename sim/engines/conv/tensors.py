@@ -1,0 +1,271 @@
+"""A layer from the user's tensors, in the names and orders of ONNX's Conv and DeformConv."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.conv.config import ConvConfig
+from hw.conv.core.layouts import (
+    Offsets,
+)
+from hw.conv.walk.layer import ConvLayer
+from hw.errors import InputError
+from sim.engines.conv.execute import sum_bits, sums
+from sim.engines.conv.job import RESULT, SUMS, LayerJob
+from sim.engines.conv.program import LayerTensors, MapName, Program, Step
+from sim.engines.conv.weights import ChannelParameters
+from sim.golden.conv.formats import (
+    channel_scales,
+    check_weights,
+    quantized_bias,
+    quantized_map,
+    quantized_mask,
+    quantized_offsets,
+    quantized_weights,
+)
+
+Tensor = NDArray[Any]
+#: Tensors of a layer; attributes are arrays of whole numbers.
+TENSORS = ("x", "w", "offset", "mask", "bias", "x_scale", "x_zero", "w_scale", "y_scale", "y_zero")
+ATTRIBUTES = ("group", "offset_group", "pads", "strides", "dilations", "bound", "accumulators")
+
+
+def read_layer(tensors: Mapping[str, Tensor], config: ConvConfig) -> LayerJob:
+    """Check and quantize a layer.
+
+    Parameters
+    ----------
+    tensors
+        ``x [C, H, W]`` and ``w [Cout, C / group, kH, kW]``, int8 or real; ``offset`` and ``mask`` as ONNX has
+        them, in pixels and from 0 to 1, or int16 in units of 2^-F pixels and uint8 of 1/256; an offset
+        ``[oH, oW]`` is square.  ``bias [Cout]``, real, or whole numbers in units of the sums.  Of int8 maps
+        and weights ``x_scale``, ``x_zero`` and ``w_scale [Cout]``, 1, 0 and 1 if left out; ``y_scale`` and
+        ``y_zero``, from the sums if left out.  `ATTRIBUTES` as ONNX; ``bound`` clamps offsets, and
+        ``accumulators`` of 0 leaves the sums out.
+
+    Raises
+    ------
+    InputError
+        For the first tensor that is wrong, or that the configuration cannot do.
+    """
+    for name in tensors:
+        if name not in (*TENSORS, *ATTRIBUTES):
+            raise InputError("tensor name", name, "one of " + ", ".join((*TENSORS, *ATTRIBUTES)))
+    for name in ("x", "w"):
+        if name not in tensors:
+            raise InputError("tensors", ", ".join(tensors) or "none", f"x and w; {name} is missing")
+    x, x_scale, zero = _map(tensors)
+    w, w_scale = _weights(tensors, config)
+    offset, mask = _offsets(tensors, config)
+    shape = _shape(tensors, x, w, offset, mask, zero)
+    unit = x_scale * w_scale
+    outputs = len(w)
+    neutral = ChannelParameters(
+        bias=np.zeros(outputs, np.int64),
+        multiplier=np.ones(outputs, np.int64),
+        shift=np.zeros(outputs, np.int64),
+        post=np.zeros(outputs, np.int64),
+    )
+    layer = LayerTensors(layer=shape, w=w, parameters=neutral, offset=offset, mask=mask)
+    program = _program({"x": x}, (_step(layer),), config)
+    job = program.jobs[0]
+    bits = sum_bits(config, shape, job)
+    if offset is not None:
+        bits = 2 * config.fraction_bits + (8 if mask is not None else 0)
+    layer = replace(layer, parameters=replace(neutral, bias=_bias(tensors, outputs, unit, bits)))
+    total = sums(layer, x, config, job)
+    exact = total * (unit / 2.0**bits).reshape(-1, 1, 1)
+    y_scale, y_zero = _result_scale(tensors, exact)
+    multiplier, shift = channel_scales(unit / 2.0**bits / y_scale)
+    parameters = replace(
+        layer.parameters, multiplier=multiplier, shift=shift, post=np.full(outputs, y_zero, np.int64)
+    )
+    layer = replace(layer, parameters=parameters)
+    steps = [_step(layer)]
+    wanted = bool(_numbers(tensors, "accumulators", (1,), 1, 0, 1)[0])
+    count = -(-_sum_width(layer, config, bits) // 8) if wanted else 0
+    for n in range(count):
+        of_byte = replace(neutral, bias=layer.parameters.bias, shift=np.full(outputs, 8 * n, np.int64))
+        raw = replace(layer, layer=replace(shape, raw=True), parameters=of_byte)
+        steps.append(replace(_step(raw), name=f"sums {n}", result=f"{SUMS}{n}", counted=False))
+    return LayerJob(
+        program=_program({"x": x}, tuple(steps), config),
+        bytes=count,
+        sum_bits=bits,
+        y_scale=y_scale,
+        y_zero=y_zero,
+        exact=exact,
+    )
+
+
+def _step(layer: LayerTensors) -> Step:
+    return Step(name="layer", layers=(layer,), source=MapName(name="x"), result=RESULT)
+
+
+def _program(inputs: Mapping[str, NDArray[np.int8]], steps: tuple[Step, ...], config: ConvConfig) -> Program:
+    return Program(config=config, inputs=inputs, steps=steps)
+
+
+def _sum_width(layer: LayerTensors, config: ConvConfig, bits: int) -> int:
+    """Count the bits of the largest sum that any map could give, with its sign."""
+    zero = layer.layer.zero
+    weight = int(np.abs(layer.w.astype(np.int64)).reshape(len(layer.w), -1).sum(axis=1).max())
+    largest = max(127 - zero, 128 + zero) * weight << bits
+    return (largest + int(np.abs(layer.parameters.bias).max())).bit_length() + 1
+
+
+def _map(tensors: Mapping[str, Tensor]) -> tuple[NDArray[np.int8], float, int]:
+    x = tensors["x"]
+    if x.ndim == 4 and len(x) == 1:
+        x = x[0]
+    if x.ndim != 3 or not x.size:
+        raise InputError("shape of x", tensors["x"].shape, "[C, H, W], not empty")
+    if x.dtype == np.int8:
+        scale = _number(tensors, "x_scale", 1.0)
+        return x, scale, int(_numbers(tensors, "x_zero", (1,), 0, -128, 127)[0])
+    if x.dtype.kind != "f":
+        raise InputError("type of x", x.dtype.name, "int8 or a real type")
+    for name in ("x_scale", "x_zero"):
+        if name in tensors:
+            raise InputError(name, tensors[name].tolist(), "left out for a real x, which is quantized here")
+    return quantized_map(x)
+
+
+def _weights(
+    tensors: Mapping[str, Tensor], config: ConvConfig
+) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+    w = tensors["w"]
+    if w.ndim != 4 or not w.size:
+        raise InputError("shape of w", w.shape, "[Cout, C / group, kH, kW], not empty")
+    if w.dtype == np.int8:
+        check_weights(w, config.weight_bits)
+        scale = np.asarray(tensors.get("w_scale", np.ones(len(w))), np.float64).reshape(-1)
+        if scale.shape not in ((1,), (len(w),)) or not (np.isfinite(scale) & (scale > 0)).all():
+            raise InputError("w_scale", scale.tolist(), f"{len(w)} numbers above 0, or one")
+        return w, np.broadcast_to(scale, (len(w),)).copy()
+    if w.dtype.kind != "f":
+        raise InputError("type of w", w.dtype.name, "int8 or a real type")
+    if "w_scale" in tensors:
+        raise InputError("w_scale", "given", "left out for a real w, which is quantized here")
+    return quantized_weights(w, config.weight_bits)
+
+
+def _offsets(
+    tensors: Mapping[str, Tensor], config: ConvConfig
+) -> tuple[NDArray[np.int16] | None, NDArray[np.uint8] | None]:
+    offset, mask = tensors.get("offset"), tensors.get("mask")
+    if offset is None:
+        if mask is not None:
+            raise InputError("mask", mask.shape, "left out without an offset")
+        return None, None
+    if offset.ndim == 4 and len(offset) == 1:
+        offset = offset[0]
+    bound = _bound(tensors)
+    if offset.dtype.kind == "f":
+        offset = quantized_offsets(offset, config.fraction_bits, bound)
+    elif offset.dtype != np.int16:
+        raise InputError("type of offset", offset.dtype.name, "int16 or a real type")
+    if mask is not None:
+        if mask.ndim == 4 and len(mask) == 1:
+            mask = mask[0]
+        if mask.dtype.kind == "f":
+            mask = quantized_mask(mask)
+        elif mask.dtype != np.uint8:
+            raise InputError("type of mask", mask.dtype.name, "uint8 or a real type")
+    return offset, mask
+
+
+def _bound(tensors: Mapping[str, Tensor]) -> int | None:
+    return int(_numbers(tensors, "bound", (1,), 0, 0, 1 << 12)[0]) if "bound" in tensors else None
+
+
+def _shape(
+    tensors: Mapping[str, Tensor],
+    x: NDArray[np.int8],
+    w: NDArray[np.int8],
+    offset: NDArray[np.int16] | None,
+    mask: NDArray[np.uint8] | None,
+    zero: int,
+) -> ConvLayer:
+    """Make the layer, and hold the shapes of all tensors to it."""
+    kernel = (w.shape[2], w.shape[3])
+    square = offset is not None and offset.ndim == 2
+    kind = Offsets.NONE if offset is None else Offsets.SQUARE if square else Offsets.FREE
+    pair = {name: _numbers(tensors, name, (2,), 1, 1, 63) for name in ("strides", "dilations")}
+    pads = _numbers(tensors, "pads", (4,), 0, 0, 127)
+    layer = ConvLayer(
+        channels=len(x),
+        rows=x.shape[1],
+        columns=x.shape[2],
+        outputs=len(w),
+        kernel=kernel,
+        strides=(pair["strides"][0], pair["strides"][1]),
+        dilations=(pair["dilations"][0], pair["dilations"][1]),
+        pads=(pads[0], pads[1], pads[2], pads[3]),
+        group=_numbers(tensors, "group", (1,), 1, 1, 1 << 14)[0],
+        offset_group=_numbers(tensors, "offset_group", (1,), 1, 1, 1 << 14)[0],
+        offsets=kind,
+        bound=_bound(tensors),
+        masked=mask is not None,
+        zero=zero,
+    )
+    if w.shape[1] * layer.group != layer.channels:
+        raise InputError("shape of w", w.shape, f"of {layer.channels} / {layer.group} input channels")
+    groups, taps = layer.offset_group, layer.taps
+    shapes = {"offset": layer.out_size if square else (2 * groups * taps, *layer.out_size)}
+    shapes["mask"] = (groups * taps, *layer.out_size)
+    for name, tensor in (("offset", offset), ("mask", mask)):
+        if tensor is not None and tensor.shape != shapes[name]:
+            raise InputError(f"shape of {name}", tensor.shape, str(shapes[name]))
+    return layer
+
+
+def _bias(
+    tensors: Mapping[str, Tensor], outputs: int, unit: NDArray[np.float64], bits: int
+) -> NDArray[np.int64]:
+    """Give the bias in units of the sums."""
+    bias = tensors.get("bias")
+    if bias is None:
+        return np.zeros(outputs, np.int64)
+    if bias.shape != (outputs,):
+        raise InputError("shape of bias", bias.shape, f"({outputs},)")
+    if bias.dtype.kind in "iu":
+        return bias.astype(np.int64) << bits
+    if bias.dtype.kind != "f":
+        raise InputError("type of bias", bias.dtype.name, "whole or real")
+    return quantized_bias(bias, unit / 2.0**bits)
+
+
+def _result_scale(tensors: Mapping[str, Tensor], reals: NDArray[np.float64]) -> tuple[float, int]:
+    """Give scale and zero point of the result: the user's, or those that its range needs."""
+    if "y_scale" in tensors:
+        zero = int(_numbers(tensors, "y_zero", (1,), 0, -128, 127)[0])
+        return _number(tensors, "y_scale", 1.0), zero
+    _, scale, zero = quantized_map(reals)
+    return scale, zero
+
+
+def _number(tensors: Mapping[str, Tensor], name: str, default: float) -> float:
+    value = np.asarray(tensors.get(name, default), np.float64).reshape(-1)
+    if value.shape != (1,) or not (np.isfinite(value[0]) and value[0] > 0):
+        raise InputError(name, value.tolist(), "a number above 0")
+    return float(value[0])
+
+
+def _numbers(
+    tensors: Mapping[str, Tensor], name: str, count: tuple[int], default: int, low: int, high: int
+) -> list[int]:
+    """Read whole numbers; one stands for all."""
+    given = np.asarray(tensors.get(name, default)).reshape(-1)
+    if given.dtype.kind not in "iub" or given.size not in (1, count[0]):
+        raise InputError(name, given.tolist(), f"{count[0]} whole numbers")
+    values = [int(value) for value in np.broadcast_to(given, count)]
+    for value in values:
+        if not low <= value <= high:
+            raise InputError(name, values, f"from {low} to {high}")
+    return values
