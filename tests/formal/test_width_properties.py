@@ -121,7 +121,7 @@ BUGS = {
         (2, 1),
         "~o.valid | (o.ready & final)",
         "~o.valid | o.ready",
-        "ends|marked|lost",
+        "ends|marked|lost|at once",
     ),
 }
 
