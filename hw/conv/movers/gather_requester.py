@@ -9,9 +9,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.layouts import (
-    GatherRequest,
-)
+from hw.conv.core.layouts import GatherRequest
 from hw.conv.movers.join import JoinCommand
 from hw.conv.movers.layouts import ADDRESS_BITS, GatherRead, map_rows
 from hw.conv.movers.port_order import port_commands

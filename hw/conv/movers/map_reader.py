@@ -9,9 +9,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.layouts import (
-    GatherRequest,
-)
+from hw.conv.core.layouts import GatherRequest
 from hw.conv.movers.gather_requester import GatherRequester
 from hw.conv.movers.join import Join, JoinCommand
 from hw.conv.movers.layouts import ADDRESS_BITS, GatherRead, MapRead, map_rows

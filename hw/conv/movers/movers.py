@@ -9,10 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.layouts import (
-    GatherRequest,
-    offset_entry,
-)
+from hw.conv.core.layouts import GatherRequest, offset_entry
 from hw.conv.movers.descriptors import COUNT_BITS, DescriptorQueue
 from hw.conv.movers.dispatch import Bases, Dispatch
 from hw.conv.movers.layouts import ADDRESS_BITS

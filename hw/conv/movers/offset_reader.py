@@ -9,9 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.layouts import (
-    offset_entry,
-)
+from hw.conv.core.layouts import offset_entry
 from hw.conv.movers.layouts import ADDRESS_BITS, TOTAL_BITS, OffsetRead
 from hw.lib.align_read import packed_layout
 from hw.lib.burst import command_layout

@@ -9,9 +9,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.layouts import (
-    offset_entry,
-)
+from hw.conv.core.layouts import offset_entry
 from hw.conv.movers.layouts import ADDRESS_BITS, OffsetRead
 from hw.conv.movers.offset_reader import OffsetReader
 from hw.conv.movers.port_order import PortOrder

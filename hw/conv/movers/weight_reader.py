@@ -9,12 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.packets import (
-    RECORD_BITS,
-    PacketHeader,
-    Record,
-    TileHeader,
-)
+from hw.conv.core.packets import RECORD_BITS, PacketHeader, Record, TileHeader
 from hw.conv.movers.layouts import ADDRESS_BITS, WeightRead
 from hw.lib import axi
 from hw.lib.dma_read import ReadDMA

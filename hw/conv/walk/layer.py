@@ -6,11 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from hw.conv.config import MAX_KERNEL, SIDE_BITS
-from hw.conv.core.layouts import (
-    DILATION_BITS,
-    PAD_BITS,
-    Offsets,
-)
+from hw.conv.core.layouts import DILATION_BITS, PAD_BITS, Offsets
 from hw.errors import InputError
 
 #: Most channels of a map: what the widths of sums are made for.

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hw.conv.config import OFFSET_BITS, ConvConfig
-from hw.conv.core.layouts import (
-    Offsets,
-)
+from hw.conv.core.layouts import Offsets
 from hw.conv.walk import descriptor
 from hw.conv.walk.blocks import Blocks, PixelWords, plan_blocks
 from hw.conv.walk.layer import ConvLayer

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hw.conv.config import MASK_BITS, TAP_SUM_BITS, ConvConfig
-from hw.conv.core.layouts import (
-    Offsets,
-)
+from hw.conv.core.layouts import Offsets
 from hw.conv.walk.buffer import BufferPlan, plan_buffer, sample_digits
 from hw.conv.walk.form import MapForm
 from hw.conv.walk.layer import ConvLayer, Kind

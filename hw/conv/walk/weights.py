@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.packets import (
-    RECORD_BITS,
-    Record,
-)
+from hw.conv.core.packets import RECORD_BITS, Record
 from hw.conv.walk.buffer import BufferPlan
 from hw.conv.walk.layer import ConvLayer, Kind
 

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.layouts import (
-    Offsets,
-)
+from hw.conv.core.layouts import Offsets
 from hw.conv.walk.layer import ConvLayer
 from hw.conv.walk.plan import Job
 from hw.conv.walk.route import sum_shift

@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.layouts import (
-    Offsets,
-)
+from hw.conv.core.layouts import Offsets
 from hw.conv.walk.form import MapForm
 from hw.conv.walk.layer import ConvLayer, Kind
 

@@ -17,9 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.layouts import (
-    Offsets,
-)
+from hw.conv.core.layouts import Offsets
 from hw.conv.model.predict import busy_cycles
 from hw.conv.walk.layer import ConvLayer
 from hw.conv.walk.route import Rearrangement

@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.layouts import (
-    Offsets,
-)
+from hw.conv.core.layouts import Offsets
 from hw.conv.model.workload import ConvJob, ConvWorkload
 from hw.conv.walk.descriptor import pack_descriptor
 from hw.conv.walk.form import MapForm

@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.layouts import (
-    Offsets,
-)
+from hw.conv.core.layouts import Offsets
 from hw.conv.walk.layer import ConvLayer
 from hw.errors import InputError
 from sim.engines.conv.execute import sum_bits, sums

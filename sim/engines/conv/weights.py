@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from hw.conv.config import TAP_SUM_BITS, ConvConfig
 from hw.conv.core.depthwise.offset_dot import SUM_BITS
-from hw.conv.core.layouts import (
-    Offsets,
-)
+from hw.conv.core.layouts import Offsets
 from hw.conv.core.packets import (
     RECORD_BITS,
     PacketHeader,

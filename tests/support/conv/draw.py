@@ -33,7 +33,12 @@ def draw(seed, *, deformable):
 
 
 def _draw(rng, deformable):
-    pick = lambda *values: values[rng.integers(len(values))]  # noqa: E731
+    def pick(*values):
+        return values[rng.integers(len(values))]
+
+    def pair(most):
+        return tuple(rng.integers(1, most, 2).tolist())
+
     groups = pick(1, 1, 2, 3)
     inputs, outputs = groups * pick(1, 2, 4), groups * pick(1, 2, 5)
     if rng.random() < 0.3:  # depthwise
@@ -43,7 +48,6 @@ def _draw(rng, deformable):
     kernel = (pick(1, 3, 5, 7), pick(1, 3, 5)) if square else tuple(rng.integers(1, 8, 2).tolist())
     if rng.random() < 0.4:
         kernel = (3, 3)
-    pair = lambda most: tuple(rng.integers(1, most, 2).tolist())  # noqa: E731
     attributes = Attributes(
         strides=pair(4),
         dilations=pair(4),

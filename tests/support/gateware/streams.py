@@ -164,15 +164,15 @@ async def _drive(ctx: Any, players: Sequence[_Player]) -> None:
     """Play all sides at once; every cycle is settled once, however many there are."""
     pins = Cat(player.pins for player in players)
     tick = ctx.tick().sample(Cat(player.seen for player in players))
-    driven, running = [0] * len(players), dict(enumerate(players))
+    driven, running = [0] * len(players), set(range(len(players)))
     widths = [(len(player.pins), len(player.seen)) for player in players]
 
-    def advance(at: int, seen: int | None) -> None:
+    def advance(at: int, step: Callable[[], int]) -> None:
         try:
-            driven[at] = running[at].play.send(seen)  # type: ignore[arg-type]  # None starts it
+            driven[at] = step()
         except StopIteration:
             driven[at] &= ~1
-            del running[at]
+            running.remove(at)
 
     def settle() -> None:
         together = offset = 0
@@ -182,7 +182,7 @@ async def _drive(ctx: Any, players: Sequence[_Player]) -> None:
         ctx.set(pins, together)
 
     for at in range(len(players)):
-        advance(at, None)
+        advance(at, functools.partial(next, players[at].play))
     settle()
     while running:
         _, reset, together = await tick
@@ -192,7 +192,7 @@ async def _drive(ctx: Any, players: Sequence[_Player]) -> None:
             if (rule := players[at].rule) is not None:
                 rule.see(seen & 1, driven[at] & 1, seen >> 1, reset)
             if at in running:
-                advance(at, seen)
+                advance(at, functools.partial(players[at].play.send, seen))
         settle()
 
 

@@ -12,14 +12,8 @@ from hw.conv.config import MASK_BITS, TAP_SUM_BITS, ConvConfig
 from hw.conv.core.depthwise.lane_ram import LaneRam
 from hw.conv.core.depthwise.samples import Samples
 from hw.conv.core.depthwise.strip import Strip
-from hw.conv.core.layouts import (
-    Point,
-    TapControl,
-    TapRead,
-)
-from hw.conv.core.packets import (
-    TapLoad,
-)
+from hw.conv.core.layouts import Point, TapControl, TapRead
+from hw.conv.core.packets import TapLoad
 from hw.conv.core.scale import BOUNDS_AT, POST_AT, RAW_AT, SCALE_LATENCY, SHIFT_AT, scale
 from hw.lib.delay import delay
 

@@ -11,12 +11,7 @@ from amaranth.lib.wiring import In, Out
 from hw.conv.config import COORDINATE_BITS, SIDE_BITS, WORDS_BITS, ConvConfig
 from hw.conv.core.depthwise.place import Place
 from hw.conv.core.depthwise.tap_table import Tap
-from hw.conv.core.layouts import (
-    SLOT_BITS,
-    Offset,
-    Point,
-    TapCommand,
-)
+from hw.conv.core.layouts import SLOT_BITS, Offset, Point, TapCommand
 from hw.lib.delay import delay
 
 

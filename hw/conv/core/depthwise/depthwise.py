@@ -13,12 +13,7 @@ from hw.conv.core.depthwise.cell import LaneCell
 from hw.conv.core.depthwise.loader import TapLoader
 from hw.conv.core.depthwise.offset_dot import OffsetDot
 from hw.conv.core.depthwise.sampler import Sampler
-from hw.conv.core.layouts import (
-    GatherRequest,
-    OffsetCommand,
-    TapCommand,
-    offset_entry,
-)
+from hw.conv.core.layouts import GatherRequest, OffsetCommand, TapCommand, offset_entry
 from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 from hw.lib.place import Placer

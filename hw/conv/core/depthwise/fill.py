@@ -9,10 +9,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import SIDE_BITS, ConvConfig
-from hw.conv.core.layouts import (
-    SLOT_BITS,
-    FillCommand,
-)
+from hw.conv.core.layouts import SLOT_BITS, FillCommand
 
 
 class Fill(wiring.Component):

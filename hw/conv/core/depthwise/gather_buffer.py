@@ -10,9 +10,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.conv.config import WORDS_BITS, ConvConfig
 from hw.conv.core.depthwise.gather_scan import WAITING_STEPS, GatherScan, MissedStep, place_bits
-from hw.conv.core.layouts import (
-    GatherRequest,
-)
+from hw.conv.core.layouts import GatherRequest
 from hw.lib.fifo import Fifo
 from hw.lib.memory import BankedMemory
 

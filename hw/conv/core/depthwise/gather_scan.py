@@ -11,10 +11,7 @@ from amaranth.lib.wiring import In, Out
 from hw.conv.config import COORDINATE_BITS, MAX_TAPS, SIDE_BITS, TAP_LAYER_WORDS, WORDS_BITS, ConvConfig
 from hw.conv.core.depthwise.place import Place
 from hw.conv.core.depthwise.tap_table import TapTable
-from hw.conv.core.layouts import (
-    TapCommand,
-    offset_entry,
-)
+from hw.conv.core.layouts import TapCommand, offset_entry
 from hw.lib.delay import delay
 
 #: Steps that may wait for their neighbours to be asked for.

@@ -9,14 +9,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import TAP_LAYER_WORDS, ConvConfig
-from hw.conv.core.layouts import (
-    TapRead,
-)
-from hw.conv.core.packets import (
-    Parameters,
-    Record,
-    TapLoad,
-)
+from hw.conv.core.layouts import TapRead
+from hw.conv.core.packets import Parameters, Record, TapLoad
 from hw.lib.delay import delay
 from hw.lib.memory import uninitialised
 

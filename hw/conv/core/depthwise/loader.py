@@ -9,12 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.packets import (
-    RECORD_BITS,
-    PacketHeader,
-    Record,
-    TapLoad,
-)
+from hw.conv.core.packets import RECORD_BITS, PacketHeader, Record, TapLoad
 
 
 class TapLoader(wiring.Component):

@@ -9,15 +9,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.conv.config import MAX_TAPS, MULTIPLIER_BITS, OFFSET_BITS, SHIFT_BITS, ConvConfig
-from hw.conv.core.layouts import (
-    TapCommand,
-    offset_entry,
-)
-from hw.conv.core.packets import (
-    Parameters,
-    Record,
-    TapLoad,
-)
+from hw.conv.core.layouts import TapCommand, offset_entry
+from hw.conv.core.packets import Parameters, Record, TapLoad
 from hw.lib.arithmetic.dot_product import dot_latency, dot_products, factor, factor_bits
 from hw.lib.arithmetic.requantize import REQUANTIZE_LATENCY, requantize
 from hw.lib.delay import delay

@@ -10,10 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import ConvConfig
 from hw.conv.core.depthwise.gather_scan import GatherScan, MissedStep, place_bits
-from hw.conv.core.layouts import (
-    OffsetCommand,
-    offset_entry,
-)
+from hw.conv.core.layouts import OffsetCommand, offset_entry
 from hw.lib.memory import uninitialised
 
 

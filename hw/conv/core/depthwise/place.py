@@ -10,10 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import COORDINATE_BITS, SIDE_BITS, ConvConfig
 from hw.conv.core.depthwise.tap_table import Tap
-from hw.conv.core.layouts import (
-    Offset,
-    TapCommand,
-)
+from hw.conv.core.layouts import Offset, TapCommand
 from hw.lib.delay import delay
 
 

@@ -9,10 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import SIDE_BITS, ConvConfig
-from hw.conv.core.layouts import (
-    SLOT_BITS,
-    TapCommand,
-)
+from hw.conv.core.layouts import SLOT_BITS, TapCommand
 
 
 class RowGate(wiring.Component):

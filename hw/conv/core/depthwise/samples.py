@@ -9,9 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.layouts import (
-    Point,
-)
+from hw.conv.core.layouts import Point
 from hw.lib.delay import delay
 
 

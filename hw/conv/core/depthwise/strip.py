@@ -10,9 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import ConvConfig
 from hw.conv.core.depthwise.lane_ram import STRIP_TAPS
-from hw.conv.core.layouts import (
-    StripPoint,
-)
+from hw.conv.core.layouts import StripPoint
 from hw.lib.arithmetic.adder_tree import adder_tree, tree_levels
 from hw.lib.delay import delay
 from hw.lib.memory import uninitialised

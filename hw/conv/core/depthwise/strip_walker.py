@@ -11,10 +11,7 @@ from amaranth.lib.wiring import In, Out
 from hw.conv.config import SIDE_BITS, WORDS_BITS, ConvConfig
 from hw.conv.core.depthwise.fill import RowPlace
 from hw.conv.core.depthwise.row_gate import RowGate
-from hw.conv.core.layouts import (
-    StripPoint,
-    TapCommand,
-)
+from hw.conv.core.layouts import StripPoint, TapCommand
 from hw.lib.delay import delay
 
 

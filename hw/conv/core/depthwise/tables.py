@@ -10,9 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import MAX_TAPS, TAP_LAYER_WORDS, ConvConfig
 from hw.conv.core.depthwise.tap_table import Tap, TapTable
-from hw.conv.core.layouts import (
-    TapCommand,
-)
+from hw.conv.core.layouts import TapCommand
 from hw.lib.memory import uninitialised
 
 

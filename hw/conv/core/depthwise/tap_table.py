@@ -9,9 +9,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import MAX_TAPS, ConvConfig
-from hw.conv.core.layouts import (
-    TapCommand,
-)
+from hw.conv.core.layouts import TapCommand
 from hw.lib.memory import uninitialised
 
 #: Bits of the distance of a tap from the first one: 6 times a dilation of up to 63.

@@ -10,11 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import COORDINATE_BITS, MAX_TAPS, SIDE_BITS, WORDS_BITS, ConvConfig
 from hw.conv.core.depthwise.row_gate import RowGate
-from hw.conv.core.layouts import (
-    SLOT_BITS,
-    Offsets,
-    TapCommand,
-)
+from hw.conv.core.layouts import SLOT_BITS, Offsets, TapCommand
 
 
 class TapStep(data.StructLayout):

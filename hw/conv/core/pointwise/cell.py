@@ -9,12 +9,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.layouts import (
-    Settings,
-)
-from hw.conv.core.packets import (
-    Parameters,
-)
+from hw.conv.core.layouts import Settings
+from hw.conv.core.packets import Parameters
 from hw.conv.core.pointwise.accumulate import Accumulator, SumStep, dot_bits
 from hw.conv.core.pointwise.triple import triple_factor, triple_latency, triple_products
 from hw.conv.core.pointwise.weights import ColumnLoad

@@ -9,9 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.layouts import (
-    DrainCommand,
-)
+from hw.conv.core.layouts import DrainCommand
 from hw.conv.core.pointwise.block import QUEUE, HalvesRead
 from hw.lib.fifo import Fifo
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Signal, Value
@@ -9,11 +10,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.layouts import (
-    BlockCommand,
-    DrainCommand,
-    SweepCommand,
-)
+from hw.conv.core.layouts import BlockCommand, DrainCommand, SweepCommand
 from hw.conv.core.pointwise.block import BlockBuffer
 from hw.conv.core.pointwise.cell import CellControl, PointwiseCell, cell_columns
 from hw.conv.core.pointwise.drain import Drain
@@ -169,9 +166,7 @@ class PointwiseUnit(wiring.Component):
                 m,
                 f"cell_{n}",
                 f"conv_point_cell_{columns}",
-                lambda columns=columns: PointwiseCell(  # type: ignore[misc]
-                    config, columns=columns, beat_bits=self._beat_bits
-                ),
+                partial(PointwiseCell, config, columns=columns, beat_bits=self._beat_bits),
             )
             m.d.comb += [cell.x.eq(x_held), cell.control.eq(held)]
             for load, o in zip(cell.load, cell.o, strict=True):

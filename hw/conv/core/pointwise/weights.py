@@ -9,11 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.packets import (
-    RECORD_BITS,
-    Parameters,
-    TileHeader,
-)
+from hw.conv.core.packets import RECORD_BITS, Parameters, TileHeader
 
 
 class TileShape:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from contextlib import ExitStack
 from typing import Any
 
 from hw.scheduler.planner.solvers import SolverError
@@ -35,17 +36,19 @@ class Worker:
     def __init__(self, *, python: str = sys.executable) -> None:
         self._python = python
         self._process: subprocess.Popen[str] | None = None
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         self._failed = ""
 
     def __enter__(self) -> Worker:
+        with ExitStack() as stack:
+            self._said = stack.enter_context(tempfile.TemporaryFile())
+            self._open = stack.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
-        self._said.close()
+        self._open.close()
 
     def pack(self, payload: dict[str, Any], *, seconds: float) -> dict[str, Any]:
         """Give the answer of `hw.scheduler.planner.solvers.packing.pack`.

@@ -1,9 +1,7 @@
 """Small shapes, and commands of layers as plain values."""
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.layouts import (
-    Offsets,
-)
+from hw.conv.core.layouts import Offsets
 
 
 def small(**changes):

@@ -4,9 +4,7 @@ import random
 
 import pytest
 
-from hw.conv.core.packets import (
-    Record,
-)
+from hw.conv.core.packets import Record
 from hw.conv.movers.weight_reader import WeightReader
 from tests.hw.conv.core.plain import packets, small
 from tests.support.gateware.axi_memory import AxiMemory

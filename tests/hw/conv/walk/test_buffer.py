@@ -4,9 +4,7 @@ import random
 
 import pytest
 
-from hw.conv.core.layouts import (
-    Offsets,
-)
+from hw.conv.core.layouts import Offsets
 from hw.conv.walk.buffer import plan_buffer, sample_digits
 from hw.conv.walk.form import MapForm
 from hw.conv.walk.layer import ConvLayer, Kind

@@ -2,9 +2,7 @@
 
 import pytest
 
-from hw.conv.core.layouts import (
-    Offsets,
-)
+from hw.conv.core.layouts import Offsets
 from hw.conv.walk.form import MapForm
 from hw.conv.walk.layer import ConvLayer, Kind
 from hw.errors import InputError

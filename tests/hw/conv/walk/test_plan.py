@@ -4,9 +4,7 @@ import random
 
 import pytest
 
-from hw.conv.core.layouts import (
-    Offsets,
-)
+from hw.conv.core.layouts import Offsets
 from hw.conv.walk import descriptor
 from hw.conv.walk.blocks import Blocks, PixelWords, block_chunks, plan_blocks
 from hw.conv.walk.descriptor import pack_descriptor

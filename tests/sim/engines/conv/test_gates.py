@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from hw.conv.core.layouts import (
-    Offsets,
-)
+from hw.conv.core.layouts import Offsets
 from hw.conv.walk.descriptor import pack_descriptor, used_bytes
 from hw.conv.walk.form import MapForm
 from hw.conv.walk.layer import ConvLayer, Kind

@@ -6,12 +6,8 @@ import random
 import pytest
 
 from hw.conv.core.depthwise.depthwise import Depthwise
-from hw.conv.core.layouts import (
-    Offsets,
-)
-from hw.conv.core.packets import (
-    Record,
-)
+from hw.conv.core.layouts import Offsets
+from hw.conv.core.packets import Record
 from hw.lib.place import InlinePlacer
 from tests.hw.conv.core.depthwise.test_sampler import Layer
 from tests.hw.conv.core.plain import offset_command, packets, scaled, small, tap_command

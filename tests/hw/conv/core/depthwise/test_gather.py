@@ -5,9 +5,7 @@ from collections import deque
 
 import pytest
 
-from hw.conv.core.layouts import (
-    Offsets,
-)
+from hw.conv.core.layouts import Offsets
 from tests.hw.conv.core.depthwise.test_sampler import Layer, check
 from tests.hw.conv.core.plain import row_slots, small
 from tests.support.gateware.streams import plain

@@ -5,9 +5,7 @@ import random
 import pytest
 
 from hw.conv.core.depthwise.sampler import Sampler
-from hw.conv.core.layouts import (
-    Offsets,
-)
+from hw.conv.core.layouts import Offsets
 from tests.hw.conv.core.plain import offset_command, small, tap_command
 from tests.support.gateware.streams import Side, plain, put, simulate
 
@@ -109,19 +107,21 @@ class Layer:
                     ]
                     yield taps + [{"dy": 5, "dx": -7, "mask": 3}] * (lanes - len(taps))
 
+    def clamp(self, value):
+        return max(-self.limit, min(self.limit, value))
+
     def place(self, out_row, out_column, tap, group=0):
         """Give where a tap is sampled, in units of 2^-F, and its mask."""
         fraction = self.config.fraction_bits
         i, j = divmod(tap, self.kernel[1])
-        clamp = lambda value: max(-self.limit, min(self.limit, value))  # noqa: E731
         dy = dx = 0
         mask = None
         taps = self.given[out_row * self.out[1] + out_column]
         if self.offsets == Offsets.FREE:
             dy, dx, mask = taps[group][tap]
-            dy, dx = clamp(dy), clamp(dx)
+            dy, dx = self.clamp(dy), self.clamp(dx)
         elif self.offsets == Offsets.SQUARE:
-            distance = clamp(taps[0][0][0])
+            distance = self.clamp(taps[0][0][0])
             dy, dx = (i - self.kernel[0] // 2) * distance, (j - self.kernel[1] // 2) * distance
         y = ((out_row * self.stride[0] - self.pads[0] + i * self.dilation[0]) << fraction) + dy
         x = ((out_column * self.stride[1] - self.pads[1] + j * self.dilation[1]) << fraction) + dx

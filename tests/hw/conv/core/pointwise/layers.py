@@ -5,10 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hw.conv.core.packets import (
-    Record,
-    TileHeader,
-)
+from hw.conv.core.packets import Record, TileHeader
 from hw.conv.core.pointwise.weights import TileShape
 
 

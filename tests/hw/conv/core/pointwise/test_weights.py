@@ -4,10 +4,7 @@ import random
 
 import pytest
 
-from hw.conv.core.packets import (
-    Record,
-    TileHeader,
-)
+from hw.conv.core.packets import Record, TileHeader
 from hw.conv.core.pointwise.weights import TileLoader, TileShape
 from tests.hw.conv.core.plain import small
 from tests.support.gateware.streams import get, put, rule_checker, seeds, simulate
