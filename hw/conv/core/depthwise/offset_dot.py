@@ -94,14 +94,18 @@ class OffsetDot(wiring.Component):
         )
         go, last_pass, last_word, ready = Signal(), Signal(), Signal(), Signal()
         in_flight = Signal(range(_ENTRIES + 1))
-        m.d.sync += ready.eq(self.loaded & ~self.start & (in_flight < _ENTRIES - 4))
+        offer, offered = Signal(), Signal()
+        # A word that was offered stays so, however many entries are on their way by then.
+        m.d.sync += ready.eq(self.loaded & ~self.start & ((in_flight < _ENTRIES - 4) | offered))
         m.d.comb += [
             last_pass.eq(step == job.passes - 1),
             last_word.eq(word == job.fill.words - 1),
             go.eq(words.o.valid & self.open & job.dot & ready & (self.o.ready | ~last_pass)),
-            self.o.valid.eq(words.o.valid & (~job.dot | (last_pass & ready))),
+            offer.eq(self.open & (~job.dot | (last_pass & ready))),
+            offered.eq(self.o.valid & ~self.o.ready),
+            self.o.valid.eq(words.o.valid & offer),
             self.o.payload.eq(words.o.payload),
-            words.o.ready.eq(self.o.ready & (~job.dot | (last_pass & ready))),
+            words.o.ready.eq(self.o.ready & offer),
         ]
         with m.If(go):
             m.d.sync += [step.eq(Mux(last_pass, 0, step + 1)), address.eq(address + 1)]
