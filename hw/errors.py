@@ -35,3 +35,31 @@ class InputError(LoomworkError, ValueError):
 
 class ToolError(LoomworkError):
     """A tool of the machine is missing, too old, or failed; the message says what to do about it."""
+
+
+def check_field_types(config: Any) -> None:
+    """Refuse fields of a dataclass whose default is a bool or an int and whose value is not.
+
+    Raises
+    ------
+    InputError
+    """
+    for name, field in type(config).__dataclass_fields__.items():
+        value, default = getattr(config, name), field.default
+        if isinstance(default, bool):
+            if not isinstance(value, bool):
+                raise InputError(name, value, "true or false")
+        elif isinstance(default, int) and (not isinstance(value, int) or isinstance(value, bool)):
+            raise InputError(name, value, "a whole number")
+
+
+def check_power_of_two(field: str, value: int, low: int, high: int, *, or_zero: bool = False) -> None:
+    """Refuse what is no power of two from ``low`` to ``high``, nor 0 where that is allowed.
+
+    Raises
+    ------
+    InputError
+    """
+    if not (or_zero and value == 0) and not (low <= value <= high and value & (value - 1) == 0):
+        zero = "0 or " if or_zero else ""
+        raise InputError(field, value, f"{zero}a power of two from {low} to {high}")

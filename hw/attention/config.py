@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from hw.errors import InputError
+from hw.errors import InputError, check_field_types, check_power_of_two
 
 #: Most keys of a head; widths of running output and running sum allow for it.
 MAX_KEYS = 65536
@@ -89,29 +89,21 @@ class AttentionConfig:
     alibi: bool = False
 
     def __post_init__(self) -> None:
-        for name, field in type(self).__dataclass_fields__.items():
-            value, default = getattr(self, name), field.default
-            if isinstance(default, bool):
-                if not isinstance(value, bool):
-                    raise InputError(name, value, "true or false")
-            elif isinstance(default, int) and (not isinstance(value, int) or isinstance(value, bool)):
-                raise InputError(name, value, "a whole number")
+        check_field_types(self)
         if not 1 <= self.rows <= 64:
             raise InputError("rows", self.rows, "from 1 to 64")
         if not 16 <= self.lanes <= 128 or self.lanes % 16:
             raise InputError("lanes", self.lanes, "a multiple of 16 from 16 to 128")
         if not 1 <= self.folds <= 4:
             raise InputError("folds", self.folds, "from 1 to 4")
-        _check_power("tile_keys", self.tile_keys, 16, 128)
-        _check_power("streams", self.streams, 1, 16)
-        _check_power("ports_per_stream", self.ports_per_stream, 1, 16)
-        if self.port_bits:
-            _check_power("port_bits", self.port_bits, 128, 1024, or_zero=True)
+        check_power_of_two("tile_keys", self.tile_keys, 16, 128)
+        check_power_of_two("streams", self.streams, 1, 16)
+        check_power_of_two("ports_per_stream", self.ports_per_stream, 1, 16)
+        check_power_of_two("port_bits", self.port_bits, 128, 1024, or_zero=True)
         fewest = 1 << (-(-self.lanes // self.tile_keys) - 1).bit_length()
         most = 1 << (self.lanes // 8).bit_length() - 1
-        _check_power("merge_lanes", self.merge_lanes, fewest, most)
-        if self.cached_keys:
-            _check_power("cached_keys", self.cached_keys, 2 * self.tile_keys, 4 * MAX_KEYS, or_zero=True)
+        check_power_of_two("merge_lanes", self.merge_lanes, fewest, most)
+        check_power_of_two("cached_keys", self.cached_keys, 2 * self.tile_keys, 4 * MAX_KEYS, or_zero=True)
         if self.probability_bits not in (8, 12, 16, 20):
             raise InputError("probability_bits", self.probability_bits, "8, 12, 16 or 20")
         if self.exp_segments not in (8, 16, 32):
@@ -201,9 +193,3 @@ class AttentionConfig:
     def output_beats(self, beat_width: int) -> int:
         """Beats of ``beat_width`` bits that hold one row of results of `max_head_dim` elements."""
         return -(-self.result_bits * self.max_head_dim // beat_width)
-
-
-def _check_power(name: str, value: int, low: int, high: int, *, or_zero: bool = False) -> None:
-    if not (low <= value <= high and value & (value - 1) == 0):
-        zero = "0 or " if or_zero else ""
-        raise InputError(name, value, f"{zero}a power of two from {low} to {high}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from hw.errors import InputError
+from hw.errors import InputError, check_field_types, check_power_of_two
 
 #: Longest side of a kernel, and most taps: 7 x 7.
 MAX_KERNEL = 7
@@ -118,39 +118,30 @@ class ConvConfig:
     gather_words: int = 512
 
     def __post_init__(self) -> None:
-        for name, field in type(self).__dataclass_fields__.items():
-            value, default = getattr(self, name), field.default
-            if isinstance(default, bool):
-                if not isinstance(value, bool):
-                    raise InputError(name, value, "true or false")
-            elif isinstance(default, int) and (not isinstance(value, int) or isinstance(value, bool)):
-                raise InputError(name, value, "a whole number")
-        _check_power("lanes", self.lanes, 8, 128)
+        check_field_types(self)
+        check_power_of_two("lanes", self.lanes, 8, 128)
         if self.taps not in (1, 2):
             raise InputError("taps", self.taps, "1 or 2")
-        _check_power("strip_words", self.strip_words, 16, 512)
-        _check_power("generators", self.generators, 1, self.lanes // 8)
-        _check_power("bank_words", self.bank_words, 64, 65536)
+        check_power_of_two("strip_words", self.strip_words, 16, 512)
+        check_power_of_two("generators", self.generators, 1, self.lanes // 8)
+        check_power_of_two("bank_words", self.bank_words, 64, 65536)
         if self.memory not in ("ultra", "block"):
             raise InputError("memory", self.memory, "ultra or block")
         if not 0 <= self.fraction_bits <= 8:
             raise InputError("fraction_bits", self.fraction_bits, "from 0 to 8")
-        _check_power("offset_entries", self.offset_entries, 64, 65536)
-        if self.dot_words:
-            _check_power("dot_words", self.dot_words, 16, 4096, or_zero=True)
-        _check_power("tap_words", self.tap_words, 64, 4096)
-        _check_power("inputs", self.inputs, 8, self.lanes)
-        _check_power("outputs", self.outputs, 8, self.lanes)
+        check_power_of_two("offset_entries", self.offset_entries, 64, 65536)
+        check_power_of_two("dot_words", self.dot_words, 16, 4096, or_zero=True)
+        check_power_of_two("tap_words", self.tap_words, 64, 4096)
+        check_power_of_two("inputs", self.inputs, 8, self.lanes)
+        check_power_of_two("outputs", self.outputs, 8, self.lanes)
         if self.weight_bits not in (4, 8):
             raise InputError("weight_bits", self.weight_bits, "4 or 8")
-        _check_power("block_pixels", self.block_pixels, 16, 512)
-        _check_power("block_words", self.block_words, 64, 65536)
-        _check_power("bypass_words", self.bypass_words, 64, 65536)
-        _check_power("ports", self.ports, 1, self.lanes // 8)
-        if self.gather_words:
-            _check_power("gather_words", self.gather_words, 64, 4096, or_zero=True)
-        if self.port_bits:
-            _check_power("port_bits", self.port_bits, 128, 512, or_zero=True)
+        check_power_of_two("block_pixels", self.block_pixels, 16, 512)
+        check_power_of_two("block_words", self.block_words, 64, 65536)
+        check_power_of_two("bypass_words", self.bypass_words, 64, 65536)
+        check_power_of_two("ports", self.ports, 1, self.lanes // 8)
+        check_power_of_two("gather_words", self.gather_words, 64, 4096, or_zero=True)
+        check_power_of_two("port_bits", self.port_bits, 128, 512, or_zero=True)
 
     @property
     def word_bits(self) -> int:
@@ -180,9 +171,3 @@ class ConvConfig:
     def port_width(self, board_bits: int) -> int:
         """Bits of a beat of each memory port, where those of the board's memory have ``board_bits``."""
         return self.port_bits or board_bits
-
-
-def _check_power(name: str, value: int, low: int, high: int, *, or_zero: bool = False) -> None:
-    if not (low <= value <= high and value & (value - 1) == 0):
-        zero = "0 or " if or_zero else ""
-        raise InputError(name, value, f"{zero}a power of two from {low} to {high}")

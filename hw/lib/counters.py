@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Module, Signal, unsigned
+from amaranth.hdl import Module, Signal, Value, unsigned
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -17,6 +17,14 @@ COUNTER_WIDTH = 64
 def counter_names(causes: Sequence[str]) -> tuple[str, ...]:
     """Names of the counters, in the order they have in reports: total, busy, stalls by cause, idle."""
     return ("cycles_total", "cycles_busy", *(f"cycles_stall_{cause}" for cause in causes), "cycles_idle")
+
+
+def count_since(m: Module, start: Value, count: Value) -> Value:
+    """Give what ``count``, which is never reset, has grown by since ``start``, modulo its range."""
+    before = Signal.like(count, name="count_before")
+    with m.If(start):
+        m.d.sync += before.eq(count)
+    return (count - before)[: len(count)]
 
 
 class Counters(wiring.Component):

@@ -7,7 +7,7 @@ from typing import Literal
 
 from amaranth.utils import bits_for
 
-from hw.errors import InputError
+from hw.errors import InputError, check_field_types, check_power_of_two
 from hw.scheduler.program.image import (
     DRAM_BITS,
     INDEX_BITS,
@@ -63,15 +63,14 @@ class SchedulerConfig:
     program: Program | None = None
 
     def __post_init__(self) -> None:
-        if self.word_bytes not in (4, 8, 16, 32, 64, 128):
-            raise InputError("word_bytes", self.word_bytes, "a power of two from 4 to 128")
-        if not isinstance(self.banks, int) or not 2 <= self.banks <= 32 or self.banks & (self.banks - 1):
-            raise InputError("banks", self.banks, "a power of two from 2 to 32")
+        check_field_types(self)
+        check_power_of_two("word_bytes", self.word_bytes, 4, 128)
+        check_power_of_two("banks", self.banks, 2, 32)
         if self.memory not in ("ultra", "block"):
             raise InputError("memory", self.memory, "one of ultra, block")
         word = self.word_bytes
         step = self.banks * word
-        if not isinstance(self.scratchpad_bytes, int) or self.scratchpad_bytes % step:
+        if self.scratchpad_bytes % step:
             legal = f"a multiple of {step}, a word a bank"
             raise InputError("scratchpad_bytes", self.scratchpad_bytes, legal)
         for name, least, most in (
@@ -84,7 +83,7 @@ class SchedulerConfig:
             ("max_region_bytes", word, word << DRAM_BITS),
         ):
             value = getattr(self, name)
-            if not isinstance(value, int) or not least <= value <= most:
+            if not least <= value <= most:
                 raise InputError(name, value, f"from {least} to {most}")
         if self.program is not None:
             self.check_program(self.program)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Const, Module, Signal
+from amaranth.hdl import Const, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.core import AttentionCore
 from hw.attention.kernel.arguments import CAUSES, argument_table, bytes_counters, stream_ports
-from hw.attention.movers.movers import AttentionMovers, Moved, port_count
+from hw.attention.movers.movers import AttentionMovers, port_count
 from hw.attention.walk.descriptor import FIELDS, job_fields
-from hw.lib.counters import Counters, counter_names
+from hw.lib.counters import Counters, count_since, counter_names
 from hw.lib.kernel import BodySignature
 from hw.lib.place import Placer
 
@@ -76,12 +76,8 @@ class AttentionBody(wiring.Component):
             *(self.counters[name].eq(counters.counters[name]) for name in counter_names(CAUSES)),
             *self._arguments(movers),
         ]
-        # The DMAs count on; what they had when the launch began is taken off.
-        before = Signal(Moved(config))
-        with m.If(self.start):
-            m.d.sync += before.eq(movers.moved)
         for name in bytes_counters(config):
-            m.d.sync += self.counters[name].eq((movers.moved[name] - before[name])[:48])
+            m.d.sync += self.counters[name].eq(count_since(m, self.start, movers.moved[name]))
         return m
 
     def _arguments(self, movers: AttentionMovers) -> list[Any]:

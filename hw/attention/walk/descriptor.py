@@ -9,7 +9,7 @@ from amaranth.hdl import Value
 
 from hw.attention.config import AttentionConfig
 from hw.attention.walk.job import UNIT_SHIFT, Job
-from hw.errors import InputError
+from hw.lib.descriptors.fields import pack_fields
 
 #: Bytes from one descriptor to the next, and how many of them are read.
 DESCRIPTOR_BYTES = 256
@@ -61,15 +61,7 @@ def pack_descriptor(fields: Mapping[str, int]) -> bytes:
     InputError
         For an unknown field, or a value that does not fit.
     """
-    raw = bytearray(DESCRIPTOR_BYTES)
-    for name, value in fields.items():
-        if name not in FIELDS:
-            raise InputError("descriptor field", name, "one of " + ", ".join(FIELDS))
-        offset, size = FIELDS[name]
-        if not 0 <= value < 1 << (8 * size):
-            raise InputError(name, value, f"from 0 to 2^{8 * size} - 1")
-        raw[offset : offset + size] = int(value).to_bytes(size, "little")
-    return bytes(raw)
+    return pack_fields(FIELDS, fields, descriptor_bytes=DESCRIPTOR_BYTES)
 
 
 def job_fields(config: AttentionConfig, job: Any, fields: Mapping[str, Value]) -> list[Any]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 
 from hw.conv.config import ConvConfig
 from hw.conv.core.core import ConvCore
 from hw.conv.kernel.arguments import CAUSES, argument_table, bytes_counters
-from hw.conv.movers.movers import COMMANDS, ConvMovers, Moved, side_port
-from hw.lib.counters import Counters, counter_names
+from hw.conv.movers.movers import COMMANDS, ConvMovers, side_port
+from hw.lib.counters import Counters, count_since, counter_names
 from hw.lib.kernel import BodySignature
 from hw.lib.place import Placer
 
@@ -81,10 +81,6 @@ class ConvBody(wiring.Component):
             *(counters.stall[cause].eq(core.activity[cause]) for cause in CAUSES),
             *(self.counters[name].eq(counters.counters[name]) for name in counter_names(CAUSES)),
         ]
-        # The DMAs count on; what they had when the launch began is taken off.
-        before = Signal(Moved(config))
-        with m.If(self.start):
-            m.d.sync += before.eq(movers.moved)
         for name in bytes_counters(config):
-            m.d.sync += self.counters[name].eq((movers.moved[name] - before[name])[:48])
+            m.d.sync += self.counters[name].eq(count_since(m, self.start, movers.moved[name]))
         return m

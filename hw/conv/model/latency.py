@@ -21,7 +21,6 @@ from hw.conv.core.pointwise.pointwise import PointwiseUnit
 from hw.conv.core.pointwise.shuffle import Shuffle
 from hw.conv.core.pointwise.sweep import Sweep
 from hw.conv.core.route import Route
-from hw.conv.movers.descriptors import DescriptorQueue
 from hw.conv.movers.dispatch import Dispatch
 from hw.conv.movers.join import Join
 from hw.conv.movers.map_writer import MapWriter, PortWriter
@@ -31,6 +30,7 @@ from hw.conv.movers.requester import Requester
 from hw.conv.movers.shared_read import SharedRead
 from hw.conv.movers.side_port import SidePort
 from hw.conv.walk.descriptor import used_bytes
+from hw.lib.descriptors.queue import DescriptorQueue
 from hw.lib.dma_read import ReadDMA
 from hw.lib.dma_write import WriteDMA
 from hw.lib.fifo import Fifo

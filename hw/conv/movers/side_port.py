@@ -41,7 +41,7 @@ class SidePort(wiring.Component):
     log : In(64)
         Address of the log.
     fetch : In(stream of 64 bits), words : Out(stream of data_width bits)
-        Addresses of descriptors, and what is there, see `hw.conv.movers.descriptors.DescriptorQueue`.
+        Addresses of descriptors, and what is there, see `hw.lib.descriptors.queue.DescriptorQueue`.
     offset_read : In(stream of OffsetRead), offsets : Out(stream of offset_entry)
     written : In(1)
         One-cycle pulse: a job is in memory.

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping
 
 from hw.conv.config import ConvConfig
-from hw.errors import InputError
+from hw.lib.descriptors.fields import pack_fields
 
 #: Bytes from one descriptor to the next.
 DESCRIPTOR_BYTES = 1024
@@ -109,14 +109,4 @@ def pack_descriptor(config: ConvConfig, values: Mapping[str, int]) -> bytes:
     InputError
         For an unknown field, or a value that does not fit.
     """
-    places = fields(config)
-    raw = bytearray(DESCRIPTOR_BYTES)
-    for name, value in values.items():
-        if name not in places:
-            raise InputError("descriptor field", name, "one of " + ", ".join(places))
-        offset, size = places[name]
-        low, high = (-(1 << 31), (1 << 31) - 1) if name in _SIGNED else (0, (1 << (8 * size)) - 1)
-        if not low <= value <= high:
-            raise InputError(name, value, f"from {low} to {high}")
-        raw[offset : offset + size] = int(value).to_bytes(size, "little", signed=name in _SIGNED)
-    return bytes(raw)
+    return pack_fields(fields(config), values, descriptor_bytes=DESCRIPTOR_BYTES, signed=_SIGNED)

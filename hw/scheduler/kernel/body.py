@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.hdl import Cat, Module, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import connect
 
 from hw.lib import axi
-from hw.lib.counters import Counters, counter_names
+from hw.lib.counters import Counters, count_since, counter_names
 from hw.lib.kernel import BodySignature
 from hw.lib.place import Placer
 from hw.scheduler.config import SchedulerConfig
@@ -172,12 +172,8 @@ class SchedulerBody(wiring.Component):
             *(self.counters[name].eq(counters.counters[name]) for name in counter_names(CAUSES)),
             self.counters.steps_total.eq(sequencer.computed),
         ]
-        # The DMAs count on; what they had when the launch began is taken off.
         for name, moved in (("read", reader.bytes_moved), ("write", writer.bytes_moved)):
-            before = Signal.like(moved, name=f"{name}_before")
-            with m.If(self.start):
-                m.d.sync += before.eq(moved)
-            m.d.sync += self.counters[f"gmem0_{name}_bytes"].eq((moved - before)[: len(moved)])
+            m.d.sync += self.counters[f"gmem0_{name}_bytes"].eq(count_since(m, self.start, moved))
 
 
 class _Tables:

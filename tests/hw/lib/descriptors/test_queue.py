@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from hw.conv.movers.descriptors import DescriptorQueue
 from hw.errors import InputError
+from hw.lib.descriptors.queue import DescriptorQueue
 from tests.support.gateware.streams import get, put, simulate
 
 
