@@ -78,6 +78,11 @@ class Demo:
     conclude: Callable[[Mapping[str, Mapping[str, Tensor]], Mapping[str, Report]], Sequence[str]] = (
         lambda results, reports: ()
     )
+    #: Given the results of each launch by name, pictures for the page by what they show: uint8
+    #: ``[rows, columns, 3]``, red, green and blue.
+    pictures: Callable[[Mapping[str, Mapping[str, Tensor]]], Mapping[str, NDArray[np.uint8]]] = (
+        lambda results: {}
+    )
     #: Files to leave beside the reports, by name, written before the first launch: a line that says what one
     #: shows, and what writes it to a path.
     documents: Mapping[str, tuple[str, Callable[[Path], None]]] = field(default_factory=dict)

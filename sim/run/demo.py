@@ -18,6 +18,7 @@ from sim.host.console import console as default_console
 from sim.report.figures import SUMMARY, labels, lines, summary
 from sim.report.page import render
 from sim.report.parts import exact_tile, write_page
+from sim.report.pictures import embedded
 from sim.report.report import Report, save
 from sim.run.adapter import Demo, Tensor
 from sim.run.run import find_adapter, run
@@ -99,7 +100,14 @@ def _show(name: str, chosen: Demo, board: Board, root: Path, console: Console) -
     console.print(f"Verilog  {verilog}", soft_wrap=True)
     console.print()
     shown = [*reports.values()]
-    return {"engine": name, "title": chosen.title, "outcome": outcome, "reports": shown, "made": made}
+    return {
+        "engine": name,
+        "title": chosen.title,
+        "outcome": outcome,
+        "pictures": {title: embedded(pixels) for title, pixels in chosen.pictures(results).items()},
+        "reports": shown,
+        "made": made,
+    }
 
 
 def _slug(name: str) -> str:

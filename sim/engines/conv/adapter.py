@@ -13,6 +13,7 @@ from hw.conv.config import ConvConfig
 from hw.conv.model.workload import ConvWorkload
 from hw.errors import InputError
 from sim.engines.conv.cases import regression
+from sim.engines.conv.demo import conv_demo
 from sim.engines.conv.execute import execute
 from sim.engines.conv.job import LayerJob, NetworkJob
 from sim.engines.conv.network import build
@@ -95,9 +96,9 @@ class ConvAdapter(EngineAdapter):
         """See `sim.engines.conv.cases`."""
         yield from regression()
 
-    def demo(self, board: Board) -> Demo | None:
-        """Give nothing yet."""
-        return None
+    def demo(self, board: Board) -> Demo:
+        """Give a photograph; see `sim.engines.conv.demo`."""
+        return conv_demo()
 
 
 def as_network(rows: list[Row]) -> Tensor:

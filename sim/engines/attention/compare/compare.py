@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from pydantic import TypeAdapter
 from rich.table import Table
 
+from sim.compare.simulated import CoSimulation, dumped
 from sim.compare.table import Column, Columns, table
 from sim.engines.attention.baselines import SCHEDULES
 from sim.engines.attention.baselines.work import Cost, Machine, Work, flash_law_bytes
@@ -19,16 +19,6 @@ from sim.report.text import percent, signed_percent, sized, times, whole
 COMPARE_FORMAT = "loomwork-compare-attention/1"
 #: The engine's name in the comparison.
 OURS = "Loomwork"
-
-
-@dataclass(frozen=True, kw_only=True)
-class CoSimulation:
-    """What a co-simulation counted."""
-
-    cycles: int  #: From start to done, with the board's memory behind every port.
-    moved_bytes: int  #: Read and written by the engine.
-    exact: bool  #: Whether every bit of the results was the golden model's.
-    seconds: float  #: Of simulation, without building the simulator.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +44,6 @@ def prediction_error(row: AttentionRow, measured: CoSimulation) -> float:
 
 #: All that is compared, the engine first.
 METHODS = (OURS, *SCHEDULES)
-
-_CO_SIMULATIONS = TypeAdapter(dict[str, CoSimulation])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,17 +135,8 @@ class Comparison:
         return {
             "setting": asdict(self.setting),
             "figures": [asdict(figures) for figures in self.figures],
-            "measured": _CO_SIMULATIONS.dump_python(dict(known)),
+            "measured": dumped(known),
         }
-
-
-def co_simulations_of(document: Mapping[str, Any]) -> dict[str, CoSimulation]:
-    """Take the co-simulations from the content of a comparison's file, by their keys.
-
-    What was wrong is left out, to be looked at again: it may have been the golden model.
-    """
-    found = _CO_SIMULATIONS.validate_python(document["measured"])
-    return {key: measured for key, measured in found.items() if measured.exact}
 
 
 COLUMNS: Columns[Figures] = (

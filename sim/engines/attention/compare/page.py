@@ -9,6 +9,7 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from sim.compare.rows import write_document
+from sim.compare.simulated import CoSimulation
 from sim.compare.table import cells, csv_text, titles
 from sim.engines.attention.baselines import SPILLING
 from sim.engines.attention.baselines.work import flash_law_bytes
@@ -19,7 +20,6 @@ from sim.engines.attention.compare.compare import (
     MODEL_COLUMNS,
     OURS,
     Comparison,
-    CoSimulation,
     Figures,
     prediction_error,
 )

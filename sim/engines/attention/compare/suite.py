@@ -20,16 +20,15 @@ from hw.config import check_fits, config_dict, config_hash, load_config
 from hw.errors import InputError
 from hw.registry import find_engine
 from sim.compare.rows import Task, make_rows, read_rows, write_document
+from sim.compare.simulated import CoSimulation, co_simulations_of
 from sim.compare.table import show
 from sim.engines.attention.baselines.work import Cost, Machine
 from sim.engines.attention.compare.compare import (
     COMPARE_FORMAT,
     AttentionRow,
     Comparison,
-    CoSimulation,
     Setting,
     attention_tables,
-    co_simulations_of,
 )
 from sim.engines.attention.compare.page import DATA_NAME, write_comparison
 from sim.host.digest import key_of, source_digest

@@ -14,6 +14,7 @@ from hw.attention.config import AttentionConfig
 from hw.board import load_board
 from hw.errors import InputError
 from sim.cli.main import app
+from sim.compare.simulated import CoSimulation
 from sim.engines.attention.baselines.fusemax import fusemax
 from sim.engines.attention.baselines.work import Cost, Machine, Work
 from sim.engines.attention.compare import suite as attention_suite
@@ -22,7 +23,6 @@ from sim.engines.attention.compare.compare import (
     OURS,
     AttentionRow,
     Comparison,
-    CoSimulation,
     attention_tables,
     prediction_error,
 )

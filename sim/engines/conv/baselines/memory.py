@@ -1,0 +1,67 @@
+"""How long a memory port takes, from the constants of the board's memory alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hw.board import Board
+
+
+@dataclass(frozen=True, kw_only=True)
+class Port:
+    """A memory port that has a channel of its own.
+
+    Parameters
+    ----------
+    beat_bytes
+        Of a beat, one a cycle at the most, in each direction.
+    bytes_per_cycle
+        What the channel gives, both directions together.
+    read_latency, write_latency
+        Cycles from an address to its first data, and from the last data to the response, of an idle channel.
+    outstanding
+        Requests that may be under way.
+    """
+
+    beat_bytes: int
+    bytes_per_cycle: float
+    read_latency: int
+    write_latency: int
+    outstanding: int
+
+    @classmethod
+    def of(cls, board: Board, *, beat_bytes: int, outstanding: int, sharing: int = 1) -> Port:
+        """Give a port of ``beat_bytes`` on ``board``, where ``sharing`` ports share a channel."""
+        return cls(
+            beat_bytes=min(beat_bytes, board.memory.port_data_width // 8),
+            bytes_per_cycle=board.channel_bytes_per_cycle / sharing,
+            read_latency=board.idle_read_cycles,
+            write_latency=board.idle_write_cycles,
+            outstanding=outstanding,
+        )
+
+    @property
+    def beat_cycles(self) -> float:
+        """Cycles of a beat, when beats follow each other."""
+        return max(1.0, self.beat_bytes / self.bytes_per_cycle)
+
+    def read_cycles(self, requests: int, beats: int) -> float:
+        """Give the cycles from the first address to the last of ``beats`` of ``requests``, all much alike.
+
+        Either beats follow each other, or as many requests as may be under way come once in a latency.
+        """
+        if not requests:
+            return 0.0
+        waiting = (requests - 1) // self.outstanding
+        length = beats / requests * self.beat_cycles
+        return self.read_latency + max(
+            beats * self.beat_cycles, (waiting + 1) * length + waiting * self.read_latency
+        )
+
+    def write_cycles(self, beats: int) -> float:
+        """Give the cycles from the first of ``beats``, which follow each other, to the response."""
+        return beats * self.beat_cycles + self.write_latency if beats else 0.0
+
+    def shared_cycles(self, read_beats: int, write_beats: int) -> float:
+        """Give the cycles that the channel takes at least for both directions."""
+        return (read_beats + write_beats) * self.beat_bytes / self.bytes_per_cycle

@@ -1,0 +1,36 @@
+"""The convolution engine's part of the ``loomwork`` command; see `sim.cli.main`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def register(app: typer.Typer, compare: typer.Typer) -> None:
+    """Add the commands."""
+    compare.command("conv")(compare_conv)
+
+
+def compare_conv(
+    board: Annotated[str, typer.Option("--board", help="Board name, or a path to its .yaml file.")] = "u55c",
+    config: Annotated[
+        Path | None, typer.Option("--config", help="YAML file of the engine; the board's default without it.")
+    ] = None,
+    measure: Annotated[
+        str,
+        typer.Option(
+            help="What the gates of a 16 x 16 engine are simulated for: depthwise-bounded, config-c ..."
+        ),
+    ] = "",
+    output: Annotated[Path, typer.Option("--output", help="Directory to write.")] = Path(
+        "build/compare-conv"
+    ),
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")] = 0,
+) -> None:
+    """Compare the convolution engine with gathering and a schedule like CoDeNet's: cycles, bytes, MACs."""
+    from sim.engines.conv.compare.suite import run_compare
+
+    if not run_compare(board, config, measure, output, seed):
+        raise typer.Exit(1)

@@ -1,0 +1,1 @@
+"""The convolution engine beside other schedules."""

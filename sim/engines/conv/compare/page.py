@@ -1,0 +1,154 @@
+"""One self-contained HTML page of the convolution engine beside other schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+import plotly.graph_objects as go
+
+from sim.compare.rows import write_document
+from sim.compare.simulated import CoSimulation
+from sim.compare.table import cells, csv_text, titles
+from sim.engines.conv.baselines.codenet import CLOCK_MHZ, LOOP_CYCLES
+from sim.engines.conv.compare.compare import (
+    CHOSEN,
+    COLUMNS,
+    COMPARE_FORMAT,
+    GATHER,
+    METHODS,
+    OURS,
+    PUBLISHED_COLUMNS,
+    Comparison,
+    Figures,
+)
+from sim.host.files import write_text
+from sim.report.parts import Tile, chart, write_page
+from sim.report.style import RUNS, beside, styled
+from sim.report.text import percent, sized, times
+
+#: Name of the comparison's file in its directory.
+DATA_NAME = "compare.json"
+#: What the headline figures are of.
+_HEADLINE, _OPERATION = "config c", "depthwise, square"
+
+
+def write_comparison(
+    comparison: Comparison, directory: Path, known: Mapping[str, CoSimulation]
+) -> tuple[Path, ...]:
+    """Write ``compare.json``, ``compare.csv`` and ``compare.html`` into a directory, and give their paths.
+
+    Raises `InputError` when the directory cannot be written to.
+    """
+    data, table, page = (directory / name for name in (DATA_NAME, "compare.csv", "compare.html"))
+    content = comparison.document(known)
+    write_document(data, COMPARE_FORMAT, content)
+    write_text(table, csv_text(content["figures"]))
+    write_page(
+        "conv_compare.html.j2",
+        page,
+        board=comparison.setting.board,
+        loop_cycles=LOOP_CYCLES,
+        tiles=_tiles(comparison),
+        cycles=chart(cycles(comparison), "cycles"),
+        utilization=chart(utilization(comparison), "utilization"),
+        traffic=chart(traffic(comparison), "traffic"),
+        columns=titles(COLUMNS)[1:],
+        groups=[
+            (
+                row.work.name,
+                [cells(COLUMNS, each)[1:] for each in comparison.figures if each.work == row.work.name],
+            )
+            for row in comparison.rows
+        ],
+        published_columns=titles(PUBLISHED_COLUMNS),
+        published=[cells(PUBLISHED_COLUMNS, found) for found in comparison.published],
+    )
+    return data, table, page
+
+
+def _tiles(comparison: Comparison) -> list[Tile]:
+    tiles = []
+    for name in (_HEADLINE, _OPERATION):
+        published = next((found for found in comparison.published if found.work == name), None)
+        for method in (OURS, CHOSEN):
+            ours = comparison.of(name, method)
+            if ours is not None and published is not None:
+                faster = times(published.published_cycles / ours.cycles, places=1)
+                note = f"fewer than CoDeNet published; {method}, {ours.source}"
+                tiles.append(Tile(f"Cycles of {name}", faster, note, True))
+        ours, gathered = comparison.of(name, OURS), comparison.of(name, GATHER)
+        if ours is not None and gathered is not None:
+            fewer = times(gathered.moved_bytes / ours.moved_bytes, places=1)
+            tiles.append(Tile(f"Bytes of {name}", fewer, "fewer than gathering without a buffer"))
+    measured = [row.measured for row in comparison.rows if row.measured is not None]
+    if measured:
+        exact = f"{sum(found.exact for found in measured)} of {len(measured)}"
+        tiles.append(Tile("Bit-exact co-simulations", exact, OURS, comparison.exact))
+    return tiles
+
+
+def _bars(
+    comparison: Comparison, value: Callable[[Figures], float], text: Callable[[Figures], str]
+) -> go.Figure:
+    """Draw a bar for each method at each operation and network."""
+    figure = go.Figure()
+    for number, method in enumerate(METHODS):
+        found = [each for each in comparison.figures if each.method == method]
+        figure.add_bar(
+            x=[escape(each.work) for each in found],
+            y=[value(each) for each in found],
+            name=escape(method),
+            marker={"color": RUNS[number]},
+            customdata=[f"{escape(method)}, {each.source}<br>{text(each)}" for each in found],
+            hovertemplate="%{x}<br>%{customdata}<extra></extra>",
+        )
+    figure.update_xaxes(
+        type="category",
+        categoryorder="array",
+        categoryarray=[escape(row.work.name) for row in comparison.rows],
+    )
+    return beside(styled(figure, height=430), top=20).update_layout(barmode="group")
+
+
+def cycles(comparison: Comparison) -> go.Figure:
+    """Draw cycles, and CoDeNet's own as marks."""
+    figure = _bars(comparison, lambda each: each.cycles, lambda each: f"{each.cycles:,.0f} cycles")
+    figure.add_scatter(
+        x=[escape(found.work) for found in comparison.published],
+        y=[found.published_cycles for found in comparison.published],
+        name="CoDeNet as published",
+        mode="markers",
+        marker={"symbol": "line-ew", "size": 30, "line": {"color": RUNS[-1], "width": 3}},
+        customdata=[_milliseconds(found.milliseconds) for found in comparison.published],
+        hovertemplate=f"%{{x}}<br>%{{y:,}} cycles at {CLOCK_MHZ:g} MHz: %{{customdata}}<extra></extra>",
+    )
+    figure.update_yaxes(type="log", title="cycles (logarithmic)", dtick=1)
+    return figure
+
+
+def utilization(comparison: Comparison) -> go.Figure:
+    """Draw the share of multiplier slots that hold a useful multiplication."""
+    figure = _bars(
+        comparison,
+        lambda each: 100 * each.utilization,
+        lambda each: f"{percent(each.utilization)} of {each.macs:,} multipliers useful",
+    )
+    figure.update_yaxes(title="useful MACs of all slots", ticksuffix=" %", range=[0, 103])
+    return figure
+
+
+def traffic(comparison: Comparison) -> go.Figure:
+    """Draw off-chip bytes over those of every map and result once."""
+    figure = _bars(
+        comparison,
+        lambda each: each.over_compulsory,
+        lambda each: f"{sized(each.moved_bytes)}, {times(each.over_compulsory, places=2)}",
+    )
+    figure.update_yaxes(title="bytes over compulsory", rangemode="tozero")
+    return figure
+
+
+def _milliseconds(figures: Sequence[float]) -> str:
+    return " and ".join(f"{figure:g} ms" for figure in figures)
