@@ -31,6 +31,9 @@ class Prediction:
         What the engine's memory ports get from the memory at its realistic bandwidth.
     least_compute_cycles
         Cycles the work takes at least, other than for want of multipliers in the engine.
+    job_cycles
+        Of a launch of several jobs, the cycles of each, in order: from the end of the one before it to its
+        end.
     details
         Further figures for reports, units in the names.
 
@@ -48,6 +51,7 @@ class Prediction:
     compulsory_bytes: int
     memory_bytes_per_cycle: float
     least_compute_cycles: int = 0
+    job_cycles: tuple[int, ...] = ()
     details: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 #: Engine name -> "module:class".  Loaded on use, so that one engine's trouble is not every command's.
 ENGINES: dict[str, str] = {
     "attention": "hw.attention.engine:AttentionEngine",
+    "conv": "hw.conv.engine:ConvEngine",
     "scheduler": "hw.scheduler.engine:SchedulerEngine",
 }
 

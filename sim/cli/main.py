@@ -123,6 +123,10 @@ def sim(
     plan: Annotated[
         Path | None, typer.Option("--plan", help="Plan to execute, .json, for an engine that executes plans.")
     ] = None,
+    network: Annotated[
+        Path | None,
+        typer.Option("--network", help="Table of layers to run, .csv, for an engine that runs such."),
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", help="Results to write, .npz.")] = None,
     board: BoardOption = DEFAULT_BOARD,
     config: ConfigOption = None,
@@ -142,6 +146,7 @@ def sim(
             *_setup(engine, board, config),
             input_path=input,
             plan_path=plan,
+            network_path=network,
             output_path=output,
             report_path=report,
             waves=waves,

@@ -14,7 +14,7 @@ from hw.board import Board
 from hw.engine import Engine
 from hw.errors import InputError
 from sim.host.paths import check_readable, check_writable
-from sim.run.adapter import PLAN, Tensor
+from sim.run.adapter import NETWORK, PLAN, Tensor
 from sim.run.tensors import load_tensors, save_tensors
 
 
@@ -25,6 +25,7 @@ def simulate(
     *,
     input_path: Path | None,
     plan_path: Path | None,
+    network_path: Path | None,
     output_path: Path | None,
     report_path: Path | None,
     waves: bool,
@@ -37,9 +38,9 @@ def simulate(
     The output file is written whatever the verdict: what differs is best looked at.  It holds what
     `sim.run.adapter.EngineAdapter.results` gives, and the golden model's integers as ``golden_int``;
     waveforms lie beside it under its name.  Without an input file no tensor is given, without a plan an
-    engine that executes plans takes its own, and without a report's path none is written. See
-    `sim.run.run.run` for the rest.  Raises `InputError` before any work, when a file cannot be read or
-    written or holds what the engine cannot use.
+    engine that executes plans takes its own, a network is a table of layers for an engine that runs such, and
+    without a report's path none is written. See `sim.run.run.run` for the rest.  Raises `InputError` before
+    any work, when a file cannot be read or written or holds what the engine cannot use.
     """
     if report_path is not None and backend == "golden":
         raise InputError(
@@ -52,13 +53,25 @@ def simulate(
             "given: waveforms lie beside it" if waves else "given: nothing else comes of the golden backend"
         )
         raise InputError("--output", None, legal)
-    _check_distinct({"--input": input_path, "--output": output_path, "--report": report_path})
+    _check_distinct(
+        {
+            "--input": input_path,
+            "--plan": plan_path,
+            "--network": network_path,
+            "--output": output_path,
+            "--report": report_path,
+        }
+    )
     from sim.run.run import find_adapter, run
 
     tensors = dict(load_tensors(input_path)) if input_path is not None else {}
+    adapter = find_adapter(engine.name)
     if plan_path is not None:
         check_readable("--plan", plan_path)
-        tensors[PLAN] = find_adapter(engine.name).read_plan(plan_path)
+        tensors[PLAN] = adapter.read_plan(plan_path)
+    if network_path is not None:
+        check_readable("--network", network_path)
+        tensors[NETWORK] = adapter.read_network(network_path)
     if output_path is not None:
         check_writable("--output", output_path)
     if report_path is not None:

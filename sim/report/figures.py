@@ -58,6 +58,7 @@ TABLE: Mapping[str, tuple[Row, ...]] = {
         ("busy", "cycles.cycles_busy", whole),
         ("stall: {}", "cycles.cycles_stall.*", whole),
         ("idle", "cycles.cycles_idle", whole),
+        ("job {}", "cycles.job_cycles.*", whole),
     ),
     "Multipliers": (
         ("useful MACs", "work.useful_macs", whole),
@@ -82,6 +83,7 @@ TABLE: Mapping[str, tuple[Row, ...]] = {
         ("error of cycles", "prediction.predicted_cycles_error_ratio", signed_percent),
         ("error of bytes read", "prediction.predicted_read_error_bytes", whole),
         ("error of bytes written", "prediction.predicted_write_error_bytes", whole),
+        ("job {}", "prediction.predicted_job_cycles.*", whole),
     ),
     "Simulation": (
         ("memory", "simulation.memory_mode", str),
@@ -123,6 +125,7 @@ SUMMARY: tuple[Row, ...] = (
     ("cycles, predicted", "prediction.predicted_cycles", whole),
     ("error of the predicted cycles", "prediction.predicted_cycles_error_ratio", signed_percent),
     ("simulated cycles a second", "simulation.simulated_cycles_per_second", scaled),
+    ("cycles of {}", "cycles.job_cycles.*", whole),
 )
 
 

@@ -53,6 +53,10 @@ class Cycles:
         dict[str, Count], _doc("Cycles in which the core had work but could not advance, by cause.")
     ]
     cycles_idle: Annotated[Count, _doc("Cycles between start and done in which the core had no work.")]
+    job_cycles: Annotated[
+        dict[str, Count],
+        _doc("Of a launch of several jobs, cycles from one's end to the next one's, by name."),
+    ]
     clock_mhz: Annotated[
         float, Field(gt=0), _doc("Kernel clock the board is planned for; turns cycles to time.")
     ]
@@ -61,6 +65,8 @@ class Cycles:
     def __post_init__(self) -> None:
         parts = self.cycles_busy + sum(self.cycles_stall.values()) + self.cycles_idle
         _require("cycles_total", self.cycles_total, parts, "busy + stalls + idle")
+        if (jobs := sum(self.job_cycles.values())) > self.cycles_total:
+            raise InputError("job_cycles", jobs, f"at most cycles_total = {self.cycles_total} in all")
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
@@ -182,6 +188,7 @@ class Prediction:
     """What the engine's analytic model said before the run."""
 
     predicted_cycles: Annotated[Count, _doc("Cycles from start to done after the analytic model.")]
+    predicted_job_cycles: Annotated[dict[str, Count], _doc("job_cycles after the analytic model.")]
     predicted_cycles_error_ratio: Annotated[
         float, _doc("(predicted - simulated) / simulated cycles; negative when the model is too fast.")
     ]

@@ -24,6 +24,7 @@ def build_report(
     *,
     clock_mhz: float,
     counters: Mapping[str, int],
+    job_cycles: Mapping[str, int],
     placement: Mapping[str, int],
     simulation: Mapping[str, Any],
     prediction: Prediction,
@@ -38,6 +39,8 @@ def build_report(
         The kernel's counters by register name: ``cycles_total``, ``cycles_busy``, ``cycles_stall_<cause>``,
         ``cycles_idle``, and of each port of ``placement`` its ``<port>_read_bytes``, ``<port>_write_bytes``
         or both (a port that only reads has no counter of writes).  Others go to the report's ``details``.
+    job_cycles
+        Cycles of each job by name, as many as were predicted; none of an engine that has no jobs.
     placement
         Memory channel of each port, from `hw.engine.Engine.placement`.
     simulation
@@ -69,6 +72,7 @@ def build_report(
         "cycles": {
             **{name: counters[name] for name in ("cycles_total", "cycles_busy", "cycles_idle")},
             "cycles_stall": stalls,
+            "job_cycles": dict(job_cycles),
             "clock_mhz": clock_mhz,
         },
         "work": {
@@ -96,6 +100,7 @@ def build_report(
         },
         "prediction": {
             "predicted_cycles": prediction.cycles_total,
+            "predicted_job_cycles": dict(zip(job_cycles, prediction.job_cycles, strict=True)),
             "predicted_read_bytes": prediction.read_bytes_total,
             "predicted_write_bytes": prediction.write_bytes_total,
             "predicted_read_error_bytes": prediction.read_bytes_total - read_bytes,

@@ -143,6 +143,12 @@ class EngineAdapter(abc.ABC):
         """
         raise InputError("--network", str(path), f"left out: the engine {self.name} runs no tables of layers")
 
+    def job_cycles(self, job: Any, config: Any, buffers: Mapping[str, NDArray[np.uint8]]) -> dict[str, int]:
+        """Read from what the kernel wrote how many cycles each job of the launch took, by name, in order;
+        nothing where a launch is one job.
+        """
+        return {}
+
     def label(self, job: Any, config: Any) -> str:
         """Name the work of a job, for reports; empty when its figures say all."""
         return ""

@@ -134,6 +134,7 @@ def run(
         config_hash=config_hash(engine.name, config, board),
         tool_versions=_versions(simulated),
         counters=answer.counters,
+        job_cycles=adapter.job_cycles(job, config, simulated.buffers),
         placement=placement,
         simulation={
             "memory_mode": memory_mode,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from hw.board import Board
 from hw.conv.config import ConvConfig
@@ -53,15 +54,9 @@ def predict(workload: ConvWorkload, config: ConvConfig, board: Board) -> Predict
         memory_bytes_per_cycle=min(
             ports * width / 8, min(ports, board.memory.channels) * board.channel_bytes_per_cycle
         ),
+        job_cycles=tuple(end - begin for begin, end in pairwise((0, *launch.log))),
         details={"jobs": len(jobs)},
     )
-
-
-def predict_log(workload: ConvWorkload, config: ConvConfig, board: Board) -> tuple[int, ...]:
-    """Give for each job the cycle in which it is in memory, counted as in the kernel's log."""
-    width = config.port_width(board.memory.port_data_width)
-    jobs = [job.plan(config, beat_bits=width) for job in workload.jobs]
-    return predict_launch(config, board, jobs).log
 
 
 def busy_cycles(config: ConvConfig, layers: Sequence[ConvLayer]) -> int:

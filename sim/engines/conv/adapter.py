@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -87,6 +88,16 @@ class ConvAdapter(EngineAdapter):
     def errors(self, job: Job, config: ConvConfig, integers: Mapping[str, Tensor]) -> dict[str, float]:
         """See `LayerJob.errors`."""
         return job.errors(integers)
+
+    def job_cycles(
+        self, job: Job, config: ConvConfig, buffers: Mapping[str, NDArray[np.uint8]]
+    ) -> dict[str, int]:
+        """Read the log: a cycle for each job."""
+        ends = (0, *buffers["log"].view("<u8").tolist())
+        return {
+            step.name: end - begin
+            for step, (begin, end) in zip(job.program.steps, pairwise(ends), strict=True)
+        }
 
     def workload(self, job: Job, config: ConvConfig) -> ConvWorkload:
         """Give the jobs."""

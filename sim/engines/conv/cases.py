@@ -28,21 +28,15 @@ SMALL = ConvConfig(
     strip_words=16,
 )
 _MODES = ("model", "fast", "jitter")
+_KINDS = ("depthwise", "deformable", "square", "pointwise", "plain", "dense", "strip")
 
 
-def regression(quick: int = 24, soak: int = 200) -> Iterator[Case]:
-    """Give random layers, most of them for the soak, and a network of every kind of job."""
-    for number in range(soak):
-        rng = np.random.default_rng(number)
-        yield Case(
-            name=f"random_{number}",
-            board="u55c",
-            config=SMALL,
-            tensors=random_layer(rng, SMALL),
-            memory=_MODES[number % 3],
-            seed=number,
-            soak=number >= quick,
-        )
+#: Random launches of `make test`, and of the soak.
+_IN_TEST, _IN_SOAK = 14, 200
+
+
+def regression() -> Iterator[Case]:
+    """Give a network of every kind of job, and random layers, most of them for the soak."""
     for memory in _MODES:
         yield Case(
             name=f"blocks_{memory}",
@@ -50,7 +44,18 @@ def regression(quick: int = 24, soak: int = 200) -> Iterator[Case]:
             config=SMALL,
             tensors={NETWORK: _network(BLOCKS)},
             memory=memory,
-            soak=memory == "fast",
+            soak=memory != "model",
+        )
+    for number in range(_IN_SOAK):
+        rng = np.random.default_rng(number)
+        yield Case(
+            name=f"random_{number}",
+            board="u55c",
+            config=SMALL,
+            tensors=random_layer(rng, SMALL, _KINDS[number % len(_KINDS)]),
+            memory=_MODES[number % len(_MODES)],
+            seed=number,
+            soak=number >= _IN_TEST,
         )
 
 
@@ -86,9 +91,8 @@ def _network(rows: tuple[Row, ...]) -> Tensor:
     return found
 
 
-def random_layer(rng: np.random.Generator, config: ConvConfig) -> Mapping[str, Tensor]:
-    """Give the tensors of a layer of any kind and shape that ``config`` can do."""
-    kind = str(rng.choice(["depthwise", "deformable", "square", "pointwise", "plain", "dense", "strip"]))
+def random_layer(rng: np.random.Generator, config: ConvConfig, kind: str) -> Mapping[str, Tensor]:
+    """Give the tensors of a layer of a kind of `_KINDS` and any shape that ``config`` can do."""
     rows, columns = (int(n) for n in rng.integers(1, 11, 2))
     channels = int(rng.choice([1, int(rng.integers(1, 17)), int(rng.integers(1, 50))]))
     kernel = (1, 1) if kind == "pointwise" else _pair(rng, 3)

@@ -40,6 +40,7 @@ def arguments(
         "config_hash": "0123456789ab",
         "tool_versions": {"loomwork": "0.1.0", "verilator": "5.049", "python": "3.11.7"},
         "counters": counters,
+        "job_cycles": {},
         "placement": {"gmem0": 0, "gmem1": 1, "gmem2": 2},
         "simulation": {
             "memory_mode": "model",
