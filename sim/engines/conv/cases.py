@@ -12,12 +12,13 @@ from hw.conv.config import ConvConfig
 from sim.engines.conv.table import Row
 from sim.run.adapter import NETWORK, Case, Tensor
 
-#: One simulator for most launches.
+#: Whatever a configuration can switch on, at a size that builds in seconds: one simulator for all launches.
 SMALL = ConvConfig(
     lanes=16,
     inputs=8,
     outputs=8,
     ports=2,
+    port_bits=128,
     bank_words=256,
     memory="block",
     block_pixels=32,

@@ -37,13 +37,16 @@ def read_table(path: Path) -> list[Row]:
     InputError
         For a column that is missing, or the first line that is wrong; the message names file and line.
     """
-    with path.open(newline="", encoding="utf-8") as file:
-        reader = csv.DictReader(file)
-        missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
-        if missing:
-            legal = "the columns " + ", ".join(COLUMNS)
-            raise InputError(f"columns of {path}", ", ".join(reader.fieldnames or ()), legal)
-        rows = [_row(path, reader.line_num, line) for line in reader]
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError("table of layers", str(path), "a .csv file") from error
+    reader = csv.DictReader(text.splitlines())
+    missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+    if missing:
+        legal = "the columns " + ", ".join(COLUMNS)
+        raise InputError(f"columns of {path}", ", ".join(reader.fieldnames or ()), legal)
+    rows = [_row(path, reader.line_num, line) for line in reader]
     if not rows:
         raise InputError(f"layers of {path}", 0, "at least 1")
     names = [row.name for row in rows]

@@ -72,6 +72,16 @@ def test_figures_follow_from_the_counters():
     assert report.details == {"heads": 12, "queries": 256, "keys": 256, "tiles": passes * 4}
 
 
+def test_jobs_have_cycles_measured_and_predicted():
+    prediction = dataclasses.replace(arguments()["prediction"], job_cycles=(7_000, 9_000))
+    report = synthetic(prediction=prediction, job_cycles={"a": 7_100, "b": 9_200})
+    assert report.cycles.job_cycles == {"a": 7_100, "b": 9_200}
+    assert report.prediction.predicted_job_cycles == {"a": 7_000, "b": 9_000}
+    total = report.cycles.cycles_total
+    with pytest.raises(InputError, match=f"job_cycles must be at most cycles_total = {total} in all"):
+        synthetic(prediction=prediction, job_cycles={"a": 1, "b": total})
+
+
 def test_memory_binds_when_it_is_the_slower():
     prediction = dataclasses.replace(arguments()["prediction"], memory_bytes_per_cycle=1.5)
     roofline = synthetic(prediction=prediction).roofline

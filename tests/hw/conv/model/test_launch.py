@@ -70,7 +70,7 @@ def test_the_slower_of_two_units_sets_the_pace():
 
 def test_blocks_of_few_pixels_take_as_long_as_their_tiles_need():
     counters = launch(replace(POINTWISE, most_pixels=4)).counters
-    first, other = (tile_beats(SMALL, 256, first=first) for first in (True, False))
+    first, other = (tile_beats(SMALL, SMALL.port_bits, first=first) for first in (True, False))
     sweeps = [PointwiseUnit.sweep_cycles(SMALL, pixels=4, beats=beats) for beats in (first, other)]
     cycles = 400 * (6 * sweeps[0] + 18 * sweeps[1])
     assert counters["cycles_busy"] == 400 * 24 * 4

@@ -70,6 +70,21 @@ def test_wrong_tables_are_refused(tmp_path, text, message):
         read_table(path)
 
 
+def test_what_is_no_text_is_no_table(tmp_path):
+    path = tmp_path / "layers.csv"
+    path.write_bytes(b"PK\x03\x04\xff\xfe")
+    with pytest.raises(InputError, match=r"table of layers must be a \.csv file, not"):
+        read_table(path)
+
+
+def test_the_log_says_how_long_each_job_took():
+    job = ADAPTER.job({NETWORK: as_network(list(BLOCKS))}, SMALL)
+    ends = np.cumsum(np.arange(100, 100 + len(job.program.steps)), dtype="<u8")
+    cycles = ADAPTER.job_cycles(job, SMALL, {"log": ends.view(np.uint8)})
+    assert list(cycles) == [step.name for step in job.program.steps]
+    assert list(cycles.values()) == list(range(100, 100 + len(cycles)))
+
+
 def test_a_network_has_no_other_tensors():
     tensors = {NETWORK: as_network(list(BLOCKS)), "x": np.zeros(3)}
     with pytest.raises(InputError, match="tensor name must be seed"):
