@@ -193,7 +193,7 @@ def test_digits_of_masked_samples_end_at_four():
          "words of the offsets' weights must be at most 32, not 144"),
         ({"dot_words": 256, "bank_words": 4096}, {"dot": True, "bound": 1, "rows": 40, "columns": 40},
          "dot must be such that 3 rows have at most 508 entries"),
-        ({"lanes": 64, "bank_words": 4096},
+        ({"lanes": 64, "bank_words": 4096, "tap_words": 256},
          {"dot": True, "offsets": Offsets.SQUARE, "bound": 1, "rows": 4, "columns": 4,
           "channels": 2112, "outputs": 2112, "group": 2112},
          "channels must be at most 2048 where offsets are computed of them, not 2112"),
