@@ -37,16 +37,8 @@ _IN_TEST, _IN_SOAK = 14, 200
 
 
 def regression() -> Iterator[Case]:
-    """Give a network of every kind of job, and random layers, most of them for the soak."""
-    for memory in _MODES:
-        yield Case(
-            name=f"blocks_{memory}",
-            board="u55c",
-            config=SMALL,
-            tensors={NETWORK: _network(BLOCKS)},
-            memory=memory,
-            soak=memory != "model",
-        )
+    """Give a network of every kind of job and random layers; those of the soak come last."""
+    yield _blocks("model")
     for number in range(_IN_SOAK):
         rng = np.random.default_rng(number)
         yield Case(
@@ -58,6 +50,14 @@ def regression() -> Iterator[Case]:
             seed=number,
             soak=number >= _IN_TEST,
         )
+    yield from (_blocks(memory, soak=True) for memory in ("fast", "jitter"))
+
+
+def _blocks(memory: str, *, soak: bool = False) -> Case:
+    tensors = {NETWORK: _network(BLOCKS)}
+    return Case(
+        name=f"blocks_{memory}", board="u55c", config=SMALL, tensors=tensors, memory=memory, soak=soak
+    )
 
 
 #: A stem, a unit with branches, two units that shuffle, a decoder and a head, all of few channels.
