@@ -12,11 +12,13 @@ from rich.console import Console
 import sim.run.demo
 from hw.board import load_board
 from hw.errors import InputError
+from hw.registry import ENGINES
 from hw.scheduler.check.check import check
 from hw.scheduler.engine import SchedulerEngine
 from hw.scheduler.plan.documents import read_plan
 from sim.engines.attention import minilm
 from sim.engines.attention.demo import attention_demo
+from sim.report.pictures import embedded
 from sim.report.report import load
 from sim.run.adapter import PLAN
 from sim.run.demo import demo
@@ -250,3 +252,27 @@ def test_the_scheduler_shows_plan_and_run_side_by_side(bench, tmp_path, monkeypa
     assert "scheduler/plan.html" in re.findall(r'href="([^"]*)"', index)
     assert "Addresses over time" in (tmp_path / "scheduler" / "plan.html").read_text()
     assert "ultiplier" not in index
+
+
+def test_pictures_are_on_the_page(bench, tmp_path, monkeypatch):
+    monkeypatch.setitem(ENGINES, "conv", "hw.conv.engine:ConvEngine")
+    passed, text = show(tmp_path, engines=["conv"])
+    assert passed
+    assert "all bytes of the pictures are the golden model's" in text
+    [(engine, config, *_, tensors)] = bench.launches
+    assert engine == "conv"
+    adapter = find_adapter("conv")
+    job = adapter.job(tensors, config)
+    results = adapter.results(job, config, adapter.golden(job, config))
+    chosen = adapter.demo(load_board("u55c"))
+    page = (tmp_path / "index.html").read_text()
+    for title, pixels in chosen.pictures({"photograph": results}).items():
+        assert f'<img src="{embedded(pixels)}" alt="{title}">' in page
+
+
+def test_a_wrong_bit_is_said_of_pictures(bench, tmp_path, monkeypatch):
+    monkeypatch.setitem(ENGINES, "conv", "hw.conv.engine:ConvEngine")
+    bench.wrong = (0,)
+    passed, text = show(tmp_path, engines=["conv"])
+    assert not passed
+    assert "NOT all bytes" in text
