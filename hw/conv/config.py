@@ -30,8 +30,6 @@ BIAS_BITS = 48
 TAP_SUM_BITS = 48
 #: Most words of a pixel in a depthwise layer: rows of the RAMs of parameters.
 TAP_LAYER_WORDS = 64
-#: Most channels of a map that offsets are computed of: products of two int8 in a sum of 27 bits.
-DOT_CHANNELS = 2**11
 #: Most digits of a sample that goes to the pointwise array.
 MAX_DIGITS = 4
 #: Bits of the sum of products over the input channels, which are at most 2^14.

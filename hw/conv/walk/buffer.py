@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hw.conv.config import DOT_CHANNELS, MAX_DIGITS, OFFSET_BITS, TAP_LAYER_WORDS, ConvConfig
+from hw.conv.config import MAX_DIGITS, OFFSET_BITS, TAP_LAYER_WORDS, ConvConfig
 from hw.conv.core.layouts import SLOT_BITS, Offsets
 from hw.conv.walk.form import MapForm
 from hw.conv.walk.layer import ConvLayer, Kind
@@ -212,10 +212,6 @@ def _check_dot(config: ConvConfig, layer: ConvLayer, plan: BufferPlan) -> None:
 
     They come with the map, and a row of results begins when the rows that it needs are there.
     """
-    if layer.channels > DOT_CHANNELS:
-        raise InputError(
-            "channels", layer.channels, f"at most {DOT_CHANNELS} where offsets are computed of them"
-        )
     words = plan.words * plan.passes
     if words > config.dot_words:
         raise InputError("words of the offsets' weights", words, f"at most {config.dot_words}")

@@ -183,7 +183,7 @@ def _dot_records(config: ConvConfig, side: TapSide, dot: DotTensors, lanes: Any,
     numbers = 2 * side.buffer.passes
     if kind is Record.DOT_PARAMETERS:
         bias = dot.bias - side.layer.zero * dot.w.sum(axis=1, dtype=np.int64)
-        _check_bias(bias, SUM_BITS)
+        _check_sums(dot, side.layer.zero)
         given = ChannelParameters(
             bias=bias, multiplier=dot.multiplier, shift=dot.shift, post=np.zeros_like(bias)
         )
@@ -200,6 +200,16 @@ def _check_bias(bias: Int, sum_bits: int) -> None:
     most = 1 << sum_bits - 2
     if np.abs(bias).max() >= most:
         raise InputError("bias", int(np.abs(bias).max()), f"below {most} in units of the sums")
+
+
+def _check_sums(dot: DotTensors, zero: int) -> None:
+    """Hold sums that compute offsets, of whatever map, to their bits."""
+    w = dot.w.astype(np.int64)
+    above, below = w.clip(min=0).sum(axis=1), w.clip(max=0).sum(axis=1)
+    ends = (above * x + below * other + dot.bias for x, other in ((127, -128), (-128, 127)))
+    most = max(int(np.abs(end - zero * w.sum(axis=1)).max()) for end in ends)
+    if most >= 1 << SUM_BITS - 1:
+        raise InputError("sum of offsets", most, f"below {1 << SUM_BITS - 1} for every map")
 
 
 def _dense(config: ConvConfig, side: PointSide, w: Int8, outputs: Int, first: int) -> Int8:

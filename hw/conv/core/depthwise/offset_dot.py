@@ -18,7 +18,7 @@ from hw.lib.fifo import Fifo
 from hw.lib.memory import uninitialised
 from hw.lib.skid import Skid
 
-#: Bits of a number's sum, signed: 2,048 products of two int8 and as much for the bias.
+#: Bits of a number's sum, signed: what a DSP multiplies. Who lays out weights sees that no map exceeds it.
 SUM_BITS = 27
 #: Cycles from an address to the weights.
 _RAM = 2

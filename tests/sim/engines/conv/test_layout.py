@@ -8,7 +8,7 @@ from hw.conv.walk.form import MapForm
 from hw.conv.walk.layer import ConvLayer
 from hw.errors import InputError
 from sim.engines.conv.layout import gathered, map_words, offset_entries, spread
-from sim.engines.conv.weights import ChannelParameters, tap_stream, tile_stream
+from sim.engines.conv.weights import ChannelParameters, DotTensors, _check_sums, tap_stream, tile_stream
 from sim.golden.conv.attributes import Attributes
 from sim.golden.conv.formats import requantized
 from sim.golden.conv.model import Deformation, accumulators, samples
@@ -239,3 +239,27 @@ def test_biases_that_sums_have_no_room_for_are_refused():
     given.bias[3] = -(1 << 28)
     with pytest.raises(InputError, match="bias must be below 268435456 in units of the sums, not 268435456"):
         tile_stream(config, job.route.point, np.zeros((8, 8, 1, 1), np.int8), given, beat_bits=128)
+
+
+@pytest.mark.parametrize("zero", [0, -128, 100])
+def test_offsets_whose_sums_some_map_exceeds_are_refused(zero):
+    """At the edge: the map that gives the largest sum, added up, just fits; one more does not."""
+    channels = 40
+    rng = np.random.default_rng(zero + 128)
+    w = rng.integers(-127, 128, (1, channels), dtype=np.int8)
+    sums = [np.where(w > 0, x, -1 - x).astype(int) - zero for x in (127, -128)]
+    low, high = sorted(int((w * x).sum()) for x in sums)
+    for bias, fits in (((1 << 26) - 1 - high, True), ((1 << 26) - high, False), (-(1 << 26) - low, False)):
+        dot = DotTensors(w=w, bias=np.array([bias]), multiplier=np.array([1]), shift=np.array([20]))
+        if fits:
+            _check_sums(dot, zero)
+        else:
+            with pytest.raises(InputError, match="sum of offsets must be below 67108864 for every map"):
+                _check_sums(dot, zero)
+
+
+def test_a_decoder_of_codenet_s_widest_network_is_laid_out():
+    """Its 2,153 channels: 27 bits hold sums of any usual weights."""
+    w = np.random.default_rng(0).integers(-127, 128, (1, 2153), dtype=np.int8)
+    dot = DotTensors(w=w, bias=np.zeros(1, int), multiplier=np.array([1]), shift=np.array([20]))
+    _check_sums(dot, 0)
