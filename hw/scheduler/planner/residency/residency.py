@@ -146,7 +146,7 @@ class _Search:
         result = self._solve(program, "words")
         # Nothing kept is always possible: each step was checked to fit alone.
         choice = program.choice(result.values) if result.values else _nothing(self._model, capacity)
-        return self.found(choice), result.bound
+        return self.found(_written_at_once(self._model, choice)), result.bound
 
     def _peak(self, found: _Found, moves: int | None) -> _Found:
         """Lower the peak, at no more avoidable transfers than given, if any."""
@@ -175,6 +175,18 @@ class _Search:
         program.lp.setObjective(program.moves * (len(program.stream) + 1) + streams)
         result = self._solve(program, "transfers", program.values(found.choice))
         return self.found(program.choice(result.values)) if result.values else found
+
+
+def _written_at_once(model: Model, choice: Choice) -> Choice:
+    """Stream what a step writes and does not keep: no more words, and they leave while it computes."""
+    alone = {model.events[index].step for index in choice.streamed if model.events[index].alone}
+    leave = {
+        index
+        for index, event in enumerate(model.events)
+        if event.writes and event.gaps and event.saved and event.step not in alone
+        if choice.lost.issuperset(event.gaps)
+    }
+    return Choice(lost=choice.lost, streamed=choice.streamed | leave)
 
 
 def _nothing(model: Model, capacity: int) -> Choice:

@@ -154,41 +154,31 @@ class Hiding:
         return self._moves
 
     def _improve(self) -> bool:
-        """Try each exposed transfer once; tell whether the plan became shorter.
-
-        A step that waits for several is tried with all of them first: as long as one is late, the others gain
-        nothing.
-        """
+        """Try each exposed transfer once; tell whether the plan became shorter."""
         waits = self._timing
-        exposed: dict[tuple[int, int, bool], list[Move]] = {}
-        for move in sorted(self._moves, key=lambda move: -move.words):
+        exposed = []
+        for index, move in enumerate(self._moves):
             if move.streams or (not move.reads and move.deadline >= len(self._step_cycles)):
                 continue
             wait = (waits.read_waits if move.reads else waits.write_waits)[move.deadline]
             if wait:
-                exposed.setdefault((-wait, move.deadline, move.reads), []).append(move)
-        for _, late in sorted(exposed.items()):
-            if len(late) > 1 and self._hide(late):
-                continue
-            for move in late:
-                if self._work > _WORK:
-                    return self._timing.total < waits.total
-                self._hide([move])
+                exposed.append((-wait, -move.words, index))
+        for _, _, index in sorted(exposed):
+            if self._work > _WORK:
+                break
+            self._hide(self._moves[index])
         return self._timing.total < waits.total
 
-    def _hide(self, moves: Sequence[Move]) -> bool:
-        """Try to give transfers as many steps as there are; tell whether the plan became shorter."""
-        before = [move.start if move.reads else move.deadline for move in moves]
-        for move in moves:
-            self._set(move, self._limit(move))
-        now = [move.start if move.reads else move.deadline for move in moves]
-        timing = self._simulate() if now != before else self._timing
-        if timing.total < self._timing.total:
-            self._timing = timing
-            return True
-        for move, step in zip(moves, before, strict=True):
-            self._set(move, step)
-        return False
+    def _hide(self, move: Move) -> None:
+        """Try to give a transfer as many steps as there are."""
+        before, limit = move.start if move.reads else move.deadline, self._limit(move)
+        if limit != before:
+            self._set(move, limit)
+            timing = self._simulate()
+            if timing.total < self._timing.total:
+                self._timing = timing
+            else:
+                self._set(move, before)
 
     def _set(self, move: Move, step: int) -> None:
         """Change a read's start or a write's deadline, and its block with it."""
