@@ -65,10 +65,7 @@ class MapName:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Step:
-    """A job: its layers with their tensors, and the maps it reads and writes.
-
-    ``counted`` is False for what only looks at sums again.
-    """
+    """A job: its layers with their tensors, and the maps it reads and writes."""
 
     name: str
     layers: tuple[LayerTensors, ...]
@@ -78,7 +75,6 @@ class Step:
     rearrangement: Rearrangement = _PLAIN
     most_pixels: int | None = None
     after: bool = False
-    counted: bool = True
 
     @property
     def job(self) -> ConvJob:

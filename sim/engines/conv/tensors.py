@@ -90,7 +90,7 @@ def read_layer(tensors: Mapping[str, Tensor], config: ConvConfig) -> LayerJob:
     for n in range(count):
         of_byte = replace(neutral, bias=layer.parameters.bias, shift=np.full(outputs, 8 * n, np.int64))
         raw = replace(layer, layer=replace(shape, raw=True), parameters=of_byte)
-        steps.append(replace(_step(raw), name=f"sums {n}", result=f"{SUMS}{n}", counted=False))
+        steps.append(replace(_step(raw), name=f"sums {n}", result=f"{SUMS}{n}"))
     return LayerJob(
         program=_program({"x": x}, tuple(steps), config),
         bytes=count,
