@@ -111,10 +111,12 @@ def random_layer(rng: np.random.Generator, config: ConvConfig, kind: str) -> Map
             pads[axis] = int(rng.integers(0, reach[axis])) + least
             pads[axis + 2] = int(rng.integers(0, reach[axis]))
     depthwise = kind in ("depthwise", "deformable", "square", "strip")
-    outputs = channels if depthwise else int(rng.integers(1, 30))
     if not depthwise:
         channels = min(channels, 20)
-    group = channels if depthwise else 1
+    groups = int(rng.integers(1, 4))
+    channels = -(-channels // groups) * groups
+    group = channels if depthwise else int(rng.choice([1, groups]))
+    outputs = channels if depthwise else group * int(rng.integers(1, 30 // group))
     out_size = [
         (n + pads[axis] + pads[axis + 2] - reach[axis]) // strides[axis] + 1
         for axis, n in enumerate((rows, columns))
@@ -131,12 +133,13 @@ def random_layer(rng: np.random.Generator, config: ConvConfig, kind: str) -> Map
         "dilations": np.array(dilations),
     }
     if kind in ("deformable", "dense"):
-        groups = 1
         taps = kernel[0] * kernel[1]
         reals = rng.normal(0, 2, (2 * groups * taps, *out_size))
         edges = rng.choice([-1.0, -1.03, -0.97, float(rows - 1), float(rows), 0.0], reals.shape)
         tensors["offset"] = np.where(rng.random(reals.shape) < 0.2, edges, reals)
-        tensors["bound"] = np.array(rng.integers(0, 3))
+        tensors["offset_group"] = np.array(groups)
+        if rng.random() < 0.5:  # without a bound the line buffer holds all of such maps
+            tensors["bound"] = np.array(rng.integers(0, 3))
         if config.mask and rng.random() < 0.5:
             tensors["mask"] = rng.random((groups * taps, *out_size))
     if kind == "square":
