@@ -116,7 +116,7 @@ def random_layer(rng: np.random.Generator, config: ConvConfig, kind: str) -> Map
     groups = int(rng.integers(1, 4))
     channels = -(-channels // groups) * groups
     group = channels if depthwise else int(rng.choice([1, groups]))
-    outputs = channels if depthwise else group * int(rng.integers(1, 30 // group))
+    outputs = channels if depthwise else group * int(rng.integers(1, 18 // group))
     out_size = [
         (n + pads[axis] + pads[axis + 2] - reach[axis]) // strides[axis] + 1
         for axis, n in enumerate((rows, columns))
