@@ -21,6 +21,8 @@ _LUTS = {**{f"LUT{n}": 1 for n in range(1, 7)}, "LUT6_2": 1}
 _LUTRAMS = {
     "SRL16E": 1,
     "SRLC32E": 1,
+    "RAM32X1S": 1,
+    "RAM64X1S": 1,
     "RAM32X1D": 2,
     "RAM64X1D": 2,
     "RAM128X1D": 4,

@@ -200,12 +200,14 @@ class RowPlace(wiring.Component):
         inner = Signal.like(self.base)  # the row in its bank, from there
         last_sub, last_bank, last_slot = Signal(), Signal(), Signal()
         stride = Signal(range(2 * self._config.bank_words))  # from a group to the next
-        m.d.comb += [
+        m.d.comb += self.base.eq(group + inner)
+        # What is last is known a cycle late: rows are further apart than that.
+        m.d.sync += [
+            stride.eq(job.row_words << job.split),
             last_sub.eq(sub == (Const(1, 4) << job.split) - 1),
             last_bank.eq(Mux(job.strip, self.bank == 3, self.bank[0])),
-            self.base.eq(group + inner),
+            last_slot.eq(slot + 1 == job.slots),
         ]
-        m.d.sync += [stride.eq(job.row_words << job.split), last_slot.eq(slot + 1 == job.slots)]
         with m.If(self.step):
             m.d.sync += [slot.eq(slot + 1), sub.eq(sub + 1), inner.eq(inner + job.row_words)]
             with m.If(last_sub):

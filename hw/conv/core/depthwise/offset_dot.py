@@ -98,8 +98,6 @@ class OffsetDot(wiring.Component):
         # A word that was offered stays so, however many entries are on their way by then.
         m.d.sync += ready.eq(self.loaded & ~self.start & ((in_flight < _ENTRIES - 4) | offered))
         m.d.comb += [
-            last_pass.eq(step == job.passes - 1),
-            last_word.eq(word == job.fill.words - 1),
             go.eq(words.o.valid & self.open & job.dot & ready & (self.o.ready | ~last_pass)),
             offer.eq(self.open & (~job.dot | (last_pass & ready))),
             offered.eq(self.o.valid & ~self.o.ready),
@@ -107,14 +105,28 @@ class OffsetDot(wiring.Component):
             self.o.payload.eq(words.o.payload),
             words.o.ready.eq(self.o.ready & offer),
         ]
+        one_pass, one_word = job.passes == 1, job.fill.words == 1
         with m.If(go):
-            m.d.sync += [step.eq(Mux(last_pass, 0, step + 1)), address.eq(address + 1)]
+            m.d.sync += [
+                step.eq(Mux(last_pass, 0, step + 1)),
+                last_pass.eq(Mux(last_pass, one_pass, step == job.passes - 2)),
+                address.eq(address + 1),
+            ]
             with m.If(last_pass):
-                m.d.sync += word.eq(Mux(last_word, 0, word + 1))
+                m.d.sync += [
+                    word.eq(Mux(last_word, 0, word + 1)),
+                    last_word.eq(Mux(last_word, one_word, word == job.fill.words - 2)),
+                ]
             with m.If(last_pass & last_word):
                 m.d.sync += address.eq(0)
         with m.If(self.start):
-            m.d.sync += [word.eq(0), step.eq(0), address.eq(0)]
+            m.d.sync += [
+                word.eq(0),
+                step.eq(0),
+                address.eq(0),
+                last_pass.eq(one_pass),
+                last_word.eq(one_word),
+            ]
         pushed = entries.o.valid & entries.o.ready
         kept = Signal()  # two numbers wait for the second tap of their entry, and are none of their own
         begins = go & last_word
