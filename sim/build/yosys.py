@@ -45,19 +45,21 @@ def mapped(texts: Mapping[str, str], name: str, *, note: str = "") -> Path:
     It is flattened but for other parts, and kept in the cache of builds by its own text.
     """
     others = sorted(o for o in texts if o != name and re.search(rf"\b{o}\b", texts[name]))
+    commands = [
+        # Yosys does not know the attribute by which chains of registers stay such, but keeps what is kept.
+        "setattr -set keep 1 a:shreg_extract=no",
+        *(f"blackbox {other}" for other in others),
+        f"synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {name}",
+        "delete t:$scopeinfo",
+        f"tee -q -o {STAT} stat -json",
+        f"select {name}",
+        f"write_json -selected {NETLIST}",
+    ]
 
     def build(folder: Path) -> None:
-        commands = [
-            *(f"blackbox {other}" for other in others),
-            f"synth_xilinx -family xcup -flatten -noiopad -noclkbuf -top {name}",
-            "delete t:$scopeinfo",
-            f"tee -q -o {STAT} stat -json",
-            f"select {name}",
-            f"write_json -selected {NETLIST}",
-        ]
         run_yosys(folder, "".join(texts.values()), commands, name, note=note)
 
-    return BuildCache().get(key_of(["mapped", name, texts[name], *others]), build)[0]
+    return BuildCache().get(key_of(["mapped", texts[name], *commands]), build)[0]
 
 
 def run_yosys(folder: Path, verilog: str, commands: Sequence[str], name: str, *, note: str = "") -> None:

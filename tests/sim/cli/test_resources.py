@@ -88,6 +88,22 @@ endmodule
     assert part.each.bram36 == 0
 
 
+def test_registers_that_no_shift_register_may_swallow_stay(cache):
+    chain = """
+module kernel(input clk, input i, output o);
+  {attribute} reg [3:0] stages = 4'h0;
+  assign o = stages[3];
+  always @(posedge clk) stages <= {{stages[2:0], i}};
+endmodule
+"""
+    kept, free = (
+        synthesize(chain.format(attribute=attribute), "kernel").total
+        for attribute in ('(* shreg_extract = "no" *)', "")
+    )
+    assert (kept.ff, kept.lut) == (4, 0)
+    assert free.lut == 1
+
+
 def test_text_that_yosys_refuses_leaves_nothing(cache):
     with pytest.raises(ToolError, match=r"Yosys cannot synthesize kernel: .*missing_cell"):
         synthesize("module kernel(input a);\n missing_cell x(.a(a));\nendmodule\n", "kernel")

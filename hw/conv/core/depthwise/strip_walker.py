@@ -106,29 +106,39 @@ class StripWalker(wiring.Component):
         at_word = Signal()
         first = Signal(signed(9))
         m.d.sync += first.eq((dilation << 1) - job.pad_columns)
-        ends, result, row_last = Signal(), Signal(), Signal()
+        result, row_last = Signal(), Signal()
+        # What is last is compared a cycle ahead.
+        ends, one_word = Signal(), job.fill.words == 1
+        last_result, one_result = Signal(), job.out_columns == 1
+        m.d.sync += row_last.eq(row == job.out_rows - 1)
         m.d.comb += [
             gate.begin.eq(active & at_row & gate.ready & placed & self.prepared),
             go.eq(active & ~at_row & ~(at_word & ~self.room)),
-            ends.eq(word == job.fill.words - 1),
             result.eq(phase == 0),
-            row_ends.eq(go & ends & result & (results == job.out_columns - 1)),
-            row_last.eq(row == job.out_rows - 1),
+            row_ends.eq(go & ends & result & last_result),
             self.waits.eq((active & at_row) | ((active & at_word & ~self.room) << 1)),
         ]
         with m.If(gate.begin):
             m.d.sync += at_row.eq(0)
         offset = Signal(range(self._config.bank_words))
         with m.If(go):
-            m.d.sync += [word.eq(Mux(ends, 0, word + 1)), offset.eq(offset + 1), at_word.eq(1)]
+            m.d.sync += [
+                word.eq(Mux(ends, 0, word + 1)),
+                ends.eq(Mux(ends, one_word, word == job.fill.words - 2)),
+                offset.eq(offset + 1),
+                at_word.eq(1),
+            ]
             with m.If(ends):
                 m.d.sync += [
                     column.eq(column + 1),
                     phase.eq(Mux(result, job.stride_columns - 1, phase - 1)),
                     results.eq(results + result),
                 ]
+            with m.If(ends & result):
+                m.d.sync += last_result.eq(results == job.out_columns - 2)
         with m.If(row_ends):
             m.d.sync += [column.eq(0), offset.eq(0), results.eq(0), phase.eq(first)]
+            m.d.sync += last_result.eq(one_result)
             m.d.sync += [row.eq(row + 1), active.eq(~row_last), at_row.eq(1)]
         ended, complete = Signal(), Signal()
         m.d.sync += complete.eq(self.filled == job.fill.rows)
@@ -140,7 +150,7 @@ class StripWalker(wiring.Component):
         starting = delay(m, "starting", self.start, 2)  # `first` is known then
         with m.If(self.start):
             m.d.sync += [word.eq(0), offset.eq(0), column.eq(0), results.eq(0), row.eq(0), at_word.eq(1)]
-            m.d.sync += [ended.eq(0), complete.eq(0)]
+            m.d.sync += [ended.eq(0), complete.eq(0), ends.eq(one_word), last_result.eq(one_result)]
         with m.If(starting):
             m.d.sync += [phase.eq(first), active.eq(1), at_row.eq(1)]
 
