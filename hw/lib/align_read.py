@@ -9,6 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.burst import span_layout
+from hw.lib.delay import payload_register
 
 
 def packed_layout(data_width: int) -> data.StructLayout:
@@ -99,11 +100,12 @@ class ReadAligner(wiring.Component):
             m.d.comb += self.bytes_moved.eq(Mux(last, current.tail + 1, beat_bytes))
         with m.If(free):
             m.d.sync += self.o.valid.eq(emit)
+        payload = payload_register(m, self.o.payload)
         with m.If(emit):
             m.d.sync += [
-                self.o.payload.data.eq(window >> (current.offset << 3)),
-                self.o.payload.keep.eq(Cat(~last | (lane <= current.tail) for lane in range(beat_bytes))),
-                self.o.payload.last.eq(last),
+                payload.data.eq(window >> (current.offset << 3)),
+                payload.keep.eq(Cat(~last | (lane <= current.tail) for lane in range(beat_bytes))),
+                payload.last.eq(last),
             ]
 
         m.d.comb += self.span.ready.eq(~active | (step & final))

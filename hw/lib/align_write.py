@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
 from hw.lib.burst import span_layout
+from hw.lib.delay import payload_register
 
 
 def beat_layout(data_width: int) -> data.StructLayout:
@@ -90,11 +91,12 @@ class WriteAligner(wiring.Component):
         block_ends = (current.position + 1)[exact_log2(self._burst_beats)]
         with m.If(free):
             m.d.sync += self.o.valid.eq(step)
+        payload = payload_register(m, self.o.payload)
         with m.If(step):
             m.d.sync += [
-                self.o.payload.data.eq((window << (current.offset << 3))[self._data_width :]),
-                self.o.payload.strb.eq(Cat(strobes)),
-                self.o.payload.last.eq(final | block_ends),
+                payload.data.eq((window << (current.offset << 3))[self._data_width :]),
+                payload.strb.eq(Cat(strobes)),
+                payload.last.eq(final | block_ends),
             ]
 
         m.d.comb += self.span.ready.eq(~active | (step & final))

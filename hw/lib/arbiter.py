@@ -9,6 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.errors import InputError
+from hw.lib.delay import payload_register
 
 
 class Arbiter(wiring.Component):
@@ -93,11 +94,12 @@ class Arbiter(wiring.Component):
             with m.If(free & grant.any()):
                 m.d.sync += locked.eq(~last)
 
+        held = payload_register(m, self.o.payload)
         with m.If(free):
             m.d.sync += self.o.valid.eq(grant.any())
             with m.If(grant.any()):
                 m.d.sync += [
-                    Value.cast(self.o.payload).eq(payload),
+                    Value.cast(held).eq(payload),
                     self.source.eq(source),
                     # Everything above the granted bit: all ones from it upwards, without itself.
                     behind.eq(~(grant | (grant - 1))),

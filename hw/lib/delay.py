@@ -1,4 +1,4 @@
-"""Delay lines for control that must meet its data some stages later."""
+"""Registers of data: delay lines, and payloads that reset need not reach."""
 
 from __future__ import annotations
 
@@ -29,3 +29,14 @@ def delay(m: Module, name: str, value: Any, cycles: int, *, reset: bool = True) 
         m.d.sync += Value.cast(register).eq(Value.cast(value))
         value = register
     return value
+
+
+def payload_register(m: Module, payload: Any, *, name: str = "payload_held") -> Any:
+    """Give a register of the same shape that drives ``payload`` and is not cleared by reset.
+
+    Members of an interface always are: for data that only costs, since a kernel's reset is one net whose
+    delay grows with its loads.
+    """
+    register = Signal.like(payload, name=name, reset_less=True)
+    m.d.comb += Value.cast(payload).eq(Value.cast(register))
+    return register

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal
+from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal, Signal
 from amaranth.lib import wiring
 
 from hw.lib.convert import to_verilog
@@ -71,23 +71,31 @@ class CellPlacer:
         self._sources = sources
         self.cells: dict[str, str] = {}
         self._signatures: dict[str, wiring.Signature] = {}
-        self._clocks: dict[str, dict[str, Any]] = {}
+        self._clocks: dict[str, set[str]] = {}
 
     def place(self, m: Module, name: str, cell: str, make: Callable[[], wiring.Component]) -> Any:
         """Convert ``make()`` if ``cell`` is new, and add an ``Instance`` of it to ``m``.
 
-        The cell's only clock is ``sync``: its ``clk`` and ``rst`` ports, if it has them, are tied to the
-        parent's.
+        The cell's only clock is ``sync``: its ``clk`` port, if it has one, is tied to the parent's, and its
+        ``rst`` to a register of the parent's reset, so that the loads of all cells are not on one net: a cell
+        sees reset a cycle later than its parent.
         """
         if cell not in self.cells:
             component = make()
             text = to_verilog(component, name=cell, sources=self._sources)
             self.cells[cell] = text
             self._signatures[cell] = component.signature
-            self._clocks[cell] = _clock_connections(cell, text)
+            self._clocks[cell] = _clock_ports(cell, text)
         signature = self._signatures[cell]
         interface = signature.create(path=(name,))
-        connections = dict(self._clocks[cell])
+        connections: dict[str, Any] = {}
+        if "clk" in self._clocks[cell]:
+            connections["i_clk"] = ClockSignal()
+        if "rst" in self._clocks[cell]:
+            # Such registers are equal, and must not become one.
+            reset = Signal(init=1, reset_less=True, name=f"{name}_rst", attrs={"keep": 1})
+            m.d.sync += reset.eq(ResetSignal())
+            connections["i_rst"] = reset
         for path, member, value in signature.flatten(interface):
             prefix = "i" if member.flow == wiring.In else "o"
             connections[f"{prefix}_" + "__".join(map(str, path))] = value
@@ -100,11 +108,9 @@ class CellPlacer:
         return "\n".join(self.cells.values())
 
 
-def _clock_connections(cell: str, text: str) -> dict[str, Any]:
-    """Give the connections of the clock and reset ports that module ``cell`` has in its Verilog ``text``."""
+def _clock_ports(cell: str, text: str) -> set[str]:
+    """Give which of clock and reset are ports of module ``cell`` in its Verilog ``text``."""
     header = re.search(rf"^module {re.escape(cell)}\(([^)]*)\);", text, re.MULTILINE)
     if header is None:
         raise ValueError(f"no module {cell} in its own text")
-    ports = header[1].replace(",", " ").split()
-    wanted = {"clk": ClockSignal(), "rst": ResetSignal()}
-    return {f"i_{port}": signal for port, signal in wanted.items() if port in ports}
+    return {"clk", "rst"} & set(header[1].replace(",", " ").split())

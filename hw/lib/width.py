@@ -9,6 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.errors import InputError
+from hw.lib.delay import payload_register
 
 
 class Beat(data.StructLayout):
@@ -95,6 +96,7 @@ class WidthConverter(wiring.Component):
         i, o = self.i, self.o
         place = Signal(range(self.ratio))
         push = Signal()
+        held = payload_register(m, o.p)
         m.d.comb += [i.ready.eq(~o.valid | o.ready), push.eq(i.valid & i.ready)]
         with m.If(o.ready):
             m.d.sync += o.valid.eq(0)
@@ -103,14 +105,14 @@ class WidthConverter(wiring.Component):
             m.d.sync += [
                 place.eq(Mux(complete, 0, place + 1)),
                 o.valid.eq(complete),
-                o.p.last.eq(i.p.last),
+                held.last.eq(i.p.last),
             ]
             for index in range(self.ratio):
-                keep = o.p.keep[index * self.i_lanes : (index + 1) * self.i_lanes]
+                keep = held.keep[index * self.i_lanes : (index + 1) * self.i_lanes]
                 width = self.i_lanes * self.lane_width
                 with m.If(place == index):
                     m.d.sync += [
-                        o.p.data[index * width : (index + 1) * width].eq(i.p.data),
+                        held.data[index * width : (index + 1) * width].eq(i.p.data),
                         keep.eq(i.p.keep),
                     ]
                 with m.Elif(place == 0):

@@ -67,7 +67,7 @@ class GatherRequester(wiring.Component):
         """Nothing waits on its way: a request is taken when all queues have room."""
         m = Module()
         config = self._config
-        job, active, room = Signal(GatherRead(config)), Signal(), Signal()
+        job, active, room = Signal(GatherRead(config), reset_less=True), Signal(), Signal()
         request = self.requests.payload
         go = Signal()
         flights = self._flights(m, go)

@@ -93,7 +93,7 @@ class PortWriter(wiring.Component):
             self.bytes_useful.eq(dma.bytes_useful),
         ]
 
-        job = Signal(PortMap(config))
+        job = Signal(PortMap(config), reset_less=True)
         active, left, go = Signal(), Signal.like(job.rows), Signal()
         m.submodules.commands = commands = Skid(dma.command.payload.shape())
         connect(m, commands.o, dma.command)

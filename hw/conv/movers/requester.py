@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 from hw.conv.config import ConvConfig
 from hw.conv.movers.layouts import ADDRESS_BITS, MapRead, map_rows
 from hw.conv.movers.port_order import port_commands
+from hw.lib.delay import payload_register
 
 
 class Requester(wiring.Component):
@@ -57,7 +58,7 @@ class Requester(wiring.Component):
         """Make the gates."""
         m = Module()
         config = self._config
-        job = Signal(MapRead(config))
+        job = Signal(MapRead(config), reset_less=True)
         rows_left, chunks_left = Signal.like(job.rows), Signal.like(job.chunks)  # after this one
         covered = Signal.like(job.token_chunks)  # chunks that a token still allows
         last, allowed, free, go = Signal(), Signal(), Signal(), Signal()
@@ -89,8 +90,12 @@ class Requester(wiring.Component):
             m.d.sync += commands.valid.eq(1)
         quiet = [~(commands.valid & ~commands.ready)]
         for p in range(config.ports):
-            port, command, rows = job.ports[p], commands.payload[p], self.rows[p]
-            row, place = Signal(ADDRESS_BITS, name=f"row_{p}"), Signal(ADDRESS_BITS, name=f"place_{p}")
+            port, rows = job.ports[p], self.rows[p]
+            command = payload_register(m, commands.payload[p], name=f"command_{p}")
+            part = payload_register(m, rows.payload, name=f"rows_{p}")
+            row, place = (
+                Signal(ADDRESS_BITS, name=f"{name}_{p}", reset_less=True) for name in ("row", "place")
+            )
             with m.If(rows.ready):
                 m.d.sync += rows.valid.eq(0)
             with m.If(go):
@@ -98,8 +103,8 @@ class Requester(wiring.Component):
                     rows.valid.eq(port.units != 0),
                     command.address.eq(place),
                     command.length.eq(Mux(last, port.last_bytes, port.bytes)),
-                    rows.payload.rows.eq(Mux(last, job.last_pixels, job.pixels)),
-                    rows.payload.units.eq(port.units),
+                    part.rows.eq(Mux(last, job.last_pixels, job.pixels)),
+                    part.units.eq(port.units),
                     place.eq(Mux(last, row + port.pitch, place + port.bytes)),
                 ]
                 with m.If(last):

@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.errors import InputError
 from hw.lib.align_read import packed_layout
+from hw.lib.delay import payload_register
 from hw.lib.rows.command import RowsCommand
 from hw.lib.width import WidthConverter
 
@@ -127,6 +128,7 @@ class RowCutter(wiring.Component):
         with m.If(step):
             m.d.sync += offset.eq(following)
 
+        cut = payload_register(m, o.payload)
         with m.If(o.ready):
             m.d.sync += o.valid.eq(0)
         window = Cat(head, word.payload.data)
@@ -146,8 +148,8 @@ class RowCutter(wiring.Component):
         with m.If(step):
             m.d.sync += [
                 o.valid.eq(1),
-                o.payload.last.eq(ends_row),
-                o.payload.elements.eq(
+                cut.last.eq(ends_row),
+                cut.elements.eq(
                     Cat(
                         Mux(take > n, lanes.word_select(n, unit_bits), Const(0, unit_bits))
                         for n in range(part_units)

@@ -58,7 +58,8 @@ def test_cells_are_converted_once():
     assert placer.verilog.count("module accumulator") == 1
     assert text.count("accumulator cell_") == 32
     assert ".clk(clk)" in text
-    assert ".rst(rst)" in text
+    # A register of the reset for each.
+    assert [f".rst(cell_{n}_rst)" in text for n in range(32)] == [True] * 32
 
 
 class Negate(wiring.Component):

@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import SIDE_BITS, ConvConfig
 from hw.conv.core.layouts import SLOT_BITS, FillCommand
+from hw.lib.delay import payload_register
 
 
 class Fill(wiring.Component):
@@ -137,7 +138,7 @@ class Fill(wiring.Component):
         m.d.sync += [
             sum_enable.eq(Mux(taken, enable, 0)),
             self.address.eq(rows.base + offset),
-            self.word.eq(self.i.payload),
+            payload_register(m, self.word, name="word_held").eq(self.i.payload),
             finished.eq((finished << 1) | row_ends),
         ]
         m.d.comb += self.enable.eq(sum_enable)
