@@ -37,12 +37,6 @@ def test_the_default_leaves_a_fifth_of_its_board(name):
         assert dict(estimated.items())[resource] <= 0.8 * available, resource
 
 
-def test_cards_with_hbm_get_4096_multipliers():
-    config = ENGINE.default_config(load_board("u55c"))
-    assert config == ConvConfig()
-    assert config.inputs * config.outputs == 4096
-
-
 @pytest.mark.soak
 @pytest.mark.parametrize(("bits", "columns"), [(8, 2), (4, 3)])
 def test_columns_share_multipliers(bits, columns):
