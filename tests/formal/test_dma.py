@@ -91,12 +91,7 @@ class WriteSpec(Elaboratable):
 
 @pytest.mark.parametrize(
     ("spec", "depth"),
-    [
-        (ReadSpec, 12),
-        (WriteSpec, 10),
-        pytest.param(ReadSpec, 18, marks=pytest.mark.soak),
-        pytest.param(WriteSpec, 14, marks=pytest.mark.soak),
-    ],
+    [(ReadSpec, 12), (WriteSpec, 10)],
 )
 def test_rules_are_kept(spec, depth):
     bounded(spec(), depth=depth, seconds=1800)

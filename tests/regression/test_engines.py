@@ -11,6 +11,7 @@ import pytest
 from hw.board import load_board
 from hw.config import config_hash
 from hw.registry import ENGINES
+from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.run.run import find_adapter, run
 
 #: Cycles that any prediction may be off: many launches take some hundred, most of them memory's latency.
@@ -33,7 +34,8 @@ def simulators():
 
 
 @pytest.mark.parametrize(("engine", "cases"), list(simulators()))
-def test_rtl_equals_golden_bit_for_bit_and_the_prediction(engine, cases, tmp_path, subtests):
+def test_rtl_equals_golden_bit_for_bit_and_the_prediction(engine, cases, tmp_path, subtests, monkeypatch):
+    monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")  # launches are short, in the soak too
     simulated = wrong = 0
     board = cases[0].board
     for case in cases:

@@ -39,15 +39,15 @@ class Stuck(AssertionError):
     """An exchange did not end within its cycle limit."""
 
 
-def seeds(quick: int = 1, soak: int = 3) -> list[Any]:
+def seeds(quick: int = 1, soak: int = 2) -> list[Any]:
     """Give ``quick`` seeds for `make test`, and the rest up to ``soak`` marked for `make soak`.
 
-    The default is for tests over the 16 points of a two-sided stall grid: 48 runs of each configuration.
+    The default is for tests over the 16 points of a two-sided stall grid: 32 runs of each configuration.
     """
     return [pytest.param(seed, marks=[pytest.mark.soak] if seed >= quick else []) for seed in range(soak)]
 
 
-def grid(*axes: Sequence[Any], soak: int = 2) -> list[Any]:
+def grid(*axes: Sequence[Any], soak: int = 1) -> list[Any]:
     """Give the points of a grid with a seed each, most of them for `make soak`.
 
     In `make test` seed 0 runs on every fourth point, so that each pair of values of any two axes occurs where

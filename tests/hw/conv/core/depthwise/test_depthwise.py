@@ -1,5 +1,6 @@
 """The depthwise unit against sums of samples, written from the definition."""
 
+import functools
 import itertools
 import random
 
@@ -125,8 +126,14 @@ def digits(layer):
                         yield value
 
 
+@functools.lru_cache(maxsize=1)
+def unit_of(config, beat_bits):
+    """Give the unit: `simulate` compiles it once for tests one after the other."""
+    return Depthwise(config, InlinePlacer(), beat_bits=beat_bits)
+
+
 def check(config, layers, rng, *, beat_bits=128, stall=0.0, seed=0):
-    unit = Depthwise(config, InlinePlacer(), beat_bits=beat_bits)
+    unit = unit_of(config, beat_bits)
     expected, beats = [], []
     for layer in layers:
         if layer.samples:
