@@ -92,7 +92,12 @@ BUGS = {
         "Mux(place == self.ratio - 1, 0, place + 1)",
         "marked|ends|before",
     ),
-    "join: last lost": ((1, 2), "held.last.eq(i.p.last),\n", "held.last.eq(0),\n", "at once|one ended packet"),
+    "join: last lost": (
+        (1, 2),
+        "held.last.eq(i.p.last),\n",
+        "held.last.eq(0),\n",
+        "at once|one ended packet",
+    ),
     "split: order reversed": (
         (2, 1),
         "o.p.data.eq(held_data)",
