@@ -18,10 +18,7 @@ _SOURCES = Path(__file__).parent
 
 
 def _cache(sources: Path) -> Path:
-    """Give the folder for what is compiled of the Python files in ``sources``, and remove earlier ones.
-
-    Code that is optimized otherwise has a folder of its own beside it.
-    """
+    """Give the folder for what is compiled of ``sources`` at this optimization, and remove earlier ones."""
     digest = hashlib.sha256()
     for path in sorted(sources.rglob("*.py")):
         digest.update(f"{path.relative_to(sources)}\0".encode())
