@@ -108,6 +108,7 @@ def _block_rams(config: ConvConfig, data_width: int, cells: int) -> int:
         + (cells * _rams(sums, config.block_pixels) if config.block_pixels > SHALLOW_DEPTH else 0)
         + (_rams(16 * config.lanes, 2 * config.dot_words) if config.dot_words else 0)
         + config.generators * _rams(40 * config.taps, config.offset_entries)
+        + (_rams(config.word_bits, config.bypass_words) if config.bypass_words > SHALLOW_DEPTH else 0)
         + 4 * config.taps * (_rams(config.word_bits, config.gather_words) if config.gather_words else 0)
         + (side_port(config) + 1) * _rams(data_width, _BLOCK_WORDS)
         + config.ports * _rams(data_width + data_width // 8 + 1, _BLOCK_WORDS)

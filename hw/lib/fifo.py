@@ -55,8 +55,9 @@ class Fifo(wiring.Component):
     may rely on every one of ``depth`` places.
     """
 
-    #: Cycles from ``i`` to ``o`` of a shallow one.
+    #: Cycles from ``i`` to ``o`` of a shallow one, and of a deep one.
     LATENCY: ClassVar = 1
+    DEEP_LATENCY: ClassVar = 2 + Skid.LATENCY
 
     def __init__(self, shape: ShapeLike, *, depth: int, ram_style: RamStyle | None = None) -> None:
         if not isinstance(depth, int) or depth < 1:

@@ -9,7 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.conv.config import SIDE_BITS, WORDS_BITS, ConvConfig
-from hw.lib.fifo import Fifo
+from hw.lib.fifo import SHALLOW_DEPTH, Fifo
 from hw.lib.rows.command import RowsCommand
 from hw.lib.rows.cutter import RowCutter
 from hw.lib.skid import Skid
@@ -43,7 +43,8 @@ class BypassCut(wiring.Component):
     Behaviour
     ---------
     As `hw.lib.rows.cutter.RowCutter`, for which a pixel is a command: a word a cycle, and a cycle more for a
-    pixel whose last part lies in two words.
+    pixel whose last part lies in two words.  A block of words waits before it: two parts take longer than the
+    words that they come in, and the pointwise unit's map, which comes through the same ports, would wait.
     """
 
     def __init__(self, config: ConvConfig) -> None:
@@ -64,6 +65,12 @@ class BypassCut(wiring.Component):
         begin = (parts * channels - rest) % config.lanes
         return parts * words + (begin + rest > config.lanes)
 
+    @staticmethod
+    def latency(config: ConvConfig) -> int:
+        """Give the cycles from a word to its first part."""
+        waiting = Fifo.LATENCY if config.bypass_words <= SHALLOW_DEPTH else Fifo.DEEP_LATENCY
+        return waiting + RowCutter.latency(config.word_bits, config.word_bits) + Skid.LATENCY
+
     def elaborate(self, platform: Any) -> Module:
         """The same rows for every pixel of a map."""
         m = Module()
@@ -74,7 +81,7 @@ class BypassCut(wiring.Component):
         m.submodules.cutter = cutter = RowCutter(
             rows, part_bits=config.word_bits, data_width=config.word_bits
         )
-        m.submodules.words = words = Skid(config.word_bits)
+        m.submodules.words = words = Fifo(config.word_bits, depth=config.bypass_words)
         m.submodules.out = out = Skid(config.word_bits)
         connect(m, flipped(self.command), commands.i)
         connect(m, flipped(self.i), words.i)

@@ -51,6 +51,26 @@ class Passed:
         return piece.last - behind * (piece.last - piece.first) // (piece.words - 1)
 
 
+class Queue:
+    """A source whose words wait in a queue of so many places."""
+
+    def __init__(self, source: Source, places: int) -> None:
+        self._source, self._places = source, places
+        self._left = Passed()
+        self._offered = Piece(0, 0, 0)
+
+    def offer(self, most: int) -> Piece:
+        """Give the next piece, of up to ``most`` words."""
+        self._offered = self._source.offer(most)
+        return self._offered
+
+    def took(self, piece: Piece) -> None:
+        """Hear when it left: until then its words had places, where earlier ones had left some."""
+        self._left.add(piece)
+        last = max(self._offered.last, self._left.at(self._left.words - 1 - self._places) + 1)
+        self._source.took(Piece(piece.words, self._offered.first, last))
+
+
 def behind(piece: Piece, first: int, *, pace: float = 1) -> Piece:
     """Give when a piece passes a place that is free from ``first`` on, and takes ``pace`` cycles a word."""
     start = max(piece.first, first)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hw.board import Board
 from hw.conv.config import ConvConfig
+from hw.conv.core.bypass_cut import BypassCut
 from hw.conv.core.depthwise.cell import LaneCell
 from hw.conv.core.depthwise.fill import Fill
 from hw.conv.core.depthwise.gather_buffer import GatherBuffer
@@ -136,7 +137,7 @@ class Latency:
         self.tile = 1 + decide
         self.reload = Sweep.RELEASE
         self.bypass = BlockBuffer.FULL_LATENCY
-        self.bypass_cut = 2 * Skid.LATENCY + RowCutter.latency(config.word_bits, config.word_bits)
+        self.bypass_cut = BypassCut.latency(config)
         self.out = Route.LATENCY
         self.write = MapWriter.LATENCY + PortWriter.LATENCY
         self.written = WriteDMA.ADDRESS_LATENCY + board.idle_write_cycles + WriteDMA.DONE_LATENCY

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hw.board import Board
 from hw.conv.config import ConvConfig
 from hw.conv.core.depthwise.loader import TapLoader
-from hw.conv.model.flow import Piece, Source, after, behind
+from hw.conv.model.flow import Piece, Queue, Source, after, behind
 from hw.conv.model.latency import Latency
 from hw.conv.model.points import PointJob, PointState
 from hw.conv.model.supply import MapSource, OffsetSupply, Ports, Weights
@@ -179,7 +179,8 @@ class _Walk:
         )
         if found.bypass is not None:
             into = self.latency.bypass_cut
-            found.bypass.source = self._map(fields, "bypass", found.bypass.token, into)
+            source = self._map(fields, "bypass", found.bypass.token, into)
+            found.bypass.source = Queue(source, config.bypass_words)
         return found
 
     def _write(self, fields: Mapping[str, int], last: Source) -> None:

@@ -12,7 +12,6 @@ from hw.conv.model.traffic import traffic
 from hw.conv.model.workload import ConvJob, ConvWorkload
 from hw.conv.movers.movers import side_port
 from hw.conv.walk.layer import ConvLayer
-from hw.conv.walk.plan import Job
 from hw.prediction import Prediction
 
 
@@ -61,17 +60,5 @@ def predict(workload: ConvWorkload, config: ConvConfig, board: Board) -> Predict
 
 def busy_cycles(config: ConvConfig, layers: Sequence[ConvLayer]) -> int:
     """Give the cycles of the slower unit in a job of ``layers``, were there nothing to wait for."""
-    return _busy(config, ConvJob(layers=tuple(layers)).plan(config, beat_bits=256))
-
-
-def _busy(config: ConvConfig, job: Job) -> int:
-    """Cycles of the slower unit."""
-    taps = points = 0
-    if job.route.tap is not None:
-        layer, buffer = job.route.tap.layer, job.route.tap.buffer
-        walked = layer.columns + layer.pads[3] if buffer.strip else layer.out_size[1] * buffer.steps
-        taps = layer.out_size[0] * (walked * buffer.words * buffer.digits + 1)
-    if job.route.point is not None and job.blocks is not None:
-        rows, columns = job.route.point.layer.out_size
-        points = rows * columns * len(job.route.point.tiles)
-    return max(taps, points)
+    route = ConvJob(layers=tuple(layers)).plan(config, beat_bits=256).route
+    return max(side.cycles for side in (route.tap, route.point) if side is not None)

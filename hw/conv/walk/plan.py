@@ -64,7 +64,7 @@ def plan_job(
     rearrangement
         What becomes of the results of a pointwise layer that is the last.
     most_pixels
-        Of a block: fewer than there is room for, so that a pointwise layer begins sooner.
+        Of a block at the most; without it blocks are those with which the job is done soonest.
     after
         The map is read when all that earlier jobs wrote has arrived.
 
@@ -80,8 +80,11 @@ def plan_job(
     if route.tap is not None:
         values |= _tap_fields(config, route.tap, places, beat_bits)
     if route.point is not None:
-        blocks = _blocks(config, route, route.point, places, most_pixels)
-        values |= _point_fields(config, route, route.point, blocks, places, beat_bits)
+        beats = sum(tile_beats(config, beat_bits, first=tile.first) for tile in route.point.tiles)
+        blocks = _blocks(
+            config, route, route.point, places, most_pixels, tile_cycles=beats + len(route.point.tiles)
+        )
+        values |= _point_fields(config, route, route.point, blocks, places, beats * beat_bits // 8)
         if places.bypass is not None:
             values |= bypass_fields(config, route.point, blocks, places.bypass)
     if route.tap is not None and route.point is not None:
@@ -177,30 +180,57 @@ def _tap_fields(config: ConvConfig, tap: TapSide, places: Places, beat_bits: int
     return values
 
 
-def _blocks(config: ConvConfig, route: Route, point: PointSide, places: Places, most: int | None) -> Blocks:
+def _blocks(
+    config: ConvConfig, route: Route, point: PointSide, places: Places, most: int | None, *, tile_cycles: int
+) -> Blocks:
+    """Choose blocks: the largest, or a half, a quarter or an eighth where the job is done sooner.
+
+    ``tile_cycles`` is what the weights of all tiles take to come, as they do for every block.  The array
+    waits for its first block, and whatever comes behind it for the last one.
+    """
     result_words = point.form.words(config)
+    taps = 0 if route.tap is None else route.tap.cycles
+    pixels = point.layer.out_size[0] * point.layer.out_size[1]
+    before, behind = pixels * point.words, pixels * route.result.words(config)
+    if route.tap_first:
+        before = max(before, taps)
+    else:
+        behind = max(behind, taps)
+
+    def cycles(blocks: Blocks) -> float:
+        steady = max(point.cycles, taps, blocks.blocks * tile_cycles)
+        return steady + (before + behind) * blocks.pixels / pixels
+
+    def fit(most: int | None) -> Blocks:
+        return plan_blocks(
+            config,
+            point.layer.out_size,
+            # The bypass has as many channels as the results, in as many parts.
+            PixelWords(point.words, result_words, 0 if places.bypass is None else result_words),
+            most=most,
+            whole_rows=whole_rows,
+            pitched=pitched,
+        )
+
     # What is read block by block keeps to rows that do not lie behind each other.
     pitched = not route.tap_first and places.source.half
     pitched |= places.bypass is not None and places.bypass.half
-    return plan_blocks(
-        config,
-        point.layer.out_size,
-        # The bypass has as many channels as the results, in as many parts.
-        PixelWords(point.words, result_words, 0 if places.bypass is None else result_words),
-        most=most,
-        whole_rows=route.rearrangement.split or route.rearrangement.double,
-        pitched=pitched,
-    )
+    whole_rows = route.rearrangement.split or route.rearrangement.double
+    largest = fit(most)
+    if most is not None:
+        return largest
+    least = point.layer.out_size[1] if whole_rows else 1
+    parts = {max(least, -(-largest.pixels // share)) for share in (1, 2, 4, 8)}
+    return min((fit(pixels) for pixels in sorted(parts, reverse=True)), key=cycles)
 
 
 def _point_fields(
-    config: ConvConfig, route: Route, point: PointSide, blocks: Blocks, places: Places, beat_bits: int
+    config: ConvConfig, route: Route, point: PointSide, blocks: Blocks, places: Places, tile_bytes: int
 ) -> dict[str, int]:
     layer = point.layer
     # Blocks that are no whole rows have pixels for rows.
     whole_rows = route.rearrangement.split or route.rearrangement.double
     columns = layer.out_size[1] if whole_rows else 1
-    beats = sum(tile_beats(config, beat_bits, first=tile.first) for tile in point.tiles)
     return {
         "block": blocks.pixels,
         "last_block": blocks.last,
@@ -216,6 +246,6 @@ def _point_fields(
         "drain_parts": point.form.parts,
         "part_words": route.result.part_words(config),
         "tiles": places.tiles,
-        "tile_bytes": beats * beat_bits // 8,
+        "tile_bytes": tile_bytes,
         "tile_repeats": blocks.blocks,
     }

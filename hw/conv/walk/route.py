@@ -40,6 +40,13 @@ class TapSide:
     layer: ConvLayer
     buffer: BufferPlan
 
+    @property
+    def cycles(self) -> int:
+        """Cycles it takes, were there nothing to wait for: one more a row of results."""
+        rows, columns = self.layer.out_size
+        walked = self.layer.columns + self.layer.pads[3] if self.buffer.strip else columns * self.buffer.steps
+        return rows * (walked * self.buffer.words * self.buffer.digits + 1)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PointSide:
@@ -64,6 +71,12 @@ class PointSide:
     def words(self) -> int:
         """Words of a pixel that goes in."""
         return self.lanes.words * self.lanes.taps * self.lanes.digits
+
+    @property
+    def cycles(self) -> int:
+        """Cycles it takes, were there nothing to wait for: one for each pixel and tile."""
+        rows, columns = self.layer.out_size
+        return rows * columns * len(self.tiles)
 
 
 @dataclass(frozen=True, kw_only=True)

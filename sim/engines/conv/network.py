@@ -85,45 +85,32 @@ class _Builder:
             source = self._source(rows[0])
             first = [row for row in rows if ".b1." in row.name]
             other = [row for row in rows if ".b2." in row.name]
-            bypass = self._chain(first, source.whole, source.side)
-            self._chain(other, source.whole, source.side, bypass=bypass.whole, split=splits)
+            bypass = self._chain(first, source.whole)
+            self._chain(other, source.whole, bypass=bypass.whole, split=splits)
         elif _shuffles(rows) and self.maps and self.maps[-1].split:
             before = self.maps[-1]
-            self._chain(rows, before.half(1), before.side, bypass=before.half(0), split=splits)
+            self._chain(rows, before.half(1), bypass=before.half(0), split=splits)
         elif last == ["off", "ddw", "pw"]:
             source = self._source(rows[1])
-            self._chain(rows[1:], source.whole, source.side, dot=True, double=True)
+            self._chain(rows[1:], source.whole, dot=True, double=True)
         else:
             source = self._source(rows[0])
-            self._chain(rows, source.whole, source.side)
+            self._chain(rows, source.whole)
 
     def _source(self, row: Row) -> _Map:
         """Find the map that a layer takes, or make one."""
         for found in reversed(self.maps):
             if (found.channels, found.side, found.split) == (row.channels, row.rows, False):
                 return found
-        if row.kind == "conv" and self._windowed(row):
-            # One group of pixels for each column of results: see `_windowed`.
-            channels, columns = row.channels * row.stride, row.out_rows
-        else:
-            channels, columns = row.channels, row.rows
         name = f"{row.name}.x"
-        self.inputs[name] = self.rng.integers(-128, 128, (channels, row.rows, columns), dtype=np.int8)
+        x = self.rng.integers(-128, 128, (row.channels, row.rows, row.rows), dtype=np.int8)
+        self.inputs[name] = blocked_map(x, row.stride, row.kernel // 2) if _blocked(row) else x
         return _Map(name, row.channels, row.rows)
-
-    def _windowed(self, row: Row) -> bool:
-        """Say whether the stride is so large that windows of a row have no pixel in common.
-
-        Then the pixels of a stride are read as one of so many more channels, which is how they lie in memory
-        behind a column of padding: the kernel becomes one column wide.
-        """
-        return row.kernel <= row.stride > 1 and row.channels * row.stride <= self.config.lanes
 
     def _chain(
         self,
         rows: list[Row],
         source: MapName,
-        side: int,
         *,
         bypass: MapName | None = None,
         split: bool = False,
@@ -131,7 +118,6 @@ class _Builder:
         double: bool = False,
     ) -> _Map:
         """Add layers that follow each other, in jobs that share units where they can."""
-        del side
         layers = [self._layer(row, dot=dot and row.kind == "ddw") for row in rows]
         end = Rearrangement(shuffle=bypass is not None, split=split, double=double)
         for group in self._groups([tensors.layer for tensors in layers]):
@@ -174,29 +160,33 @@ class _Builder:
 
     def _layer(self, row: Row, *, dot: bool) -> LayerTensors:
         """Make a layer with seeded weights, whose results have the spread of a map."""
-        pad = row.kernel // 2
-        windowed = row.kind == "conv" and self._windowed(row)
         deformed = row.kind == "ddw"
-        layer = ConvLayer(
-            channels=row.channels * (row.stride if windowed else 1),
-            rows=row.rows,
-            columns=row.out_rows if windowed else row.rows,
-            outputs=row.outputs,
-            kernel=(row.kernel, 1 if windowed else row.kernel),
-            strides=(row.stride, 1 if windowed else row.stride),
-            pads=(pad, 0, pad, 0) if windowed else (pad, pad, pad, pad),
-            group=row.group,
-            offsets=Offsets.SQUARE if deformed else Offsets.NONE,
-            bound=BOUND if deformed else None,
-            dot=dot,
-        )
+        if _blocked(row):
+            layer = ConvLayer(
+                channels=row.channels * row.stride**2,
+                rows=row.out_rows,
+                columns=row.out_rows,
+                outputs=row.outputs,
+            )
+        else:
+            layer = ConvLayer(
+                channels=row.channels,
+                rows=row.rows,
+                columns=row.rows,
+                outputs=row.outputs,
+                kernel=(row.kernel, row.kernel),
+                strides=(row.stride, row.stride),
+                pads=(row.kernel // 2,) * 4,
+                group=row.group,
+                offsets=Offsets.SQUARE if deformed else Offsets.NONE,
+                bound=BOUND if deformed else None,
+                dot=dot,
+            )
         top = 7 if self.config.weight_bits == 4 else 127
-        inputs = layer.channels // layer.group
-        w = self.rng.integers(-top, top + 1, (row.outputs, inputs, *layer.kernel), dtype=np.int8)
-        if windowed:
-            # Pixels of the group beyond the kernel's columns have no weight.
-            by_pixel = w.reshape(row.outputs, row.stride, row.channels, row.kernel, 1)
-            by_pixel[:, row.kernel :] = 0
+        shape = (row.outputs, row.channels // row.group, row.kernel, row.kernel)
+        w = self.rng.integers(-top, top + 1, shape, dtype=np.int8)
+        if _blocked(row):
+            w = blocked_weights(w, row.stride)
         offset = None
         if deformed and not dot:
             reach = BOUND << self.config.fraction_bits
@@ -241,6 +231,37 @@ class _Builder:
             multiplier=np.array([round(multiplier)]),
             shift=np.array([shift]),
         )
+
+
+def blocked_map(x: Int8, stride: int, pad: int) -> Int8:
+    """Give a map [C, H, W] as one of ``stride`` x ``stride`` pixels a pixel, [S S C, H / S, W / S].
+
+    The first block begins ``pad`` rows above and columns left of the map, where pixels are 0.
+    """
+    channels, *size = x.shape
+    rows, columns = (-(-side // stride) for side in size)
+    padded = np.zeros((channels, rows * stride, columns * stride), np.int8)
+    inside = x[:, : rows * stride - pad, : columns * stride - pad]
+    padded[:, pad : pad + inside.shape[1], pad : pad + inside.shape[2]] = inside
+    blocks = padded.reshape(channels, rows, stride, columns, stride).transpose(2, 4, 0, 1, 3)
+    return blocks.reshape(-1, rows, columns)
+
+
+def blocked_weights(w: Int8, stride: int) -> Int8:
+    """Give weights [M, C, K, K] as those of a 1 x 1 convolution of a `blocked_map`, K up to ``stride``."""
+    outputs, channels, *kernel = w.shape
+    block = np.zeros((outputs, channels, stride, stride), np.int8)
+    block[:, :, : kernel[0], : kernel[1]] = w
+    return block.transpose(0, 2, 3, 1).reshape(outputs, -1, 1, 1)
+
+
+def _blocked(row: Row) -> bool:
+    """Say whether the windows of a layer have no pixel in common: the host lays its map out in blocks.
+
+    Then it is a 1 x 1 convolution, and takes a word where a stem of three channels would take one for each
+    pixel.
+    """
+    return row.kind == "conv" and row.group == 1 and row.kernel <= row.stride > 1
 
 
 def _branches(rows: Sequence[Row]) -> bool:

@@ -6,7 +6,7 @@ import pytest
 from hw.errors import InputError
 from sim.engines.conv.adapter import ADAPTER, as_network
 from sim.engines.conv.cases import BLOCKS, SMALL
-from sim.engines.conv.network import build
+from sim.engines.conv.network import blocked_map, blocked_weights, build
 from sim.engines.conv.table import read_table
 from sim.run.adapter import NETWORK
 
@@ -42,6 +42,23 @@ def test_a_job_waits_for_what_it_reads():
             complete = n - 1
         assert latest <= complete
         written[step.result] = n
+
+
+@pytest.mark.parametrize(("size", "kernel", "stride"), [((12, 8), 3, 4), ((9, 10), 2, 2), ((7, 7), 3, 3)])
+def test_a_layer_of_blocks_is_the_layer(size, kernel, stride):
+    """A stem whose windows have no pixel in common is a 1 x 1 convolution of blocks."""
+    rng = np.random.default_rng(kernel)
+    x = rng.integers(-128, 128, (3, *size), dtype=np.int8)
+    w = rng.integers(-128, 128, (5, 3, kernel, kernel), dtype=np.int8)
+    pad = kernel // 2
+    outside = np.pad(x.astype(int), ((0, 0), (pad, stride), (pad, stride)))
+    blocks, matrix = blocked_map(x, stride, pad), blocked_weights(w, stride)
+    rows, columns = (-(-side // stride) for side in size)
+    assert blocks.shape == (3 * stride**2, rows, columns)
+    found = np.einsum("oc,chw->ohw", matrix[:, :, 0, 0].astype(int), blocks.astype(int))
+    for row, column in np.ndindex(rows, columns):
+        at = outside[:, row * stride :, column * stride :][:, :kernel, :kernel]
+        assert (found[:, row, column] == (w.astype(int) * at).sum(axis=(1, 2, 3))).all()
 
 
 def test_shuffled_maps_are_those_of_channels_in_turn():
