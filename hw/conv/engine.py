@@ -20,6 +20,7 @@ from hw.prediction import Prediction
 
 #: Shapes tried for a board, largest first; the first that fits is the default.
 _DEFAULTS = (
+    ConvConfig(lanes=128, block_words=8192),
     ConvConfig(),
     ConvConfig(
         lanes=32,
@@ -62,7 +63,7 @@ class ConvEngine(Engine[ConvConfig, ConvWorkload]):
     workload_type = ConvWorkload
 
     def default_config(self, board: Board) -> ConvConfig:
-        """Give the largest of three shapes that leaves a fifth of the board free.
+        """Give the largest of these shapes that leaves a fifth of the board free.
 
         It has four ports of maps where there are channels for them.
         """

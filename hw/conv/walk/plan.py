@@ -80,10 +80,10 @@ def plan_job(
     if route.tap is not None:
         values |= _tap_fields(config, route.tap, places, beat_bits)
     if route.point is not None:
-        beats = sum(tile_beats(config, beat_bits, first=tile.first) for tile in route.point.tiles)
-        blocks = _blocks(
-            config, route, route.point, places, most_pixels, tile_cycles=beats + len(route.point.tiles)
-        )
+        tiles = route.point.tiles
+        beats = sum(tile_beats(config, beat_bits, first=tile.first) for tile in tiles)
+        cycles = beats + len(tiles)  # a header waits for one
+        blocks = _blocks(config, route, route.point, places, most_pixels, tile_cycles=cycles)
         values |= _point_fields(config, route, route.point, blocks, places, beats * beat_bits // 8)
         if places.bypass is not None:
             values |= bypass_fields(config, route.point, blocks, places.bypass)
