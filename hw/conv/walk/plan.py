@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hw.conv.config import OFFSET_BITS, ConvConfig
 from hw.conv.core.layouts import Offsets
+from hw.conv.core.pointwise.cell import PointwiseCell
 from hw.conv.walk import descriptor
 from hw.conv.walk.blocks import Blocks, PixelWords, plan_blocks
 from hw.conv.walk.layer import ConvLayer
@@ -198,7 +199,8 @@ def _blocks(
         behind = max(behind, taps)
 
     def cycles(blocks: Blocks) -> float:
-        steady = max(point.cycles, taps, blocks.blocks * tile_cycles)
+        sweep = len(point.tiles) * max(blocks.pixels, PointwiseCell.least_sweep(config))
+        steady = max(taps, blocks.blocks * max(sweep, tile_cycles))
         return steady + (before + behind) * blocks.pixels / pixels
 
     def fit(most: int | None) -> Blocks:

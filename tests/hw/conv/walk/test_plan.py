@@ -69,7 +69,7 @@ def test_offsets_on_chip():
 
 def test_pointwise_alone():
     config = small()
-    job = plan(config, pointwise(low=-1, high=1), beat_bits=256, after=True)
+    job = plan(config, pointwise(low=-1, high=1), beat_bits=256, after=True, most_pixels=32)
     has(
         job.fields,
         flags=descriptor.POINTWISE | descriptor.AFTER,
@@ -102,7 +102,7 @@ def test_pointwise_then_depthwise():
     first, second = pointwise(channels=40, outputs=20), depthwise(**groups)
     config = small(generators=2)
     form = MapForm(channels=20, groups=2)
-    job = plan(config, first, second, result=form)
+    job = plan(config, first, second, result=form, most_pixels=32)
     has(
         job.fields,
         flags=descriptor.DEPTHWISE | descriptor.POINTWISE | descriptor.POINTWISE_FIRST | descriptor.FREE,
@@ -117,7 +117,7 @@ def test_pointwise_then_depthwise():
 def test_samples():
     config = small(fraction_bits=3)
     layer = pointwise(kernel=(3, 3), pads=(1, 1, 1, 1), offsets=Offsets.FREE, bound=1, low=-3)
-    job = plan(config, layer)
+    job = plan(config, layer, most_pixels=32)
     has(
         job.fields,
         flags=descriptor.DEPTHWISE | descriptor.POINTWISE | descriptor.SAMPLES | descriptor.FREE,
@@ -172,7 +172,7 @@ def test_double():
 
 def test_a_map_in_parts_is_read_part_by_part():
     config = small()
-    job = plan(config, pointwise(), source=MapForm(channels=20, parts=2))
+    job = plan(config, pointwise(), source=MapForm(channels=20, parts=2), most_pixels=32)
     has(
         job.fields,
         **{"in_words": 1, "in_pixels": 42, "in_last_pixels": 42, "in_units_0": 8, "in_units_1": 2},
@@ -223,6 +223,16 @@ def test_blocks_are_the_largest():
     assert plan_blocks(config, (3, 30), PixelWords(1, 1, 0), whole_rows=True) == Blocks(60, 30, 2)
     assert plan_blocks(config, (3, 10), PixelWords(1, 1, 0), pitched=True) == Blocks(30, 30, 1)
     assert plan_blocks(config, (3, 100), PixelWords(1, 1, 0), pitched=True) == Blocks(50, 50, 6)
+
+
+def test_blocks_are_smaller_where_others_wait_for_them():
+    """The array begins earlier behind a slow unit, unless its weights would take longer then."""
+    config = small(block_pixels=64, block_words=2048, inputs=16, outputs=16)
+    size = {"rows": 8, "columns": 8}
+    slow = depthwise(**size, kernel=(7, 7), pads=(3, 3, 3, 3))
+    few, many = pointwise(**size, outputs=8), pointwise(**size, outputs=256)
+    assert plan(config, slow, few).blocks.pixels < plan(config, slow, many).blocks.pixels
+    assert plan(config, slow, few, most_pixels=64).blocks.pixels == 64
 
 
 @pytest.mark.parametrize(
