@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hw.conv.config import OFFSET_BITS, ConvConfig
 from hw.conv.core.layouts import Offsets
-from hw.conv.core.pointwise.cell import PointwiseCell
+from hw.conv.core.pointwise.pointwise import PointwiseUnit
 from hw.conv.walk import descriptor
 from hw.conv.walk.blocks import Blocks, PixelWords, plan_blocks
 from hw.conv.walk.layer import ConvLayer
@@ -81,11 +81,9 @@ def plan_job(
     if route.tap is not None:
         values |= _tap_fields(config, route.tap, places, beat_bits)
     if route.point is not None:
-        tiles = route.point.tiles
-        beats = sum(tile_beats(config, beat_bits, first=tile.first) for tile in tiles)
-        cycles = beats + len(tiles)  # a header waits for one
-        blocks = _blocks(config, route, route.point, places, most_pixels, tile_cycles=cycles)
-        values |= _point_fields(config, route, route.point, blocks, places, beats * beat_bits // 8)
+        beats = [tile_beats(config, beat_bits, first=tile.first) for tile in route.point.tiles]
+        blocks = _blocks(config, route, route.point, places, most_pixels, beats)
+        values |= _point_fields(config, route, route.point, blocks, places, sum(beats) * beat_bits // 8)
         if places.bypass is not None:
             values |= bypass_fields(config, route.point, blocks, places.bypass)
     if route.tap is not None and route.point is not None:
@@ -182,12 +180,17 @@ def _tap_fields(config: ConvConfig, tap: TapSide, places: Places, beat_bits: int
 
 
 def _blocks(
-    config: ConvConfig, route: Route, point: PointSide, places: Places, most: int | None, *, tile_cycles: int
+    config: ConvConfig,
+    route: Route,
+    point: PointSide,
+    places: Places,
+    most: int | None,
+    beats: Sequence[int],
 ) -> Blocks:
     """Choose blocks: the largest, or a half, a quarter or an eighth where the job is done sooner.
 
-    ``tile_cycles`` is what the weights of all tiles take to come, as they do for every block.  The array
-    waits for its first block, and whatever comes behind it for the last one.
+    The array waits for its first block, and whatever comes behind it for the last one; but the ``beats`` of
+    all tiles come again for every block.
     """
     result_words = point.form.words(config)
     taps = 0 if route.tap is None else route.tap.cycles
@@ -199,8 +202,8 @@ def _blocks(
         behind = max(behind, taps)
 
     def cycles(blocks: Blocks) -> float:
-        sweep = len(point.tiles) * max(blocks.pixels, PointwiseCell.least_sweep(config))
-        steady = max(taps, blocks.blocks * max(sweep, tile_cycles))
+        sweeps = sum(PointwiseUnit.sweep_cycles(config, pixels=blocks.pixels, beats=tile) for tile in beats)
+        steady = max(taps, blocks.blocks * sweeps)
         return steady + (before + behind) * blocks.pixels / pixels
 
     def fit(most: int | None) -> Blocks:
