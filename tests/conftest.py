@@ -47,15 +47,13 @@ class _Scheduling(LoadScopeScheduling):
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leave optimizing to the soak, of simulators and of what Numba compiles; collect garbage seldom.
+    """Leave optimizing to the soak; collect garbage seldom, since designs are many objects that stay.
 
-    Designs are many objects that stay.
     In the suite Hypothesis draws the same examples every time: no failure by chance.
     """
     gc.set_threshold(100_000, 20, 100)
     if config.option.markexpr == "not soak":
         os.environ.setdefault(OPTIMIZE_VARIABLE, "-O0")
-        os.environ.setdefault("NUMBA_OPT", "1")  # read when Numba is imported, which is later
         hypothesis.settings.register_profile("suite", derandomize=True)
         hypothesis.settings.load_profile("suite")
 

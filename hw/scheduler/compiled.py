@@ -18,14 +18,14 @@ _SOURCES = Path(__file__).parent
 
 
 def _cache(sources: Path) -> Path:
-    """Give the folder for what is compiled of ``sources`` at this optimization, and remove earlier ones."""
+    """Give the folder for what is compiled of the Python files in ``sources``, and remove earlier ones."""
     digest = hashlib.sha256()
     for path in sorted(sources.rglob("*.py")):
         digest.update(f"{path.relative_to(sources)}\0".encode())
         digest.update(path.read_bytes())
     parent = sources / "__pycache__"
-    folder = parent / f"numba-{numba.config.OPT}-{digest.hexdigest()[:16]}"
-    for earlier in parent.glob(f"numba-{numba.config.OPT}-*"):
+    folder = parent / f"numba-{digest.hexdigest()[:16]}"
+    for earlier in parent.glob("numba-*"):
         if earlier != folder:
             shutil.rmtree(earlier, ignore_errors=True)
     return folder
