@@ -60,7 +60,7 @@ def conv_demo() -> Demo:
 
 def photograph() -> Path:
     """Give the path of the photograph; its licence is beside it."""
-    return Path(__file__).parents[3] / "examples" / "photograph" / "coffee.ppm"
+    return Path(__file__).parent / "photograph" / "coffee.ppm"
 
 
 def read_picture(path: Path) -> Picture:
