@@ -11,15 +11,8 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.conv.config import ConvConfig
 from hw.conv.core.bypass_cut import BypassCommand, BypassCut
 from hw.conv.core.depthwise.depthwise import Depthwise
-from hw.conv.core.layouts import (
-    BlockCommand,
-    DrainCommand,
-    GatherRequest,
-    OffsetCommand,
-    SweepCommand,
-    TapCommand,
-    offset_entry,
-)
+from hw.conv.core.layouts import GatherRequest, OffsetCommand, TapCommand, offset_entry
+from hw.conv.core.pointwise.commands import BlockCommand, DrainCommand, SweepCommand
 from hw.conv.core.pointwise.pointwise import PointwiseUnit
 from hw.conv.core.route import Route, Turn
 from hw.lib.place import Placer
@@ -60,7 +53,7 @@ class ConvCore(wiring.Component):
     Members
     -------
     tap, offset, block, sweep, drain, bypass_block, bypass_cut
-        Streams of commands, see `hw.conv.core.layouts` and `BypassCut`.
+        Streams of commands, see `hw.conv.core.layouts`, `hw.conv.core.pointwise.commands` and `BypassCut`.
     source_turns, sink_turns
         See `Route`; its ends are `MEMORY` ... and `INTO_DEPTHWISE` ...
     i, bypass : In(stream of words)

@@ -10,14 +10,8 @@ from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import ConvConfig
 from hw.conv.core.bypass_cut import BypassCommand
-from hw.conv.core.layouts import (
-    BlockCommand,
-    DrainCommand,
-    OffsetCommand,
-    Offsets,
-    SweepCommand,
-    TapCommand,
-)
+from hw.conv.core.layouts import OffsetCommand, Offsets, TapCommand
+from hw.conv.core.pointwise.commands import BlockCommand, DrainCommand, SweepCommand
 from hw.conv.core.route import Turn
 from hw.conv.movers.layouts import ADDRESS_BITS, GatherRead, MapRead, MapWrite, OffsetRead, WeightRead
 from hw.conv.walk import descriptor as d

@@ -9,7 +9,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.layouts import BlockCommand
+from hw.conv.core.pointwise.commands import BlockCommand
 from hw.lib.fifo import Fifo
 from hw.lib.memory import uninitialised
 

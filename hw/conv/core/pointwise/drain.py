@@ -9,8 +9,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.layouts import DrainCommand
 from hw.conv.core.pointwise.block import QUEUE, HalvesRead
+from hw.conv.core.pointwise.commands import DrainCommand
 from hw.lib.fifo import Fifo
 
 

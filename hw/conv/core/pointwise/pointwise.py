@@ -10,9 +10,9 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.layouts import BlockCommand, DrainCommand, SweepCommand
 from hw.conv.core.pointwise.block import BlockBuffer
 from hw.conv.core.pointwise.cell import CellControl, PointwiseCell, cell_columns
+from hw.conv.core.pointwise.commands import BlockCommand, DrainCommand, SweepCommand
 from hw.conv.core.pointwise.drain import Drain
 from hw.conv.core.pointwise.out_buffer import OutBuffer
 from hw.conv.core.pointwise.shuffle import Shuffle

@@ -9,10 +9,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.conv.config import ConvConfig
-from hw.conv.core.layouts import SweepCommand
 from hw.conv.core.packets import TileHeader
 from hw.conv.core.pointwise.block import QUEUE, HalvesRead
 from hw.conv.core.pointwise.cell import CellControl
+from hw.conv.core.pointwise.commands import SweepCommand
 from hw.conv.core.pointwise.out_buffer import OutWrite
 from hw.lib.fifo import Fifo
 

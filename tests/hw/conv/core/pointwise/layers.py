@@ -11,7 +11,7 @@ from hw.conv.core.pointwise.weights import TileShape
 
 @dataclass(kw_only=True)
 class Layer:
-    """A layer of ``blocks`` blocks of rows; sizes as in the commands of `hw.conv.core.layouts`."""
+    """A layer of ``blocks`` blocks of rows; sizes as in the commands of `hw.conv.core.pointwise.commands`."""
 
     config: object
     seed: object
