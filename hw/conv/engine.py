@@ -20,7 +20,8 @@ from hw.prediction import Prediction
 
 #: Shapes tried for a board, largest first; the first that fits is the default.
 _DEFAULTS = (
-    ConvConfig(lanes=128, block_words=8192),
+    # A map of 64 channels, half a word, is to have as many ports as a cycle's bytes take each way.
+    ConvConfig(lanes=128, ports=8, block_words=8192),
     ConvConfig(),
     ConvConfig(
         lanes=32,
@@ -65,11 +66,11 @@ class ConvEngine(Engine[ConvConfig, ConvWorkload]):
     def default_config(self, board: Board) -> ConvConfig:
         """Give the largest of these shapes that leaves a fifth of the board free.
 
-        It has four ports of maps where there are channels for them.
+        A quarter of the memory's channels have ports of maps, at most.
         """
         share = Resources(**{name: int(_FILL * count) for name, count in board.user.items()})
         for shape in _DEFAULTS:
-            config = replace(shape, ports=min(shape.ports, 4 if board.memory.channels > 4 else 1))
+            config = replace(shape, ports=min(shape.ports, max(1, board.memory.channels // 4)))
             if self.resources(config, board).first_over(share) is None:
                 break
         return config
