@@ -32,11 +32,32 @@ class Ports:
         self.width_bytes = config.port_width(board.memory.port_data_width) // 8
         sharing = -(-(side_port(config) + 1) // board.memory.channels)
         self.beat = max(1.0, sharing * self.width_bytes / board.channel_bytes_per_cycle)
+        self._channel = board.channel_bytes_per_cycle / sharing
         self.refresh = board.refresh_wait_cycles
         self.channels = board.memory.channels
         self.free = 0.0
         self.user: object = None  # whose words came last
         self.used = 0  # when they were taken out of the port's queue
+
+    def beat_of(self, config: ConvConfig, fields: Mapping[str, int]) -> float:
+        """Give the cycles that a beat read takes in a job: what it writes comes between.
+
+        That shows where a channel has more to move in both directions than there are words to wait for.
+        """
+        pixels = {
+            "in": fields["in_total_words"] // fields["in_words"],
+            "bypass": fields.get("bypass_total_pixels", 0),
+            "out": fields["out_total_words"] // fields["out_map_words"],
+        }
+        slowest = self.beat
+        for port in range(config.ports):
+            moved = {side: count * fields.get(f"{side}_units_{port}", 0) for side, count in pixels.items()}
+            cycles = sum(moved.values()) / self._channel
+            read = (moved["in"] + moved["bypass"]) / self.width_bytes
+            words = max(fields["in_total_words"], fields["out_total_words"])
+            if read and cycles > words:
+                slowest = max(slowest, cycles / read)
+        return slowest
 
 
 class MapSource:
@@ -71,6 +92,7 @@ class MapSource:
         units = [fields[f"{side}_units_{port}"] for port in range(config.ports)]
         # Any of the channels may be at a refresh when a chunk is asked for.
         self._refresh = ports.refresh * min(sum(size > 0 for size in units), ports.channels)
+        self._beat = ports.beat_of(config, fields)
         self._covered = fields[f"{side}_token_chunks"]
         part_bytes = config.lanes // config.ports
         self._first_beats = max(1, -(-min(part_bytes, max(units)) // ports.width_bytes))
@@ -115,7 +137,7 @@ class MapSource:
         if self._ports.user is not self:
             # Words leave the port's queue in order.
             start = max(start, self._ports.used + self._latency.cut + self._into)
-        self._ports.free = start + beats * self._ports.beat
+        self._ports.free = start + beats * self._beat
         first = math.ceil(start + (self._first_beats - 1) * self._ports.beat)
         return Piece(words, first, max(first + words - 1, math.ceil(self._ports.free) - 1))
 

@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 
 from hw.board import load_board
+from hw.conv.config import ConvConfig
 from hw.conv.core.pointwise.pointwise import PointwiseUnit
 from hw.conv.model.launch import predict_launch
 from hw.conv.model.predict import predict
@@ -119,3 +120,13 @@ def test_jobs_are_all_of_a_launch(after):
     found = predict(workload, SMALL, BOARD)
     assert min(found.job_cycles) > 0
     assert sum(found.job_cycles) < found.cycles_total < sum(found.job_cycles) + 100
+
+
+def test_what_is_written_comes_between_what_is_read():
+    """A map whose bytes all lie at one port: its channel moves them both ways, slower than words go."""
+    job = ConvJob(layers=(layer(32, 64, kernel=3, group=32),))
+    wide, narrow = (ConvConfig(lanes=64, ports=ports, inputs=16, outputs=16) for ports in (4, 2))
+    words = 64 * 64
+    bytes_a_word, channel = 2 * 32, BOARD.channel_bytes_per_cycle
+    assert sum(launch(job, config=wide).counters.values()) < 1.2 * words
+    assert sum(launch(job, config=narrow).counters.values()) > words * bytes_a_word / channel > 1.4 * words
