@@ -20,8 +20,6 @@ from hw.prediction import Prediction
 
 #: Shapes tried for a board, largest first; the first that fits is the default.
 _DEFAULTS = (
-    # A map of 64 channels, half a word, is to have as many ports as a cycle's bytes take each way.
-    ConvConfig(lanes=128, ports=8, block_words=8192),
     ConvConfig(),
     ConvConfig(
         lanes=32,
@@ -64,7 +62,7 @@ class ConvEngine(Engine[ConvConfig, ConvWorkload]):
     workload_type = ConvWorkload
 
     def default_config(self, board: Board) -> ConvConfig:
-        """Give the largest of these shapes that leaves a fifth of the board free.
+        """Give the largest of three shapes that leaves a fifth of the board free.
 
         A quarter of the memory's channels have ports of maps, at most.
         """
