@@ -12,7 +12,6 @@ from rich.console import Console
 import sim.run.demo
 from hw.board import load_board
 from hw.errors import InputError
-from hw.registry import ENGINES
 from hw.scheduler.check.check import check
 from hw.scheduler.engine import SchedulerEngine
 from hw.scheduler.plan.documents import read_plan
@@ -254,8 +253,7 @@ def test_the_scheduler_shows_plan_and_run_side_by_side(bench, tmp_path, monkeypa
     assert "ultiplier" not in index
 
 
-def test_pictures_are_on_the_page(bench, tmp_path, monkeypatch):
-    monkeypatch.setitem(ENGINES, "conv", "hw.conv.engine:ConvEngine")
+def test_pictures_are_on_the_page(bench, tmp_path):
     passed, text = show(tmp_path, engines=["conv"])
     assert passed
     assert "all bytes of the pictures are the golden model's" in text
@@ -270,8 +268,7 @@ def test_pictures_are_on_the_page(bench, tmp_path, monkeypatch):
         assert f'<img src="{embedded(pixels)}" alt="{title}">' in page
 
 
-def test_a_wrong_bit_is_said_of_pictures(bench, tmp_path, monkeypatch):
-    monkeypatch.setitem(ENGINES, "conv", "hw.conv.engine:ConvEngine")
+def test_a_wrong_bit_is_said_of_pictures(bench, tmp_path):
     bench.wrong = (0,)
     passed, text = show(tmp_path, engines=["conv"])
     assert not passed

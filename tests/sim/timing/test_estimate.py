@@ -79,7 +79,7 @@ def test_the_command_prints_and_writes(monkeypatch, tmp_path):
 
 
 def test_wrong_input_is_refused():
-    result = CliRunner().invoke(app, ["timing", "conv"])
+    result = CliRunner().invoke(app, ["timing", "convolve"])
     assert result.exit_code == 2
     result = CliRunner().invoke(app, ["timing", "scheduler", "--worst", "0"])
     assert result.exit_code == 2

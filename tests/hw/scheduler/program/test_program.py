@@ -71,7 +71,7 @@ CONFIGS = {
     "tiny": ({"scratchpad_bytes": 256}, "scratchpad_bytes must be from 512 to 536870912, not 256"),
     "steps": ({"max_steps": 0}, "max_steps must be from 1 to 65535, not 0"),
     "operands": ({"max_operands": 1 << 16}, "max_operands must be from 1 to 65535, not 65536"),
-    "transfers": ({"max_transfers": 2.5}, "max_transfers must be from 1 to 65535, not 2.5"),
+    "transfers": ({"max_transfers": 2.5}, "max_transfers must be a whole number, not 2.5"),
     "operator": ({"max_operator_bytes": 31}, "max_operator_bytes must be from 32 to 536870880, not 31"),
     "region": ({"max_region_bytes": 1 << 38}, "max_region_bytes must be from 32 to 137438953472"),
 }
