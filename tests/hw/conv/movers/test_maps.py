@@ -23,7 +23,8 @@ POINTS = [
 
 
 def layers(rng, config):
-    for _ in range(4):
+    yield config.lanes + config.lanes // 4, 2, 3  # the last slice ends with a beat
+    for _ in range(3):
         channels = rng.choice([1, rng.randint(1, config.lanes), rng.randint(1, 3 * config.lanes)])
         yield channels, rng.randint(1, 4), rng.randint(1, 9)
 
