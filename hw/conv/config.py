@@ -22,8 +22,7 @@ WORDS_BITS = 8
 MULTIPLIER_BITS = 16
 SHIFT_BITS = 6
 POST_BITS = 16
-#: Bytes of a channel's parameters in the stream of weights, and bits of the term added before the scale.
-PARAMETER_BYTES = 16
+#: Bits of the term added before the scale.
 BIAS_BITS = 48
 #: Bits of a sum of a depthwise layer, signed: 49 taps, each a sample of up to 25 bits times a weight of 8 and
 #: a mask of 8, take 47 at the most.

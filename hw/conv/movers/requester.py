@@ -35,7 +35,7 @@ class Requester(wiring.Component):
 
     Behaviour
     ---------
-    A chunk every third cycle at the most; a port without bytes is not asked.
+    A chunk every second cycle at the most; a port without bytes is not asked.
     """
 
     #: Cycles from a token to its first command, and from there to the next.

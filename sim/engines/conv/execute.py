@@ -14,7 +14,7 @@ from hw.conv.walk.plan import Job
 from hw.conv.walk.route import sum_shift
 from sim.engines.conv.program import LayerTensors, MapName, Program, Step
 from sim.golden.conv.attributes import Attributes
-from sim.golden.conv.formats import computed_offsets, requantized
+from sim.golden.conv.formats import computed_offsets, raw_bytes, requantized
 from sim.golden.conv.model import Deformation, accumulators
 
 Int = NDArray[np.int64]
@@ -99,8 +99,7 @@ def _results(tensors: LayerTensors, x: Int8, config: ConvConfig, job: Job) -> In
     layer, parameters = tensors.layer, tensors.parameters
     total = sums(tensors, x, config, job)
     if layer.raw:
-        shift = parameters.shift.reshape(-1, 1, 1)
-        return ((total >> shift) & 0xFF).astype(np.uint8).view(np.int8)
+        return raw_bytes(total, parameters.shift.reshape(-1, 1, 1)).view(np.int8)
     return requantized(
         total, parameters.multiplier, parameters.shift, parameters.post, low=layer.low, high=layer.high
     )

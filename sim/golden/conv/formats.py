@@ -151,7 +151,7 @@ def _scaled(sums: Int, multiplier: Int, shift: Int) -> NDArray[Any]:
     return (sums.astype(kind) * multipliers + ((1 << shifts) >> 1)) >> shifts
 
 
-def raw_bytes(sums: Int, shift: int) -> NDArray[np.uint8]:
+def raw_bytes(sums: Int, shift: int | Int) -> NDArray[np.uint8]:
     """Give the low 8 bits of ``sum >> shift``."""
     return ((sums >> shift) & 0xFF).astype(np.uint8)
 

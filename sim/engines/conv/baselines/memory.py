@@ -58,10 +58,6 @@ class Port:
             beats * self.beat_cycles, (waiting + 1) * length + waiting * self.read_latency
         )
 
-    def write_cycles(self, beats: int) -> float:
-        """Give the cycles from the first of ``beats``, which follow each other, to the response."""
-        return beats * self.beat_cycles + self.write_latency if beats else 0.0
-
     def shared_cycles(self, read_beats: int, write_beats: int) -> float:
         """Give the cycles that the channel takes at least for both directions."""
         return (read_beats + write_beats) * self.beat_bytes / self.bytes_per_cycle

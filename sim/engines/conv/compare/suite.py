@@ -11,6 +11,7 @@ import numpy as np
 
 import hw.conv
 import hw.lib
+import sim.engines.conv
 import sim.memory
 from hw.board import Board, load_board
 from hw.config import check_fits, config_hash, load_config
@@ -64,7 +65,7 @@ def run_compare(
     data = output / DATA_NAME
     known = read_rows(data, COMPARE_FORMAT, co_simulations_of)
     costs = {work.name: predicted(work, setting) for work in everything}
-    code = source_digest(hw.conv, hw.lib, sim.memory)
+    code = source_digest(hw.conv, hw.lib, sim.engines.conv, sim.memory)
     keys = {
         work.name: key_of([code, config_hash("conv", measured_config(work), board), work.name, str(seed)])
         for work in everything

@@ -98,7 +98,6 @@ def test_reads_take_as_long_as_played(outstanding, length, bandwidth):
     count = 500
     found = port.read_cycles(count, count * length)
     assert found == pytest.approx(played_read(port, [length] * count), rel=0.02)
-    assert port.write_cycles(100) == pytest.approx(100 * port.beat_cycles + 30)
     assert port.shared_cycles(100, 50) == pytest.approx(150 * 32 / bandwidth)
 
 
