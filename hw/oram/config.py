@@ -1,0 +1,294 @@
+"""Shape of the oblivious map, and the sizes that follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hw.errors import InputError, check_field_types, check_power_of_two
+
+#: Bytes of a beat of the host ports: PCIe's slave bridge has 512 bits.
+BEAT_BYTES = 64
+#: Bytes of an AES block, and of a GCM tag as it is stored.
+BLOCK_BYTES = 16
+#: Bytes of a bucket of the position map, and of what stands before the keys of a record.
+BUCKET_BYTES = 128
+RECORD_HEADER_BYTES = 32
+#: Keys a bucket of the position map holds on average when the map is full.
+BUCKET_KEYS = 8
+#: Bits of a page's version: at a page every 4 cycles of 250 MHz they last for 52 days on one page alone.
+VERSION_BITS = 48
+#: AES blocks an operation takes for the permutation of its key; each draw takes one more.
+PERMUTATION_ROUNDS = 4
+#: Cycles the stage of the position map takes for an operation at least.
+_POSITION_CYCLES = 4
+#: Cycles from a stage's decision to the last of its writes on the bus, at most; and from the request of a
+#: bucket to its read on the bus and from its data to the stage, together.
+_WRITE_EXTRA = 64
+_POSITION_EXTRA = 32
+
+#: Fields of the configuration with few legal values.
+_CHOICES: dict[str, tuple[object, ...]] = {
+    "key_bits": (32, 64),
+    "touch": ("one", "both"),
+    "pad": ("skip", "always"),
+    "mac_bits": (64, 96, 128),
+    "aes_lanes": (1, 2, 4),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class OramConfig:
+    """Shape of the map; keys to the ciphers and addresses are launch arguments, not part of it.
+
+    Parameters
+    ----------
+    key_bits
+        Bits of a key: 32 or 64.
+    value_bytes
+        V, bytes of a value: 8, 16, 32, or a multiple of 64 up to 512.
+    log_n
+        The map holds N = 2^log_n keys at most: 8 to 30.
+    items_per_label
+        C, keys a label on average when the map is full: a power of two from 2 to 32. M = N / C labels.
+    slots
+        Z, keys a page of host memory holds: 4 to 62.
+    list_slots
+        E, keys that wait in HBM for one page, or lie in one HBM bin: 4 to 62.
+    bin_split
+        S, bins of a label that lies in HBM: a power of two from 1 to 16.
+    alpha
+        Share of the labels that lie in HBM: 0 to less than 1; rounded to whole labels.
+    touch
+        "one": a key has one label, whose page an operation touches. "both": it has two, as in BOLT, both
+        pages are touched and the item goes to the one with fewer.
+    pad
+        "skip": a label in HBM touches no page of the host. "always": it touches a page drawn at random.
+    mac_bits
+        Bits of a page's and a record's tag that are checked: 64, 96 or 128.
+    aes_lanes
+        AES-128 pipelines that open pages, and as many that seal them: 1, 2 or 4.
+    position_ports, record_ports
+        HBM ports of the two tables of the position map together, and of the records: powers of two, the
+        former from 2, the latter from 1, each up to 16.
+    inflight
+        Operations between the issue of their page's read and their turn: a power of two from 4 to 256.
+    overflow_entries
+        Items on chip that found their list full: a power of two from 4 to 256.
+    interval_cycles
+        Cycles between operations at least, or 0 for the least the engine can do.
+    position_cycles, touch_cycles, settle_cycles
+        Cycles that the HBM has for an operation's reads of the position map; for those of its records, from
+        the issue of the page's read; and for its writes. 16 to 4,096.
+    """
+
+    key_bits: Literal[32, 64] = 64
+    value_bytes: int = 8
+    log_n: int = 20
+    items_per_label: int = 8
+    slots: int = 12
+    list_slots: int = 12
+    bin_split: int = 4
+    alpha: float = 0.2
+    touch: Literal["one", "both"] = "one"
+    pad: Literal["skip", "always"] = "skip"
+    mac_bits: Literal[64, 96, 128] = 128
+    aes_lanes: int = 4
+    position_ports: int = 8
+    record_ports: int = 8
+    inflight: int = 64
+    overflow_entries: int = 32
+    interval_cycles: int = 0
+    position_cycles: int = 128
+    touch_cycles: int = 160
+    settle_cycles: int = 192
+
+    def __post_init__(self) -> None:
+        check_field_types(self)
+        value = self.value_bytes
+        if value not in (8, 16, 32) and not (64 <= value <= 512 and value % 64 == 0):
+            raise InputError("value_bytes", value, "8, 16, 32 or a multiple of 64 up to 512")
+        for name, low, high in (("log_n", 8, 30), ("slots", 4, 62), ("list_slots", 4, 62)):
+            if not low <= getattr(self, name) <= high:
+                raise InputError(name, getattr(self, name), f"from {low} to {high}")
+        check_power_of_two("items_per_label", self.items_per_label, 2, 32)
+        check_power_of_two("bin_split", self.bin_split, 1, 16)
+        if not (isinstance(self.alpha, (int, float)) and 0 <= self.alpha < 1 and self.host_pages > 0):
+            raise InputError("alpha", self.alpha, "from 0 to less than 1, with a label left for the host")
+        for name, choices in _CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise InputError(name, getattr(self, name), "one of " + ", ".join(map(str, choices)))
+        check_power_of_two("position_ports", self.position_ports, 2, 16)
+        check_power_of_two("record_ports", self.record_ports, 1, 16)
+        for name in ("inflight", "overflow_entries"):
+            check_power_of_two(name, getattr(self, name), 4, 256)
+        for name in ("position_cycles", "touch_cycles", "settle_cycles"):
+            if not 16 <= getattr(self, name) <= 4096:
+                raise InputError(name, getattr(self, name), "from 16 to 4096")
+        if self.tag_bits > self._tag_room_bits:
+            legal = f"large enough for entries of {self._tag_room_bits} bits, which {self.tag_bits} are not"
+            raise InputError("log_n", self.log_n, legal)
+        least = self.least_interval_cycles
+        if self.interval_cycles and not least <= self.interval_cycles <= 4096:
+            raise InputError("interval_cycles", self.interval_cycles, f"0, or from {least} to 4096")
+
+    @property
+    def keys(self) -> int:
+        """N, keys the map holds at most."""
+        return 1 << self.log_n
+
+    @property
+    def labels(self) -> int:
+        """M, a power of two."""
+        return self.keys // self.items_per_label
+
+    @property
+    def hbm_labels(self) -> int:
+        """K, the labels below which all lie in HBM."""
+        return round(self.alpha * self.labels)
+
+    @property
+    def host_pages(self) -> int:
+        """H, labels that are pages in host memory."""
+        return self.labels - self.hbm_labels
+
+    @property
+    def records(self) -> int:
+        """Lists of the pages, then HBM bins."""
+        return self.host_pages + self.hbm_labels * self.bin_split
+
+    @property
+    def record_index_bits(self) -> int:
+        """Bits of the number of a record."""
+        return (self.records - 1).bit_length()
+
+    @property
+    def label_count(self) -> int:
+        """Labels a key has: 1, or 2 with two choices."""
+        return 2 if self.touch == "both" else 1
+
+    @property
+    def items(self) -> int:
+        """Touches of an operation: of each label its record, and of a padded one its page beside."""
+        return self.label_count * (2 if self.pad == "always" and self.hbm_labels else 1)
+
+    @property
+    def buckets(self) -> int:
+        """Buckets of each of the two tables of the position map: a power of two."""
+        return self.keys // (2 * BUCKET_KEYS)
+
+    @property
+    def bucket_bits(self) -> int:
+        """w, bits of the number of a bucket."""
+        return self.buckets.bit_length() - 1
+
+    @property
+    def entry_bytes(self) -> int:
+        """Bytes of an entry of the position map: what is left of the permuted key, and the records."""
+        return 12 if self.touch == "both" else 9
+
+    @property
+    def bucket_entries(self) -> int:
+        """Entries of a bucket, behind two bytes that say which are in use."""
+        return (BUCKET_BYTES - 2) // self.entry_bytes
+
+    @property
+    def tag_bits(self) -> int:
+        """Bits of the permuted key that an entry holds: those that its bucket does not tell."""
+        return self.key_bits - self.bucket_bits
+
+    @property
+    def _tag_room_bits(self) -> int:
+        return 8 * self.entry_bytes - self.label_count * self.record_index_bits
+
+    def _slots_bytes(self, before: int, slots: int) -> tuple[int, int]:
+        """Give where values begin behind ``before`` bytes and the keys, and where they end, in beats."""
+        unit = min(self.value_bytes, BEAT_BYTES)
+        values = -(-(before + 8 * slots) // unit) * unit
+        return values, -(-(values + slots * self.value_bytes) // BEAT_BYTES) * BEAT_BYTES
+
+    @property
+    def page_values_offset(self) -> int:
+        """Byte of a page at which the first value begins."""
+        return self._slots_bytes(BLOCK_BYTES + 8, self.slots)[0]
+
+    @property
+    def page_bytes(self) -> int:
+        """P, bytes of a page: tag, which slots are in use, keys, values."""
+        return self._slots_bytes(BLOCK_BYTES + 8, self.slots)[1]
+
+    @property
+    def record_values_offset(self) -> int:
+        """Byte of a record at which the first value begins."""
+        return self._slots_bytes(RECORD_HEADER_BYTES, self.list_slots)[0]
+
+    @property
+    def record_bytes(self) -> int:
+        """Bytes of a record in HBM: header, keys, values."""
+        return self._slots_bytes(RECORD_HEADER_BYTES, self.list_slots)[1]
+
+    @property
+    def command_bytes(self) -> int:
+        """R, bytes of a sealed command, and of a sealed response."""
+        value = -(-self.value_bytes // BLOCK_BYTES) * BLOCK_BYTES
+        return -(-(3 * BLOCK_BYTES + value) // BEAT_BYTES) * BEAT_BYTES
+
+    @property
+    def draws(self) -> int:
+        """AES blocks of random bits an operation draws, whatever it does."""
+        return self.label_count
+
+    @property
+    def front_lanes(self) -> int:
+        """AES pipelines that permute keys and draw labels: two where an operation has less than a cycle a
+        block.
+        """
+        return 1 if self.interval >= PERMUTATION_ROUNDS + self.draws else 2
+
+    @property
+    def least_interval_cycles(self) -> int:
+        """Cycles an operation takes at least: the busiest of its parts."""
+        touches = self.label_count
+        page_beats = self.page_bytes // BEAT_BYTES
+        page_blocks = -(-self.page_bytes // (BLOCK_BYTES * self.aes_lanes))
+        return max(
+            touches * page_beats,
+            touches * page_blocks,
+            self.items * (self.record_bytes // BEAT_BYTES),
+            self.command_bytes // BLOCK_BYTES,
+            -(-(PERMUTATION_ROUNDS + self.draws) // 2),
+            _POSITION_CYCLES,
+        )
+
+    @property
+    def interval(self) -> int:
+        """Cycles between operations at least."""
+        return self.interval_cycles or self.least_interval_cycles
+
+    @property
+    def position_inflight(self) -> int:
+        """Operations between the request of their buckets and their turn, at most."""
+        return -(-(self.position_cycles + _POSITION_EXTRA) // self.interval)
+
+    @property
+    def unsettled(self) -> int:
+        """Operations whose writes to HBM may be under way."""
+        return -(-(self.settle_cycles + _WRITE_EXTRA) // self.interval)
+
+    @property
+    def position_window(self) -> int:
+        """Operations whose changes the buckets that were read may not show yet."""
+        return self.position_inflight + self.unsettled
+
+    @property
+    def window(self) -> int:
+        """W, operations whose changes the records that were read may not show yet; for as many, an item that
+        was put into a list is not flushed from it.
+        """
+        return self.inflight + self.unsettled
+
+    @property
+    def operation_bits(self) -> int:
+        """Bits of the number of an operation, which runs around: of all from the command to the window."""
+        ahead = 2 * self.position_inflight + 2 * self.inflight
+        return (ahead + self.window).bit_length()

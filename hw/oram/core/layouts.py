@@ -1,0 +1,168 @@
+"""What passes between the parts of the map."""
+
+from __future__ import annotations
+
+import enum
+
+from amaranth.hdl import unsigned
+from amaranth.lib import data
+
+from hw.oram.config import BEAT_BYTES, VERSION_BITS, OramConfig
+
+
+class Code(enum.IntEnum):
+    """What a command asks for."""
+
+    NOP = 0
+    GET = 1
+    PUT = 2
+    DELETE = 3
+    LOAD = 4  #: Put a new key; touches the pages one after the other instead of the key's label.
+
+
+class Status(enum.IntEnum):
+    """How a command ended."""
+
+    HIT = 0
+    MISS = 1
+    INSERTED = 2
+    FULL = 3
+    REJECTED = 4  #: Its tag is wrong; nothing changed.
+    DUPLICATE = 5  #: The key of a LOAD is there already; nothing changed.
+    MALFORMED = 6  #: No such command; nothing changed.
+
+
+#: Bits of a code and of a status.
+CODE_BITS = STATUS_BITS = 3
+#: Bits of the number of a page.
+PAGE_BITS = 48
+
+
+def command_layout(config: OramConfig) -> data.StructLayout:
+    """Give an opened command: ``rejected`` when its tag is wrong; its value lies in the value RAM under
+    ``operation``.
+    """
+    return data.StructLayout(
+        {
+            "operation": config.operation_bits,
+            "code": CODE_BITS,
+            "key": config.key_bits,
+            "rejected": 1,
+            "malformed": 1,
+        }
+    )
+
+
+def query_layout(config: OramConfig) -> data.StructLayout:
+    """Give what the position map is asked: a command with its key permuted and its draws."""
+    return data.StructLayout(
+        {
+            "command": command_layout(config),
+            "permuted": config.key_bits,
+            "draw": data.ArrayLayout(unsigned(128), config.draws),
+        }
+    )
+
+
+def record_layout(config: OramConfig) -> data.StructLayout:
+    """Give a label as the position map keeps it: the number of its record.
+
+    Records below ``host_pages`` belong to the page of the same number, others are HBM bins.
+    """
+    return data.StructLayout({"index": config.record_index_bits})
+
+
+def operation_layout(config: OramConfig) -> data.StructLayout:
+    """Give what the position map says of an operation.
+
+    Members
+    -------
+    operation, code, key
+        As in the command.
+    status
+        `Status`; final.
+    keep
+        Whether the item is appended to a fresh record at the end.
+    page_valid, page
+        For each label: whether a page of the host is touched, and which.
+    record_valid, record
+        For each item (touch; see `OramConfig.items`): whether a record is touched, and which. With a page the
+        page's own.
+    fresh
+        For each label: the record that was drawn.
+    """
+    labels, items = config.label_count, config.items
+    index = unsigned(config.record_index_bits)
+    return data.StructLayout(
+        {
+            "operation": config.operation_bits,
+            "code": CODE_BITS,
+            "key": config.key_bits,
+            "status": STATUS_BITS,
+            "keep": 1,
+            "page_valid": labels,
+            "page": data.ArrayLayout(index, labels),
+            "record_valid": items,
+            "record": data.ArrayLayout(index, items),
+            "fresh": data.ArrayLayout(index, labels),
+        }
+    )
+
+
+def touch_layout(config: OramConfig) -> data.StructLayout:
+    """Give one touch of an operation: a page, a record, both (the page's own) or neither.
+
+    Members
+    -------
+    first, last
+        Of the operation's touches. ``fresh`` and ``keep`` count with the last.
+    """
+    index = config.record_index_bits
+    return data.StructLayout(
+        {
+            "operation": config.operation_bits,
+            "code": CODE_BITS,
+            "key": config.key_bits,
+            "status": STATUS_BITS,
+            "first": 1,
+            "last": 1,
+            "keep": 1,
+            "page_valid": 1,
+            "record_valid": 1,
+            "record": index,
+            "fresh": data.ArrayLayout(unsigned(index), config.label_count),
+        }
+    )
+
+
+def seal_layout() -> data.StructLayout:
+    """Give what the keystream of a page is made of."""
+    return data.StructLayout({"page": PAGE_BITS, "version": VERSION_BITS})
+
+
+def line_write_layout(
+    config: OramConfig, *, line_bits: int, port_bytes: int, line_bytes: int
+) -> data.StructLayout:
+    """Give one beat that is written into a line (bucket or record) in HBM.
+
+    Members
+    -------
+    line
+        Number of the bucket or record.
+    beat
+        Which beat of the line, of ``port_bytes`` each.
+    data, strobe
+        The beat, and which of its bytes are written.
+    """
+    return data.StructLayout(
+        {
+            "line": line_bits,
+            "beat": range(max(2, line_bytes // port_bytes)),
+            "data": 8 * port_bytes,
+            "strobe": port_bytes,
+        }
+    )
+
+
+#: Bits of a beat of a page, and of a record on its way from HBM.
+BEAT_BITS = 8 * BEAT_BYTES
