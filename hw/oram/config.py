@@ -14,8 +14,6 @@ BLOCK_BYTES = 16
 #: Bytes of a bucket of the position map, and of what stands before the keys of a record.
 BUCKET_BYTES = 128
 RECORD_HEADER_BYTES = 32
-#: Keys a bucket of the position map holds on average when the map is full.
-BUCKET_KEYS = 8
 #: Bits of a page's version: at a page every 4 cycles of 250 MHz they last for 52 days on one page alone.
 VERSION_BITS = 48
 #: AES blocks an operation takes for the permutation of its key; each draw takes one more.
@@ -87,7 +85,7 @@ class OramConfig:
     log_n: int = 20
     items_per_label: int = 8
     slots: int = 12
-    list_slots: int = 12
+    list_slots: int = 14
     bin_split: int = 4
     alpha: float = 0.2
     touch: Literal["one", "both"] = "one"
@@ -96,11 +94,11 @@ class OramConfig:
     aes_lanes: int = 4
     position_ports: int = 8
     record_ports: int = 8
-    inflight: int = 64
-    overflow_entries: int = 32
+    inflight: int = 128
+    overflow_entries: int = 128
     interval_cycles: int = 0
-    position_cycles: int = 128
-    touch_cycles: int = 160
+    position_cycles: int = 288
+    touch_cycles: int = 352
     settle_cycles: int = 192
 
     def __post_init__(self) -> None:
@@ -173,9 +171,14 @@ class OramConfig:
         return self.label_count * (2 if self.pad == "always" and self.hbm_labels else 1)
 
     @property
+    def bucket_keys(self) -> int:
+        """Keys a bucket holds on average when the map is full; so few that one never finds both full."""
+        return 4 if self.touch == "both" else 8
+
+    @property
     def buckets(self) -> int:
         """Buckets of each of the two tables of the position map: a power of two."""
-        return self.keys // (2 * BUCKET_KEYS)
+        return self.keys // (2 * self.bucket_keys)
 
     @property
     def bucket_bits(self) -> int:
