@@ -73,6 +73,9 @@ DOORS = {
     ],
     "sim.host": ["hw.errors", "hw.board"],
     "sim.golden": ["hw.errors", "hw.scheduler.program.dataflow"],
+    "sim.golden.oram": [
+        "hw.scheduler.compiled", "hw.oram.config", "hw.oram.core.layouts",
+    ],
     "sim.build": ["hw", "sim.host"],
     "sim.timing": ["hw.errors", "hw.board", "hw.edge", "sim.host", "sim.build"],
     "sim.report": ["hw.errors", "sim.host"],

@@ -1,0 +1,94 @@
+"""The position map: where each key's label is kept, by two tables of buckets (d-left hashing).
+
+A key goes to the one of its two buckets that has fewer entries, the first table's if both have as many
+(Vöcking, "How asymmetry helps load balancing", 2003).  Buckets are bits of the permuted key, and the bits
+that are left identify the key exactly.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from hw.oram.config import OramConfig
+
+
+@dataclass(slots=True)
+class Entry:
+    """What is known of a key.
+
+    Members
+    -------
+    permuted
+        u, the permuted key.
+    records
+        The record of each of its labels.
+    drawn
+        Number of the operation that drew them; for audits, not in the engine.
+    """
+
+    permuted: int
+    records: tuple[int, ...]
+    drawn: int
+
+
+class PositionMap:
+    """Entries by permuted key; ``tables[t][bucket]`` has a slot for each entry, None where free."""
+
+    def __init__(self, config: OramConfig) -> None:
+        self.config = config
+        self.tables: tuple[defaultdict[int, list[Entry | None]], ...] = (
+            defaultdict(self._empty),
+            defaultdict(self._empty),
+        )
+        self.entries: dict[int, Entry] = {}
+
+    def _empty(self) -> list[Entry | None]:
+        return [None] * self.config.bucket_entries
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def buckets(self, permuted: int) -> tuple[int, int]:
+        """Give the bucket of a key in each table."""
+        mask = self.config.buckets - 1
+        return permuted & mask, permuted >> self.config.bucket_bits & mask
+
+    def tag(self, table: int, permuted: int) -> int:
+        """Give the bits of a permuted key that its bucket in ``table`` does not tell."""
+        width = self.config.bucket_bits
+        if table == 0:
+            return permuted >> width
+        return permuted >> 2 * width << width | permuted & (1 << width) - 1
+
+    def permuted(self, table: int, bucket: int, tag: int) -> int:
+        """Give the permuted key that has ``tag`` in ``bucket`` of ``table``."""
+        width = self.config.bucket_bits
+        if table == 0:
+            return tag << width | bucket
+        return (tag >> width << width | bucket) << width | tag & (1 << width) - 1
+
+    def find(self, permuted: int) -> Entry | None:
+        """Look a key up."""
+        return self.entries.get(permuted)
+
+    def insert(self, entry: Entry) -> bool:
+        """Put a key that is not there into the lowest free slot; False where both buckets are full."""
+        slots = [
+            table[bucket] for table, bucket in zip(self.tables, self.buckets(entry.permuted), strict=True)
+        ]
+        emptier = max(slots, key=lambda bucket: bucket.count(None))  # the first of equals
+        if None not in emptier:
+            return False
+        emptier[emptier.index(None)] = entry
+        self.entries[entry.permuted] = entry
+        return True
+
+    def remove(self, entry: Entry) -> None:
+        """Free a key's slot."""
+        del self.entries[entry.permuted]
+        for table, bucket in zip(self.tables, self.buckets(entry.permuted), strict=True):
+            for slot, other in enumerate(table[bucket]):
+                if other is entry:
+                    table[bucket][slot] = None
+                    return
