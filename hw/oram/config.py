@@ -18,11 +18,13 @@ RECORD_HEADER_BYTES = 32
 VERSION_BITS = 48
 #: AES blocks an operation takes for the permutation of its key; each draw takes one more.
 PERMUTATION_ROUNDS = 4
-#: Cycles the stage of the position map takes for an operation at least.
+#: Cycles the stage of the position map takes for an operation at least, and that of the pages for a touch.
 _POSITION_CYCLES = 4
-#: Cycles from a stage's decision to the last of its writes on the bus, at most; and from the request of a
-#: bucket to its read on the bus and from its data to the stage, together.
-_WRITE_EXTRA = 64
+_ITEM_CYCLES = 4
+#: Cycles from a stage's decision to the last of its writes on the bus, at most, without the beats of page,
+#: record and value that pass meanwhile; and from the request of a bucket to its read on the bus and from its
+#: data to the stage, together.
+_WRITE_EXTRA = 50
 _POSITION_EXTRA = 32
 
 #: Fields of the configuration with few legal values.
@@ -231,6 +233,31 @@ class OramConfig:
         return self._slots_bytes(RECORD_HEADER_BYTES, self.list_slots)[1]
 
     @property
+    def page_beats(self) -> int:
+        """Beats of a page."""
+        return self.page_bytes // BEAT_BYTES
+
+    @property
+    def page_beat_cycles(self) -> int:
+        """Cycles from a beat of a page to its next: the AES pipelines make 16 bytes each a cycle."""
+        return BEAT_BYTES // (BLOCK_BYTES * self.aes_lanes)
+
+    @property
+    def record_beats(self) -> int:
+        """Beats of a record."""
+        return self.record_bytes // BEAT_BYTES
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row of a value, as values are kept on chip: a beat at most."""
+        return min(self.value_bytes, BEAT_BYTES)
+
+    @property
+    def value_rows(self) -> int:
+        """Rows of a value."""
+        return self.value_bytes // self.row_bytes
+
+    @property
     def command_bytes(self) -> int:
         """R, bytes of a sealed command, and of a sealed response."""
         value = -(-self.value_bytes // BLOCK_BYTES) * BLOCK_BYTES
@@ -250,23 +277,25 @@ class OramConfig:
 
     @property
     def least_interval_cycles(self) -> int:
-        """Cycles an operation takes at least: the busiest of its parts."""
-        touches = self.label_count
-        page_beats = self.page_bytes // BEAT_BYTES
-        page_blocks = -(-self.page_bytes // (BLOCK_BYTES * self.aes_lanes))
-        return max(
-            touches * page_beats,
-            touches * page_blocks,
-            self.items * (self.record_bytes // BEAT_BYTES),
+        """Cycles an operation takes at least: the busiest of its parts, as many for each of its touches."""
+        least = max(
+            self.label_count * self.page_beats * self.page_beat_cycles,
+            self.items * max(self.record_beats, _ITEM_CYCLES),
             self.command_bytes // BLOCK_BYTES,
             -(-(PERMUTATION_ROUNDS + self.draws) // 2),
             _POSITION_CYCLES,
         )
+        return -(-least // self.items) * self.items
 
     @property
     def interval(self) -> int:
         """Cycles between operations at least."""
         return self.interval_cycles or self.least_interval_cycles
+
+    @property
+    def item_cycles(self) -> int:
+        """Cycles from a touch of an operation to its next at least."""
+        return self.interval // self.items
 
     @property
     def position_inflight(self) -> int:
@@ -276,7 +305,9 @@ class OramConfig:
     @property
     def unsettled(self) -> int:
         """Operations whose writes to HBM may be under way."""
-        return -(-(self.settle_cycles + _WRITE_EXTRA) // self.interval)
+        passing = 2 * self.page_beats * self.page_beat_cycles + self.record_beats
+        values = 2 * -(-self.value_bytes // RECORD_HEADER_BYTES)
+        return -(-(self.settle_cycles + _WRITE_EXTRA + passing + values) // self.interval)
 
     @property
     def position_window(self) -> int:
