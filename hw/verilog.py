@@ -134,9 +134,9 @@ def _ports(signature: BodySignature, memories: dict[str, tuple[Memory, int]]) ->
     return tuple(
         MemoryPort(
             name=name,
-            data_width=signature.port.data_width,
-            addr_width=signature.port.addr_width,
-            id_width=signature.port.id_width,
+            data_width=signature.ports[name].data_width,
+            addr_width=signature.ports[name].addr_width,
+            id_width=signature.ports[name].id_width,
             memory=memory.name,
             channel=channel,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
@@ -37,7 +38,7 @@ class BodySignature(wiring.Signature):
     table
         Arguments, counters and memory ports.
     data_width
-        Bits of a beat of every memory port.
+        Bits of a beat of every memory port, or of each by its name.
     addr_width, id_width
         As of `axi.Signature`.
 
@@ -56,27 +57,40 @@ class BodySignature(wiring.Signature):
     """
 
     def __init__(
-        self, table: ArgumentTable, *, data_width: int, addr_width: int = 64, id_width: int = 1
+        self,
+        table: ArgumentTable,
+        *,
+        data_width: int | Mapping[str, int],
+        addr_width: int = 64,
+        id_width: int = 1,
     ) -> None:
         self.table = table
-        self.port = axi.Signature(data_width=data_width, addr_width=addr_width, id_width=id_width)
+        #: The signature of each memory port, by its name.
+        self.ports = {
+            port: axi.Signature(
+                data_width=data_width if isinstance(data_width, int) else data_width[port],
+                addr_width=addr_width,
+                id_width=id_width,
+            )
+            for port in table.ports
+        }
         members: dict[str, wiring.Member] = {
             "start": In(1),
             "done": Out(1),
             "args": In(arguments_layout(table)),
             "counters": Out(counters_layout(table)),
         }
-        for port in table.ports:
+        for port, signature in self.ports.items():
             if port in members:
                 raise InputError("port", port, "different from " + ", ".join(members))
-            members[port] = Out(self.port)
+            members[port] = Out(signature)
         super().__init__(members)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.members == getattr(other, "members", None)
 
     def __repr__(self) -> str:
-        return f"BodySignature({self.table!r}, port={self.port!r})"
+        return f"BodySignature({self.table!r}, ports={self.ports!r})"
 
 
 class Kernel(wiring.Component):
@@ -146,10 +160,10 @@ class Kernel(wiring.Component):
             self.interrupt.eq(registers.interrupt),
         ]
         self._join(m, CONTROL_PREFIX, registers.bus)
-        for port in self.table.ports:
+        for port, signature in body.signature.ports.items():
             prefix = f"{MEMORY_PREFIX}_{port}"
             self._join(m, prefix, getattr(body, port))
-            for name, _, value in port_constants(body.signature.port):
+            for name, _, value in port_constants(signature):
                 m.d.comb += getattr(self, f"{prefix}_{name}").eq(value)
         return m
 
@@ -174,11 +188,11 @@ def kernel_members(body: BodySignature) -> dict[str, wiring.Member]:
     members: dict[str, wiring.Member] = {"ap_clk": In(1), "ap_rst_n": In(1)}
     for name, member in axi.LiteSignature(addr_width=ADDR_WIDTH).flip().members.items():
         members[f"{CONTROL_PREFIX}_{name.upper()}"] = member
-    for port in body.table.ports:
+    for port, signature in body.ports.items():
         prefix = f"{MEMORY_PREFIX}_{port}"
-        for name, member in body.port.members.items():
+        for name, member in signature.members.items():
             members[f"{prefix}_{name.upper()}"] = member
-        for name, bits, _ in port_constants(body.port):
+        for name, bits, _ in port_constants(signature):
             members[f"{prefix}_{name}"] = Out(bits)
     members["interrupt"] = Out(1)
     return members

@@ -46,7 +46,7 @@ def test_ports_are_as_wide_as_the_board_or_the_configuration_says():
         body = ENGINE.body(config, board, InlinePlacer())
         for part in (body, body._core, body._movers):
             part._MustUse__used = True  # it is only asked: Amaranth is not to warn
-        assert body.signature.port.data_width == wanted
+        assert {port.data_width for port in body.signature.ports.values()} == {wanted}
 
 
 def test_linter_has_nothing_to_say_of_the_least(tmp_path):

@@ -15,7 +15,7 @@ from examples.vadd.engine import VaddBody, VaddConfig, vadd_table
 from hw.errors import InputError
 from hw.lib import axi
 from hw.lib.arguments import Argument, ArgumentTable, Kind
-from hw.lib.kernel import RESET_STAGES, BodySignature, Kernel
+from hw.lib.kernel import RESET_STAGES, BodySignature, Kernel, kernel_members, port_constants
 from hw.lib.place import InlinePlacer
 from hw.lib.registers import CONTROL, GLOBAL_INTERRUPT_ENABLE, INTERRUPT_ENABLE
 from tests.support.boards import small_board
@@ -224,6 +224,17 @@ def test_port_names_do_not_collide_with_the_other_members():
         InputError, match="port must be different from start, done, args, counters, not 'args'"
     ):
         BodySignature(table, data_width=64)
+
+
+def test_ports_have_widths_of_their_own():
+    table = ArgumentTable(
+        tuple(Argument(name=p, kind=Kind.POINTER, port=p, doc="x") for p in ("gmem0", "host0"))
+    )
+    body = BodySignature(table, data_width={"gmem0": 256, "host0": 512})
+    ports = kernel_members(body)
+    assert [len(Signal(ports[f"m_axi_{port}_WDATA"].shape)) for port in table.ports] == [256, 512]
+    sizes = [[v for n, _, v in port_constants(body.ports[p]) if n == "AWSIZE"] for p in table.ports]
+    assert sizes == [[5], [6]]
 
 
 def test_body_signatures_compare_by_their_members():
