@@ -1,0 +1,278 @@
+"""The map without values and buckets, compiled: for statistics over many millions of operations.
+
+It does to lists, pages and overflow what `sim.golden.oram.map` does, with keys 0, 1, 2 ... that the position
+map finds without fail.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.oram.config import OramConfig
+from hw.oram.core.layouts import Code
+from hw.scheduler.compiled import compiled
+
+Int = NDArray[np.int64]
+
+#: What no slot holds.
+_NO_KEY = -2
+_GET, _PUT, _DELETE, _LOAD = int(Code.GET), int(Code.PUT), int(Code.DELETE), int(Code.LOAD)
+
+
+class Operations(NamedTuple):
+    """What is to be done: codes and keys [n]; the draws as records [n, 1 or 2]; as many pages or -1."""
+
+    codes: Int
+    keys: Int
+    fresh: Int
+    miss: Int
+    dummies: Int
+
+
+def _none(*shape: int) -> Int:
+    return np.full(shape, -1, np.int64)
+
+
+class State(NamedTuple):
+    """Arrays of the state; -1 is no key, no record and no page.
+
+    Members
+    -------
+    labels : [keys, 1 or 2]
+        Records of each key's labels.
+    pages : [H, Z]
+        Keys in the slots of each page.
+    lists, since : [records, E]
+        Keys in the slots of each list, and the operations that put them there.
+    overflow : [entries, 2]
+        Records and keys.
+    counters : [3]
+        Operations, LOADs, overflow entries in use.
+    peaks : [2]
+        Most items in a list, most overflow entries in use.
+    """
+
+    labels: Int
+    pages: Int
+    lists: Int
+    since: Int
+    overflow: Int
+    counters: Int
+    peaks: Int
+
+
+class FastMap:
+    """A map of no keys out of ``keys`` that may come."""
+
+    def __init__(self, config: OramConfig, keys: int) -> None:
+        self.config = config
+        self.state = State(
+            labels=_none(keys, config.label_count),
+            pages=_none(config.host_pages, config.slots),
+            lists=_none(config.records, config.list_slots),
+            since=_none(config.records, config.list_slots),
+            overflow=_none(config.overflow_entries, 2),
+            counters=np.zeros(3, np.int64),
+            peaks=np.zeros(2, np.int64),
+        )
+
+    def run(self, codes: Int, keys: Int, draws: NDArray[np.uint64]) -> tuple[Int, Int]:
+        """Do operations with ``draws`` [n, blocks, 2] as `sim.golden.oram.map.Draws` gives them.
+
+        Returns
+        -------
+        labels, pages : [n, 1 or 2]
+            The label revealed (-1 for a LOAD), and the page touched, or -1.
+
+        Raises
+        ------
+        OverflowError
+            When there is no place for an item.
+        """
+        config = self.config
+        count = config.label_count
+        words = draws.reshape(len(codes), 2 * count)
+        fresh, miss = self._records(words[:, :count]), self._records(words[:, count:])
+        dummies = ((words[:, count:] & np.uint64(2**32 - 1)) * np.uint64(config.host_pages)) >> np.uint64(32)
+        if config.items == count:
+            dummies = np.full_like(fresh, -1)
+        labels, pages = np.full_like(fresh, -1), np.full_like(fresh, -1)
+        operations = Operations(codes, keys, fresh, miss, dummies.astype(np.int64))
+        if not _run(operations, self.state, config.window, config.keys, labels, pages):
+            number = self.state.counters[0] - 1
+            raise OverflowError(f"operation {number}: a list and the overflow entries are full")
+        in_host = labels < config.host_pages
+        of_bins = (labels - config.host_pages) // config.bin_split
+        labels = np.where(labels < 0, -1, np.where(in_host, config.hbm_labels + labels, of_bins))
+        return labels, pages
+
+    def _records(self, words: NDArray[np.uint64]) -> Int:
+        """Give the records of labels drawn: M and S are powers of two, so that both are bits of the word."""
+        config = self.config
+        bits = config.labels.bit_length() - 1
+        label = (words >> np.uint64(64 - bits)).astype(np.int64)
+        below = (words << np.uint64(bits)) >> np.uint64(32)
+        part = (below * np.uint64(config.bin_split) >> np.uint64(32)).astype(np.int64)
+        bins = config.host_pages + label * config.bin_split + part
+        return np.where(label < config.hbm_labels, bins, label - config.hbm_labels)
+
+    def lengths(self) -> tuple[Int, Int]:
+        """Count the items that wait for each page, and that lie in each HBM bin, overflow included."""
+        overflow = self.state.overflow[:, 0]
+        waiting = (self.state.lists >= 0).sum(axis=1)
+        np.add.at(waiting, overflow[overflow >= 0], 1)
+        return waiting[: self.config.host_pages], waiting[self.config.host_pages :]
+
+
+@compiled
+def _run(operations: Operations, state: State, window: int, most: int, revealed: Int, touched: Int) -> bool:
+    """Do the operations, and write what they reveal; False when an item found no place."""
+    hosts, width = len(state.pages), operations.fresh.shape[1]
+    counters, labels = state.counters, state.labels
+    live = 0
+    for key in range(len(labels)):
+        live += labels[key, 0] >= 0
+    for n in range(len(operations.codes)):
+        number, code, key = counters[0], operations.codes[n], operations.keys[n]
+        counters[0] += 1
+        known = labels[key, 0] >= 0
+        hit = known and code in (_GET, _PUT, _DELETE)
+        new = not known and live < most and code in (_PUT, _LOAD)
+        for part in range(width):
+            record = labels[key, part] if hit else operations.miss[n, part]
+            page = record
+            if code == _LOAD:
+                page = counters[1] % hosts if part == 0 else hosts
+            else:
+                revealed[n, part] = record
+            if page >= hosts:
+                if hit:
+                    _touch(state, number, -1, record, key, window)
+                page = operations.dummies[n, part]
+            if page >= 0:
+                _touch(state, number, page, page, key if hit else _NO_KEY, window)
+            touched[n, part] = page
+        counters[1] += code == _LOAD
+        if hit and code == _DELETE:
+            labels[key] = -1
+            live -= 1
+        elif hit or new:
+            live += new
+            labels[key] = operations.fresh[n]
+            to = operations.fresh[n, 0]
+            if width == 2 and _load(state, operations.fresh[n, 1]) < _load(state, to):
+                to = operations.fresh[n, 1]
+            if not _append(state, number, to, key):
+                return False
+    return True
+
+
+@compiled
+def _touch(state: State, number: int, page: int, record: int, key: int, window: int) -> None:
+    """Take ``key`` out of a page (-1 for none) and a list, and fill them."""
+    items, since, overflow = state.lists[record], state.since[record], state.overflow
+    for at in range(len(items)):
+        if items[at] == key:
+            items[at] = -1
+    if page >= 0:
+        waiting = 0
+        for slot in range(state.pages.shape[1]):
+            if state.pages[page, slot] == key:
+                state.pages[page, slot] = -1
+        for slot in range(state.pages.shape[1]):
+            if state.pages[page, slot] >= 0:
+                continue
+            while waiting < len(items) and (items[waiting] < 0 or since[waiting] >= number - window):
+                waiting += 1
+            if waiting == len(items):
+                break
+            state.pages[page, slot], items[waiting] = items[waiting], -1
+    if state.counters[2] == 0:
+        return
+    for at in range(len(overflow)):
+        if overflow[at, 0] == record and overflow[at, 1] == key:
+            overflow[at] = -1
+            state.counters[2] -= 1
+    for at in range(len(overflow)):
+        if overflow[at, 0] == record:
+            for slot in range(len(items)):
+                if items[slot] < 0:
+                    items[slot], since[slot] = overflow[at, 1], number
+                    overflow[at] = -1
+                    state.counters[2] -= 1
+                    break
+            break
+
+
+@compiled
+def _append(state: State, number: int, record: int, key: int) -> bool:
+    """Put an item into a list, or the overflow; False where both are full."""
+    items, overflow = state.lists[record], state.overflow
+    for slot in range(len(items)):
+        if items[slot] < 0:
+            items[slot], state.since[record, slot] = key, number
+            state.peaks[0] = max(state.peaks[0], _used(items))
+            return True
+    for at in range(len(overflow)):
+        if overflow[at, 0] < 0:
+            overflow[at, 0], overflow[at, 1] = record, key
+            state.counters[2] += 1
+            state.peaks[1] = max(state.peaks[1], state.counters[2])
+            return True
+    return False
+
+
+@compiled
+def _load(state: State, record: int) -> int:
+    """Count the items of a record's page and list."""
+    page = _used(state.pages[record]) if record < len(state.pages) else 0
+    return page + _used(state.lists[record])
+
+
+@compiled
+def _used(slots: Int) -> int:
+    """Count the slots in use."""
+    used = 0
+    for key in slots:
+        used += key >= 0
+    return used
+
+
+@compiled
+def fill_buckets(homes: Int, entries: int, removed: Int) -> tuple[Int, int]:
+    """Insert keys into two tables of buckets, the emptier of two, the first of equals.
+
+    Parameters
+    ----------
+    homes : int [n, 2]
+        The bucket of each key in either table.
+    entries
+        Entries of a bucket.
+    removed : int [n]
+        Key (by its place in ``homes``) that is removed before each is inserted, or -1.
+
+    Returns
+    -------
+    fill : int [2, buckets]
+        Entries in use at the end.
+    failed : int
+        Keys that found both full.
+    """
+    fill = np.zeros((2, homes.max() + 1), np.int64)
+    table = np.full(len(homes), -1, np.int8)
+    failed = 0
+    for n in range(len(homes)):
+        gone = removed[n]
+        if gone >= 0 and table[gone] >= 0:
+            fill[table[gone], homes[gone, table[gone]]] -= 1
+            table[gone] = -1
+        into = 1 if fill[1, homes[n, 1]] < fill[0, homes[n, 0]] else 0
+        if fill[into, homes[n, into]] == entries:
+            failed += 1
+        else:
+            fill[into, homes[n, into]] += 1
+            table[n] = into
+    return fill, failed
