@@ -1,0 +1,117 @@
+"""AES-128 encryption, a block a cycle (FIPS 197, section 5.1)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.lib.delay import payload_register
+from hw.lib.place import Placer
+from hw.oram.config import BLOCK_BYTES
+from hw.oram.crypto.sbox import substitute
+
+BLOCK_BITS = 8 * BLOCK_BYTES
+#: Round keys of AES-128: one before the first round, and one a round.
+ROUND_KEYS = 11
+
+
+def shift_rows(state: Value) -> Value:
+    """Turn row r of the state, whose byte (r, c) is byte 4 c + r of the block, r columns to the left."""
+    return Cat(state.word_select((n + 4 * (n % 4)) % 16, 8) for n in range(16))
+
+
+def mix_column(column: Value) -> Value:
+    """Multiply a column, 4 bytes, by {02} x^0 + {01} x + {01} x^2 + {03} x^3, all bytes in one word."""
+    next_one, next_two, next_three = (column.rotate_right(8 * n) for n in (1, 2, 3))
+    pair = column ^ next_one  # {02} a + {03} b = {02} (a + b) + b
+    carries = (pair >> 7) & 0x01010101
+    doubled = ((pair & 0x7F7F7F7F) << 1) ^ carries ^ (carries << 1) ^ (carries << 3) ^ (carries << 4)
+    return (doubled ^ next_one ^ next_two ^ next_three)[:32]
+
+
+class AesRound(wiring.Component):
+    """A round: bytes substituted, rows shifted, columns mixed but in the last round, the key added.
+
+    Parameters
+    ----------
+    last
+        Whether it is the tenth round.
+
+    Members
+    -------
+    i, key : In(128)
+    o : Out(128)
+        One cycle later.
+    """
+
+    LATENCY: ClassVar = 1
+
+    def __init__(self, *, last: bool) -> None:
+        self._last = last
+        super().__init__({"i": In(BLOCK_BITS), "key": In(BLOCK_BITS), "o": Out(BLOCK_BITS)})
+
+    def elaborate(self, platform: Any) -> Module:
+        """One stage: the table is a level of logic and the columns are two."""
+        m = Module()
+        substituted = Signal(BLOCK_BITS)
+        m.d.comb += substituted.eq(substitute(m, "sbox", self.i))
+        state = shift_rows(substituted)
+        if not self._last:
+            mixed = []
+            for n in range(4):
+                column = Signal(32, name=f"column_{n}")
+                m.d.comb += column.eq(state.word_select(n, 32))
+                mixed.append(mix_column(column))
+            state = Cat(mixed)
+        m.d.sync += payload_register(m, self.o).eq(state ^ self.key)
+        return m
+
+
+class AesLane(wiring.Component):
+    """Encrypts a block every cycle.
+
+    Parameters
+    ----------
+    placer
+        How the rounds are placed.
+
+    Members
+    -------
+    i : In(128)
+        Byte n of the block in bits 8 n to 8 n + 7, as everywhere here.
+    round_keys : In(128) array of 11
+        Round key r belongs to the block that came ``r`` cycles ago, so they are constant while in use, or
+        follow the blocks where two keys share a lane.
+    o : Out(128)
+        The block of `LATENCY` cycles ago, encrypted.
+
+    Behaviour
+    ---------
+    It never stalls, and knows no valid: its user delays what belongs to a block by `LATENCY`.
+    """
+
+    LATENCY: ClassVar = 1 + (ROUND_KEYS - 1) * AesRound.LATENCY
+
+    def __init__(self, placer: Placer) -> None:
+        self._placer = placer
+        super().__init__(
+            {"i": In(BLOCK_BITS), "round_keys": In(BLOCK_BITS).array(ROUND_KEYS), "o": Out(BLOCK_BITS)}
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Rounds in a row."""
+        m = Module()
+        state: Value = Signal(BLOCK_BITS, name="whitened", reset_less=True)
+        m.d.sync += state.eq(self.i ^ self.round_keys[0])
+        for n in range(1, ROUND_KEYS):
+            last = n == ROUND_KEYS - 1
+            cell = "aes_last_round" if last else "aes_round"
+            stage = self._placer.place(m, f"round_{n}", cell, partial(AesRound, last=last))
+            m.d.comb += [stage.i.eq(state), stage.key.eq(self.round_keys[n])]
+            state = stage.o
+        m.d.comb += self.o.eq(state)
+        return m
