@@ -40,6 +40,8 @@ class AxiMemory:
         Addresses; a beat or burst that holds one of them is answered with SLVERR.
     address_after_data
         Accept a write address only when its last beat has come, as AXI allows a subordinate to.
+    overtaking
+        Beats of reads with different identifiers come in any order.
 
     Members
     -------
@@ -58,6 +60,7 @@ class AxiMemory:
     burst_beats: int = 16
     faulty: frozenset[int] = frozenset()
     address_after_data: bool = False
+    overtaking: bool = False
     bytes: dict[int, int] = field(default_factory=dict)
     reads: list[tuple[int, int]] = field(default_factory=list)
     writes: list[tuple[int, int]] = field(default_factory=list)
@@ -94,34 +97,38 @@ class AxiMemory:
     async def _serve_reads(self, ctx: Any) -> None:
         rng = random.Random(hash_seed(self.seed, "read"))
         port, size = self.port, self.beat_bytes
-        beats: deque[tuple[int, int, bool]] = deque()  # earliest cycle, address, last
+        beats: list[tuple[int, int, bool, int]] = []  # earliest cycle, address, last, identifier
         stable = Stable("ar")
-        cycle, offered = 0, False
-        tick = ctx.tick().sample(port.arvalid, port.araddr, port.arlen, port.rready)
+        cycle, offered, chosen = 0, False, 0
+        tick = ctx.tick().sample(port.arvalid, port.araddr, port.arlen, port.arid, port.rready)
         while True:
             arready = rng.random() >= self.stall
             driven = [(port.arready, arready)]
-            if not offered and beats and beats[0][0] <= cycle and rng.random() >= self.stall:
-                _, address, last = beats[0]
+            if self.overtaking and beats and not offered:
+                oldest = {beat[3]: at for at, beat in reversed([*enumerate(beats)])}
+                chosen = rng.choice([*oldest.values()])
+            if not offered and beats and beats[chosen][0] <= cycle and rng.random() >= self.stall:
+                _, address, last, identifier = beats[chosen]
                 driven += [
                     (port.rdata, int.from_bytes(self.content(address, size), "little")),
                     (port.rresp, self._response(range(address, address + size))),
                     (port.rlast, last),
+                    (port.rid, identifier),
                 ]
                 offered = True
             set_all(ctx, [*driven, (port.rvalid, offered)])
-            _, _, valid, address, length, rready = await tick
-            stable.see(valid, arready, (address, length))
+            _, _, valid, address, length, identifier, rready = await tick
+            stable.see(valid, arready, (address, length, identifier))
             if valid and arready:
                 self.cycles["ar"].append(cycle)
                 count = length + 1
                 self._check_burst(address, count)
                 self.reads.append((address, count))
                 due = cycle + rng.randint(*self.latency)
-                beats.extend((due, address + size * n, n == length) for n in range(count))
+                beats.extend((due, address + size * n, n == length, identifier) for n in range(count))
             if offered and rready:
                 self.cycles["r"].append(cycle)
-                beats.popleft()
+                del beats[chosen]
                 offered = False
             cycle += 1
 

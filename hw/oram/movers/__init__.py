@@ -1,0 +1,1 @@
+"""The engine's memory ports: lines in HBM, pages and rings in host memory."""

@@ -1,0 +1,1 @@
+"""Lines of tables in HBM: many short reads and writes over many ports."""

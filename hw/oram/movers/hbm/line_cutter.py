@@ -1,0 +1,83 @@
+"""Cuts a line that is written at once into the beats of which anything is written."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.lib.arbiter import lowest
+from hw.lib.delay import payload_register
+from hw.oram.movers.hbm.lines import Lines, beat_write_layout
+
+
+def line_write_layout(lines: Lines) -> data.StructLayout:
+    """Give a line that is written: its number, its bytes, and which of them."""
+    return data.StructLayout(
+        {"line": lines.line_bits, "data": 8 * lines.line_bytes, "strobe": lines.line_bytes}
+    )
+
+
+class LineCutter(wiring.Component):
+    """Cuts lines into beats.
+
+    Parameters
+    ----------
+    lines
+        The table.
+
+    Members
+    -------
+    i : In(stream of line_write_layout)
+        At least one byte of each is written.
+    o : Out(stream of beat_write_layout)
+
+    Behaviour
+    ---------
+    ``o`` is registered.  A line takes a cycle for each beat of which a byte is written.
+    """
+
+    #: Cycles from a line to its first beat.
+    LATENCY: ClassVar = 2
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        super().__init__(
+            {
+                "i": In(stream.Signature(line_write_layout(lines))),
+                "o": Out(stream.Signature(beat_write_layout(lines))),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Hold a line and which of its beats are left; the lowest goes to the output register."""
+        m = Module()
+        size, beats = self._lines.port_bytes, self._lines.beats
+        held = Signal(line_write_layout(self._lines), reset_less=True)
+        left = Signal(beats)
+        chosen = Signal(beats)
+        free = Signal()
+        rest = Signal(beats)
+        m.d.comb += [
+            chosen.eq(lowest(left)),
+            rest.eq(left & ~chosen),
+            free.eq(~self.o.valid | self.o.ready),
+            self.i.ready.eq(~left.any() | (free & ~rest.any())),
+        ]
+        out = payload_register(m, self.o.payload)
+        with m.If(free):
+            m.d.sync += [self.o.valid.eq(left.any()), left.eq(rest), out.line.eq(held.line)]
+            for n in range(beats):
+                with m.If(chosen[n]):
+                    m.d.sync += [
+                        out.beat.eq(n),
+                        out.data.eq(held.data.word_select(n, 8 * size)),
+                        out.strobe.eq(held.strobe.word_select(n, size)),
+                    ]
+        with m.If(self.i.ready):
+            strobes = [self.i.payload.strobe.word_select(n, size).any() for n in range(beats)]
+            m.d.sync += held.eq(self.i.payload)
+            m.d.sync += left.eq(Cat(strobe & self.i.valid for strobe in strobes))
+        return m

@@ -1,0 +1,166 @@
+"""Reads lines over all ports and gives them out in the order of their requests."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.lib.fifo import Fifo
+from hw.lib.place import InlinePlacer, Placer
+from hw.lib.skid import Skid
+from hw.oram.movers.hbm.lines import (
+    ADDRESS_BITS,
+    LineRead,
+    Lines,
+    Words,
+    check_reads,
+    read_signature,
+    words_of,
+)
+from hw.oram.movers.hbm.read_port import ReadPort
+
+
+class LineReader(wiring.Component):
+    """Random reads of lines.
+
+    Parameters
+    ----------
+    lines
+        The table.
+    reads
+        Kinds of requests: the ways of reading a line.
+    outstanding
+        Lines of each kind that may be asked for and not yet taken, at all ports.
+    depth
+        The same at one port.
+    cell
+        Name of the port's cell, unique in the design.
+    placer
+        Places the ports; by default as ordinary submodules.
+
+    Members
+    -------
+    base : In(64) array of ``lines.ports``
+        Address of each port's first line, a multiple of 4096.
+    <read>_request : In(stream of lines.line_bits), for each of ``reads``
+        Number of a line.
+    <words> : Out(stream of 8 * word_bytes bits), for each of ``words_of(reads)``
+        The words of each line, in order of the requests of that kind.
+    axi : Out(axi.ReadSignature) array of ``lines.ports``
+    error : Out(1)
+        A beat came with a response other than OKAY since reset.
+
+    Behaviour
+    ---------
+    A request and a word of each kind a cycle.  From a request to ``arvalid`` `ADDRESS_LATENCY` cycles, from
+    ``rvalid`` of a word's last beat to the word `DATA_LATENCY` (two more where the port's queue is in block
+    RAM), when nothing is queued.  Kinds never wait for each other but for the port.  The head of a line comes
+    when it is there and the heads before it were taken, whether or not the rest was.
+    """
+
+    ADDRESS_LATENCY: ClassVar = Skid.LATENCY + ReadPort.ADDRESS_LATENCY
+    DATA_LATENCY: ClassVar = ReadPort.DATA_LATENCY + Skid.LATENCY
+
+    def __init__(
+        self,
+        lines: Lines,
+        reads: tuple[LineRead, ...],
+        *,
+        outstanding: int,
+        depth: int = 32,
+        cell: str = "read_port",
+        placer: Placer | None = None,
+    ) -> None:
+        check_reads(lines, reads)
+        self._lines = lines
+        self._reads = reads
+        self._outstanding = outstanding
+        self._depth = depth
+        self._cell = cell
+        self._placer = placer or InlinePlacer()
+        requests = {f"{r.name}_request": In(stream.Signature(lines.line_bits)) for r in reads}
+        words = {w.name: Out(stream.Signature(8 * w.word_bytes)) for w in words_of(reads)}
+        super().__init__(
+            {
+                "base": In(ADDRESS_BITS).array(lines.ports),
+                **requests,
+                **words,
+                "axi": Out(read_signature(lines, reads)).array(lines.ports),
+                "error": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """A note of its port for each stream that a request will give words to; words go by these notes."""
+        m = Module()
+        ports = []
+        for p in range(self._lines.ports):
+            port = self._placer.place(
+                m,
+                f"port_{p}",
+                self._cell,
+                lambda: ReadPort(self._lines, self._reads, depth=self._depth),
+            )
+            wiring.connect(m, port.axi, wiring.flipped(self.axi[p]))
+            m.d.comb += port.base.eq(self.base[p])
+            ports.append(port)
+        m.d.sync += self.error.eq(Cat(port.error for port in ports).any())
+        notes = [self._collect(m, words, ports) for words in words_of(self._reads)]
+        for index, read in enumerate(self._reads):
+            own = [
+                note for note, words in zip(notes, words_of(self._reads), strict=True) if words.read == index
+            ]
+            self._route(m, read, ports, own)
+        return m
+
+    def _route(self, m: Module, read: LineRead, ports: list[Any], notes: list[Any]) -> None:
+        """Send a request to its port, and a note of the port to those who await its words."""
+        lines = self._lines
+        m.submodules[f"{read.name}_line"] = line = Skid(lines.line_bits)
+        wiring.connect(m, wiring.flipped(getattr(self, f"{read.name}_request")), line.i)
+        number = line.o.payload[: lines.port_bits]
+        offset = line.o.payload[lines.port_bits :] * lines.line_bytes
+        noted = Cat(note.ready for note in notes).all()
+        accepted = Signal(name=f"{read.name}_accepted")
+        for p, port in enumerate(ports):
+            request = getattr(port, f"{read.name}_request")
+            here = number == p
+            m.d.comb += [request.payload.eq(offset), request.valid.eq(line.o.valid & noted & here)]
+            with m.If(here):
+                m.d.comb += accepted.eq(request.valid & request.ready)
+        m.d.comb += line.o.ready.eq(accepted)
+        for note in notes:
+            m.d.comb += [note.valid.eq(accepted), note.payload.eq(number)]
+
+    def _collect(self, m: Module, words: Words, ports: list[Any]) -> Any:
+        """Take words from the port whose turn it is, and give the stream that says so."""
+        lines = self._lines
+        m.submodules[f"{words.name}_notes"] = notes = Fifo(
+            range(max(2, lines.ports)), depth=self._outstanding, ram_style="distributed"
+        )
+        # In a register: whose turn it is chooses among all bits of a word.
+        m.submodules[f"{words.name}_turn"] = turn = Skid(range(max(2, lines.ports)))
+        m.submodules[f"{words.name}_words"] = out = Skid(8 * words.word_bytes)
+        wiring.connect(m, notes.o, turn.i)
+        wiring.connect(m, out.o, wiring.flipped(getattr(self, words.name)))
+        for p, port in enumerate(ports):
+            source = getattr(port, words.name)
+            with m.If(turn.o.payload == p):
+                m.d.comb += [
+                    out.i.payload.eq(source.payload),
+                    out.i.valid.eq(turn.o.valid & source.valid),
+                    source.ready.eq(turn.o.valid & out.i.ready),
+                ]
+        moved = out.i.valid & out.i.ready
+        if words.count == 1:
+            m.d.comb += turn.o.ready.eq(moved)
+        else:
+            place = Signal(range(words.count), name=f"{words.name}_place")
+            last = place == words.count - 1
+            with m.If(moved):
+                m.d.sync += place.eq(Mux(last, 0, place + 1))
+            m.d.comb += turn.o.ready.eq(moved & last)
+        return notes.i

@@ -1,0 +1,125 @@
+"""Writes beats of lines over all ports."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.lib.place import InlinePlacer, Placer
+from hw.lib.skid import Skid
+from hw.oram.movers.hbm.lines import ADDRESS_BITS, Lines, beat_write_layout, write_signature
+from hw.oram.movers.hbm.write_port import WritePort
+
+
+class LineWriter(wiring.Component):
+    """Random writes of single beats of lines, with strobes.
+
+    Parameters
+    ----------
+    lines
+        The table.
+    deadline
+        Cycles from ``i`` to the response within which every beat must be answered.
+    depth
+        Beats that may wait or be unanswered at a port.
+    cell
+        Name of the port's cell, unique in the design.
+    placer
+        Places the ports; by default as ordinary submodules.
+
+    Members
+    -------
+    base : In(64) array of ``lines.ports``
+        Address of each port's first line, a multiple of 4096.
+    i : In(stream of beat_write_layout)
+        Beats, in any order of lines; those of one port are written in order.
+    axi : Out(axi.WriteSignature) array of ``lines.ports``
+    busy : Out(1)
+        A beat was taken and is not answered: registered, so a cycle late at its end.
+    late : Out(1)
+        A beat was not answered within ``deadline`` cycles, since reset.
+    error : Out(1)
+        A response other than OKAY came since reset.
+    longest : Out(range(deadline + 1))
+        Cycles from ``i`` to its response that a beat took at most, since reset; of no meaning with ``late``.
+
+    Behaviour
+    ---------
+    A beat a cycle; `LATENCY` cycles from ``i`` to ``awvalid`` and ``wvalid`` when the port is free.
+    """
+
+    LATENCY: ClassVar = Skid.LATENCY + WritePort.LATENCY
+
+    def __init__(
+        self,
+        lines: Lines,
+        *,
+        deadline: int,
+        depth: int = 32,
+        cell: str = "write_port",
+        placer: Placer | None = None,
+    ) -> None:
+        self._lines = lines
+        # The port's clock starts when the beat has left the first register.
+        self._port_deadline = deadline - Skid.LATENCY
+        self._depth = depth
+        self._cell = cell
+        self._placer = placer or InlinePlacer()
+        super().__init__(
+            {
+                "base": In(ADDRESS_BITS).array(lines.ports),
+                "i": In(stream.Signature(beat_write_layout(lines))),
+                "axi": Out(write_signature(lines)).array(lines.ports),
+                "busy": Out(1),
+                "late": Out(1),
+                "error": Out(1),
+                "longest": Out(range(deadline + 1)),
+            }
+        )
+
+    def _port(self) -> WritePort:
+        return WritePort(self._lines, deadline=self._port_deadline, depth=self._depth)
+
+    def elaborate(self, platform: Any) -> Module:
+        """Send each beat to its port."""
+        m = Module()
+        lines = self._lines
+        m.submodules.beat = beat = Skid(beat_write_layout(lines))
+        wiring.connect(m, wiring.flipped(self.i), beat.i)
+        payload = beat.o.payload
+        number = payload.line[: lines.port_bits]
+        first = payload.line[lines.port_bits :] * lines.beats
+        ports = []
+        for p in range(lines.ports):
+            port = self._placer.place(m, f"port_{p}", self._cell, self._port)
+            wiring.connect(m, port.axi, wiring.flipped(self.axi[p]))
+            here = number == p
+            m.d.comb += [
+                port.base.eq(self.base[p]),
+                port.i.payload.beat.eq(first + payload.beat),
+                port.i.payload.data.eq(payload.data),
+                port.i.payload.strobe.eq(payload.strobe),
+                port.i.valid.eq(beat.o.valid & here),
+            ]
+            with m.If(here):
+                m.d.comb += beat.o.ready.eq(port.i.ready)
+            ports.append(port)
+        m.d.sync += [
+            self.busy.eq(self.i.valid | beat.o.valid | Cat(port.busy for port in ports).any()),
+            self.late.eq(Cat(port.late for port in ports).any()),
+            self.error.eq(Cat(port.error for port in ports).any()),
+        ]
+        # The ports in turn: nobody waits for a maximum.
+        turn = Signal(range(max(2, lines.ports)))
+        seen = Signal.like(self.longest)
+        m.d.sync += turn.eq(Mux(turn == lines.ports - 1, 0, turn + 1))
+        with m.Switch(turn):
+            for p, port in enumerate(ports):
+                with m.Case(p):
+                    m.d.sync += seen.eq(port.longest + Skid.LATENCY)
+        with m.If(seen > self.longest):
+            m.d.sync += self.longest.eq(seen)
+        return m

@@ -1,0 +1,157 @@
+"""Where lines lie in HBM, and the ways in which they are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from amaranth.hdl import ShapeLike
+from amaranth.lib import data
+
+from hw.errors import InputError, check_power_of_two
+from hw.lib import axi
+
+#: Bits of a byte address.
+ADDRESS_BITS = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lines:
+    """A table of equal lines, line i behind port ``i % ports``, at ``(i // ports) * line_bytes`` from the
+    port's base.
+
+    Parameters
+    ----------
+    ports
+        AXI ports: a power of two.
+    port_bytes
+        Bytes of a beat: 16, 32 or 64.
+    line_bytes
+        A multiple of 64.
+    line_bits
+        Bits of the number of a line.
+    """
+
+    ports: int
+    port_bytes: int
+    line_bytes: int
+    line_bits: int
+
+    def __post_init__(self) -> None:
+        check_power_of_two("ports", self.ports, 1, 32)
+        check_power_of_two("port_bytes", self.port_bytes, 16, 64)
+        if self.line_bytes < 64 or self.line_bytes % 64:
+            raise InputError("line_bytes", self.line_bytes, "a multiple of 64")
+        if self.line_bits <= self.port_bits:
+            raise InputError("line_bits", self.line_bits, f"more than {self.port_bits}, those of the ports")
+
+    @property
+    def port_bits(self) -> int:
+        """Bits of a line's number that say its port: the lowest."""
+        return self.ports.bit_length() - 1
+
+    @property
+    def beats(self) -> int:
+        """Beats of a line."""
+        return self.line_bytes // self.port_bytes
+
+    @property
+    def offset_bits(self) -> int:
+        """Bits of the byte, from the base of its port, at which a line begins."""
+        return (((1 << self.line_bits - self.port_bits) - 1) * self.line_bytes).bit_length()
+
+    def port_of(self, line: int) -> int:
+        """Give the port behind which a line lies."""
+        return line % self.ports
+
+    def offset_of(self, line: int) -> int:
+        """Give the byte, from the base of its port, at which a line begins."""
+        return line // self.ports * self.line_bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineRead:
+    """A way of reading lines.
+
+    Parameters
+    ----------
+    name
+        Of the streams: requests are ``<name>_request``, what comes is ``<name>``.
+    length
+        Bytes that are read from the beginning of a line.
+    word_bytes
+        Bytes of a word of the answer: a power of two from 16 to 128, of which the length is a multiple.
+    head_bytes
+        Bytes at the beginning of the line that are given out beside, as ``<name>_head``, as soon as they are
+        there: a word of 16 to 128. 0 for none.
+    """
+
+    name: str
+    length: int
+    word_bytes: int
+    head_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("word_bytes", "head_bytes"):
+            if getattr(self, name) or name == "word_bytes":
+                check_power_of_two(name, getattr(self, name), 16, 128)
+        if self.length < 1 or self.length % self.word_bytes:
+            raise InputError("length", self.length, f"a multiple of word_bytes ({self.word_bytes})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Words:
+    """One stream of what is read: ``count`` words of ``word_bytes`` from the beginning of every line."""
+
+    name: str
+    read: int  #: Which way of reading it belongs to.
+    word_bytes: int
+    count: int
+
+    def beats(self, port_bytes: int) -> int:
+        """Give the beats of a word: one if a beat has several."""
+        return max(1, self.word_bytes // port_bytes)
+
+
+def check_reads(lines: Lines, reads: tuple[LineRead, ...]) -> None:
+    """Refuse ways of reading that do not fit the lines or the beat."""
+    if len({read.name for read in reads}) != len(reads):
+        raise InputError("reads", [read.name for read in reads], "of different names")
+    for read in reads:
+        if read.length > lines.line_bytes:
+            raise InputError("length", read.length, f"at most line_bytes ({lines.line_bytes})")
+        if read.word_bytes < lines.port_bytes and read.length > read.word_bytes:
+            raise InputError("word_bytes", read.word_bytes, "at least a beat where a line has several words")
+
+
+def words_of(reads: tuple[LineRead, ...]) -> tuple[Words, ...]:
+    """Give the streams of what is read, in order."""
+    streams = []
+    for index, read in enumerate(reads):
+        count = read.length // read.word_bytes
+        streams.append(Words(name=read.name, read=index, word_bytes=read.word_bytes, count=count))
+        if read.head_bytes:
+            head = Words(name=f"{read.name}_head", read=index, word_bytes=read.head_bytes, count=1)
+            streams.append(head)
+    return tuple(streams)
+
+
+def read_signature(lines: Lines, reads: tuple[LineRead, ...]) -> axi.ReadSignature:
+    """Give the port of a reader: its identifiers are the numbers of the ways of reading."""
+    bits = max(1, (len(reads) - 1).bit_length())
+    return axi.ReadSignature(data_width=8 * lines.port_bytes, addr_width=ADDRESS_BITS, id_width=bits)
+
+
+def write_signature(lines: Lines) -> axi.WriteSignature:
+    """Give the port of a writer."""
+    return axi.WriteSignature(data_width=8 * lines.port_bytes, addr_width=ADDRESS_BITS)
+
+
+def beat_write_layout(lines: Lines) -> data.StructLayout:
+    """Give one beat that is written into a line: number of the line, beat of it, data, strobe of bytes."""
+    members: dict[str, ShapeLike] = {
+        "line": lines.line_bits,
+        "beat": range(max(2, lines.beats)),
+        "data": 8 * lines.port_bytes,
+        "strobe": lines.port_bytes,
+    }
+    return data.StructLayout(members)

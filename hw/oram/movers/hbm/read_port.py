@@ -1,0 +1,161 @@
+"""One HBM port that reads lines: requests of several kinds in turn, what comes sorted by kind."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from hw.lib import axi
+from hw.lib.arbiter import Arbiter
+from hw.lib.burst import BurstSplitter
+from hw.lib.fifo import Fifo
+from hw.lib.skid import Skid
+from hw.oram.movers.hbm.lines import (
+    ADDRESS_BITS,
+    LineRead,
+    Lines,
+    Words,
+    read_signature,
+    words_of,
+)
+
+#: Requests of each kind that wait at the port.
+_REQUESTS = 16
+
+
+class ReadPort(wiring.Component):
+    """Reads lines through one port, as many ahead as there is room for.
+
+    Parameters
+    ----------
+    lines
+        The table.
+    reads
+        Kinds of requests: the ways of reading a line.
+    depth
+        Lines of each kind that may be asked for and not yet taken.
+
+    Members
+    -------
+    base : In(64)
+        Address of the port's first line, a multiple of 4096.
+    <read>_request : In(stream of lines.offset_bits), for each of ``reads``
+        Byte from the base at which the line begins.
+    <words> : Out(stream of 8 * word_bytes bits), for each of ``words_of(reads)``
+        The words of each line, in order of the requests of that kind.
+    axi : Out(axi.ReadSignature)
+    error : Out(1)
+        A beat came with a response other than OKAY since reset.
+
+    Behaviour
+    ---------
+    Kinds take turns, request by request.  A request goes out when all of its words have room, so ``rready``
+    is always high.  The AXI identifier is the kind's number: beats of different kinds may interleave.
+    """
+
+    #: Cycles from a request to ``arvalid``, and from ``rvalid`` of a word's last beat to the word.
+    ADDRESS_LATENCY: ClassVar = Fifo.LATENCY + Arbiter.LATENCY + 1 + Skid.LATENCY
+    DATA_LATENCY: ClassVar = 1 + Fifo.LATENCY
+
+    def __init__(self, lines: Lines, reads: tuple[LineRead, ...], *, depth: int) -> None:
+        self._lines = lines
+        self._reads = reads
+        self._depth = depth
+        requests = {f"{r.name}_request": In(stream.Signature(lines.offset_bits)) for r in reads}
+        words = {w.name: Out(stream.Signature(8 * w.word_bytes)) for w in words_of(reads)}
+        port = read_signature(lines, reads)
+        self._id_bits = port.id_width
+        super().__init__({"base": In(ADDRESS_BITS), **requests, **words, "axi": Out(port), "error": Out(1)})
+
+    def elaborate(self, platform: Any) -> Module:
+        """Queue of requests a kind -> arbiter -> splitter -> address; beats -> words -> queue a stream."""
+        m = Module()
+        arrived = Signal()
+        beat = Signal(8 * self._lines.port_bytes, reset_less=True)
+        kind = Signal(self._id_bits, reset_less=True)
+        m.d.sync += [arrived.eq(self.axi.rvalid), beat.eq(self.axi.rdata), kind.eq(self.axi.rid)]
+        m.d.comb += self.axi.rready.eq(1)
+        with m.If(self.axi.rvalid & (self.axi.rresp != axi.RESP_OKAY)):
+            m.d.sync += self.error.eq(1)
+
+        m.submodules.arbiter = arbiter = Arbiter(self._lines.offset_bits, inputs=len(self._reads))
+        for index, read in enumerate(self._reads):
+            request = getattr(self, f"{read.name}_request")
+            queue = Fifo(self._lines.offset_bits, depth=_REQUESTS)
+            m.submodules[f"{read.name}_requests"] = queue
+            wiring.connect(m, wiring.flipped(request), queue.i)
+            place = Signal(range(max(2, self._beats(read))), name=f"{read.name}_place")
+            mine = arrived & (kind == index)
+            with m.If(mine):
+                m.d.sync += place.eq(Mux(place == self._beats(read) - 1, 0, place + 1))
+            taken = Signal(name=f"{read.name}_taken")
+            streams = [words for words in words_of(self._reads) if words.read == index]
+            roomy = Cat(self._words(m, words, mine, place, beat, taken) for words in streams).all()
+            m.d.comb += [
+                arbiter.i[index].payload.eq(queue.o.payload),
+                arbiter.i[index].valid.eq(queue.o.valid & roomy),
+                taken.eq(arbiter.i[index].valid & arbiter.i[index].ready),
+                queue.o.ready.eq(taken),
+            ]
+        self._addresses(m, arbiter)
+        return m
+
+    def _beats(self, read: LineRead) -> int:
+        return -(-read.length // self._lines.port_bytes)
+
+    def _words(self, m: Module, words: Words, mine: Any, place: Any, beat: Any, taken: Any) -> Any:
+        """Join beats to words, queue them, and give whether there is room for those of a whole line."""
+        depth = self._depth * words.count
+        m.submodules[words.name] = queue = Fifo(8 * words.word_bytes, depth=depth)
+        wiring.connect(m, queue.o, wiring.flipped(getattr(self, words.name)))
+        beats, width = words.beats(self._lines.port_bytes), len(beat)
+        word: Any = beat
+        if beats > 1:
+            held = Signal((beats - 1) * width, name=f"{words.name}_held", reset_less=True)
+            word = Cat(held, beat)
+            with m.If(mine):
+                m.d.sync += held.eq(word[width:])
+        whole = place[: exact_log2(beats)] == beats - 1
+        wanted = place < beats * words.count
+        m.d.comb += [queue.i.payload.eq(word), queue.i.valid.eq(mine & whole & wanted)]
+
+        room = Signal(range(depth + 1), init=depth, name=f"{words.name}_room")
+        popped = queue.o.valid & queue.o.ready
+        m.d.sync += room.eq(room - Mux(taken, words.count, 0) + popped)
+        return room >= words.count
+
+    def _addresses(self, m: Module, arbiter: Arbiter) -> None:
+        """Split what a line is read with into bursts; a line may lie across two blocks of the longest."""
+        width = len(self.axi.rdata)
+        m.submodules.splitter = splitter = BurstSplitter(
+            data_width=width, addr_width=ADDRESS_BITS, burst_beats=min(16, 4096 * 8 // width)
+        )
+        address = data.StructLayout({"address": ADDRESS_BITS, "len": 8, "id": self._id_bits})
+        m.submodules.addresses = addresses = Skid(address)
+        command, burst = splitter.command.payload, splitter.o.payload
+        aligned = exact_log2(self._lines.port_bytes)
+        source = Signal(self._id_bits)
+        for index, read in enumerate(self._reads):
+            with m.If(arbiter.source == index):
+                m.d.comb += command.length.eq(self._beats(read) * self._lines.port_bytes)
+        m.d.comb += [
+            command.address[aligned:].eq(self.base[aligned:] + arbiter.o.payload[aligned:]),
+            splitter.command.valid.eq(arbiter.o.valid),
+            arbiter.o.ready.eq(splitter.command.ready),
+            addresses.i.valid.eq(splitter.o.valid),
+            splitter.o.ready.eq(addresses.i.ready),
+            addresses.i.payload.address.eq(burst.address),
+            addresses.i.payload.len.eq(burst.beats - 1),
+            addresses.i.payload.id.eq(source),
+            self.axi.arvalid.eq(addresses.o.valid),
+            self.axi.araddr.eq(addresses.o.payload.address),
+            self.axi.arlen.eq(addresses.o.payload.len),
+            self.axi.arid.eq(addresses.o.payload.id),
+            addresses.o.ready.eq(self.axi.arready),
+        ]
+        with m.If(splitter.command.ready):
+            m.d.sync += source.eq(arbiter.source)
