@@ -30,8 +30,12 @@ _MODULE = re.compile(r"^module\s+\\?([^\s(;]+)", re.MULTILINE)
 
 
 def part_texts(verilog: str) -> dict[str, str]:
-    """Split the text into parts: a module without a dot in its name, and those whose names begin with it."""
+    """Split the text into parts: a module without a dot in its name, and those whose names begin with it.
+
+    Lines of comment go: a header names the board, and a part that boards have in common is one text.
+    """
     parts: dict[str, str] = {}
+    verilog = re.sub(r"^//.*\n", "", verilog, flags=re.MULTILINE)
     for text in re.split(r"(?<=\nendmodule\n)", verilog):
         if found := _MODULE.search(text):
             name = found[1].split(".")[0]

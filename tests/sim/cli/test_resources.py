@@ -64,8 +64,8 @@ def test_parts_are_synthesized_once_and_added_up(cache, monkeypatch):
     assert found.total.dsp == 3
     assert found.total.ff == parts["kernel"].each.ff + 3 * parts["mul_cell"].each.ff
 
-    # Another top of the same cells takes them from the cache.
-    other = VERILOG.replace("n + 1", "n + 3")
+    # Another top of the same cells takes them from the cache, and another board's header is none of a part.
+    other = "// Generated for another board.\n" + VERILOG.replace("n + 1", "n + 3")
     ran = []
     original = yosys.supervise
     monkeypatch.setattr(yosys, "supervise", lambda *a, **k: ran.append(a[0]) or original(*a, **k))
