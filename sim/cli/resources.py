@@ -30,7 +30,8 @@ def run_resources(
     rows: list[tuple[str, ...]] = []
     documents = []
     for name, config in configs:
-        kernel = kernel_design(engine, config, board)
+        # With source lines, as `loomwork timing` has them: what one command mapped the other finds mapped.
+        kernel = kernel_design(engine, config, board, sources=True)
         found = synthesize(kernel.verilog, kernel.top_name)
         estimate = engine.resources(config, board)
         rows += resource_rows(name, found, estimate, board.user)

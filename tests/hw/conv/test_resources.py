@@ -16,7 +16,7 @@ ENGINE = ConvEngine()
 COUNTED = {
     "ultra96v2": Resources(lut=48_258, ff=62_833, dsp=280, bram36=49, uram=0),
     "zcu104": Resources(lut=114_944, ff=154_281, dsp=1_131, bram36=74, uram=28),
-    "u55c": Resources(lut=310_384, ff=442_779, dsp=3_610, bram36=216, uram=102),
+    "u55c": Resources(lut=309_824, ff=443_837, dsp=3_610, bram36=231, uram=102),
 }
 
 

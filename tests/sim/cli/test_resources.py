@@ -147,7 +147,7 @@ def test_the_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("small.yaml").write_text("rows: 2\n")
     monkeypatch.setattr(
-        resource_table, "kernel_design", lambda *_: SimpleNamespace(top_name="k", verilog="v")
+        resource_table, "kernel_design", lambda *_, sources: SimpleNamespace(top_name="k", verilog="v")
     )
     monkeypatch.setattr(
         resource_table, "synthesize", lambda verilog, top: Synthesis((part(verilog + top, 1, 77_000),))
