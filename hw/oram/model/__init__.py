@@ -1,0 +1,1 @@
+"""What the oblivious map needs and what it takes, without a simulation."""
