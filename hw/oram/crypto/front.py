@@ -1,0 +1,166 @@
+"""What every operation begins with: its key permuted, and its random bits drawn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.errors import InputError
+from hw.lib.delay import delay
+from hw.lib.place import Placer
+from hw.oram.config import PERMUTATION_ROUNDS
+from hw.oram.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS, AesLane
+
+#: Bits of the number of an operation, which a draw is made from.
+_NUMBER_BITS = 64
+
+
+def front_layout(key_bits: int, draws: int) -> data.StructLayout:
+    """Give what an operation begins with: its key permuted, and its draws."""
+    return data.StructLayout({"permuted": key_bits, "draw": data.ArrayLayout(BLOCK_BITS, draws)})
+
+
+class Front(wiring.Component):
+    """Permutes keys by a balanced Feistel network of four rounds of AES, and draws from AES in counter mode.
+
+    Parameters
+    ----------
+    key_bits
+        32 or 64.
+    draws
+        Blocks of random bits an operation gets: 1 or 2.
+    interval
+        Cycles between operations, at least 1.
+    placer
+        How the lanes are placed.
+
+    Members
+    -------
+    permutation_keys, draw_keys : In(128) array of 11
+        Round keys; constant while any operation is under way.  The draws begin from number 0 with every
+        reset, so a key for draws serves from one reset to the next.
+    i : In(stream of key_bits)
+        Keys; ready in one cycle of ``interval``, whatever comes.
+    o : Out(stream of front_layout, always ready)
+        `latency` cycles after the key was taken.  What it is, is in `sim/golden/oram/front.py`.
+
+    Behaviour
+    ---------
+    The blocks of an operation, four rounds and the draws, have a lane and a cycle of the interval each, so
+    that ceil(blocks / interval) lanes do (`lanes`).  A round of an operation follows the one before by `turn`
+    cycles, which are one more than a multiple of the interval::
+
+        interval 5, a lane     cycle of the interval  0    1    2    3    4
+                               lane 0                 r0   r1   r2   r3   draw
+        interval 4, two lanes  lane 0                 r0   r1   r2   r3
+                               lane 1                 draw
+
+    It cannot be stalled: whoever sends a key has room for what comes of it.
+    """
+
+    def __init__(self, *, key_bits: int, draws: int, interval: int, placer: Placer) -> None:
+        for name, value, legal in (("key_bits", key_bits, (32, 64)), ("draws", draws, (1, 2))):
+            if value not in legal:
+                raise InputError(name, value, f"{legal[0]} or {legal[1]}")
+        if not isinstance(interval, int) or interval < 1:
+            raise InputError("interval", interval, "an integer of at least 1")
+        self._key_bits = key_bits
+        self._draws = draws
+        self._interval = interval
+        self._placer = placer
+        keys = In(BLOCK_BITS).array(ROUND_KEYS)
+        super().__init__(
+            {
+                "permutation_keys": keys,
+                "draw_keys": keys,
+                "i": In(stream.Signature(key_bits)),
+                "o": Out(stream.Signature(front_layout(key_bits, draws), always_ready=True)),
+            }
+        )
+
+    @staticmethod
+    def lanes(interval: int, draws: int) -> int:
+        """Give the number of AES lanes."""
+        return -(-(PERMUTATION_ROUNDS + draws) // interval)
+
+    @staticmethod
+    def turn(interval: int) -> int:
+        """Give the cycles from a round of an operation to its next."""
+        return AesLane.LATENCY + (1 - AesLane.LATENCY) % interval
+
+    @staticmethod
+    def latency(interval: int) -> int:
+        """Give the cycles from a key to what comes of it."""
+        return (PERMUTATION_ROUNDS - 1) * Front.turn(interval) + AesLane.LATENCY + 1
+
+    def elaborate(self, platform: Any) -> Module:
+        """What is in a lane's end comes into the next round a fixed time later."""
+        m = Module()
+        interval, rounds = self._interval, PERMUTATION_ROUNDS
+        blocks = rounds + self._draws
+        last_round_at = (rounds - 1) * self.turn(interval)
+        cycle = Signal(range(interval))  # of the interval
+        m.d.sync += cycle.eq(Mux(cycle == interval - 1, 0, cycle + 1))
+        m.d.comb += self.i.ready.eq(cycle == 0)
+        valid = [self.i.valid & self.i.ready]
+        for n in range(1, self.latency(interval) + 1):
+            valid.append(Signal(name=f"valid_{n}"))
+            m.d.sync += valid[n].eq(valid[n - 1])
+        number = Signal(_NUMBER_BITS)
+        m.d.sync += number.eq(number + valid[last_round_at])
+
+        before: Value = self.i.payload
+        for lane in range(self.lanes(interval, self._draws)):
+            held = range(lane * interval, min((lane + 1) * interval, blocks))
+            cell = self._placer.place(m, f"lane_{lane}", "aes_lane", lambda: AesLane(self._placer))
+            self._connect_keys(m, lane, cell, held, cycle)
+            state = Signal(self._key_bits, name=f"state_{lane}")
+            # After how many cycles the lane's end is that of the block that went in in cycle 0.
+            at_end = AesLane.LATENCY % interval
+            inputs = []
+            for at, block in enumerate(held):
+                if block < rounds:
+                    inputs.append(self._round_block(state, block))
+                else:
+                    inputs.append(Cat(number, Const(block - rounds, BLOCK_BITS - _NUMBER_BITS)))
+                    drawn = Signal(BLOCK_BITS, name=f"draw_{block - rounds}", reset_less=True)
+                    with m.If(cycle == (at + at_end) % interval):
+                        m.d.sync += drawn.eq(cell.o)
+                    m.d.comb += self.o.payload.draw[block - rounds].eq(drawn)
+            m.d.comb += cell.i.eq(Array(inputs)[cycle] if len(inputs) > 1 else inputs[0])
+            if held[0] >= rounds:
+                continue
+            half = self._key_bits // 2
+            came = delay(m, f"state_{lane}", state, AesLane.LATENCY, reset=False)
+            after = Cat(came[half:] ^ cell.o[:half], came[:half])
+            again = delay(m, f"again_{lane}", after, self.turn(interval) - AesLane.LATENCY, reset=False)
+            m.d.comb += state.eq(Mux(cycle == 0, before, again) if len(held) > 1 else before)
+            before = again
+            if rounds - 1 in held:
+                permuted = Signal(self._key_bits, reset_less=True)
+                m.d.sync += permuted.eq(after)
+                m.d.comb += self.o.payload.permuted.eq(permuted)
+        m.d.comb += self.o.valid.eq(valid[-1])
+        return m
+
+    def _round_block(self, state: Signal, number: int) -> Value:
+        """Give the block that a round encrypts: the low half of the state, and the round's number."""
+        half = self._key_bits // 2
+        return Cat(state[:half], Const(0, BLOCK_BITS - 8 - half), Const(number, 8))
+
+    def _connect_keys(self, m: Module, lane: int, cell: Any, held: range, cycle: Signal) -> None:
+        """Give each round of a lane the key of the block that is in it."""
+        draws = [at for at, block in enumerate(held) if block >= PERMUTATION_ROUNDS]
+        for n in range(ROUND_KEYS):
+            chosen = self.draw_keys[n] if draws else self.permutation_keys[n]
+            if 0 < len(draws) < len(held):
+                # Registered, since it goes to every bit of the key: known a cycle ahead.
+                is_draw = Signal(name=f"is_draw_{lane}_{n}")
+                interval = self._interval
+                ahead = [(at + n - 1) % interval for at in draws]
+                m.d.sync += is_draw.eq(Cat(cycle == at for at in ahead).any())
+                chosen = Mux(is_draw, self.draw_keys[n], self.permutation_keys[n])
+            m.d.comb += cell.round_keys[n].eq(chosen)

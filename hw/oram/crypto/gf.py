@@ -1,0 +1,81 @@
+"""Products in GF(2^128) as GCM has it (SP 800-38D, section 6.3), in parts that a pipeline takes apart.
+
+The first bit of a block, the highest of byte 0, is the coefficient of x^0.  A **mirrored** word is the block
+with its bytes turned around, so that coefficient k is bit 127 - k: the carry-less product of two mirrored
+words is the mirrored product, coefficient k in bit 254 - k, and no bits are turned within bytes.
+
+The product is Karatsuba's, three times over: 27 products of 16 bits.  Everything behind them is linear, so
+sums of products are made of the 27 parts, and put together and reduced once a sum.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Iterable, Sequence
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+
+from hw.oram.crypto.aes_lane import BLOCK_BITS
+
+#: Of Karatsuba's operands: their bits, their number, and bits of the product of two.
+PART_BITS = 16
+PARTS = 27
+PRODUCT_BITS = 2 * PART_BITS - 1
+
+
+def exclusive_or(values: Iterable[Value]) -> Value:
+    """Add in a field of characteristic two."""
+    return functools.reduce(operator.xor, values)
+
+
+def mirror(block: Value) -> Value:
+    """Turn the bytes of a block around."""
+    return Cat(block[at : at + 8] for at in reversed(range(0, BLOCK_BITS, 8)))
+
+
+def parts(word: Value) -> list[Value]:
+    """Give the operands of 16 bits: of each half, low, sum and high, down to 16 bits."""
+
+    def halves(indices: list[list[int]]) -> list[list[int]]:
+        if len(indices) == 1:
+            return indices
+        low, high = indices[: len(indices) // 2], indices[len(indices) // 2 :]
+        both = [a + b for a, b in zip(low, high, strict=True)]
+        return halves(low) + halves(both) + halves(high)
+
+    words = [word[at : at + PART_BITS] for at in range(0, BLOCK_BITS, PART_BITS)]
+    sums = halves([[n] for n in range(len(words))])
+    return [exclusive_or(words[n] for n in indices) for indices in sums]
+
+
+def part_product(a: Value, b: Value) -> Value:
+    """Multiply two parts: three rows are a LUT of six inputs, and their six sums another."""
+    rows = [Mux(b[n], a, 0) << n for n in range(PART_BITS)]
+    groups = [exclusive_or(rows[at : at + 3]) for at in range(0, PART_BITS, 3)]
+    return exclusive_or(groups)[:PRODUCT_BITS]
+
+
+def combine(m: Module, products: Sequence[Value]) -> Value:
+    """Put the products of parts, or sums of such, together: 255 bits, three levels of logic."""
+    width = PRODUCT_BITS
+    while len(products) > 1:
+        shift = (width + 1) // 2
+        level = []
+        for n in range(0, len(products), 3):
+            low, both, high = products[n : n + 3]
+            middle = low ^ both ^ high
+            level.append(Signal(width + 2 * shift, name=f"combined_{width}_{n // 3}"))
+            m.d.comb += level[-1].eq(low ^ middle << shift ^ high << 2 * shift)
+        products, width = level, width + 2 * shift
+    return products[0]
+
+
+def reduce(product: Value) -> Value:
+    """Reduce a mirrored product modulo x^128 + x^7 + x^2 + x + 1: 128 bits."""
+    low = product[BLOCK_BITS - 1 :]
+    high = (product[: BLOCK_BITS - 1] << 1)[:BLOCK_BITS]
+    # What of x^7, x^2 and x times the high half is beyond x^127 again.
+    beyond = exclusive_or((high << (BLOCK_BITS - n))[:BLOCK_BITS] for n in (1, 2, 7))
+    total = high ^ beyond
+    return low ^ total ^ (total >> 1) ^ (total >> 2) ^ (total >> 7)

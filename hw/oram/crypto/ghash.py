@@ -1,0 +1,123 @@
+"""GHASH of pages, a beat a cycle (SP 800-38D, section 6.4)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Const, Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.lib.delay import delay, payload_register
+from hw.lib.memory import RamStyle, uninitialised
+from hw.lib.place import Placer
+from hw.oram.config import BLOCK_BYTES
+from hw.oram.crypto.aes_lane import BLOCK_BITS
+from hw.oram.crypto.config import LUT_DEPTH, PageShape, power_layout
+from hw.oram.crypto.gf import PARTS, PRODUCT_BITS, combine, exclusive_or, mirror, reduce
+from hw.oram.crypto.gf_products import GfProducts
+
+
+class Ghash(wiring.Component):
+    """Hashes a page's ciphertext and its length.
+
+    Parameters
+    ----------
+    shape
+        Of the pages.
+    placer
+        How the products are placed.
+
+    Members
+    -------
+    power : In(power_layout)
+        Between pages only.
+    valid : In(1)
+    beat : In(128 L)
+        Slot 0 of a page, the place of its tag, is not looked at: the block with the length is hashed instead.
+    done : Out(1)
+    hash : Out(128)
+        With ``done``, `LATENCY` cycles after the last beat of a page.
+
+    Behaviour
+    ---------
+    It never stalls; a beat may come in any cycle.  No product waits for another: each slot is multiplied by
+    its own power of the hash key and the products are added, in parts (`hw.oram.crypto.gf`), so that all
+    lanes together need one step to put them together and one to reduce them.
+    """
+
+    #: The sum over the lanes, the whole, and the rest are a cycle each.
+    LATENCY: ClassVar = GfProducts.LATENCY + 3
+
+    def __init__(self, shape: PageShape, placer: Placer) -> None:
+        self._shape = shape
+        self._placer = placer
+        super().__init__(
+            {
+                "power": In(power_layout(shape)),
+                "valid": In(1),
+                "beat": In(shape.beat_bits),
+                "done": Out(1),
+                "hash": Out(BLOCK_BITS),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """A table and a product for each lane, and one sum."""
+        m = Module()
+        shape, lanes = self._shape, self._shape.lanes
+        beat, following = Signal(range(shape.beats)), Signal(range(shape.beats))
+        first, last = Signal(), Signal()
+        m.d.comb += [
+            following.eq(beat),
+            first.eq(beat == 0),
+            last.eq(self.valid & (beat == shape.beats - 1)),
+        ]
+        with m.If(self.valid):
+            m.d.comb += following.eq(Mux(beat == shape.beats - 1, 0, beat + 1))
+        m.d.sync += beat.eq(following)
+
+        # Two lengths in bits, each of 8 bytes, the highest first: that of no additional data, and the text's.
+        text_bits = 8 * BLOCK_BYTES * (shape.slots - 1)
+        lengths = Const(int.from_bytes(text_bits.to_bytes(BLOCK_BYTES, "big"), "little"), BLOCK_BITS)
+        products = []
+        for n in range(lanes):
+            lane = self._placer.place(m, f"products_{n}", "gf_products", GfProducts)
+            block = self.beat.word_select(n, BLOCK_BITS)
+            m.d.comb += [
+                lane.a.eq(Mux(first, lengths, block) if n == 0 else block),
+                lane.b.eq(self._power(m, n, following)),
+            ]
+            products.append(list(lane.products))
+
+        valid = delay(m, "valid", self.valid, GfProducts.LATENCY)
+        starts = delay(m, "first", first, GfProducts.LATENCY)
+        sums = [Signal(PRODUCT_BITS, name=f"sum_{n}", reset_less=True) for n in range(PARTS)]
+        with m.If(valid):
+            for n, total in enumerate(sums):
+                added = exclusive_or(lane[n] for lane in products)
+                m.d.sync += total.eq(added ^ Mux(starts, 0, total))
+        product = Signal(2 * BLOCK_BITS - 1, reset_less=True)
+        m.d.sync += [
+            product.eq(combine(m, sums)),
+            payload_register(m, self.hash).eq(mirror(reduce(product))),
+        ]
+        m.d.comb += self.done.eq(delay(m, "last", last, self.LATENCY))
+        return m
+
+    def _power(self, m: Module, lane: int, row: Signal) -> Signal:
+        """Keep the powers of a lane, and give that of ``row`` a cycle later."""
+        beats = self._shape.beats
+        style: RamStyle = "distributed" if beats <= LUT_DEPTH else "block"
+        table = uninitialised(width=BLOCK_BITS, depth=max(2, beats), ram_style=style)
+        m.submodules[f"powers_{lane}"] = table
+        write, read = table.write_port(), table.read_port()
+        lane_bits = (self._shape.lanes - 1).bit_length()
+        m.d.comb += [
+            write.en.eq(self.power.en & (self.power.slot[:lane_bits] == lane)),
+            write.addr.eq(self.power.slot[lane_bits:]),
+            write.data.eq(self.power.value),
+            read.addr.eq(row),
+            read.en.eq(1),
+        ]
+        return read.data

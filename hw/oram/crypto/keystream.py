@@ -1,0 +1,99 @@
+"""The keystream of pages, made ahead (SP 800-38D, sections 6.5 and 7.1)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Const, Module, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.lib.delay import delay
+from hw.lib.fifo import Fifo
+from hw.lib.place import Placer
+from hw.oram.core.layouts import seal_layout
+from hw.oram.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS, AesLane
+from hw.oram.crypto.config import PageShape
+
+
+class Keystream(wiring.Component):
+    """Makes the keystream of each page that is asked for.
+
+    Parameters
+    ----------
+    shape
+        Of the pages.
+    placer
+        How the lanes are placed.
+
+    Members
+    -------
+    round_keys : In(128) array of 11
+        Constant while any page is under way.
+    request : In(stream of seal_layout)
+        Page and version: the initialization vector is their 6 bytes each, the lowest first.
+    o : Out(stream of 128 L bits)
+        Block 0 of a page masks its tag, block s its slot s.
+
+    Behaviour
+    ---------
+    A request takes as many cycles as a page has beats, and its first beat is there `LATENCY` cycles after
+    them began.  `AHEAD` beats wait for their use at most; requests wait for room.
+    """
+
+    #: Beats that are kept: what makes them may run without pause.
+    AHEAD: ClassVar = 32
+    LATENCY: ClassVar = AesLane.LATENCY + Fifo.LATENCY
+
+    def __init__(self, shape: PageShape, placer: Placer) -> None:
+        self._shape = shape
+        self._placer = placer
+        super().__init__(
+            {
+                "round_keys": In(BLOCK_BITS).array(ROUND_KEYS),
+                "request": In(stream.Signature(seal_layout())),
+                "o": Out(stream.Signature(shape.beat_bits)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """A beat goes into the lanes when there is room for it at their end."""
+        m = Module()
+        shape, lanes = self._shape, self._shape.lanes
+        m.submodules.ahead = ahead = Fifo(shape.beat_bits, depth=self.AHEAD)
+        connect(m, ahead.o, flipped(self.o))
+        beat = Signal(range(shape.beats))
+        room = Signal(range(self.AHEAD + 1), init=self.AHEAD)
+        begin, taken, is_last = Signal(), Signal(), Signal()
+        m.d.comb += [
+            is_last.eq(beat == shape.beats - 1),
+            begin.eq(self.request.valid & (room != 0)),
+            self.request.ready.eq(is_last & (room != 0)),
+            taken.eq(ahead.o.valid & ahead.o.ready),
+        ]
+        m.d.sync += room.eq(room + taken - begin)
+        with m.If(begin):
+            m.d.sync += beat.eq(beat + 1)
+            with m.If(is_last):
+                m.d.sync += beat.eq(0)
+        blocks = []
+        for n in range(lanes):
+            cell = self._placer.place(m, f"lane_{n}", "aes_lane", lambda: AesLane(self._placer))
+            counter = Signal(16, name=f"counter_{n}")
+            m.d.comb += [
+                counter.eq(beat * lanes + n + 1),
+                cell.i.eq(Cat(self.request.payload, _big_endian(counter))),
+            ]
+            for key, outer in zip(cell.round_keys, self.round_keys, strict=True):
+                m.d.comb += key.eq(outer)
+            blocks.append(cell.o)
+        m.d.comb += [
+            ahead.i.valid.eq(delay(m, "begun", begin, AesLane.LATENCY)),
+            ahead.i.payload.eq(Cat(blocks)),
+        ]
+        return m
+
+
+def _big_endian(counter: Value) -> Value:
+    """Give the counter of a block, 4 bytes with the highest first, of which two are zero."""
+    return Cat(Const(0, 16), counter[8:], counter[:8])

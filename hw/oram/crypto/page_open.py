@@ -1,0 +1,124 @@
+"""Opening pages: decryption, and whether they are genuine (SP 800-38D, section 7.2)."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.lib.delay import payload_register
+from hw.lib.fifo import Fifo
+from hw.lib.place import Placer
+from hw.oram.core.layouts import seal_layout
+from hw.oram.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS
+from hw.oram.crypto.config import PageShape, beat_layout, power_layout
+from hw.oram.crypto.ghash import Ghash
+from hw.oram.crypto.keystream import Keystream
+
+
+class PageOpen(wiring.Component):
+    """Decrypts pages as they come, and judges each.
+
+    Parameters
+    ----------
+    shape
+        Of the pages.
+    placer
+        How cells are placed.
+
+    Members
+    -------
+    round_keys : In(128) array of 11
+    power : In(power_layout)
+        Change with the key, between pages only.
+    request : In(stream of seal_layout)
+        Page and version of each page, in the order of the pages and as early as one likes.
+    i : In(stream of 128 L bits)
+        Pages as they are stored.
+    o : Out(stream of beat_layout, always ready)
+        Each beat decrypted, `LATENCY` cycles after it came; zeros in the place of the tag.
+    verdict : Out(stream of 1 bit, always ready)
+        Whether a page is genuine to its last bit, `VERDICT_LATENCY` cycles after its last beat came.
+
+    Behaviour
+    ---------
+    A beat a cycle, page after page.  ``request`` and ``i`` may pause at any time, also within a page;
+    ``request`` waits while the keystream is `Keystream.AHEAD` beats ahead, and ``i`` until the keystream is
+    there: if its request came in time, never.  What comes out cannot be stalled: its user has room for what
+    it sends in.
+    """
+
+    LATENCY: ClassVar = 1
+    #: A register before the hash; its difference to the tag is a cycle, and whether there is one.
+    VERDICT_LATENCY: ClassVar = 1 + Ghash.LATENCY + 2
+
+    def __init__(self, shape: PageShape, placer: Placer) -> None:
+        self._shape = shape
+        self._placer = placer
+        super().__init__(
+            {
+                "round_keys": In(BLOCK_BITS).array(ROUND_KEYS),
+                "power": In(power_layout(shape)),
+                "request": In(stream.Signature(seal_layout())),
+                "i": In(stream.Signature(shape.beat_bits)),
+                "o": Out(stream.Signature(beat_layout(shape), always_ready=True)),
+                "verdict": Out(stream.Signature(1, always_ready=True)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """The tag is decrypted like any block, and then is what the hash must be."""
+        m = Module()
+        shape = self._shape
+        m.submodules.keystream = keystream = Keystream(shape, self._placer)
+        m.submodules.ghash = ghash = Ghash(shape, self._placer)
+        # Pages whose first beat came and whose hash did not: one a beat at most.
+        m.submodules.expected = expected = Fifo(BLOCK_BITS, depth=Ghash.LATENCY + 3)
+        connect(m, flipped(self.request), keystream.request)
+        for key, outer in zip(keystream.round_keys, self.round_keys, strict=True):
+            m.d.comb += key.eq(outer)
+        beat = Signal(range(shape.beats))
+        taken, first, last = Signal(), Signal(), Signal()
+        m.d.comb += [
+            self.i.ready.eq(keystream.o.valid),
+            keystream.o.ready.eq(self.i.valid),
+            taken.eq(self.i.valid & keystream.o.valid),
+            first.eq(beat == 0),
+            last.eq(beat == shape.beats - 1),
+        ]
+        with m.If(taken):
+            m.d.sync += beat.eq(Mux(last, 0, beat + 1))
+
+        counted = Const((1 << shape.mac_bits) - 1, BLOCK_BITS)
+        tag = self.i.payload[:BLOCK_BITS] ^ (keystream.o.payload[:BLOCK_BITS] & counted)
+        cipher = Signal(shape.beat_bits, reset_less=True)
+        plain = payload_register(m, self.o.payload.data, name="plain")
+        m.d.sync += [
+            cipher.eq(self.i.payload),
+            plain.eq(self.i.payload ^ keystream.o.payload),
+            self.o.valid.eq(taken),
+            self.o.payload.last.eq(last),
+            ghash.valid.eq(taken),
+        ]
+        with m.If(first):
+            m.d.sync += plain[:BLOCK_BITS].eq(0)
+        m.d.comb += [
+            ghash.power.eq(self.power),
+            ghash.beat.eq(cipher),
+            expected.i.valid.eq(taken & first),
+            expected.i.payload.eq(tag),
+            expected.o.ready.eq(ghash.done),
+        ]
+
+        difference = (ghash.hash & counted) ^ expected.o.payload
+        differs = Signal(BLOCK_BITS // 8, reset_less=True)
+        judged = Signal()
+        m.d.sync += [
+            differs.eq(Cat(difference.word_select(n, 8).any() for n in range(len(differs)))),
+            judged.eq(ghash.done),
+            self.verdict.valid.eq(judged),
+            self.verdict.payload.eq(~differs.any()),
+        ]
+        return m

@@ -1,0 +1,91 @@
+"""Powers of the hash key, for all the parts that hash pages of one shape with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.lib.place import Placer
+from hw.oram.crypto.aes_lane import BLOCK_BITS
+from hw.oram.crypto.config import PageShape, power_layout
+from hw.oram.crypto.gf_multiplier import GfMultiplier
+
+
+class PowerTable(wiring.Component):
+    """Computes the powers after a change of the key, and writes each where it is needed.
+
+    Parameters
+    ----------
+    shape
+        Of the pages.
+    placer
+        How the products are placed.
+
+    Members
+    -------
+    start : In(1)
+        Takes ``hash_key``, whatever went on before; `hw.oram.crypto.key_schedule.KeySchedule.done`.
+    hash_key : In(128)
+    power : Out(power_layout)
+        With n slots a page, the power of slot s is n + 1 - s, and that of slot 0, which is hashed last, is 1.
+    done : Out(1)
+        Up for one cycle, `latency` cycles after ``start``: all powers are written.
+    """
+
+    def __init__(self, shape: PageShape, placer: Placer) -> None:
+        self._shape = shape
+        self._placer = placer
+        super().__init__(
+            {
+                "start": In(1),
+                "hash_key": In(BLOCK_BITS),
+                "power": Out(power_layout(shape)),
+                "done": Out(1),
+            }
+        )
+
+    @staticmethod
+    def latency(shape: PageShape) -> int:
+        """Give the cycles from ``start`` to ``done``."""
+        return 2 + (shape.slots - 1) * (GfMultiplier.LATENCY + 1)
+
+    def elaborate(self, platform: Any) -> Module:
+        """One product after the other, each of the power before and the first."""
+        m = Module()
+        m.submodules.multiplier = multiplier = GfMultiplier(self._placer)
+        hash_key, value = (Signal(BLOCK_BITS, name=name, reset_less=True) for name in ("first", "value"))
+        slot = Signal(range(self._shape.slots))
+        busy, is_new = Signal(), Signal()
+        wait = Signal(range(GfMultiplier.LATENCY + 1))
+        m.d.comb += [
+            multiplier.a.eq(value),
+            multiplier.b.eq(hash_key),
+            self.power.en.eq(is_new),
+            self.power.slot.eq(slot),
+            self.power.value.eq(value),
+        ]
+        m.d.sync += [is_new.eq(0), self.done.eq(is_new & (slot == 1))]
+        with m.If(busy):
+            m.d.sync += wait.eq(wait + 1)
+            with m.If(wait == GfMultiplier.LATENCY):
+                m.d.sync += [
+                    wait.eq(0),
+                    value.eq(multiplier.o),
+                    slot.eq(Mux(slot == 0, self._shape.slots, slot) - 1),
+                    is_new.eq(1),
+                    busy.eq(slot != 2),
+                ]
+        with m.If(self.start):
+            m.d.sync += [
+                hash_key.eq(self.hash_key),
+                value.eq(self.hash_key),
+                slot.eq(0),
+                wait.eq(0),
+                is_new.eq(1),
+                busy.eq(1),
+                self.done.eq(0),
+            ]
+        return m

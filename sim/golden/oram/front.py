@@ -1,0 +1,60 @@
+"""The keyed permutation of keys, and the random draws of operations."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.golden.oram.aes import Bytes, encrypt
+
+Keys = NDArray[np.uint64]
+
+ROUNDS = 4
+
+
+def permute(round_keys: Bytes, keys: Keys, *, key_bits: int) -> Keys:
+    """Permute ``keys`` of ``key_bits`` (32 or 64): a balanced Feistel network of four rounds.
+
+    With the key's high half L and its low half R, round r makes R and L ^ F(r, R) of them, where F encrypts
+    the block with R in its first bytes, the lowest first, r in byte 15 and zeros between, and gives the
+    first bytes of the result.
+    """
+    left, right = _halves(keys, key_bits)
+    for number in range(ROUNDS):
+        left, right = right, left ^ _round(round_keys, number, right, key_bits)
+    return left << np.uint64(key_bits // 2) | right
+
+
+def unpermute(round_keys: Bytes, permuted: Keys, *, key_bits: int) -> Keys:
+    """Undo `permute`."""
+    left, right = _halves(permuted, key_bits)
+    for number in reversed(range(ROUNDS)):
+        left, right = right ^ _round(round_keys, number, left, key_bits), left
+    return left << np.uint64(key_bits // 2) | right
+
+
+def draw(round_keys: Bytes, operations: Keys, *, draws: int) -> Bytes:
+    """Give the ``draws`` blocks of random bits of each operation, [..., draws, 16].
+
+    AES in counter mode (SP 800-90A, section 10.2.1, without its updates, since a key serves one session):
+    draw d of operation n encrypts the block with n in bytes 0 to 7, the lowest first, and d in byte 8.
+    """
+    blocks = np.zeros((*operations.shape, draws, 16), np.uint8)
+    blocks[..., :8] = operations.astype("<u8")[..., None, None].view(np.uint8)
+    blocks[..., 8] = np.arange(draws)
+    return encrypt(round_keys, blocks)
+
+
+def _halves(keys: Keys, key_bits: int) -> tuple[Keys, Keys]:
+    half = np.uint64(key_bits // 2)
+    return keys >> half, keys & ((np.uint64(1) << half) - np.uint64(1))
+
+
+def _round(round_keys: Bytes, number: int, half: Keys, key_bits: int) -> Keys:
+    size = key_bits // 16
+    blocks = np.zeros((*half.shape, 16), np.uint8)
+    blocks[..., :size] = half.astype("<u8")[..., None].view(np.uint8)[..., :size]
+    blocks[..., 15] = number
+    found = np.zeros((*half.shape, 8), np.uint8)
+    found[..., :size] = encrypt(round_keys, blocks)[..., :size]
+    return found.view("<u8")[..., 0].astype(np.uint64)

@@ -1,0 +1,42 @@
+"""The permutation is one, and its key and every bit of its input matter."""
+
+import numpy as np
+import pytest
+
+from sim.golden.oram import aes, front
+
+KEYS = aes.expand_key(b"of sixteen bytes")
+
+
+@pytest.mark.parametrize("key_bits", [32, 64])
+def test_permutation(key_bits):
+    rng = np.random.default_rng(key_bits)
+    keys = rng.integers(0, (1 << key_bits) - 1, 5000, np.uint64, endpoint=True)
+    keys[:3] = 0, 1, (1 << key_bits) - 1
+    permuted = front.permute(KEYS, keys, key_bits=key_bits)
+    assert permuted.max() < 1 << key_bits
+    np.testing.assert_array_equal(front.unpermute(KEYS, permuted, key_bits=key_bits), keys)
+    assert len(np.unique(permuted)) == len(np.unique(keys))
+
+
+@pytest.mark.parametrize("key_bits", [32, 64])
+def test_every_bit_changes_half_of_the_bits(key_bits):
+    keys = np.random.default_rng(1).integers(0, (1 << key_bits) - 1, (500, 1), np.uint64)
+    flips = np.uint64(1) << np.arange(key_bits, dtype=np.uint64)
+    changed = front.permute(KEYS, keys ^ flips, key_bits=key_bits)
+    changed ^= front.permute(KEYS, keys, key_bits=key_bits)
+    share = np.unpackbits(changed[..., None].view(np.uint8), axis=-1).sum(axis=-1).mean(axis=0) / key_bits
+    assert abs(share - 0.5).max() < 0.03  # of 500 * key_bits bits: over 7 standard deviations
+
+
+def test_keys_give_other_permutations():
+    keys = np.arange(1000, dtype=np.uint64)
+    first = front.permute(KEYS, keys, key_bits=64)
+    assert not (first == front.permute(aes.expand_key(bytes(16)), keys, key_bits=64)).any()
+
+
+def test_draws_differ():
+    drawn = front.draw(KEYS, np.arange(1000, dtype=np.uint64), draws=2)
+    assert len(np.unique(drawn.reshape(-1, 16), axis=0)) == 2000
+    first = aes.encrypt(KEYS, np.frombuffer(bytes([7, *bytes(7), 1, *bytes(7)]), np.uint8))
+    np.testing.assert_array_equal(drawn[7, 1], first)
