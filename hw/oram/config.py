@@ -34,6 +34,7 @@ _CHOICES: dict[str, tuple[object, ...]] = {
     "pad": ("skip", "always"),
     "mac_bits": (64, 96, 128),
     "aes_lanes": (1, 2, 4),
+    "commands": ("ring", "stream"),
 }
 
 
@@ -75,6 +76,9 @@ class OramConfig:
         Operations between the issue of their page's read and their turn: a power of two from 4 to 256.
     overflow_entries
         Items on chip that found their list full: a power of two from 4 to 256.
+    commands
+        "ring": sealed commands come from a ring in host memory, and responses go into one. "stream": both
+        are AXI streams.
     interval_cycles
         Cycles between operations at least, or 0 for the least the engine can do.
     position_cycles, touch_cycles, settle_cycles
@@ -98,6 +102,7 @@ class OramConfig:
     record_ports: int = 8
     inflight: int = 128
     overflow_entries: int = 128
+    commands: Literal["ring", "stream"] = "ring"
     interval_cycles: int = 0
     position_cycles: int = 288
     touch_cycles: int = 352
@@ -295,7 +300,37 @@ class OramConfig:
     @property
     def item_cycles(self) -> int:
         """Cycles from a touch of an operation to its next at least."""
-        return self.interval // self.items
+        return -(-self.interval // self.items)
+
+    @property
+    def accepted(self) -> int:
+        """Operations between the acceptance of their command and the issue of their first touch, at most."""
+        return 2 * self.position_inflight
+
+    @property
+    def command_records(self) -> int:
+        """Commands that are asked for, or there and not accepted, at most."""
+        return 2 * self.inflight
+
+    @property
+    def response_records(self) -> int:
+        """Responses between the turn of their operation and the end of their write, at most."""
+        return 2 * self.inflight
+
+    @property
+    def read_pages(self) -> int:
+        """Pages between the issue of their read and their turn, at most."""
+        return self.inflight * self.label_count
+
+    @property
+    def write_pages(self) -> int:
+        """Pages between their turn and the last beat of their write, at most."""
+        return self.inflight * self.label_count
+
+    @property
+    def scoreboard_pages(self) -> int:
+        """Pages between the issue of their read and the end of their write, at most."""
+        return 2 * self.inflight * self.label_count
 
     @property
     def position_inflight(self) -> int:

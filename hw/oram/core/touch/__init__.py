@@ -1,0 +1,1 @@
+"""When touches happen: gates, scoreboard, credits."""

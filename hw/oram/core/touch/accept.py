@@ -1,0 +1,84 @@
+"""Gate of commands: each is accepted at a time that follows from public times alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.oram.config import BEAT_BYTES, OramConfig
+from hw.oram.core.layouts import BEAT_BITS
+from hw.oram.core.touch.credits import Credits
+
+
+class Accept(wiring.Component):
+    """Passes whole commands on, not closer than the interval.
+
+    Parameters
+    ----------
+    config
+        Shape of the map.
+
+    Members
+    -------
+    there : In(1)
+        Pulse: one more command lies whole in front of ``i``.
+    i : In(stream of BEAT_BITS)
+    o : Out(stream of BEAT_BITS)
+        Takes a command within the interval.
+    issued : In(1)
+        Pulse: the first touch of the oldest operation that was accepted is issued.
+    halt : In(1)
+        Nothing is accepted any more.
+    accepted : Out(1)
+        Pulse in the cycle after that of the acceptance, a(n).
+
+    Behaviour
+    ---------
+    a(n) is the first cycle, at least ``interval`` after a(n - 1), in which a command is there (``there`` at
+    the latest in the cycle before) and fewer than ``config.accepted`` are accepted and not issued (``issued``
+    likewise).  Its first beat is on ``o`` in the cycle after.
+    """
+
+    def __init__(self, config: OramConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "there": In(1),
+                "i": In(stream.Signature(BEAT_BITS)),
+                "o": Out(stream.Signature(BEAT_BITS)),
+                "issued": In(1),
+                "halt": In(1),
+                "accepted": Out(1),
+            }
+        )
+        self.commands = Credits(config.command_records, full=False)
+        self.operations = Credits(config.accepted)
+
+    def elaborate(self, platform: Any) -> Module:
+        """Two counts and the time since the last."""
+        m = Module()
+        config = self._config
+        m.submodules.commands, m.submodules.operations = self.commands, self.operations
+        wait = Signal(range(config.interval))
+        passing, go = Signal(), Signal()
+        beats = config.command_bytes // BEAT_BYTES
+        left = Signal(range(beats))
+        m.d.comb += [
+            go.eq(self.commands.some & self.operations.some & (wait == 0) & ~passing & ~self.halt),
+            self.commands.give.eq(self.there),
+            self.commands.take.eq(go),
+            self.operations.give.eq(self.issued),
+            self.operations.take.eq(go),
+            self.o.valid.eq(self.i.valid & passing),
+            self.o.payload.eq(self.i.payload),
+            self.i.ready.eq(self.o.ready & passing),
+        ]
+        m.d.sync += [self.accepted.eq(go), wait.eq(wait - (wait != 0))]
+        with m.If(self.o.valid & self.o.ready):
+            m.d.sync += [left.eq(left - 1), passing.eq(left != 0)]
+        with m.If(go):
+            m.d.sync += [wait.eq(config.interval - 1), left.eq(beats - 1), passing.eq(1)]
+        return m

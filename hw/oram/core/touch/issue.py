@@ -1,0 +1,199 @@
+"""Gate 1: what touches need is asked for at times that follow from public times and pages alone."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Array, Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.lib.delay import delay
+from hw.lib.fifo import Fifo
+from hw.oram.config import OramConfig
+from hw.oram.core.layouts import operation_layout, record_layout, touch_layout
+from hw.oram.core.touch.credits import Credits
+from hw.oram.core.touch.scoreboard import Scoreboard
+from hw.oram.core.touch.timer import Timer
+
+
+class Issue(wiring.Component):
+    """Takes operations apart into touches and issues these.
+
+    Parameters
+    ----------
+    config
+        Shape of the map.
+    deadline
+        D, cycles from an operation's acceptance to the issue of its first touch, at least 10.
+
+    Members
+    -------
+    accepted : In(1)
+        Pulse in the cycle after a(n).
+    operation : In(stream of operation_layout)
+        Always ready: at most ``config.accepted`` wait.  When one comes is secret.
+    turned : In(1)
+        Pulse: the oldest operation that was issued has had its turn.
+    released : In(1)
+        Pulse: the oldest page under way is written.
+    halt : In(1)
+        Nothing is issued any more.
+    page : Out(stream of page numbers, always ready)
+        Pages to read, in the cycle after their issue.
+    record : Out(stream of record_layout)
+        Records to read whole.
+    fresh : Out(stream of record_layout)
+        Records whose header is read, of each operation that keeps its item one for each label.
+    touch : Out(stream of touch_layout, always ready)
+        In the cycle after the issue, i(j).
+    late : Out(1)
+        An operation was not there in time; nothing was issued since.
+
+    Behaviour
+    ---------
+    i(j) is the first cycle, at least ``item_cycles`` after i(j - 1) and, for an operation's first touch, D
+    after a(n), in which: its page, if it has one, was not under way `Scoreboard.LATENCY` cycles before;
+    there is a place for a page; fewer than ``inflight`` operations are issued and have not had their turn,
+    if the touch is its operation's first.  All counts are as of the cycle before.  An operation must be there
+    `LOOK` cycles before it could be issued, whatever its page and the counts.
+
+    Why
+    ---
+    Only whether an operation is late depends on secrets.  Its page is looked up at a fixed time after it had
+    to be there, not when it came.
+    """
+
+    #: Cycles from the look at an operation to the issue of a touch.
+    LOOK: ClassVar = 1 + Scoreboard.LATENCY
+    #: Cycles of the deadline that are not the timer's: from a(n) to its pulse, and to the count.
+    _AROUND: ClassVar = 2
+
+    def __init__(self, config: OramConfig, *, deadline: int) -> None:
+        self._config = config
+        index = record_layout(config)
+        super().__init__(
+            {
+                "accepted": In(1),
+                "operation": In(stream.Signature(operation_layout(config))),
+                "turned": In(1),
+                "released": In(1),
+                "halt": In(1),
+                "page": Out(stream.Signature(config.record_index_bits, always_ready=True)),
+                "record": Out(stream.Signature(index)),
+                "fresh": Out(stream.Signature(index)),
+                "touch": Out(stream.Signature(touch_layout(config), always_ready=True)),
+                "late": Out(1),
+            }
+        )
+        self.timer = Timer(cycles=deadline - self.LOOK - self._AROUND, spacing=config.interval)
+        self.due = Credits(config.accepted, full=False)
+        self.turns = Credits(config.inflight)
+        self.scoreboard = Scoreboard(page_bits=config.record_index_bits, pages=config.scoreboard_pages)
+        # Bounded by the credits, as a proof checks: those that wait, and the one whose touches are issued.
+        self.operations = Fifo(operation_layout(config), depth=config.accepted + 1, ram_style="distributed")
+        self.records = Fifo(index, depth=config.inflight * config.items)
+        self.heads = Fifo(data.ArrayLayout(index, config.label_count), depth=config.inflight)
+
+    def elaborate(self, platform: Any) -> Module:
+        """A slot with one touch that waits for its page and its credits."""
+        m = Module()
+        config = self._config
+        m.submodules.timer, m.submodules.due = timer, due = self.timer, self.due
+        m.submodules.turns, m.submodules.scoreboard = turns, scoreboard = self.turns, self.scoreboard
+        m.submodules.operations, m.submodules.records = operations, records = self.operations, self.records
+        m.submodules.heads = heads = self.heads
+        connect(m, flipped(self.operation), operations.i)
+        connect(m, records.o, flipped(self.record))
+
+        # The slot: loaded when its touch has to be there, looked at, issued.
+        slot = Signal(touch_layout(config), reset_less=True)
+        full, looked, known, spaced = Signal(), Signal(), Signal(), Signal(init=1)
+        load, issue, issued = Signal(), Signal(), Signal()
+        items, number = config.items, Signal(range(config.items))
+        first, last = number == 0, number == items - 1
+        wanted = ~full & spaced & (~first | due.some) & ~self.halt
+        m.d.comb += [
+            looked.eq(delay(m, "look", load, Scoreboard.LATENCY)),
+            timer.i.eq(self.accepted),
+            due.give.eq(timer.o),
+            due.take.eq(load & first),
+            load.eq(wanted & operations.o.valid),
+            operations.o.ready.eq(load & last),
+        ]
+        m.d.sync += known.eq((looked | known) & ~issue)
+        with m.If(wanted & ~operations.o.valid):
+            m.d.sync += self.late.eq(1)
+        with m.If(load):
+            m.d.sync += [full.eq(1), number.eq(number + 1)]  # runs around: items are a power of two
+            self._fill(m, slot, operations.o.payload, number, first, last)
+        with m.If(issue):
+            m.d.sync += full.eq(0)
+
+        m.d.comb += [
+            issue.eq(
+                known
+                & ~(scoreboard.blocked & slot.page_valid)
+                & scoreboard.room
+                & (turns.some | ~slot.first)
+                & ~self.halt
+            ),
+            scoreboard.page.eq(slot.record),
+            scoreboard.insert.eq(issued & slot.page_valid),
+            scoreboard.release.eq(self.released),
+            turns.take.eq(issued & slot.first),
+            turns.give.eq(self.turned),
+        ]
+        wait = Signal(range(max(2, config.item_cycles - self.LOOK)))
+        m.d.sync += issued.eq(issue)
+        with m.If(issue):
+            m.d.sync += [
+                wait.eq(config.item_cycles - self.LOOK - 1),
+                spaced.eq(config.item_cycles == self.LOOK + 1),
+            ]
+        with m.Elif(~spaced):
+            m.d.sync += [wait.eq(wait - 1), spaced.eq(wait == 1)]
+
+        # In the cycle after the issue the slot still has its touch.
+        m.d.comb += [
+            self.page.valid.eq(issued & slot.page_valid),
+            self.page.payload.eq(slot.record),
+            self.touch.valid.eq(issued),
+            self.touch.payload.eq(slot),
+            records.i.valid.eq(issued & slot.record_valid),
+            records.i.payload.index.eq(slot.record),
+            heads.i.valid.eq(issued & slot.last & slot.keep),
+        ]
+        label = Signal(range(config.label_count))
+        m.d.comb += [
+            self.fresh.valid.eq(heads.o.valid),
+            self.fresh.payload.eq(heads.o.payload[label]),
+            heads.o.ready.eq(self.fresh.ready & (label == config.label_count - 1)),
+        ]
+        for n in range(config.label_count):
+            m.d.comb += heads.i.payload[n].index.eq(slot.fresh[n])
+        with m.If(self.fresh.valid & self.fresh.ready):
+            m.d.sync += label.eq(label + 1)
+        return m
+
+    def _fill(self, m: Module, slot: Any, operation: Any, number: Signal, first: Any, last: Any) -> None:
+        """Load the slot with touch ``number`` of ``operation``: a label's last has the label's page."""
+        config = self._config
+        per_label = config.items // config.label_count
+        pages = Array(
+            operation.page_valid[k // per_label] if k % per_label == per_label - 1 else 0
+            for k in range(config.items)
+        )
+        m.d.sync += [
+            slot.operation.eq(operation.operation),
+            slot.code.eq(operation.code),
+            slot.key.eq(operation.key),
+            slot.status.eq(operation.status),
+            slot.first.eq(first),
+            slot.last.eq(last),
+            slot.keep.eq(operation.keep),
+            slot.page_valid.eq(pages[number]),
+            slot.record_valid.eq(operation.record_valid.bit_select(number, 1)),
+            slot.record.eq(operation.record[number]),
+            slot.fresh.eq(operation.fresh),
+        ]

@@ -1,0 +1,75 @@
+"""Which pages are under way."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.oram.core.touch.credits import Credits
+
+
+class Scoreboard(wiring.Component):
+    """Pages between the issue of their read and the end of their write, in that order.
+
+    Parameters
+    ----------
+    page_bits
+        Bits of the number of a page.
+    pages
+        Places.
+
+    Members
+    -------
+    insert : In(1)
+        ``page`` is under way from now on; only while ``room``.
+    page : In(page_bits)
+        What is inserted, and what is asked for.
+    release : In(1)
+        The oldest is not any more.
+    room : Out(1)
+        There is a place.
+    blocked : Out(1)
+        The page that ``page`` was `LATENCY` cycles before was under way then.
+    """
+
+    #: Cycles from a question to its answer.
+    LATENCY: ClassVar = 2
+
+    def __init__(self, *, page_bits: int, pages: int) -> None:
+        self._pages = pages
+        self._page_bits = page_bits
+        super().__init__(
+            {
+                "insert": In(1),
+                "page": In(page_bits),
+                "release": In(1),
+                "room": Out(1),
+                "blocked": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """A ring of pages, each with its comparison."""
+        m = Module()
+        m.submodules.places = places = Credits(self._pages)
+        m.d.comb += [places.take.eq(self.insert), places.give.eq(self.release), self.room.eq(places.some)]
+        # Places as rings of one bit each: what is written is not decoded.
+        newest, oldest = (Signal(self._pages, name=name, init=1) for name in ("newest", "oldest"))
+        with m.If(self.insert):
+            m.d.sync += newest.eq(newest.rotate_left(1))
+        with m.If(self.release):
+            m.d.sync += oldest.eq(oldest.rotate_left(1))
+        equal = Signal(self._pages)
+        for n in range(self._pages):
+            page = Signal(self._page_bits, name=f"page_{n}", reset_less=True)
+            held = Signal(name=f"held_{n}")
+            with m.If(self.release & oldest[n]):
+                m.d.sync += held.eq(0)
+            with m.If(self.insert & newest[n]):
+                m.d.sync += [held.eq(1), page.eq(self.page)]
+            m.d.sync += equal[n].eq(held & (page == self.page))
+        m.d.sync += self.blocked.eq(Cat(equal).any())
+        return m

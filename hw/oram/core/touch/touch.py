@@ -1,0 +1,176 @@
+"""When touches happen: from operations to what memory is asked for, and to the stage."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.oram.config import OramConfig
+from hw.oram.core.layouts import BEAT_BITS, operation_layout, record_layout, touch_layout
+from hw.oram.core.touch.accept import Accept
+from hw.oram.core.touch.credits import Credits
+from hw.oram.core.touch.issue import Issue
+from hw.oram.core.touch.longest import WAIT_BITS, Longest
+from hw.oram.core.touch.release import Release
+from hw.oram.core.touch.timer import Timer
+
+#: What is waited for, of which the longest wait is known: an operation from its acceptance, the others from
+#: the issue of their touch.
+WAITS = ("operation", "keystream", "record", "fresh")
+#: Pulses that gate 2 counts.
+_RELEASE_PULSES = (
+    "page_there",
+    "page_left",
+    "response_written",
+    "keystream_there",
+    "record_there",
+    "fresh_there",
+)
+
+
+class Touch(wiring.Component):
+    """Both gates, the acceptance of commands before them, and the end of pages after them.
+
+    Parameters
+    ----------
+    config
+        Shape of the map.
+    position_cycles, touch_cycles
+        Deadlines: cycles from a command's acceptance to its first touch's issue, and from a touch's issue to
+        its turn; of the HBM's time and everything else on the way.
+
+    Members
+    -------
+    command_there, command_i, command_o
+        ``there``, ``i`` and ``o`` of `Accept`.
+    operation, page, record, fresh
+        As of `Issue`.
+    page_there, page_i, page_left, response_written, turn, beat
+    keystream_there, record_there, fresh_there
+        As of `Release`; ``page_i`` is its ``page``.
+    page_written : In(1)
+        Pulse: the oldest page that had its turn is written: its response came.
+    stop : In(1)
+        A fault elsewhere.
+    halted : Out(1)
+        ``stop`` was high or a gate was late: nothing is accepted, issued or passed since.
+    late : Out({"operation": 1, "touch": 1})
+    longest : Out(13) array
+        Longest wait in cycles for each of `WAITS`.
+
+    Behaviour
+    ---------
+    A page is under way from i(j) to r(j): the latest of ``settle_cycles`` after q(j), the cycle after its
+    ``page_written``, and the cycle after the last page's.
+
+    Why
+    ---
+    Times that a bus shows are a(n), i(j), q(j) and what follows each after a constant.  They depend on times
+    of the host and on the pages of touches, which are public.
+    """
+
+    #: Cycles of the settling time that are not the timer's: from q(j) to its pulse, and to the count.
+    _AROUND: ClassVar = 2
+
+    def __init__(self, config: OramConfig, *, position_cycles: int, touch_cycles: int) -> None:
+        self._config = config
+        self.accept = Accept(config)
+        self.issue = Issue(config, deadline=position_cycles)
+        self.release = Release(config, deadline=touch_cycles)
+        self.settled = Credits(config.scoreboard_pages, full=False)
+        self.written = Credits(config.scoreboard_pages, full=False)
+        super().__init__(
+            {
+                "command_there": In(1),
+                "command_i": In(stream.Signature(BEAT_BITS)),
+                "command_o": Out(stream.Signature(BEAT_BITS)),
+                "operation": In(stream.Signature(operation_layout(config))),
+                "page": Out(stream.Signature(config.record_index_bits, always_ready=True)),
+                "record": Out(stream.Signature(record_layout(config))),
+                "fresh": Out(stream.Signature(record_layout(config))),
+                "page_i": In(stream.Signature(BEAT_BITS)),
+                "turn": Out(stream.Signature(touch_layout(config), always_ready=True)),
+                "beat": Out(stream.Signature(BEAT_BITS, always_ready=True)),
+                "page_written": In(1),
+                **{name: In(1) for name in _RELEASE_PULSES},
+                "stop": In(1),
+                "halted": Out(1),
+                "late": Out(data.StructLayout({"operation": 1, "touch": 1})),
+                "longest": Out(WAIT_BITS).array(len(WAITS)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Wire the parts; a page ends when it is settled and written."""
+        m = Module()
+        config = self._config
+        m.submodules.accept, m.submodules.issue, m.submodules.release = accept, issue, release = (
+            self.accept,
+            self.issue,
+            self.release,
+        )
+        m.submodules.settled, m.submodules.written = settled, written = self.settled, self.written
+        m.submodules.settling = settling = Timer(
+            cycles=config.settle_cycles - self._AROUND, spacing=config.item_cycles
+        )
+        connect(m, flipped(self.command_i), accept.i)
+        connect(m, accept.o, flipped(self.command_o))
+        connect(m, flipped(self.operation), issue.operation)
+        connect(m, issue.page, flipped(self.page))
+        connect(m, issue.record, flipped(self.record))
+        connect(m, issue.fresh, flipped(self.fresh))
+        connect(m, issue.touch, release.touch)
+        connect(m, flipped(self.page_i), release.page)
+        connect(m, release.turn, flipped(self.turn))
+        connect(m, release.beat, flipped(self.beat))
+        for name in _RELEASE_PULSES:
+            m.d.comb += getattr(release, name).eq(getattr(self, name))
+
+        issued, turned = issue.touch, release.turn
+        ended = settled.some & written.some
+        m.d.comb += [
+            accept.there.eq(self.command_there),
+            accept.issued.eq(issued.valid & issued.payload.first),
+            issue.accepted.eq(accept.accepted),
+            issue.turned.eq(turned.valid & turned.payload.last),
+            issue.released.eq(ended),
+            settling.i.eq(turned.valid & turned.payload.page_valid),
+            settled.give.eq(settling.o),
+            settled.take.eq(ended),
+            written.give.eq(self.page_written),
+            written.take.eq(ended),
+            self.late.operation.eq(issue.late),
+            self.late.touch.eq(release.late),
+        ]
+        stopped = Signal()
+        m.d.comb += self.halted.eq(self.stop | issue.late | release.late | stopped)
+        m.d.sync += stopped.eq(self.halted)
+        for part in (accept, issue, release):
+            m.d.comb += part.halt.eq(self.halted)
+
+        asked = {
+            "operation": (accept.accepted, self.operation.valid & self.operation.ready, config.accepted),
+            "keystream": (issue.page.valid, self.keystream_there, config.read_pages),
+            "record": (
+                issued.valid & issued.payload.record_valid,
+                self.record_there,
+                config.inflight * config.items,
+            ),
+            "fresh": (
+                issued.valid & issued.payload.last & issued.payload.keep,
+                release.fresh.give,
+                config.inflight,
+            ),
+        }
+        for n, name in enumerate(WAITS):
+            question, answer, limit = asked[name]
+            m.submodules[f"longest_{name}"] = longest = Longest(limit)
+            m.d.comb += [
+                longest.asked.eq(question),
+                longest.came.eq(answer),
+                self.longest[n].eq(longest.cycles),
+            ]
+        return m

@@ -1,0 +1,1 @@
+"""Blocks of one size in host memory: pages, commands, responses."""

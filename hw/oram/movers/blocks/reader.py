@@ -1,0 +1,103 @@
+"""Reads blocks, each asked for by its number."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.lib import axi
+from hw.lib.fifo import Fifo
+from hw.lib.skid import Skid
+from hw.oram.core.layouts import BEAT_BITS
+from hw.oram.movers.blocks.bursts import ADDRESS_BITS, BlockBursts
+
+
+class BlockReader(wiring.Component):
+    """Reads whole blocks, many at once.
+
+    Parameters
+    ----------
+    index_bits
+        Bits of the number of a block.
+    beats
+        Beats of a block.
+    blocks
+        Blocks that may be asked for and not have left, at most: whoever asks keeps to it.
+
+    Members
+    -------
+    base : In(64)
+        Address of block 0.
+    i : In(stream of index_bits, always ready)
+    o : Out(stream of BEAT_BITS)
+        Beats of the blocks in order.
+    there : Out(1)
+        Pulse: one more block lies whole in front of ``o``; its beats come without a gap from the second cycle
+        after this one on, if it has two.
+    axi : Out(axi.ReadSignature)
+    error : Out(1)
+        A beat came with a response other than OKAY since reset.
+
+    Behaviour
+    ---------
+    ``arvalid`` of a block's first burst is up `ADDRESS_LATENCY` cycles after ``i``, or in the cycle after the
+    burst before was taken; further bursts follow.  ``there`` is in the cycle after the last beat's handshake;
+    ``rready`` is always high.
+    """
+
+    #: Cycles from the number of a block to ``arvalid``, and from its last beat on the bus to ``there``.
+    ADDRESS_LATENCY: ClassVar = BlockBursts.LATENCY + Skid.LATENCY
+    THERE_LATENCY: ClassVar = 1
+
+    def __init__(self, *, index_bits: int, beats: int, blocks: int) -> None:
+        self._beats = beats
+        self._bursts = BlockBursts(index_bits=index_bits, beats=beats, blocks=blocks)
+        self.stored = Fifo(BEAT_BITS, depth=beats * blocks, ram_style="block")
+        super().__init__(
+            {
+                "base": In(ADDRESS_BITS),
+                "i": In(stream.Signature(index_bits, always_ready=True)),
+                "o": Out(stream.Signature(BEAT_BITS)),
+                "there": Out(1),
+                "axi": Out(axi.ReadSignature(data_width=BEAT_BITS, addr_width=ADDRESS_BITS)),
+                "error": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Bursts -> address register; data register -> FIFO, which has room for all that is asked for."""
+        m = Module()
+        m.submodules.bursts, m.submodules.stored = bursts, stored = self._bursts, self.stored
+        m.submodules.addresses = addresses = Skid(bursts.o.payload.shape())
+        connect(m, flipped(self.i), bursts.i)
+        connect(m, bursts.o, addresses.i)
+        connect(m, stored.o, flipped(self.o))
+        arrived, last = Signal(), Signal()
+        beat = Signal(BEAT_BITS, reset_less=True)
+        position = Signal(range(self._beats))
+        m.d.comb += [
+            bursts.base.eq(self.base),
+            self.axi.arvalid.eq(addresses.o.valid),
+            self.axi.araddr.eq(addresses.o.payload.address),
+            self.axi.arlen.eq(addresses.o.payload.beats - 1),
+            addresses.o.ready.eq(self.axi.arready),
+            self.axi.rready.eq(1),
+            stored.i.valid.eq(arrived),
+            stored.i.payload.eq(beat),
+            self.there.eq(arrived & last),
+        ]
+        m.d.sync += [
+            arrived.eq(self.axi.rvalid),
+            beat.eq(self.axi.rdata),
+            last.eq(position == self._beats - 1),
+        ]
+        with m.If(self.axi.rvalid):
+            m.d.sync += position.eq(position + 1)
+            with m.If(position == self._beats - 1):
+                m.d.sync += position.eq(0)
+            with m.If(self.axi.rresp != axi.RESP_OKAY):
+                m.d.sync += self.error.eq(1)
+        return m

@@ -1,0 +1,136 @@
+"""Gates against their naive model, with every delay of the host and of the HBM."""
+
+import functools
+
+import pytest
+
+from hw.oram.config import OramConfig
+from hw.oram.core.touch.touch import WAITS, Touch
+from tests.hw.oram.core.touch.world import World
+from tests.support.gateware.streams import simulate
+
+#: Small enough to fill all their places: 8 pages under way, 4 operations in flight.
+SMALL = {"key_bits": 32, "log_n": 8, "alpha": 0.25, "inflight": 4, "position_cycles": 16, "settle_cycles": 16}
+SHAPES = {
+    "one": OramConfig(**SMALL),
+    "padded": OramConfig(**SMALL, pad="always"),
+    "both": OramConfig(**SMALL, touch="both", interval_cycles=11),
+    "slow": OramConfig(**SMALL, touch="both", pad="always", aes_lanes=2),
+}
+DEADLINES = (40, 24)
+
+
+@functools.cache
+def gates(shape):
+    return Touch(SHAPES[shape], position_cycles=DEADLINES[0], touch_cycles=DEADLINES[1])
+
+
+def play(shape, *, host, count=25, public=0, secret=0, pace=1.0, cycles=2000, **options):
+    world = World(
+        SHAPES[shape],
+        gates(shape),
+        deadlines=DEADLINES,
+        count=count,
+        public=public,
+        secret=secret,
+        host=host,
+        pace=pace,
+        **options,
+    )
+
+    async def bench(ctx):
+        await world.run(ctx, cycles)
+
+    simulate(world.dut, bench)
+    return world
+
+
+def cycles_of(world, at):
+    return [t for t, row in enumerate(world.bus) if row[at] not in (None, 0)]
+
+
+@pytest.mark.parametrize(
+    ("host", "pace", "cycles"),
+    [(12, 1.0, 1100), (12, 0.1, 1100), pytest.param(200, 1.0, 9000, marks=pytest.mark.soak)],
+)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_event_comes_when_the_model_says(shape, host, pace, cycles):
+    config = SHAPES[shape]
+    world = play(shape, host=host, pace=pace, cycles=cycles)
+    times, touches = world.times, world.touches
+    assert len(times.turned) == len(touches), "all had their turn"
+    assert not world.halted
+    paged = [n for n, page in enumerate(times.pages) if page is not None]
+
+    assert cycles_of(world, 0) == [t + 1 for t in times.accepted]
+    assert [(t, row[1]) for t, row in enumerate(world.bus) if row[1] is not None] == [
+        (times.issued[n] + 1, times.pages[n]) for n in paged
+    ]
+    assert cycles_of(world, 2) == [t + 1 for t in times.turned]
+    beats = range(config.page_beats)
+    assert [(t, row[3]) for t, row in enumerate(world.bus) if row[3] is not None] == [
+        (times.turned[n] + 1 + b * config.page_beat_cycles, x * len(beats) + b)
+        for x, n in enumerate(paged)
+        for b in beats
+    ]
+
+    assert world.turns == touches
+    assert world.records == [touch["record"] for touch in touches if touch["record_valid"]]
+    kept = [touch for touch in touches if touch["last"] and touch["keep"]]
+    assert world.fresh == [index for touch in kept for index in touch["fresh"]]
+
+    after = [t + 1 for t in times.issued]
+    asked = {
+        "operation": [t + 1 for t in times.accepted],
+        "keystream": [after[n] for n in paged],
+        "record": [t for t, touch in zip(after, touches, strict=True) if touch["record_valid"]],
+        "fresh": [t for t, touch in zip(after, touches, strict=True) if touch["last"] and touch["keep"]],
+    }
+    came = {name: answers.came for name, answers in world.hidden.items()}
+    came["fresh"] = came["fresh"][config.label_count - 1 :: config.label_count]
+    assert world.longest == [
+        max(b - a for a, b in zip(asked[name], came[name], strict=True)) for name in WAITS
+    ]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_a_bus_sees_is_the_same_for_other_secrets(shape):
+    first, second = (play(shape, host=30, secret=secret, cycles=500) for secret in (1, 2))
+    assert first.turns != second.turns
+    assert first.hidden["record"].came != second.hidden["record"].came
+    assert first.bus == second.bus
+
+
+@pytest.mark.parametrize("shape", ["one", "slow"])
+@pytest.mark.parametrize("name", WAITS)
+def test_what_does_not_come_in_time_stops_everything(shape, name):
+    whole = play(shape, host=12, cycles=400)
+    world = play(shape, host=12, cycles=400, late=(name, 1))
+    stopped = world.halted[0]
+    assert world.halted == list(range(stopped, 400))
+    assert world.late == {"operation": int(name == "operation"), "touch": int(name != "operation")}
+    assert world.bus[:stopped] == whole.bus[:stopped]
+    # Beats of a page that had its turn go on.
+    assert all(row[:3] == (0, None, False) for row in world.bus[stopped + 1 :])
+    drained = SHAPES[shape].page_beats * SHAPES[shape].page_beat_cycles
+    assert all(row[3] is None for row in world.bus[stopped + drained :])
+
+
+def test_a_fault_elsewhere_stops_everything():
+    whole = play("one", host=12, cycles=400)
+    dut = whole.dut
+    world = World(SHAPES["one"], dut, deadlines=DEADLINES, count=25, public=0, secret=0, host=12, pace=1.0)
+
+    async def bench(ctx):
+        await world.run(ctx, 400)
+
+    async def fault(ctx):
+        await ctx.tick().repeat(200)
+        ctx.set(dut.stop, 1)
+        await ctx.tick()
+        ctx.set(dut.stop, 0)
+
+    simulate(dut, bench, fault)
+    assert world.halted == list(range(200, 400))
+    assert world.bus[:201] == whole.bus[:201]
+    assert all(row[:3] == (0, None, False) for row in world.bus[201:])

@@ -1,0 +1,222 @@
+"""What is around the gates: a host and an HBM that answer in their time, and operations on few pages."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from typing import Any
+
+from amaranth.hdl import Cat
+
+from hw.oram.config import OramConfig
+from hw.oram.core.touch.touch import WAITS
+from tests.hw.oram.core.touch.times import Times
+from tests.support.gateware.streams import plain, set_all
+
+
+def draw_operations(config: OramConfig, public: Any, secret: Any, count: int) -> list[dict[str, Any]]:
+    """Give operations as the position map does: on six pages, which ones drawn with ``public``."""
+    padded = config.items > config.label_count
+    operations = []
+    for n in range(count):
+        page_valid, page, record_valid, record = 0, [], [], []
+        for label in range(config.label_count):
+            host = public.random() < 0.75
+            own, hidden = public.randrange(6), secret.randrange(config.host_pages, config.records)
+            if padded:
+                record_valid.append(not host and secret.random() < 0.8)
+                record.append(hidden)
+            with_page = host or padded
+            page_valid |= with_page << label
+            page.append(own if with_page else secret.randrange(config.records))
+            record_valid.append(with_page or secret.random() < 0.8)
+            record.append(own if with_page else hidden)
+        operations.append(
+            {
+                "operation": n % (1 << config.operation_bits),
+                "code": secret.randrange(5),
+                "key": secret.getrandbits(config.key_bits),
+                "status": secret.randrange(7),
+                "keep": int(secret.random() < 0.6),
+                "page_valid": page_valid,
+                "page": page,
+                "record_valid": sum(bit << k for k, bit in enumerate(record_valid)),
+                "record": record,
+                "fresh": [secret.randrange(config.records) for _ in range(config.label_count)],
+            }
+        )
+    return operations
+
+
+def touches_of(config: OramConfig, operations: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Give the touches of operations: of each label one, or two, of which the second has the page."""
+    per_label = config.items // config.label_count
+    return [
+        {
+            **{name: operation[name] for name in ("operation", "code", "key", "status", "keep", "fresh")},
+            "first": int(k == 0),
+            "last": int(k == config.items - 1),
+            "page_valid": (operation["page_valid"] >> k // per_label & 1) * (k % per_label == per_label - 1),
+            "record_valid": operation["record_valid"] >> k & 1,
+            "record": operation["record"][k],
+        }
+        for operation in operations
+        for k in range(config.items)
+    ]
+
+
+class Answers:
+    """Answers in order, each some cycles after it was asked for, at most one a cycle."""
+
+    def __init__(self, seed: str, low: int, high: int, late: int | None = None) -> None:
+        self.rng, self.low, self.high = random.Random(seed), low, high
+        self.waiting: deque[int] = deque()
+        self.came: list[int] = []
+        self.late = late  # the answer that does not come
+
+    def ask(self, cycle: int) -> None:
+        self.waiting.append(cycle + self.rng.randint(self.low, self.high))
+
+    def come(self, cycle: int) -> int:
+        if len(self.came) == self.late or not self.waiting or self.waiting[0] > cycle:
+            return 0
+        self.waiting.popleft()
+        self.came.append(cycle)
+        return 1
+
+
+class World:
+    """Plays the host from one seed, and what nobody sees, times and values, from another.
+
+    Parameters
+    ----------
+    dut
+        A `Touch`.
+    count
+        Operations.
+    host
+        Most cycles that the host takes for anything.
+    pace
+        Share of cycles in which a command comes.
+    late
+        Name and number of an answer that does not come.
+
+    Members
+    -------
+    times : Times
+        When everything should be.
+    bus : list
+        What follows from public things, of each cycle: whether a command was accepted just before, the page
+        asked for, whether there was a turn just before, the beat that goes to be opened.
+    turns, records, fresh : list
+        Touches that had their turn; records asked for.
+    """
+
+    def __init__(
+        self,
+        config: OramConfig,
+        dut: Any,
+        *,
+        deadlines: tuple[int, int],
+        count: int,
+        public: int,
+        secret: int,
+        host: int,
+        pace: float,
+        late: tuple[str, int] = ("", 0),
+    ) -> None:
+        self.config, self.dut, self.pace = config, dut, pace
+        self.rng = random.Random(f"{public} commands")
+        labels, values = random.Random(f"{public} labels"), random.Random(f"{secret} values")
+        self.operations = draw_operations(config, labels, values, count)
+        self.touches = touches_of(config, self.operations)
+        pages = [touch["record"] if touch["page_valid"] else None for touch in self.touches]
+        self.times = Times(config, *deadlines, pages)
+        self.host = {
+            name: Answers(f"{public} {name}", 4, host)
+            for name in ("page_there", "page_left", "page_written", "response_written")
+        }
+        # In time although only one a cycle comes, and they are seen a cycle later.
+        self.hidden = {
+            name: Answers(
+                f"{secret} {name}",
+                4,
+                deadlines[0] - 12 if name == "operation" else deadlines[1] - 8,
+                late[1] if name == late[0] else None,
+            )
+            for name in WAITS
+        }
+        self.bus: list[tuple[Any, ...]] = []
+        self.turns: list[Any] = []
+        self.records: list[int] = []
+        self.fresh: list[int] = []
+        self.halted: list[int] = []
+        self.longest: list[int] = []
+        self.late: Any = None
+
+    async def run(self, ctx: Any, cycles: int) -> None:
+        """Play ``cycles`` cycles."""
+        dut, times = self.dut, self.times
+        flags = Cat(
+            dut.issue.accepted, dut.operation.ready, dut.page_i.ready, dut.halted, dut.release.starved
+        )
+        streams = (dut.page, dut.record, dut.fresh, dut.turn, dut.beat)
+        tick = ctx.tick().sample(flags, *(value for each in streams for value in (each.valid, each.payload)))
+        handed = passed = 0
+        for t in range(cycles):
+            pulses = {name: answers.come(t) for name, answers in self.host.items()}
+            held = len(times.there) - len(times.accepted)
+            pulses["command_there"] = int(
+                len(times.there) < len(self.operations)
+                and held < self.config.command_records
+                and self.rng.random() < self.pace
+            )
+            times.cycle(t)
+            for name in ("page_there", "page_left", "page_written", "response_written"):
+                getattr(times, name).extend([t] * pulses[name])
+            times.there.extend([t] * pulses["command_there"])
+            for name in WAITS[1:]:
+                pulses[f"{name}_there"] = self.hidden[name].come(t)
+            found = self.hidden["operation"].come(t)
+            driven = [(getattr(dut, name), value) for name, value in pulses.items()]
+            driven += [(dut.page_i.valid, 1), (dut.page_i.payload, passed), (dut.operation.valid, found)]
+            driven += [(ready, 1) for ready in (dut.record.ready, dut.fresh.ready, dut.command_o.ready)]
+            driven += [(dut.command_i.valid, 1)]
+            if found:
+                driven.append((dut.operation.payload, self.operations[handed]))
+            set_all(ctx, driven)
+
+            _, _, bits, *seen = await tick
+            accepted, ready, taken, halted, starved = (bits >> n & 1 for n in range(5))
+            page, record, fresh, turn, beat = (
+                plain(payload) if valid else None
+                for valid, payload in zip(seen[::2], seen[1::2], strict=True)
+            )
+            assert not starved, "a beat of a page was not there"
+            assert ready or not found, "an operation had no place"
+            handed += found
+            passed += taken
+            self.bus.append((accepted, page, turn is not None, beat))
+            if accepted:
+                self.hidden["operation"].ask(t)
+            if page is not None:
+                self.host["page_there"].ask(t)
+                self.hidden["keystream"].ask(t)
+            if record is not None:
+                self.records.append(record["index"])
+                self.hidden["record"].ask(t)
+            if fresh is not None:
+                self.fresh.append(fresh["index"])
+                self.hidden["fresh"].ask(t)
+            if turn is not None:
+                self.turns.append(turn)
+                if turn["page_valid"]:
+                    self.host["page_left"].ask(t)
+                if turn["last"]:
+                    self.host["response_written"].ask(t)
+            if pulses["page_left"]:
+                self.host["page_written"].ask(t)
+            if halted:
+                self.halted.append(t)
+        self.longest = [ctx.get(cycles) for cycles in dut.longest]
+        self.late = plain(ctx.get(dut.late))
