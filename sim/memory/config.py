@@ -56,6 +56,7 @@ class MemoryConfig:
     seed: int = 0  #: Of the random waits.
     #: Buffers in the host's memory, all together: large ones are slower there (`HostTiming`).
     working_set_bytes: int = 0
+    trace: Path | None = None  #: File for every transfer at the ports: see `sim.memory.trace`.
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
@@ -83,6 +84,7 @@ class MemoryConfig:
         }
         for name in ("base_address", "max_burst_beats", "jitter_percent", "jitter_latency_cycles", "seed"):
             values[name] = getattr(self, name)
+        values["trace"] = "" if self.trace is None else self.trace.absolute()
         if isinstance(self.timing, HbmTiming | DdrTiming):
             values["channels"] = self.channels
             values["channel_bytes"] = self.channel_bytes

@@ -26,6 +26,7 @@ void Memory::configure(const std::string& text) {
   const auto percent = static_cast<uint32_t>(parameters.whole("jitter_percent"));
   const auto latency = static_cast<uint32_t>(parameters.whole("jitter_latency_cycles"));
   const uint64_t seed = parameters.whole("seed");
+  const std::string trace = parameters.word("trace");
   if (percent > 95) throw ConfigError("[" + name_ + "]: jitter_percent must be at most 95");
   if (bytes == 0 || bytes % 4096) throw ConfigError("[" + name_ + "]: size_bytes must be a multiple of 4096");
 
@@ -42,12 +43,13 @@ void Memory::configure(const std::string& text) {
   parameters.check_all_used();
   store_.resize(bytes);
   backend_ = std::move(backend);
+  trace_ = trace.empty() ? nullptr : std::make_unique<Trace>(trace);
   ports_.clear();
   violations_.clear();
   for (int i = 0; i < ports_count_; ++i)
     ports_.push_back(std::make_unique<Port>(i, data_bytes_, base, store_.data(), *backend_,
                                             Checker(violations_, i, data_bytes_, max_beats, base, bytes),
-                                            Jitter(seed * 64 + static_cast<uint64_t>(i), percent, latency)));
+                                            Jitter(seed * 64 + static_cast<uint64_t>(i), percent, latency), trace_.get()));
   edge_ = 0;
   ended_ = false;
 }
@@ -99,6 +101,7 @@ const char* Memory::counters() {
 const char* Memory::errors(bool at_end) {
   if (at_end && !ended_)
     for (auto& port : ports_) port->end(edge_);
+  if (at_end && trace_ && !trace_->flush()) violations_.add(0, edge_, "the trace could not be written");
   ended_ = ended_ || at_end;
   text_ = violations_.text();
   return text_.c_str();

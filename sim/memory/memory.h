@@ -9,6 +9,7 @@
 #include "parameters.h"
 #include "port.h"
 #include "store.h"
+#include "trace.h"
 
 namespace loom {
 
@@ -30,6 +31,7 @@ class Memory {
   int ports_count_;
   uint32_t data_bytes_, request_words_, response_words_;
   Store store_;
+  std::unique_ptr<Trace> trace_;
   std::unique_ptr<Backend> backend_;
   std::vector<std::unique_ptr<Port>> ports_;
   // What the kernel sees; the caller's array need not survive from one edge to the next.

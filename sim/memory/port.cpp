@@ -6,8 +6,6 @@
 namespace loom {
 namespace {
 
-enum Channel { kAw, kW, kB, kAr, kR };
-
 uint64_t address_of(const uint32_t* request, int word) {
   return request[word] | static_cast<uint64_t>(request[word + 1]) << 32;
 }
@@ -17,9 +15,9 @@ std::string field(const char* name, uint64_t value) { return std::string("\"") +
 }  // namespace
 
 Port::Port(int index, uint32_t data_bytes, uint64_t base, uint8_t* store, Backend& backend, Checker checker,
-           Jitter jitter)
+           Jitter jitter, Trace* trace)
     : index_(index), data_bytes_(data_bytes), strobe_words_((data_bytes + 31) / 32), base_(base), store_(store),
-      backend_(backend), checker_(checker), jitter_(jitter) {}
+      backend_(backend), checker_(checker), jitter_(jitter), trace_(trace) {}
 
 void Port::Latency::add(uint64_t edges) {
   ++count;
@@ -72,6 +70,10 @@ Transaction* Port::accept(uint64_t edge, bool write, uint64_t address, uint32_t 
   return transaction;
 }
 
+void Port::record(uint64_t edge, AxiChannel channel, const Transaction& transaction, uint32_t at, uint32_t bytes) {
+  if (trace_) trace_->add(edge, base_ + transaction.address + at, bytes, index_, channel);
+}
+
 void Port::take_data(uint64_t edge, const uint32_t* request) {
   Transaction& transaction = *writes_[filling_];
   const uint32_t at = transaction.bytes_moved;
@@ -80,6 +82,7 @@ void Port::take_data(uint64_t edge, const uint32_t* request) {
     std::memcpy(&transaction.strobe[at / 32], request + kRequestStrobe, strobe_words_ * 4);
   else
     transaction.strobe[at / 32] |= request[kRequestStrobe] << at % 32;
+  record(edge, kW, transaction, at, data_bytes_);
   transaction.bytes_moved += data_bytes_;
   ++counters_.write_beats;
   counters_.write_bytes += data_bytes_;
@@ -111,6 +114,7 @@ void Port::take(uint64_t edge, const uint32_t* request, const uint32_t* response
         Transaction* transaction = accept(edge, false, address, lengths >> 8 & 255, request[kRequestIds] >> 16);
         transaction->hold_edge = edge + jitter_.latency();
         ids_ |= uint64_t{1} << transaction->id % 64;
+        record(edge, kAr, *transaction, 0, transaction->bytes);
         backend_.read(transaction);
       }
     } else {
@@ -129,8 +133,11 @@ void Port::take(uint64_t edge, const uint32_t* request, const uint32_t* response
       const uint32_t lengths = request[kRequestLengths];
       const uint64_t address = address_of(request, kRequestAw);
       ++counters_.write_bursts;
-      if (checker_.address(edge, "aw", address, lengths & 255, lengths >> 16 & 7, lengths >> 22 & 3))
-        backend_.write(accept(edge, true, address, lengths & 255, request[kRequestIds] & 0xFFFF));
+      if (checker_.address(edge, "aw", address, lengths & 255, lengths >> 16 & 7, lengths >> 22 & 3)) {
+        Transaction* transaction = accept(edge, true, address, lengths & 255, request[kRequestIds] & 0xFFFF);
+        record(edge, kAw, *transaction, 0, transaction->bytes);
+        backend_.write(transaction);
+      }
     } else {
       ++counters_.write_address_stall;
     }
@@ -138,6 +145,7 @@ void Port::take(uint64_t edge, const uint32_t* request, const uint32_t* response
   if (shown & kRValid) {
     if (flags & kRReady) {
       Transaction* transaction = reading_;
+      record(edge, kR, *transaction, transaction->bytes_moved, data_bytes_);
       transaction->bytes_moved += data_bytes_;
       ++counters_.read_beats;
       counters_.read_bytes += data_bytes_;
@@ -150,6 +158,7 @@ void Port::take(uint64_t edge, const uint32_t* request, const uint32_t* response
   }
   if (shown & kBValid) {
     if (flags & kBReady) {
+      record(edge, kB, *responding_, 0, 0);
       backend_.write_taken(responding_);
       drop(writes_, responding_);
       --filling_;
@@ -213,7 +222,7 @@ Transaction* Port::next_write(uint64_t edge) {
 
 void Port::show(uint64_t edge, uint32_t* response) {
   uint32_t flags = 0;
-  const auto ready = [&](Channel channel, bool room) { return room && !jitter_.stalls(channel); };
+  const auto ready = [&](AxiChannel channel, bool room) { return room && !jitter_.stalls(channel); };
   if (ready(kAw, backend_.write_room(index_))) flags |= kAwReady;
   if (ready(kW, filling_ < writes_.size() && backend_.data_room(index_))) flags |= kWReady;
   if (ready(kAr, backend_.read_room(index_))) flags |= kArReady;

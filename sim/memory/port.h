@@ -10,12 +10,14 @@
 #include "checker.h"
 #include "jitter.h"
 #include "model.h"
+#include "trace.h"
 
 namespace loom {
 
 class Port {
  public:
-  Port(int index, uint32_t data_bytes, uint64_t base, uint8_t* store, Backend& backend, Checker checker, Jitter jitter);
+  Port(int index, uint32_t data_bytes, uint64_t base, uint8_t* store, Backend& backend, Checker checker, Jitter jitter,
+       Trace* trace);
 
   // What the kernel handed over at `edge`, given what it saw there (`response`).
   void take(uint64_t edge, const uint32_t* request, const uint32_t* response);
@@ -42,6 +44,8 @@ class Port {
   };
 
   Transaction* accept(uint64_t edge, bool write, uint64_t address, uint32_t length, uint32_t id);
+  // Records a transfer where there is a trace: `at` bytes into the burst.
+  void record(uint64_t edge, AxiChannel channel, const Transaction& transaction, uint32_t at, uint32_t bytes);
   void take_data(uint64_t edge, const uint32_t* request);
   void commit(Transaction& transaction);
   Transaction* next_read(uint64_t edge);
@@ -56,6 +60,7 @@ class Port {
   Backend& backend_;
   Checker checker_;
   Jitter jitter_;
+  Trace* trace_;  // null: none
   std::deque<std::unique_ptr<Transaction>> reads_, writes_;
   std::vector<std::unique_ptr<Transaction>> spare_;
   uint64_t ids_ = 0;              // identifiers reads have used, modulo 64

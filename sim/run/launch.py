@@ -59,6 +59,7 @@ def simulate(
     memory_mode: str = "model",
     seed: int = 0,
     waves: Path | None = None,
+    traces: Mapping[str, Path] | None = None,
 ) -> Simulated:
     """Build the simulator if need be, and carry out one kernel call in it; see `sim.run.run.run`.
 
@@ -69,7 +70,9 @@ def simulate(
     writes where it must not.
     """
     buffers = place_buffers(launch, table, placement, board)
-    parameters = memory_parameters(table.ports, placement, buffers, board, mode=memory_mode, seed=seed)
+    parameters = memory_parameters(
+        table.ports, placement, buffers, board, mode=memory_mode, seed=seed, traces=traces or {}
+    )
     plan = Plan(
         writes=register_writes(launch, table, buffers),
         counters={register.argument.name: register.offset for register in table.counter_registers},

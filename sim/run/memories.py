@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from hw.board import Board, Memory
@@ -43,10 +44,19 @@ def memory_parameters(
     *,
     mode: str,
     seed: int,
+    traces: Mapping[str, Path],
 ) -> str:
-    """Give the parameter text of all memories behind ``ports``; see `sim.memory.config.memory_config`."""
+    """Give the parameter text of all memories behind ``ports``; see `sim.memory.config.memory_config`.
+
+    ``traces`` has the file of a memory whose transfers are recorded, by its name. Raises `InputError` when no
+    port has that memory behind it.
+    """
+    behind_ports = ports_by_memory(ports, board)
+    for name in traces:
+        if name not in behind_ports:
+            raise InputError("trace of memory", name, "one of " + ", ".join(behind_ports))
     configs = []
-    for name, behind in ports_by_memory(ports, board).items():
+    for name, behind in behind_ports.items():
         config = memory_config(
             memory_of_port(behind[0], board),
             [placement[port] for port in behind],
@@ -55,7 +65,7 @@ def memory_parameters(
             seed=seed,
         )
         working_set = sum(buffer.size_bytes for buffer in buffers if buffer.memory == name)
-        configs.append(replace(config, working_set_bytes=working_set))
+        configs.append(replace(config, working_set_bytes=working_set, trace=traces.get(name)))
     return parameter_text(configs)
 
 

@@ -72,6 +72,7 @@ def run(
     seed: int = 0,
     memory_mode: str = "model",
     waves: Path | None = None,
+    traces: Mapping[str, Path] | None = None,
     backend: str = "rtl",
 ) -> RunResult:
     """Run one launch of an engine, on tensors as a user gives them, and compare it with the golden model.
@@ -84,6 +85,8 @@ def run(
         ``"model"`` (calibrated), ``"fast"`` (fixed latency and bandwidth) or ``"jitter"`` (waits by seed).
     waves
         Waveform file to write, its suffix replaced by ``.fst`` or ``.vcd``, whichever this machine can write.
+    traces
+        Files for every transfer at the ports of a memory, by the memory's name; see `sim.memory.trace`.
     backend
         ``"rtl"``, or ``"golden"``: the same launch on the golden model alone.
 
@@ -118,6 +121,7 @@ def run(
         memory_mode=memory_mode,
         seed=seed,
         waves=waves,
+        traces=traces,
     )
     integers = adapter.outputs(job, config, simulated.buffers)
     golden = expected.result()

@@ -13,8 +13,10 @@ import pytest
 
 from hw.board import Memory
 from hw.board.memory_timing import HostTiming
+from hw.errors import InputError
 from sim.build.cache import BuildCache
 from sim.build.simulator import SimulationError
+from sim.memory.trace import Channel, accesses, read_trace
 from sim.run import launch as launch_module
 from sim.run.adapter import Buffer, Launch
 from sim.run.launch import simulate
@@ -97,6 +99,24 @@ def test_waves_are_written_on_request(kernel, tmp_path):
     assert done.waves.stat().st_size > 10_000
     if done.built.trace == "vcd":
         assert "m_axi_gmem1_AWVALID" in done.waves.read_text()
+
+
+def test_both_memories_are_traced_on_request(kernel, tmp_path):
+    files = {name: tmp_path / f"{name}.trace" for name in ("host", "main")}
+    done = simulate_call(kernel, call(5003), tmp_path / "run", traces=files)
+    for name, channel, kind in (("host", Channel.AR, "read"), ("main", Channel.AW, "write")):
+        found = accesses(read_trace(files[name]))
+        counted = done.answer.memories[name]["ports"][0]
+        assert set(found["channel"]) == {channel}
+        assert len(found) == counted[f"{kind}_bursts"]
+        assert found["bytes"].sum() == counted[f"{kind}_bytes"]
+        ends = found["address"] + found["bytes"]
+        assert np.array_equal(found["address"][1:], ends[:-1])  # one buffer, in order
+
+
+def test_a_memory_that_no_port_has_is_not_traced(kernel, tmp_path):
+    with pytest.raises(InputError, match=r"^trace of memory must be one of host, main, not 'hbm'"):
+        simulate_call(kernel, call(64), tmp_path / "run", traces={"hbm": tmp_path / "hbm.trace"})
 
 
 def test_a_kernel_that_hangs_is_given_up(kernel, tmp_path, monkeypatch):

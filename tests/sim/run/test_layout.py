@@ -99,7 +99,7 @@ def test_host_ports_need_host_memory():
 
 def test_an_unknown_memory_mode_is_refused():
     with pytest.raises(InputError, match=r"^mode must be"):
-        memory_parameters(["gmem0"], {"gmem0": 0}, (), BOARD, mode="slow", seed=0)
+        memory_parameters(["gmem0"], {"gmem0": 0}, (), BOARD, mode="slow", seed=0, traces={})
 
 
 def test_a_null_pointer_has_no_buffer_and_a_zero_register():
