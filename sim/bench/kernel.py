@@ -98,7 +98,10 @@ def _fill(plan: Plan, memories: dict[str, MemoryView], folder: Path) -> None:
         store = memories[buffer.memory].array(buffer.address, buffer.size_bytes)
         file = folder / buffer.file
         # A buffer may be both: placed, and read back after the kernel wrote into it.
-        store[:] = np.load(file) if file.exists() else _UNWRITTEN
+        if file.exists():
+            store[:] = np.load(file)
+        elif buffer.output:
+            store[:] = _UNWRITTEN
 
 
 def _collect(plan: Plan, memories: dict[str, MemoryView], folder: Path) -> list[str]:
@@ -109,7 +112,7 @@ def _collect(plan: Plan, memories: dict[str, MemoryView], folder: Path) -> list[
         store = view.array(buffer.address, buffer.size_bytes)
         if buffer.output:
             np.save(folder / buffer.file, store)
-        elif not np.array_equal(store, np.load(folder / buffer.file)):
+        elif (folder / buffer.file).exists() and not np.array_equal(store, np.load(folder / buffer.file)):
             violations.append(f"the kernel wrote into its input {buffer.argument}")
         for side, guard in zip(("before", "after"), _guards(buffer, view), strict=True):
             touched = np.flatnonzero(guard != _GUARD)

@@ -26,7 +26,8 @@ class PlacedBuffer:
     memory: str  #: Name of the memory it is in.
     address: int  #: Of its first byte, in the memory's address space.
     size_bytes: int  #: Its length.
-    #: Whether the kernel writes it. Otherwise its bytes are in ``<argument>.npy``, and must not change.
+    #: Whether it is read back. Otherwise its bytes are in ``<argument>.npy`` and must not change; where there
+    #: is no such file, it is the kernel's own.
     output: bool
 
     @property

@@ -32,6 +32,7 @@ class Buffer:
 
     argument: str  #: Name of the pointer in the argument table.
     #: The bytes placed there before the launch, uint8, one dimension; None for a buffer the kernel writes.
+    #: One that is not read back either is the kernel's own: zeros that take no space until they are written.
     data: NDArray[np.uint8] | None
     size_bytes: int  #: Length of the buffer.
     output: bool = False  #: Whether it is read back after the launch.

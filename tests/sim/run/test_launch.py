@@ -114,6 +114,15 @@ def test_both_memories_are_traced_on_request(kernel, tmp_path):
         assert np.array_equal(found["address"][1:], ends[:-1])  # one buffer, in order
 
 
+def test_a_buffer_of_the_kernels_own(kernel, tmp_path):
+    given = call(200)
+    own = dataclasses.replace(given.buffers[1], output=False)
+    done = simulate_call(
+        kernel, dataclasses.replace(given, buffers=(given.buffers[0], own)), tmp_path / "run"
+    )
+    assert done.buffers == {}
+
+
 def test_a_memory_that_no_port_has_is_not_traced(kernel, tmp_path):
     with pytest.raises(InputError, match=r"^trace of memory must be one of host, main, not 'hbm'"):
         simulate_call(kernel, call(64), tmp_path / "run", traces={"hbm": tmp_path / "hbm.trace"})

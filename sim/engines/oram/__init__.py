@@ -1,0 +1,1 @@
+"""The oblivious map in simulation."""

@@ -1,0 +1,229 @@
+"""What other maps move for an operation: BOLT, Path ORAM, and a hash table that hides nothing.
+
+Each is the map at its best on the same terms: keys of 8 bytes, values of V, one operation in full, its share
+of trusted HBM given.  Pages are rounded up to the host port's beat, and hold a tag of 16 bytes where a map
+that is to be compared would have to seal them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from hw.errors import InputError
+from hw.oram.config import BEAT_BYTES, BLOCK_BYTES
+
+#: Bytes of a key.
+KEY_BYTES = 8
+#: Published times of an operation of BOLT on a U55C, V = 8 bytes, alpha 0.2: keys and seconds (the authors'
+#: artifact, logs of BOLT-benchmark).
+BOLT_SECONDS = {1 << 20: 4.57e-6, 5 << 20: 5.80e-6}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """What an operation moves on average.
+
+    Members
+    -------
+    name
+        Of the map.
+    read_bytes, write_bytes
+        From and to the host's memory.
+    reads, writes
+        Accesses of the host's memory: pages, buckets of a tree.
+    host_bytes, hbm_bytes
+        Memory that the map takes altogether.
+    """
+
+    name: str
+    read_bytes: float
+    write_bytes: float
+    reads: float
+    writes: float
+    host_bytes: float
+    hbm_bytes: float
+
+    @property
+    def moved_bytes(self) -> float:
+        """Both ways."""
+        return self.read_bytes + self.write_bytes
+
+    @property
+    def accesses(self) -> float:
+        """Reads and writes."""
+        return self.reads + self.writes
+
+
+def _page(slots: int, value_bytes: int, *, header: int = BLOCK_BYTES + 8) -> int:
+    """Give the bytes of a page: tag and which slots are in use, then the slots."""
+    return -(-(header + slots * (KEY_BYTES + value_bytes)) // BEAT_BYTES) * BEAT_BYTES
+
+
+def _check(log_n: int, value_bytes: int) -> None:
+    if not 8 <= log_n <= 40:
+        raise InputError("log_n", log_n, "from 8 to 40")
+    if value_bytes < 1:
+        raise InputError("value_bytes", value_bytes, "at least 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoltBounds:
+    """Bounds of BOLT's structures, from the program that validates them (artifact, exp_validation/sim.cpp).
+
+    Members
+    -------
+    load
+        L, keys of the fullest bin: c + log2 log2 N + 1, with two choices.
+    hbm_keys
+        Keys whose bin lies in HBM.
+    queue
+        Keys that wait in HBM for a page.
+    """
+
+    load: float
+    hbm_keys: float
+    queue: float
+
+
+def bolt_bounds(log_n: int, *, alpha: float = 0.2, bin_keys: int = 8) -> BoltBounds:
+    """Give the bounds for N = 2^log_n keys in bins of ``bin_keys``, a share ``alpha`` of the bins in HBM."""
+    _check(log_n, 1)
+    keys = 1 << log_n
+    bins = keys / bin_keys
+    load = bin_keys + math.log2(log_n) + 1
+    nats = math.log(keys)
+    in_hbm, in_host = alpha * bins, (1 - alpha) * bins
+    return BoltBounds(
+        load=load,
+        hbm_keys=in_hbm * bin_keys + load * math.sqrt(in_hbm * nats),
+        queue=(1 + alpha) * in_host / 2 + load * math.sqrt(in_host * nats),
+    )
+
+
+def bolt(log_n: int, value_bytes: int, *, alpha: float = 0.2, bin_keys: int = 8) -> Traffic:
+    """BOLT (Guo et al., CCS 2025, arXiv 2509.01742): an operation draws two bins, reads both and writes both.
+
+    A page holds the bound on a bin's load.  In HBM: the position map of four entries of 12 bytes a key, the
+    values of bins that lie there, and 4 bytes a bin of the eviction index (artifact, mem_alocation/mem.cpp).
+    """
+    _check(log_n, value_bytes)
+    bounds = bolt_bounds(log_n, alpha=alpha, bin_keys=bin_keys)
+    keys = 1 << log_n
+    bins = keys / bin_keys
+    page, touched = _page(math.ceil(bounds.load), value_bytes), 2 * (1 - alpha)
+    waiting = bounds.hbm_keys + bounds.queue
+    return Traffic(
+        name="BOLT",
+        read_bytes=touched * page,
+        write_bytes=touched * page,
+        reads=touched,
+        writes=touched,
+        host_bytes=(1 - alpha) * bins * page,
+        hbm_bytes=keys * 4 * 12 + waiting * value_bytes + 4 * bins,
+    )
+
+
+def bolt_cycles(log_n: int, *, clock_mhz: float) -> float:
+    """Give the cycles an operation of BOLT takes, one at a time: on the line through its published times over
+    log2 N.
+    """
+    (few, short), (many, long) = ((math.log2(keys), time) for keys, time in sorted(BOLT_SECONDS.items()))
+    seconds = short + (long - short) * (log_n - few) / (many - few)
+    return seconds * clock_mhz * 1e6
+
+
+def path_levels(log_n: int) -> int:
+    """Give the levels of a Path ORAM's tree for N = 2^log_n blocks: L + 1, where L = log2 N."""
+    return log_n + 1
+
+
+def path_oram(
+    log_n: int, value_bytes: int, *, alpha: float = 0.2, bucket_slots: int = 4, recursive: bool = False
+) -> Traffic:
+    """A map on Path ORAM (Stefanov et al., CCS 2013, figure 1): an operation reads the buckets from the root
+    to a leaf and writes them back; a miss reads a path drawn at random.
+
+    Z = 4 is the smallest bucket that the paper measures a small stash for (section 7).  The highest levels
+    lie in HBM, as many as hold ``alpha`` of the keys' slots.  The position map lies in HBM too, as ours does;
+    with ``recursive`` it lies in smaller Path ORAMs, 16 labels a block (section 6), each an access more,
+    until one is no larger than the levels in HBM and joins them; keys are then places of an array.
+    """
+    _check(log_n, value_bytes)
+    keys = 1 << log_n
+    cached = _cached_levels(log_n, alpha, bucket_slots)
+    buckets = path_levels(log_n) - cached
+    page = _page(bucket_slots, value_bytes)
+    moved, accesses = buckets * page, buckets
+    host = ((2 << log_n) - (1 << cached)) * page
+    top = ((1 << cached) - 1) * page
+    label_bytes = 4
+    if not recursive:
+        return Traffic(
+            name="Path ORAM",
+            read_bytes=moved,
+            write_bytes=moved,
+            reads=accesses,
+            writes=accesses,
+            host_bytes=host,
+            hbm_bytes=top + keys * (KEY_BYTES + label_bytes),
+        )
+    labels = 16
+    small, small_page = log_n, _page(bucket_slots, labels * label_bytes)
+    while (1 << small) * label_bytes > top:
+        small -= 4
+        moved += path_levels(small) * small_page
+        accesses += path_levels(small)
+        host += ((2 << small) - 1) * small_page
+    return Traffic(
+        name="Path ORAM, recursive",
+        read_bytes=moved,
+        write_bytes=moved,
+        reads=accesses,
+        writes=accesses,
+        host_bytes=host,
+        hbm_bytes=top + (1 << small) * label_bytes,
+    )
+
+
+def _cached_levels(log_n: int, alpha: float, bucket_slots: int) -> int:
+    """Give the levels of the tree whose slots are at most ``alpha`` N."""
+    return min(log_n, max(0, math.floor(math.log2(alpha * 2**log_n / bucket_slots + 1)))) if alpha else 0
+
+
+def chained_reads(load: float, slots: int) -> float:
+    """Give the pages of ``slots`` that are read on average for a key that is there, where keys with one hash
+    lie in a chain of pages and their number is Poisson with the mean ``load`` (Knuth, volume 3, 6.4).
+
+    A key's rank among its k neighbours is uniform, and a key sees k neighbours with k's share of all keys.
+    """
+    most = int(load + 40 * math.sqrt(load) + 40)
+    total, chance = 0.0, math.exp(-load)
+    reads = 0
+    for k in range(1, most):
+        chance *= load / k
+        reads += -(-k // slots)
+        total += chance * reads
+    return total / load
+
+
+def hash_table(log_n: int, value_bytes: int, *, puts: float = 0.5, full: float = 0.75) -> Traffic:
+    """A chained hash table in the host's memory that hides nothing and seals nothing.
+
+    A page is a beat, or as many as a slot takes.  Pages are ``full`` on average; a share ``puts`` of the
+    operations writes the page of its key back.
+    """
+    _check(log_n, value_bytes)
+    keys = 1 << log_n
+    slots = max(1, BEAT_BYTES // (KEY_BYTES + value_bytes))
+    page = _page(slots, value_bytes, header=0)
+    reads = chained_reads(full * slots, slots)
+    return Traffic(
+        name="hash table (insecure)",
+        read_bytes=reads * page,
+        write_bytes=puts * page,
+        reads=reads,
+        writes=puts,
+        host_bytes=keys / (full * slots) * page,
+        hbm_bytes=0.0,
+    )

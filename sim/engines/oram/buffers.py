@@ -1,0 +1,51 @@
+"""Buffers of a launch: rings and pages in the host's memory, position map and records in the board's."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.oram.config import OramConfig
+from hw.oram.model.capacity import Structure, hbm_structures, host_structures
+from sim.run.adapter import Buffer
+
+Bytes = NDArray[np.uint8]
+
+#: Arguments of the buffers in the host's memory.
+COMMANDS, RESPONSES, PAGES = "commands", "responses", "pages"
+
+
+def board_arguments(config: OramConfig) -> dict[str, Structure]:
+    """Give the pointers into the board's memory, one a port in order of the ports, and what lies there."""
+    position, records = hbm_structures(config)
+    return {f"position{n}": position for n in range(position.ports)} | {
+        f"records{n}": records for n in range(records.ports)
+    }
+
+
+def launch_buffers(config: OramConfig, commands: Bytes, *, state: bool = False) -> tuple[Buffer, ...]:
+    """Give the buffers of a launch.
+
+    Parameters
+    ----------
+    config
+        Shape of the map.
+    commands
+        Sealed records [n, R], see `sim.engines.oram.sealing.seal_commands`.
+    state
+        Whether pages, records and position map are read back too.
+    """
+    (pages,) = host_structures(config)
+    sizes = {PAGES: pages.total_bytes}
+    sizes |= {name: structure.port_bytes for name, structure in board_arguments(config).items()}
+    return (
+        Buffer(argument=COMMANDS, data=commands.reshape(-1), size_bytes=commands.size),
+        Buffer(argument=RESPONSES, data=None, size_bytes=commands.size, output=True),
+        *(Buffer(argument=name, data=None, size_bytes=size, output=state) for name, size in sizes.items()),
+    )
+
+
+def gather_lines(structure: Structure, ports: list[Bytes]) -> Bytes:
+    """Give the lines [lines, line_bytes] of a structure from what lies behind its ports."""
+    rows = [port.reshape(-1, structure.line_bytes) for port in ports]
+    return np.stack(rows, axis=1).reshape(-1, structure.line_bytes)[: structure.lines]

@@ -1,0 +1,109 @@
+"""Commands sealed for the ring in host memory, and responses opened: AES-128-GCM under the session's key.
+
+A record of R bytes: sequence number 8, flags 8, then sealed code or status 8, key 8, value to whole blocks of
+16; tag 16; zeros. The initialization vector is the sequence number, 8 bytes, and the direction, 4 bytes, the
+lowest byte first. Sequence number and flags are not sealed: a record under another number has a wrong tag.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.oram.config import BLOCK_BYTES, OramConfig
+from sim.engines.oram.operations import Operations, Results
+from sim.golden.oram.gcm import Gcm
+
+Bytes = NDArray[np.uint8]
+
+#: Last word of the initialization vector.
+COMMAND, RESPONSE = 0, 1
+#: Flag of a command that ends the launch.
+STOP = 1
+_SEALED = BLOCK_BYTES
+
+
+class Opened(NamedTuple):
+    """Responses as they lay in the ring, and whether each is genuine and in its place."""
+
+    results: Results
+    genuine: NDArray[np.bool_]
+
+
+def seal_commands(
+    config: OramConfig, session_key: bytes, operations: Operations, *, first: int = 0, stop: bool = True
+) -> Bytes:
+    """Give the ring's records [n, R] of operations whose sequence numbers begin with ``first``; the last has
+    the flag `STOP` if asked for.
+    """
+    messages = _messages(config, operations.codes, operations.keys, operations.values)
+    records = _seal(config, session_key, messages, first, COMMAND)
+    if stop:
+        records[-1:, 8] |= STOP
+    return records
+
+
+def open_commands(config: OramConfig, session_key: bytes, records: Bytes, *, first: int = 0) -> Opened:
+    """Undo `seal_commands`, as the engine does; codes stand in the place of statuses."""
+    return _open(config, session_key, records, first, COMMAND)
+
+
+def seal_responses(config: OramConfig, session_key: bytes, results: Results, *, first: int = 0) -> Bytes:
+    """Give the ring's records [n, R] of what came of operations."""
+    messages = _messages(config, results.statuses, results.keys, results.values)
+    return _seal(config, session_key, messages, first, RESPONSE)
+
+
+def open_responses(config: OramConfig, session_key: bytes, records: Bytes, *, first: int = 0) -> Opened:
+    """Undo `seal_responses`, as the host does."""
+    return _open(config, session_key, records, first, RESPONSE)
+
+
+def _messages(config: OramConfig, codes: Bytes, keys: NDArray[np.uint64], values: Bytes) -> Bytes:
+    """Give what is sealed: code or status, key, value."""
+    messages = np.zeros((len(codes), _sealed_bytes(config)), np.uint8)
+    messages[:, 0] = codes
+    messages[:, 8:16] = keys.astype("<u8")[:, None].view(np.uint8)
+    messages[:, 16 : 16 + config.value_bytes] = values
+    return messages
+
+
+def _sealed_bytes(config: OramConfig) -> int:
+    return BLOCK_BYTES + -(-config.value_bytes // BLOCK_BYTES) * BLOCK_BYTES
+
+
+def _ivs(sequence: NDArray[np.uint64], direction: int) -> Bytes:
+    halves = (sequence.astype("<u8")[:, None], np.full((len(sequence), 1), direction, "<u4"))
+    return np.concatenate([half.view(np.uint8) for half in halves], axis=1)
+
+
+def _numbers(first: int, count: int) -> NDArray[np.uint64]:
+    return np.arange(count, dtype=np.uint64) + np.uint64(first)
+
+
+def _seal(config: OramConfig, key: bytes, messages: Bytes, first: int, direction: int) -> Bytes:
+    numbers = _numbers(first, len(messages))
+    ciphertexts, tags = Gcm(key).seal(_ivs(numbers, direction), messages)
+    records = np.zeros((len(messages), config.command_bytes), np.uint8)
+    end = _SEALED + messages.shape[1]
+    records[:, :8] = numbers.astype("<u8")[:, None].view(np.uint8)
+    records[:, _SEALED:end] = ciphertexts
+    records[:, end : end + BLOCK_BYTES] = tags
+    return records
+
+
+def _open(config: OramConfig, key: bytes, records: Bytes, first: int, direction: int) -> Opened:
+    numbers = _numbers(first, len(records))
+    end = _SEALED + _sealed_bytes(config)
+    messages, genuine = Gcm(key).open(
+        _ivs(numbers, direction), records[:, _SEALED:end], records[:, end : end + BLOCK_BYTES]
+    )
+    genuine &= np.ascontiguousarray(records[:, :8]).view("<u8")[:, 0] == numbers
+    results = Results(
+        statuses=messages[:, 0],
+        keys=np.ascontiguousarray(messages[:, 8:16]).view("<u8")[:, 0].astype(np.uint64),
+        values=messages[:, 16 : 16 + config.value_bytes],
+    )
+    return Opened(results, genuine)

@@ -1,0 +1,36 @@
+"""Buffers of a launch: sizes of all structures, and lines found again behind their ports."""
+
+import numpy as np
+
+from hw.oram.config import OramConfig
+from sim.engines.oram.buffers import board_arguments, gather_lines, launch_buffers
+
+
+def test_sizes():
+    config = OramConfig(log_n=10, position_ports=4, record_ports=2)
+    commands = np.arange(3 * config.command_bytes, dtype=np.uint8).reshape(3, -1)
+    buffers = {buffer.argument: buffer for buffer in launch_buffers(config, commands)}
+    assert np.array_equal(buffers["commands"].data, commands.reshape(-1))
+    assert buffers["responses"].size_bytes == 3 * config.command_bytes
+    assert buffers["pages"].size_bytes == config.host_pages * config.page_bytes
+    position = sum(b.size_bytes for name, b in buffers.items() if name.startswith("position"))
+    assert position == 2 * config.buckets * 128
+    records = [b.size_bytes for name, b in buffers.items() if name.startswith("records")]
+    assert len(records) == 2
+    assert sum(records) >= config.records * config.record_bytes
+    assert [name for name, buffer in buffers.items() if buffer.output] == ["responses"]
+    assert all(buffer.output for buffer in launch_buffers(config, commands, state=True)[1:])
+
+
+def test_lines_are_spread_in_turn():
+    config = OramConfig(log_n=8, record_ports=4)
+    structure = board_arguments(config)["records0"]
+    assert structure.lines % 4  # the last turn is not whole
+    ports = [np.full(structure.port_bytes, 255, np.uint8) for _ in range(4)]
+    for line in range(structure.lines):
+        at = line // 4 * structure.line_bytes
+        ports[line % 4][at : at + structure.line_bytes] = line % 251
+    lines = gather_lines(structure, ports)
+    assert lines.shape == (structure.lines, structure.line_bytes)
+    assert np.array_equal(lines[:, 0], np.arange(structure.lines) % 251)
+    assert (lines == lines[:, :1]).all()

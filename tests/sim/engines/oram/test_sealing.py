@@ -1,0 +1,90 @@
+"""Sealed records opened by hand with the golden GCM, and what becomes of records that were changed."""
+
+import numpy as np
+import pytest
+
+from hw.oram.config import OramConfig
+from hw.oram.core.layouts import Code
+from sim.engines.oram.operations import Operations, Results
+from sim.engines.oram.sealing import (
+    STOP,
+    open_commands,
+    open_responses,
+    seal_commands,
+    seal_responses,
+)
+from sim.golden.oram.gcm import Gcm
+
+KEY = bytes(range(16))
+
+
+def message_of(record, value_bytes, iv):
+    """Give what is sealed in a record, byte by byte as the format has it."""
+    end = 32 + -(-value_bytes // 16) * 16
+    number = np.frombuffer(iv, np.uint8)
+    message, right = Gcm(KEY).open(number, record[16:end], record[end : end + 16])
+    assert right
+    return message.tobytes()
+
+
+def some_operations(config, count=5):
+    rng = np.random.default_rng(1)
+    return Operations(
+        codes=rng.choice([Code.GET, Code.PUT, Code.DELETE], count).astype(np.uint8),
+        keys=rng.integers(0, 1 << 63, count, dtype=np.uint64),
+        values=rng.integers(0, 256, (count, config.value_bytes), dtype=np.uint8),
+    )
+
+
+@pytest.mark.parametrize(
+    ("value_bytes", "record_bytes"), [(8, 64), (16, 64), (32, 128), (64, 128), (512, 576)]
+)
+def test_layout_and_tag(value_bytes, record_bytes):
+    config = OramConfig(value_bytes=value_bytes)
+    operations = some_operations(config)
+    records = seal_commands(config, KEY, operations, first=2**33 + 7)
+    assert records.shape == (5, record_bytes)
+    length = 16 + -(-value_bytes // 16) * 16
+    for n, record in enumerate(records):
+        sequence = 2**33 + 7 + n
+        assert record[:8].tobytes() == sequence.to_bytes(8, "little")
+        assert record[8:16].tolist() == [STOP if n == 4 else 0, *[0] * 7]
+        iv = sequence.to_bytes(8, "little") + bytes(4)
+        message = message_of(record, value_bytes, iv)
+        assert message[0] == operations.codes[n]
+        assert message[8:16] == int(operations.keys[n]).to_bytes(8, "little")
+        assert message[16 : 16 + value_bytes] == operations.values[n].tobytes()
+        assert not any(message[1:8])
+        assert not any(message[16 + value_bytes :])
+        assert not record[32 + length :].any()
+
+
+def test_responses_have_a_direction_of_their_own():
+    config = OramConfig(value_bytes=8)
+    operations = some_operations(config)
+    results = Results(statuses=operations.codes, keys=operations.keys, values=operations.values)
+    records = seal_responses(config, KEY, results, first=3)
+    message = message_of(records[0], 8, (3).to_bytes(8, "little") + (1).to_bytes(4, "little"))
+    assert message[16:24] == operations.values[0].tobytes()
+    opened = open_responses(config, KEY, records, first=3)
+    assert opened.genuine.all()
+    assert np.array_equal(opened.results.statuses, results.statuses)
+    assert np.array_equal(opened.results.keys, results.keys)
+    assert np.array_equal(opened.results.values, results.values)
+    assert not open_commands(config, KEY, records, first=3).genuine.any()
+
+
+def test_changed_records_are_not_genuine():
+    config = OramConfig(value_bytes=8)
+    records = seal_commands(config, KEY, some_operations(config))
+    assert open_commands(config, KEY, records).genuine.all()
+    for byte in (0, 7, 16, 24, 47, 48, 63):
+        changed = records.copy()
+        changed[2, byte] ^= 1
+        assert open_commands(config, KEY, changed).genuine.tolist() == [True, True, False, True, True]
+    swapped = records[[0, 2, 1, 3, 4]]
+    assert open_commands(config, KEY, swapped).genuine.tolist() == [True, False, False, True, True]
+    swapped[:, :8] = records[:, :8]
+    assert open_commands(config, KEY, swapped).genuine.tolist() == [True, False, False, True, True]
+    assert not open_commands(config, KEY, records, first=1).genuine.any()  # a replay
+    assert not open_commands(config, bytes(16), records).genuine.any()
