@@ -11,8 +11,10 @@ from hw.errors import InputError, check_field_types, check_power_of_two
 BEAT_BYTES = 64
 #: Bytes of an AES block, and of a GCM tag as it is stored.
 BLOCK_BYTES = 16
-#: Bytes of a bucket of the position map, and of what stands before the keys of a record.
+#: Bytes of a bucket of the position map, and of those at its front that say which entries are in use.
 BUCKET_BYTES = 128
+BUCKET_BITMAP_BYTES = 2
+#: Bytes that stand before the keys of a record.
 RECORD_HEADER_BYTES = 32
 #: Bits of a page's version: at a page every 4 cycles of 250 MHz they last for 52 days on one page alone.
 VERSION_BITS = 48
@@ -130,6 +132,8 @@ class OramConfig:
         for name in ("position_cycles", "touch_cycles", "settle_cycles"):
             if not 16 <= getattr(self, name) <= 4096:
                 raise InputError(name, getattr(self, name), "from 16 to 4096")
+        if 2 * self.bucket_bits > self.key_bits:
+            raise InputError("log_n", self.log_n, f"up to {self.key_bits // 2 + 4} for this key")
         if self.tag_bits > self._tag_room_bits:
             legal = f"large enough for entries of {self._tag_room_bits} bits, which {self.tag_bits} are not"
             raise InputError("log_n", self.log_n, legal)
@@ -199,8 +203,8 @@ class OramConfig:
 
     @property
     def bucket_entries(self) -> int:
-        """Entries of a bucket, behind two bytes that say which are in use."""
-        return (BUCKET_BYTES - 2) // self.entry_bytes
+        """Entries of a bucket."""
+        return (BUCKET_BYTES - BUCKET_BITMAP_BYTES) // self.entry_bytes
 
     @property
     def tag_bits(self) -> int:

@@ -7,7 +7,7 @@ import enum
 from amaranth.hdl import unsigned
 from amaranth.lib import data
 
-from hw.oram.config import BEAT_BYTES, VERSION_BITS, OramConfig
+from hw.oram.config import BEAT_BYTES, BUCKET_BITMAP_BYTES, BUCKET_BYTES, VERSION_BITS, OramConfig
 
 
 class Code(enum.IntEnum):
@@ -72,6 +72,55 @@ def record_layout(config: OramConfig) -> data.StructLayout:
     return data.StructLayout({"index": config.record_index_bits})
 
 
+def entry_layout(config: OramConfig) -> data.StructLayout:
+    """Give an entry of the position map: what its bucket does not tell of the permuted key, and the records
+    of the key's labels.
+    """
+    return data.StructLayout(
+        {
+            "tag": config.tag_bits,
+            "record": data.ArrayLayout(unsigned(config.record_index_bits), config.label_count),
+        }
+    )
+
+
+def bucket_layout(config: OramConfig) -> data.FlexibleLayout:
+    """Give a bucket of the position map as it lies in HBM.
+
+    Members
+    -------
+    used
+        Which entries are in use, lowest bit first; 16 bits in memory.
+    entries
+        Each begins at a byte.
+    """
+    bits = 8 * config.entry_bytes
+    entry = data.FlexibleLayout(bits, {"entry": data.Field(entry_layout(config), 0)})
+    entries = data.ArrayLayout(entry, config.bucket_entries)
+    return data.FlexibleLayout(
+        8 * BUCKET_BYTES,
+        {
+            "used": data.Field(unsigned(config.bucket_entries), 0),
+            "entries": data.Field(entries, 8 * BUCKET_BITMAP_BYTES),
+        },
+    )
+
+
+def bucket_write_layout(config: OramConfig) -> data.StructLayout:
+    """Give what is written into a bucket of the position map.
+
+    Members
+    -------
+    bucket
+        Its number in its table.
+    data, strobe
+        The bucket, and which of its bytes are written.
+    """
+    return data.StructLayout(
+        {"bucket": config.bucket_bits, "data": bucket_layout(config), "strobe": BUCKET_BYTES}
+    )
+
+
 def operation_layout(config: OramConfig) -> data.StructLayout:
     """Give what the position map says of an operation.
 
@@ -84,7 +133,8 @@ def operation_layout(config: OramConfig) -> data.StructLayout:
     keep
         Whether the item is appended to a fresh record at the end.
     page_valid, page
-        For each label: whether a page of the host is touched, and which.
+        For each label: whether a page of the host is touched, and which. Of a LOAD it is the next page in
+        turn, and for a second label none, or a dummy.
     record_valid, record
         For each item (touch; see `OramConfig.items`): whether a record is touched, and which. With a page the
         page's own.

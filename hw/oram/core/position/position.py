@@ -1,0 +1,245 @@
+"""The position map: from a permuted key and its draws to the pages and records an operation touches."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.lib.delay import delay
+from hw.lib.fifo import Fifo
+from hw.oram.config import OramConfig
+from hw.oram.core.layouts import (
+    STATUS_BITS,
+    Code,
+    Status,
+    bucket_layout,
+    bucket_write_layout,
+    operation_layout,
+    query_layout,
+)
+from hw.oram.core.position.lookahead import TABLES, Lookahead, bucket_number, tag, turn_layout
+from hw.oram.core.position.table import Table
+
+#: Operations that may wait to be taken, one of them still on its way.
+_RESULTS = 4
+
+
+class Position(wiring.Component):
+    """Looks keys up, gives them fresh labels, inserts and frees them, in order.
+
+    Parameters
+    ----------
+    config
+        Shape of the map.
+
+    Members
+    -------
+    clear, clearing : In(1), Out(1)
+        Starts the walk that writes every bucket of both tables empty, and forgets all else; it goes on until
+        ``clearing`` falls. Only while no operation is under way; the next may come when all that was written
+        has settled.
+    query : In(stream of query_layout)
+    request : Out(stream of bucket_bits) array of 2
+        Bucket of each table that an operation needs.
+    bucket : In(stream of bucket_layout) array of 2
+        Those buckets, in order, as they were read after their request.
+    write : Out(stream of bucket_write_layout) array of 2
+        What changes in the buckets; an operation changes one at most.
+    operation : Out(stream of operation_layout)
+    live : Out(range(N + 1))
+        Keys in the map.
+
+    Behaviour
+    ---------
+    An operation takes ``config.interval`` cycles, whatever the keys are. An operation comes out `LATENCY`
+    cycles after its buckets came in.
+
+    Buckets may be read before what the last ``config.position_window`` operations wrote is there, in parts or
+    as a whole: an operation whose bucket one of them had takes it from the log, as the newest left it. Which
+    one that is follows from the numbers of buckets alone, and is known before the turn. At most
+    ``config.position_inflight`` operations have asked for buckets and not made their changes.
+    """
+
+    LATENCY: ClassVar = Table.TURN + Fifo.LATENCY
+
+    def __init__(self, config: OramConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "clear": In(1),
+                "clearing": Out(1),
+                "query": In(stream.Signature(query_layout(config))),
+                "request": Out(stream.Signature(config.bucket_bits)).array(TABLES),
+                "bucket": In(stream.Signature(bucket_layout(config))).array(TABLES),
+                "write": Out(stream.Signature(bucket_write_layout(config))).array(TABLES),
+                "operation": Out(stream.Signature(operation_layout(config))),
+                "live": Out(range(config.keys + 1)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Cycles of a turn are counted as those of a table."""
+        m = Module()
+        config = self._config
+        m.submodules.lookahead = lookahead = Lookahead(config)
+        m.submodules.results = results = Fifo(operation_layout(config), depth=_RESULTS)
+        connect(m, flipped(self.query), lookahead.query)
+        connect(m, results.o, flipped(self.operation))
+        load = Signal()
+        turn = [load, *(delay(m, f"turn_{n}", load, n) for n in range(1, Table.TURN + 1))]
+        now = Signal(turn_layout(config), reset_less=True)
+        with m.If(load):
+            m.d.sync += now.eq(lookahead.o.payload)
+        tables = []
+        for n in range(TABLES):
+            m.submodules[f"table_{n}"] = table = Table(config)
+            connect(m, lookahead.request[n], flipped(self.request[n]))
+            connect(m, table.write, flipped(self.write[n]))
+            m.d.comb += [
+                table.clear.eq(self.clear),
+                table.entry.tag.eq(tag(config, now.permuted, n)),
+                table.entry.record.eq(now.fresh),
+            ]
+            tables.append(table)
+        m.d.comb += [
+            self.clearing.eq(Cat(table.clearing for table in tables).any()),
+            lookahead.clear.eq(self.clear),
+            lookahead.hold.eq(self.clearing),
+            lookahead.done.eq(turn[-1]),
+        ]
+        self._load(m, load, lookahead.o, results, tables)
+        hit, status, keep = self._decide(m, turn, now, tables)
+        m.d.comb += [
+            results.i.valid.eq(turn[-1]),
+            results.i.payload.operation.eq(now.command.operation),
+            results.i.payload.code.eq(now.command.code),
+            results.i.payload.key.eq(now.command.key),
+            results.i.payload.status.eq(status),
+            results.i.payload.keep.eq(keep),
+            results.i.payload.fresh.eq(now.fresh),
+        ]
+        self._touch(m, turn, now, hit, tables, results.i.payload)
+        return m
+
+    def _load(self, m: Module, load: Signal, turn: Any, results: Fifo, tables: list[Table]) -> None:
+        """Begin with an operation when all it needs is there, and all it leads to has room."""
+        config = self._config
+        cycle = Signal(range(config.interval))
+        paced, room = Signal(init=1), Signal()
+        with m.If(load):
+            m.d.sync += [cycle.eq(0), paced.eq(0)]
+        with m.Elif(~paced):
+            m.d.sync += [cycle.eq(cycle + 1), paced.eq(cycle == config.interval - 2)]
+        m.d.sync += room.eq(results.level <= _RESULTS - 2)
+        fetched = turn.valid  # so long that the log has been read
+        for n in range(Table.RECENT):
+            waits = Signal(name=f"waits_{n}")
+            m.d.sync += waits.eq(fetched & ~load)
+            fetched = waits
+        there = Cat(bucket.valid for bucket in self.bucket).all()
+        ready = Cat(table.ready for table in tables).all()
+        m.d.comb += [load.eq(fetched & paced & room & there & ready), turn.ready.eq(load)]
+        for n, table in enumerate(tables):
+            m.d.comb += [
+                self.bucket[n].ready.eq(load),
+                table.load.eq(load),
+                table.read.eq(self.bucket[n].payload),
+                table.number.eq(bucket_number(config, turn.payload.permuted, n)),
+                table.place.eq(turn.payload.place),
+                table.recent.eq(turn.payload.recent[n]),
+                table.same.eq(turn.payload.same[n]),
+                table.logged.eq(turn.payload.logged[n]),
+            ]
+
+    def _decide(
+        self, m: Module, turn: list[Value], now: Any, tables: list[Table]
+    ) -> tuple[Value, Value, Value]:
+        """Change the tables; give whether the key's labels are revealed, the status, and whether the item is
+        kept, all of them from three cycles after the load on.
+        """
+        config, command = self._config, now.command
+        legal = ~command.rejected & ~command.malformed
+
+        def asks(name: str, *codes: Code) -> Signal:
+            flag = Signal(name=name)
+            m.d.sync += flag.eq(turn[1] & legal & Cat(command.code == code for code in codes).any())
+            return flag
+
+        renewing, removing = asks("renewing", Code.GET, Code.PUT), asks("removing", Code.DELETE)
+        inserting, loading = asks("inserting", Code.PUT, Code.LOAD), asks("loading", Code.LOAD)
+        found = Cat(table.hit for table in tables).any()
+        hits = (renewing | removing) & found
+        second = tables[1].used < tables[0].used
+        room = (second | (tables[0].used != config.bucket_entries)) & ~self.live[config.log_n]
+        insert = inserting & ~found & room
+        for table, chosen in zip(tables, (~second, second), strict=True):
+            m.d.comb += [
+                table.renew.eq(renewing),
+                table.remove.eq(removing),
+                table.insert.eq(insert & chosen),
+            ]
+        m.d.sync += self.live.eq(self.live + insert - (removing & found))
+        with m.If(self.clear):
+            m.d.sync += self.live.eq(0)
+
+        hit, keep = Signal(reset_less=True), Signal(reset_less=True)
+        status = Signal(STATUS_BITS, reset_less=True)
+        with m.If(turn[2]):
+            m.d.sync += [hit.eq(hits), keep.eq(insert | (renewing & found)), status.eq(Status.MISS)]
+            with m.If(command.rejected):
+                m.d.sync += status.eq(Status.REJECTED)
+            with m.Elif(command.malformed):
+                m.d.sync += status.eq(Status.MALFORMED)
+            with m.Elif(hits):
+                m.d.sync += status.eq(Status.HIT)
+            with m.Elif(loading & found):
+                m.d.sync += status.eq(Status.DUPLICATE)
+            with m.Elif(inserting):
+                m.d.sync += status.eq(Mux(room, Status.INSERTED, Status.FULL))
+        return hit, status, keep
+
+    def _touch(
+        self, m: Module, turn: list[Value], now: Any, hit: Value, tables: list[Table], result: Any
+    ) -> None:
+        """Say which pages and records are touched: those of the labels, or of a LOAD the next page."""
+        config = self._config
+        pages, labels = config.host_pages, config.label_count
+        items = config.items // labels
+        command, loading = now.command, Signal(reset_less=True)
+        m.d.sync += loading.eq((command.code == Code.LOAD) & ~command.rejected & ~command.malformed)
+        following = Signal(config.record_index_bits)
+        with m.If(turn[-1] & loading):
+            m.d.sync += following.eq(Mux(following == pages - 1, 0, following + 1))
+        with m.If(self.clear):
+            m.d.sync += following.eq(0)
+
+        for label in range(labels):
+            shown = Signal(config.record_index_bits, name=f"shown_{label}", reset_less=True)
+            found = tables[0].found[label] | tables[1].found[label]
+            m.d.sync += shown.eq(Mux(hit, found, now.miss[label]))
+            in_host = shown < pages
+            other = now.dummy[label] if items > 1 else shown
+            page_valid: Value = in_host & ~loading
+            page: Value = Mux(page_valid, shown, other)
+            if label == 0:
+                page_valid = page_valid | loading
+                page = Mux(loading, following, page)
+            first = label * items
+            m.d.comb += result.page[label].eq(page)
+            if items == 1:
+                m.d.comb += [
+                    result.page_valid[label].eq(page_valid),
+                    result.record_valid[first].eq(page_valid | hit),
+                    result.record[first].eq(page),
+                ]
+            else:
+                m.d.comb += [
+                    result.page_valid[label].eq(1),
+                    result.record_valid[first].eq(hit & ~in_host),
+                    result.record[first].eq(shown),
+                    result.record_valid[first + 1].eq(1),
+                    result.record[first + 1].eq(page),
+                ]

@@ -1,0 +1,99 @@
+"""The newest of the last operations that had the same bucket."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.errors import InputError
+
+#: Operations whose comparisons one step takes together: a binary number of as many bits as a LUT chooses by.
+_GROUP = 8
+
+
+class Recent(wiring.Component):
+    """Numbers of buckets, the newest first, and which is the first that equals the next.
+
+    Parameters
+    ----------
+    bits
+        Of the number of a bucket.
+    depth
+        Operations it remembers, at least 1.
+
+    Members
+    -------
+    clear : In(1)
+        Forgets all.
+    step : In(1)
+        An operation comes; at most one a cycle.
+    number : In(bits)
+        Its bucket, with ``step``.
+    found : Out(1)
+        One of the last ``depth`` operations had the same bucket.
+    age : Out(range(depth))
+        The newest that had: 0 is the operation before.
+
+    Behaviour
+    ---------
+    ``found`` and ``age`` come `LATENCY` cycles after ``step``.
+    """
+
+    LATENCY: ClassVar = 3
+
+    def __init__(self, *, bits: int, depth: int) -> None:
+        if depth < 1:
+            raise InputError("depth", depth, "at least 1")
+        self._bits, self._depth = bits, depth
+        super().__init__(
+            {
+                "clear": In(1),
+                "step": In(1),
+                "number": In(bits),
+                "found": Out(1),
+                "age": Out(range(depth)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Compare with all, find the first of each group, then the first group."""
+        m = Module()
+        known = Signal(self._depth)
+        numbers = [Signal(self._bits, name=f"number_{n}", reset_less=True) for n in range(self._depth)]
+        with m.If(self.step):
+            m.d.sync += known.eq(Cat(1, known))
+            m.d.sync += [old.eq(new) for old, new in zip(numbers, [self.number, *numbers[:-1]], strict=True)]
+        with m.If(self.clear):
+            m.d.sync += known.eq(0)
+        same = Signal(self._depth, reset_less=True)
+        m.d.sync += same.eq(Cat(known[n] & (old == self.number) for n, old in enumerate(numbers)))
+
+        groups = [same[first : first + _GROUP] for first in range(0, self._depth, _GROUP)]
+        any_of = Signal(len(groups), reset_less=True)
+        first_of = [Signal(range(_GROUP), name=f"first_{n}", reset_less=True) for n in range(len(groups))]
+        m.d.sync += any_of.eq(Cat(group.any() for group in groups))
+        m.d.sync += [first.eq(_first(group)) for first, group in zip(first_of, groups, strict=True)]
+        first_group = _lowest(any_of)
+        within = [Mux(chosen, first, 0) for chosen, first in zip(first_group, first_of, strict=True)]
+        m.d.sync += [
+            self.found.eq(any_of.any()),
+            self.age.eq(Cat(functools.reduce(operator.or_, within), _first(any_of))),
+        ]
+        return m
+
+
+def _lowest(flags: Value) -> Value:
+    """Give the lowest bit that is set, alone."""
+    return (flags & -flags)[: len(flags)]
+
+
+def _first(flags: Value) -> Value:
+    """Give the number of the lowest bit that is set."""
+    lowest = _lowest(flags)
+    bits = range((len(flags) - 1).bit_length())
+    return Cat(Cat(lowest[n] for n in range(len(flags)) if n >> bit & 1).any() for bit in bits)

@@ -1,0 +1,177 @@
+"""What the golden map says of the position map, and an HBM that shows what was written late and in parts."""
+
+import random
+from collections import deque
+
+import numpy as np
+
+from hw.oram.core.layouts import Code, Status
+from sim.golden.oram.map import Command, ObliviousMap
+
+#: Bytes that the HBM reads or writes at one time.
+PIECE = 32
+
+
+def ones(bits):
+    return (1 << bits) - 1
+
+
+def golden(config, queries):
+    """Give the golden map, and what `operation_layout` has of its operations; None where nothing counts."""
+    draws = [[(draw & ones(64), draw >> 64) for draw in query["draw"]] for query in queries]
+    blocks = np.array([block for draw in draws for block in draw], np.uint64)
+    permuted = {query["command"]["key"]: query["permuted"] for query in queries}
+    model = ObliviousMap(
+        config,
+        lambda counters: blocks[counters],
+        lambda keys: np.array([permuted[int(key)] for key in keys], np.uint64),
+    )
+    commands = [query["command"] for query in queries]
+    outcomes = model.run(
+        Command(command["code"], command["key"], bytes(config.value_bytes), bool(command["rejected"]))
+        for command in commands
+    )
+    operations = []
+    for command, outcome, (fresh, *_) in zip(commands, outcomes, draws, strict=True):
+        kept = outcome.status == Status.HIT and command["code"] != Code.DELETE
+        halves = config.items // config.label_count
+        operations.append(
+            {
+                **{name: command[name] for name in ("operation", "code", "key")},
+                "status": outcome.status,
+                "keep": kept or outcome.status == Status.INSERTED,
+                "page": [page for page, _ in outcome.touches[halves - 1 :: halves]],
+                "record": [record for _, record in outcome.touches],
+                "fresh": [model.record_of(word) for word in fresh[: config.label_count]],
+            }
+        )
+    return model, operations
+
+
+def packed(model, table, number):
+    """Give which entries of a bucket are in use, and their bytes."""
+    config = model.config
+    entries = {}
+    for at, entry in enumerate(model.position.tables[table][number]):
+        if entry is not None:
+            word = model.position.tag(table, entry.permuted)
+            for n, record in enumerate(entry.records):
+                word |= record << config.tag_bits + n * config.record_index_bits
+            entries[at] = word.to_bytes(config.entry_bytes, "little")
+    return entries
+
+
+def unpacked(config, content):
+    """Give what `packed` does of a bucket in memory."""
+    used = int.from_bytes(content[:2], "little")
+    return {
+        at: content[2 + at * config.entry_bytes :][: config.entry_bytes] for at in range(16) if used >> at & 1
+    }
+
+
+def touched(config, operation):
+    """Give an operation of the design as `golden` does."""
+    operation = dict(operation)
+    for name in ("page", "record"):
+        valid = operation.pop(f"{name}_valid")
+        operation[name] = [value if valid >> n & 1 else None for n, value in enumerate(operation[name])]
+    return operation
+
+
+class Hbm:
+    """Buckets of both tables behind the ports of the position map.
+
+    Each piece of a read is taken at its own time between the request and the answer, and each piece of a
+    write arrives at its own time; writes of one piece arrive in order.
+
+    Parameters
+    ----------
+    read_cycles, write_cycles
+        Most that a read and a write take; 0: at once.
+    stall
+        Share of cycles in which a request or a write is not taken.
+    """
+
+    def __init__(self, dut, config, *, read_cycles, write_cycles, stall=0.0, seed=0):
+        self.dut, self.config = dut, config
+        self.read_cycles, self.write_cycles, self.stall = read_cycles, write_cycles, stall
+        self.rng = random.Random(f"hbm {seed}")
+        self.content = [[bytearray(self.rng.randbytes(128)) for _ in range(config.buckets)] for _ in range(2)]
+        self.arrivals = {}  # time -> pieces of writes
+        self.latest = {}  # piece -> time of its last write
+        self.captures = {}  # time -> pieces of reads
+        self.answers = [deque(), deque()]
+        self.written = 0
+
+    def delay(self, most):
+        """Give as often the least, the most and any."""
+        return self.rng.choice([0, most, self.rng.randint(0, most)])
+
+    def read(self, now, table, number):
+        answer = bytearray(128)
+        most = self.delay(self.read_cycles)
+        for first in range(0, 128, PIECE):
+            due = now + min(most, self.delay(most))
+            self.captures.setdefault(due, []).append((answer, table, number, first))
+        self.answers[table].append((now + most, answer))
+
+    def write(self, now, table, payload):
+        number, content, strobe = payload["bucket"], payload["data"], payload["strobe"]
+        self.written += 1
+        for first in range(0, 128, PIECE):
+            if lanes := strobe >> first & ones(PIECE):
+                piece = (table, number, first)
+                due = max(now + self.delay(self.write_cycles), self.latest.get(piece, 0))
+                self.latest[piece] = due
+                self.arrivals.setdefault(due, []).append((piece, content >> 8 * first, lanes))
+
+    def arrive(self, now):
+        for (table, number, first), word, lanes in self.arrivals.pop(now, []):
+            for lane in range(PIECE):
+                if lanes >> lane & 1:
+                    self.content[table][number][first + lane] = word >> 8 * lane & 0xFF
+        for answer, table, number, first in self.captures.pop(now, []):
+            answer[first : first + PIECE] = self.content[table][number][first : first + PIECE]
+
+    def settle(self):
+        for now in sorted(self.arrivals):
+            self.arrive(now)
+
+    async def serve(self, ctx):
+        """Be the testbench."""
+        dut, now = self.dut, 0
+        sampled = [
+            part
+            for n in range(2)
+            for part in (
+                dut.request[n].valid,
+                dut.request[n].payload,
+                dut.write[n].valid,
+                dut.write[n].payload.bucket,
+                dut.write[n].payload.data.as_value(),
+                dut.write[n].payload.strobe,
+                dut.bucket[n].ready,
+            )
+        ]
+        tick = ctx.tick().sample(*sampled)
+        while True:
+            ready = [[self.rng.random() >= self.stall for _ in range(2)] for _ in range(2)]
+            offered = [bool(queue and queue[0][0] < now) for queue in self.answers]
+            for n in range(2):
+                ctx.set(dut.request[n].ready, ready[n][0])
+                ctx.set(dut.write[n].ready, ready[n][1])
+                ctx.set(dut.bucket[n].valid, offered[n])
+                if offered[n]:
+                    answer = int.from_bytes(self.answers[n][0][1], "little")
+                    ctx.set(dut.bucket[n].payload.as_value(), answer)
+            _, _, *seen = await tick
+            for n in range(2):
+                asks, number, writes, bucket, word, strobe, taken = seen[7 * n : 7 * n + 7]
+                if offered[n] and taken:
+                    self.answers[n].popleft()
+                if asks and ready[n][0]:
+                    self.read(now, n, number)
+                if writes and ready[n][1]:
+                    self.write(now, n, {"bucket": bucket, "data": word, "strobe": strobe})
+            self.arrive(now)
+            now += 1

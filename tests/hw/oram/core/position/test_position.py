@@ -1,0 +1,183 @@
+"""The position map against its specification: every hazard of operations that share keys and buckets."""
+
+import itertools
+import random
+
+import pytest
+
+from hw.oram.config import OramConfig
+from hw.oram.core.layouts import Code, Status
+from hw.oram.core.position.position import Position
+from tests.hw.oram.core.position.plain import Hbm, golden, ones, packed, touched, unpacked
+from tests.support.gateware.streams import get, put, rule_checker, simulate
+
+#: Cycles that a write may take beyond ``settle_cycles``, from the decision on; some go by on the way.
+LATE = 48
+
+
+def small(**changes):
+    return OramConfig(**({"log_n": 8, "position_cycles": 16, "settle_cycles": 16} | changes))
+
+
+def permuted_keys(config, rng, count, buckets):
+    """Draw permuted keys in a few buckets of each table, many of them alike in what is above."""
+    width = config.bucket_bits
+    above = [rng.getrandbits(config.key_bits - 2 * width) for _ in range(count)]
+    keys = set()
+    while len(keys) < count:
+        low = rng.randrange(buckets) | rng.randrange(buckets) << width
+        keys.add(rng.choice(above) << 2 * width | low)
+    return sorted(keys)
+
+
+def query(config, rng, number, code, permuted, *, rejected=False):
+    return {
+        "command": {
+            "operation": number & ones(config.operation_bits),
+            "code": int(code),
+            "key": permuted ^ ones(config.key_bits),
+            "rejected": rejected,
+            "malformed": code > Code.LOAD,
+        },
+        "permuted": permuted,
+        "draw": [rng.getrandbits(128) for _ in range(config.draws)],
+    }
+
+
+def run(config, *launches, stall=0.0, query_stall=0.0, seed=0, read=None, rules=False):
+    """Clear the map before each launch; gives the last one's operations and cycles, live keys, HBM."""
+    dut = Position(config)
+    hbm = Hbm(
+        dut,
+        config,
+        read_cycles=config.position_cycles if read is None else read,
+        write_cycles=config.settle_cycles + LATE,
+        stall=stall / 3,
+        seed=seed,
+    )
+    answers, cycles, live = [], [], []
+
+    async def send(ctx):
+        for launch, queries in enumerate(launches):
+            ctx.set(dut.clear, 1)
+            await ctx.tick()
+            ctx.set(dut.clear, 0)
+            while ctx.get(dut.clearing):
+                await ctx.tick()
+            for _ in range(hbm.write_cycles + 1):
+                await ctx.tick()
+            await put(ctx, dut.query, queries, stall=query_stall, seed=seed)
+            while len(answers) <= launch:
+                await ctx.tick()
+            live.append(ctx.get(dut.live))
+
+    async def receive(ctx):
+        for queries in launches:
+            cycles.clear()
+            answers.append(await get(ctx, dut.operation, len(queries), stall=stall, seed=seed, cycles=cycles))
+
+    checkers = [rule_checker(dut.operation, "operation")]
+    if rules:
+        for n in range(2):
+            checkers += [
+                rule_checker(dut.request[n], f"request {n}"),
+                rule_checker(dut.write[n], f"write {n}"),
+            ]
+    simulate(dut, send, receive, background=[hbm.serve, *checkers])
+    hbm.settle()
+    return answers[-1], cycles, live[-1], hbm
+
+
+def hold(config, *launches, **how):
+    """Hold the last launch to the model: every operation, then every bucket in memory."""
+    operations, cycles, live, hbm = run(config, *launches, **how)
+    model, wanted = golden(config, launches[-1])
+    for at, (found, operation) in enumerate(zip(operations, wanted, strict=True)):
+        assert touched(config, found) == operation, f"operation {at}"
+    assert live == len(model.position)
+    for table in range(2):
+        for number in range(config.buckets):
+            found = unpacked(config, hbm.content[table][number])
+            assert found == packed(model, table, number), f"bucket {number} of table {table}"
+    return wanted, cycles
+
+
+def mixed(config, rng, count, keys):
+    """Draw operations, half of them on the key of the one before or on the first."""
+    queries, last = [], keys[0]
+    for number in range(count):
+        last = rng.choice(keys) if rng.random() < 0.5 else rng.choice([last, keys[0]])
+        code = rng.choices(list(Code), weights=(1, 4, 6, 5, 1))[0]
+        rejected = rng.random() < 0.03
+        if rng.random() < 0.03:
+            code = 6
+        queries.append(query(config, rng, number, code, last, rejected=rejected))
+    return queries
+
+
+@pytest.mark.parametrize(
+    ("changes", "stall"),
+    [
+        ({}, 0.9),
+        ({"pad": "always", "items_per_label": 32}, 0.3),
+        ({"touch": "both", "log_n": 9, "alpha": 0.5}, 0.0),
+        ({"touch": "both", "pad": "always", "key_bits": 32, "bin_split": 1}, 0.7),
+        ({"alpha": 0.0, "pad": "always", "interval_cycles": 7}, 0.3),
+    ],
+)
+def test_every_operation_as_specified(changes, stall):
+    config = small(**changes)
+    rng = random.Random(f"{changes}")
+    keys = permuted_keys(config, rng, 70, 2)
+    queries = [query(config, rng, number, Code.PUT, key) for number, key in enumerate(keys)]
+    queries += mixed(config, rng, 150, keys)
+    wanted, _ = hold(config, queries, stall=stall, query_stall=stall / 3, seed=3, rules=True)
+    assert {operation["status"] for operation in wanted} >= set(Status)
+
+
+@pytest.mark.parametrize(("read_cycles", "query_stall"), [(16, 0.0), (0, 0.9)])
+def test_few_keys_whatever_the_hbm_shows(read_cycles, query_stall):
+    """Two buckets a table, so that almost every operation needs what is not in the HBM yet."""
+    config = small()
+    rng = random.Random(f"few {read_cycles}")
+    keys = permuted_keys(config, rng, 5, 2)
+    queries = mixed(config, rng, 400, keys)
+    hold(config, queries, read=read_cycles, query_stall=query_stall)
+
+
+def test_cleared_again():
+    config = small()
+    rng = random.Random(23)
+    keys = permuted_keys(config, rng, 9, 2)
+    hold(config, mixed(config, rng, 40, keys), mixed(config, rng, 40, keys))
+
+
+def test_full_at_n_keys():
+    """N keys that all buckets have room for; the next finds none until one is gone."""
+    config = small()
+    rng = random.Random(5)
+    keys = [above << 8 | above for above in range(config.keys)]
+    rng.shuffle(keys)
+    more = keys[0] | 1 << 40
+    codes = [*((Code.LOAD, key) for key in keys), (Code.PUT, more), (Code.PUT, keys[3]), (Code.LOAD, more)]
+    codes += [(Code.DELETE, keys[7]), (Code.PUT, more), (Code.LOAD, keys[7]), (Code.GET, keys[7])]
+    wanted, _ = hold(config, [query(config, rng, n, *operation) for n, operation in enumerate(codes)])
+    assert [operation["status"] for operation in wanted[config.keys :]] == [
+        Status.FULL, Status.HIT, Status.FULL, Status.HIT, Status.INSERTED, Status.FULL, Status.MISS,
+    ]  # fmt: skip
+    loaded = [operation["page"] for operation in wanted if operation["code"] == Code.LOAD]
+    assert loaded == [[n % config.host_pages] for n in range(len(loaded))]
+
+
+@pytest.mark.parametrize("read_cycles", [0, 16])
+def test_four_cycles_an_operation(read_cycles):
+    """Inserted, looked up and freed in turn: the same key, keys of the same buckets, and any."""
+    config = small()
+    rng = random.Random(11)
+    keys = permuted_keys(config, rng, 3, 1)
+    codes = [Code.PUT, Code.GET, Code.DELETE] * 20
+    queries = [query(config, rng, n, code, keys[0]) for n, code in enumerate(codes)]
+    queries += [query(config, rng, n, code, keys[n // 2 % 3]) for n, code in enumerate(codes)]
+    queries += [query(config, rng, n, code, rng.getrandbits(64)) for n, code in enumerate(codes)]
+    _, cycles = hold(config, queries, read=read_cycles, seed=1)
+    assert {later - earlier for earlier, later in itertools.pairwise(cycles[20:])} == {4}
