@@ -1,0 +1,352 @@
+"""The trace that follows from formulas is that of a machine that is moved on cycle by cycle."""
+
+from collections import Counter, defaultdict, deque
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from hw.oram.config import OramConfig
+from sim.golden.oram.trace import (
+    PAGES,
+    RING,
+    Access,
+    Launch,
+    RecordedHost,
+    SteadyHost,
+    Timing,
+    bursts,
+    simulate,
+)
+
+TIMING = Timing(seal=31, response=17)
+LAUNCH = Launch(pages=1 << 20, commands=1 << 12, responses=1 << 14, slots=64, first=50, start=5, poll=40)
+CONFIG = OramConfig(
+    log_n=8, inflight=16, alpha=0.2, position_cycles=24, touch_cycles=40, settle_cycles=30, position_ports=2
+)
+
+
+@dataclass
+class JitterHost(SteadyHost):
+    """Everything takes a while, drawn by channel; ``log`` is what a bus would show of it."""
+
+    seed: int = 0
+
+    def __post_init__(self):
+        self._rngs = {}
+        self._last = defaultdict(lambda: -1)
+        self.log = RecordedHost(*(defaultdict(list) for _ in range(4)), [])
+
+    def _draw(self, what, most):
+        rng = self._rngs.setdefault(what, np.random.default_rng([self.seed, *map(ord, str(what))]))
+        return int(rng.integers(most)) if rng.random() < 0.4 else 0
+
+    def take_address(self, port, write, valid):
+        wait = self._draw((port, write), 9)
+        self.log.address_waits[port, write].append(wait)
+        return valid + wait
+
+    def give_data(self, port, accepted, beats):
+        first = max(accepted + self.read_latency + self._draw((port, "r"), 60), self._last[port, "r"] + 1)
+        last = self._last[port, "r"] = first + beats - 1 + self._draw((port, "gap"), 4) * (beats > 1)
+        self.log.data[port].append((first, last))
+        return first, last
+
+    def take_data(self, port, valid):
+        wait = self._draw((port, "w"), 3)
+        self.log.beat_waits[port].append(wait)
+        return valid + wait
+
+    def answer(self, port, accepted, last):
+        at = max(accepted, last) + self.write_latency + self._draw((port, "b"), 90)
+        at = self._last[port, "b"] = max(at, self._last[port, "b"] + 1)
+        self.log.answers[port].append(at)
+        return at
+
+    def has_command(self, number, accepted):
+        found = super().has_command(number, accepted)
+        self.log.found.append(found)
+        return found
+
+
+class Machine:
+    """The engine as registers, counters and queues."""
+
+    def __init__(self, config, timing, launch, host, touched):
+        self.config, self.timing, self.launch, self.host = config, timing, launch, host
+        self.touches = [page for pages in touched for page in pages]
+        self.operations = len(touched)
+        self.accesses, self.later = [], defaultdict(list)
+        self.t = launch.start
+        # Counters of gates.
+        self.there = self.waiting = self.inflight = self.writing = self.answering = self.on_board = 0
+        self.accepts, self.issues, self.turns = deque(), deque(), deque()
+        self.accept_from = self.issue_from = self.turn_from = 0
+        self.accepted = self.issued = self.turned = 0
+        self.board, self.pages_there, self.unreleased = Counter(), 0, deque()
+        # Requests of commands.
+        self.held, self.next, self.known, self.alone = 0, 0, 0, False
+        self.resume_from, self.outstanding = 0, 0
+        self.halted = False
+        self.reads = {port: deque() for port in (PAGES, RING)}
+        self.writes = {port: deque() for port in (PAGES, RING)}
+        self.beats = {port: deque() for port in (PAGES, RING)}
+        self.busy = defaultdict(lambda: -1)
+
+    def at(self, cycle, do, *args):
+        assert cycle > self.t or (cycle == self.t and do.__name__ == "taken")
+        self.later[cycle].append((do, args))
+
+    def run(self):
+        while self.answered < self.operations or self.later or not self.quiet:
+            for do, args in self.later.pop(self.t, ()):
+                do(*args)
+            self.request()
+            self.gates()
+            for port in (PAGES, RING):
+                self.bus(port)
+            self.t += 1
+            assert self.t < 500_000
+        return sorted(self.accesses)
+
+    answered = 0
+
+    @property
+    def quiet(self):
+        return not any(map(len, (*self.reads.values(), *self.writes.values(), *self.beats.values())))
+
+    def add(self, name, number):
+        setattr(self, name, getattr(self, name) + number)
+
+    # Commands.
+    def request(self):
+        if self.dropping and not self.outstanding and self.t >= self.resume_from:
+            self.drop_from, self.alone, self.next = None, True, self.known
+            return
+        last = self.launch.endless or self.next < self.operations
+        room = self.held < self.config.command_records
+        if last and room and not (self.alone and self.outstanding) and not self.dropping and not self.halted:
+            number, size = self.next, self.config.command_bytes
+            slot = (self.launch.first + number) % self.launch.slots
+            block = number, self.launch.commands + slot * size, size
+            self.reads[RING].extend(self.split(self.t + self.timing.command_address, block))
+            self.next += 1
+            self.held += 1
+            self.outstanding += 1
+
+    def compare(self, number, accepted, first):
+        """A command's first beat is compared."""
+        if self.dropping or self.halted:
+            return
+        if number == self.operations:
+            self.host.has_command(number, accepted)
+            self.later[self.t + 1].append((setattr, (self, "halted", True)))
+            self.refused = number
+        elif not self.host.has_command(number, accepted):
+            self.drop_from, self.resume_from = self.t + 1, self.t + 1 + self.launch.poll
+            self.refused = number
+
+    drop_from = refused = None
+
+    @property
+    def dropping(self):
+        return self.drop_from is not None and self.t >= self.drop_from
+
+    def whole(self, number, last):
+        """A command's last beat is compared."""
+        self.later[self.t + 1].append((self.add, ("outstanding", -1)))
+        if self.halted or self.dropping or self.refused == number:
+            self.later[self.t + 1].append((self.add, ("held", -1)))
+            self.refused = None
+            return
+        self.known += 1
+        self.at(self.t + 1, setattr, self, "alone", False)
+        self.at(last + self.timing.arrived, self.add, "there", 1)
+
+    # Gates.
+    def gates(self):
+        config, timing, items, t = self.config, self.timing, self.config.items, self.t
+        if self.there and t >= self.accept_from and self.waiting < config.accepted:
+            self.there -= 1
+            self.waiting += 1
+            self.accept_from = t + config.interval
+            self.accepts.append(t)
+            self.at(t + config.command_bytes // 64 + 1, self.add, "held", -1)
+        j = self.issued
+        first, last = j % items == 0, j % items == items - 1
+        if j < len(self.touches) and (self.accepts or not first) and t >= self.issue_from:
+            page = self.touches[j]
+            may = not first or (
+                t >= self.accepts[0] + config.position_cycles and self.inflight < config.inflight
+            )
+            if may and self.on_board < config.scoreboard_pages and not self.board[page]:
+                if first:
+                    self.accepts.popleft()
+                    self.inflight += 1
+                    self.at(t + 2, self.add, "waiting", -1)
+                self.issued += 1
+                self.issue_from = t + config.item_cycles
+                self.issues.append((t, page, last))
+                if page is not None:
+                    self.board[page] += 1
+                    self.on_board += 1
+                    block = None, self.launch.pages + page * config.page_bytes, config.page_bytes
+                    self.reads[PAGES].extend(self.split(t + timing.read_address, block))
+        if self.issues and t >= self.turn_from:
+            issued, page, last = self.issues[0]
+            may = t >= issued + config.touch_cycles and self.writing < config.write_pages
+            may = may and (page is None or self.pages_there)
+            if may and not (last and self.answering >= config.response_records):
+                self.issues.popleft()
+                self.turn_from = t + config.item_cycles
+                if page is not None:
+                    self.pages_there -= 1
+                    self.writing += 1
+                    self.unreleased.append([page, t + config.settle_cycles, False])
+                    block = (
+                        self.unreleased[-1],
+                        self.launch.pages + page * config.page_bytes,
+                        config.page_bytes,
+                    )
+                    self.writes[PAGES].extend(self.split(t + timing.seal + timing.write_address, block))
+                if last:
+                    self.at(t + 2, self.add, "inflight", -1)
+                    self.answering += 1
+                    slot = (self.launch.first + self.turned) % self.launch.slots
+                    size = config.command_bytes
+                    block = None, self.launch.responses + slot * size, size
+                    self.writes[RING].extend(self.split(t + timing.response + timing.write_address, block))
+                    self.turned += 1
+        if self.unreleased and self.unreleased[0][2] and t >= self.unreleased[0][1]:
+            page, _, _ = self.unreleased.popleft()
+            self.at(t + 1, self.add, "on_board", -1)
+            self.later[t + timing.free].append((self.board.subtract, ([page],)))
+
+    # Bus.
+    def split(self, valid, block):
+        what, address, size = block
+        parts = list(bursts(address, size))
+        return [
+            (valid, what, start, bytes_, at == 0, at == len(parts) - 1)
+            for at, (start, bytes_) in enumerate(parts)
+        ]
+
+    def bus(self, port):
+        t = self.t
+        for queue, write in ((self.reads[port], False), (self.writes[port], True)):
+            if queue and t >= queue[0][0] and t > self.busy[port, write]:
+                _, what, start, bytes_, first, last = queue.popleft()
+                taken = self.busy[port, write] = self.host.take_address(port, write, t)
+                self.accesses.append(Access(taken, port, write, start, bytes_))
+                if write:
+                    for beat in range(bytes_ // 64):
+                        final = beat == bytes_ // 64 - 1
+                        self.beats[port].append((what, taken, final, final and last))
+                else:
+                    begin, end = self.host.give_data(port, taken, bytes_ // 64)
+                    if port == PAGES and last:
+                        self.at(end + self.timing.page_there, self.add, "pages_there", 1)
+                    if port == RING and first:
+                        self.at(begin + self.timing.command_seen, self.compare, what, taken, begin)
+                    if port == RING and last:
+                        self.at(end + self.timing.command_seen, self.whole, what, end)
+        if self.beats[port] and t > self.busy[port, "beat"]:
+            what, taken, of_burst, of_block = self.beats[port].popleft()
+            sent = self.busy[port, "beat"] = self.host.take_data(port, t)
+            if of_burst:
+                answer = self.host.answer(port, taken, sent)
+            if of_block and port == PAGES:
+                self.at(sent + self.timing.left, self.add, "writing", -1)
+                self.at(answer + self.timing.answered, what.__setitem__, 2, True)
+            elif of_block:
+                self.answered += 1
+                self.at(answer + self.timing.written, self.add, "answering", -1)
+
+
+def touched(config, rng, count, pages=None):
+    """Draw pages as an oblivious map touches them, or few so that they meet."""
+    pages = pages or config.host_pages
+    return [
+        [
+            int(rng.integers(pages)) if at % 2 == config.items - 1 or rng.random() < 0.7 else None
+            for at in range(config.items)
+        ]
+        for _ in range(count)
+    ]
+
+
+def recorded(log):
+    """What was seen, without what decided it."""
+    parts = (log.address_waits, log.data, log.beat_waits, log.answers)
+    return RecordedHost(*({key: iter(seen) for key, seen in part.items()} for part in parts), iter(log.found))
+
+
+CONFIGS = {
+    "one-skip": CONFIG,
+    "one-always": replace(CONFIG, pad="always"),
+    "both-skip": replace(CONFIG, touch="both"),
+    "both-always": replace(CONFIG, touch="both", pad="always"),
+    "large": replace(CONFIG, value_bytes=192, inflight=4),  # pages of several bursts, commands of 4 beats
+}
+
+
+@pytest.mark.parametrize("pages", [3, None])
+@pytest.mark.parametrize("endless", [False, True])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_trace_is_that_of_the_machine(name, endless, pages):
+    config = CONFIGS[name]
+    rng = np.random.default_rng([*map(ord, name), endless, bool(pages)])
+    count = 100
+    asked = touched(config, rng, count, pages)
+    commands = np.cumsum(rng.choice([0, 3, 30, 400], p=[0.6, 0.3, 0.08, 0.02], size=count + 1)).tolist()
+    launch = replace(LAUNCH, endless=endless)
+    host = JitterHost(read_latency=60, write_latency=80, commands=commands, seed=len(name))
+    trace = simulate(config, TIMING, launch, host, asked)
+    machine = JitterHost(read_latency=60, write_latency=80, commands=commands, seed=len(name))
+    assert trace.accesses == Machine(config, TIMING, launch, machine, asked).run()
+    assert simulate(config, TIMING, launch, recorded(host.log), asked).accesses == trace.accesses
+
+
+def test_every_limit_is_met():
+    """Full queues hold operations back: with few pages, with slow answers, with slow writes."""
+    config = replace(CONFIG, inflight=4, alpha=0)
+    rng = np.random.default_rng(4)
+    for latency in (20, 3000):
+        asked = touched(config, rng, 80)
+        hosts = [JitterHost(read_latency=latency, write_latency=latency) for _ in range(2)]
+        trace = simulate(config, TIMING, LAUNCH, hosts[0], asked)
+        assert trace.accesses == Machine(config, TIMING, LAUNCH, hosts[1], asked).run()
+
+
+def test_steady_trace_by_hand():
+    """One operation after the other on an idle machine; then pages the interval apart."""
+    config = replace(CONFIG, alpha=0)
+    host = SteadyHost(read_latency=100, write_latency=200)
+    trace = simulate(config, TIMING, LAUNCH, host, [[7]])
+    command = 5 + 7
+    accept = command + 100 + 4
+    issue = accept + 24
+    there = issue + 8 + 100 + 3  # four beats
+    turn = there + 2
+    assert trace.accesses == [
+        Access(command, RING, False, (1 << 12) + 50 * 64, 64),
+        Access(issue + 8, PAGES, False, (1 << 20) + 7 * 256, 256),
+        Access(turn + 17 + 3, RING, True, (1 << 14) + 50 * 64, 64),
+        Access(turn + 31 + 3, PAGES, True, (1 << 20) + 7 * 256, 256),
+    ]
+    assert trace.released == [turn + 31 + 3 + 3 + 200 + 2]
+    roomy = replace(config, inflight=128)
+    trace = simulate(roomy, TIMING, LAUNCH, host, [[n % 32] for n in range(20)])
+    assert set(np.diff(trace.turned).tolist()) == {roomy.interval}
+
+
+def test_same_page_waits_for_its_release():
+    config = replace(CONFIG, alpha=0)
+    trace = simulate(config, TIMING, LAUNCH, SteadyHost(), [[3], [4], [3]])
+    assert trace.issued[1] == trace.issued[0] + config.interval
+    assert trace.issued[2] == trace.released[0] + 3
+
+
+def test_touches_must_be_as_many_as_the_engine_has():
+    with pytest.raises(ValueError, match="operation 1 has 2 touches instead of 1"):
+        simulate(CONFIG, TIMING, LAUNCH, SteadyHost(), [[3], [4, 5]])
