@@ -8,8 +8,8 @@ from hw.conv.movers.movers import side_port
 from hw.lib.fifo import SHALLOW_DEPTH
 
 # DSPs and RAMs are those of the generator.  LUT and FF are fitted to what Yosys counts, by `synth_xilinx
-# -family xcup -flatten`, for the default of three boards (`tests/hw/conv/test_resources.py`): they give 9 to
-# 13 % more, as room for replication and for what placement leaves unpacked.
+# -family xcup -flatten`, for the default of three boards (`tests/hw/conv/test_resources.py`): they give 8 to
+# 14 % more, as room for replication and for what placement leaves unpacked.
 
 # A lane of the depthwise array, each tap of it, and a strip.
 _LANE_LUT, _LANE_FF, _LANE_DSP = 700, 560, 2

@@ -15,7 +15,7 @@ ENGINE = ConvEngine()
 #: Counts of the default of three boards by ``loomwork resources --engine conv --board BOARD``.
 COUNTED = {
     "ultra96v2": Resources(lut=48_187, ff=63_125, dsp=280, bram36=51, uram=0),
-    "zcu104": Resources(lut=114_944, ff=154_281, dsp=1_131, bram36=74, uram=28),
+    "zcu104": Resources(lut=114_991, ff=154_841, dsp=1_131, bram36=78, uram=28),
     "u55c": Resources(lut=309_824, ff=443_837, dsp=3_610, bram36=231, uram=102),
 }
 
