@@ -276,3 +276,37 @@ def fill_buckets(homes: Int, entries: int, removed: Int) -> tuple[Int, int]:
             fill[into, homes[n, into]] += 1
             table[n] = into
     return fill, failed
+
+
+@compiled
+def leaky_touches(keys: Int, draws: Int, others: Int, load: Int) -> Int:
+    """Give the touches of a map that leaks: two labels are drawn, and the one with fewer keys is kept.
+
+    An operation touches the kept label and a random one.  The label depends on loads, and these on what was
+    accessed before: the positive control of `sim.golden.oram.leakage`.
+
+    Parameters
+    ----------
+    keys : [n]
+        Keys accessed.
+    draws, others : [n, 2], [n]
+        Labels drawn, and labels touched beside.
+    load : [keys]
+        Label of each key at first; changed.
+
+    Returns
+    -------
+    pages : [n, 2]
+    """
+    loads = np.zeros(draws.max() + 1, np.int64)
+    for label in load:
+        loads[label] += 1
+    pages = np.empty((len(keys), 2), np.int64)
+    for n in range(len(keys)):
+        label = load[keys[n]]
+        pages[n, 0], pages[n, 1] = label, others[n]
+        loads[label] -= 1
+        kept = draws[n, 1] if loads[draws[n, 1]] < loads[draws[n, 0]] else draws[n, 0]
+        load[keys[n]] = kept
+        loads[kept] += 1
+    return pages

@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code, Status
+from sim.golden.oram.aes import expand_key
+from sim.golden.oram.front import draw, permute
 from sim.golden.oram.position import Entry, PositionMap
 
 Words = NDArray[np.uint64]
-#: Gives for counters [n] the draws [n, 2], as the low and the high 64 bits.
-Draws = Callable[[NDArray[np.int64]], Words]
+#: Gives for operations [n] their draws [n, `OramConfig.draws`, 2], as low and high 64 bits.
+Draws = Callable[[Words], Words]
 #: Gives keys [n] permuted.
 Permute = Callable[[Words], Words]
 
@@ -85,7 +87,7 @@ class ObliviousMap:
     Parameters
     ----------
     draws
-        The random numbers, by counter: `OramConfig.draws` of them an operation.
+        The random numbers, by operation.
     permute
         The keyed permutation of keys.
 
@@ -127,13 +129,11 @@ class ObliviousMap:
             When there is no place for an item; the state is that of the engine as it stops.
         """
         commands = list(commands)
-        draws = self.config.draws
-        first = self.count * draws
-        blocks = self._draws(np.arange(first, first + len(commands) * draws)).tolist()
+        blocks = self._draws(np.arange(self.count, self.count + len(commands), dtype=np.uint64)).tolist()
         permuted = self.permuted([command.key for command in commands])
         return [
-            self._operate(command, u, blocks[draws * at : draws * (at + 1)])
-            for at, (command, u) in enumerate(zip(commands, permuted, strict=True))
+            self._operate(command, u, words)
+            for command, u, words in zip(commands, permuted, blocks, strict=True)
         ]
 
     def permuted(self, keys: Sequence[int]) -> list[int]:
@@ -292,6 +292,16 @@ class ObliviousMap:
             self.overflow[self.overflow.index(None)] = record, item
         else:
             raise ListOverflowError(f"operation {number}: list {record} and the overflow entries are full")
+
+
+def keyed_map(config: OramConfig, *, permutation_key: bytes, draw_key: bytes) -> ObliviousMap:
+    """Give an empty map whose keys are permuted and whose labels are drawn by AES, as the engine does it."""
+    permutation, drawing = expand_key(permutation_key), expand_key(draw_key)
+    return ObliviousMap(
+        config,
+        lambda operations: np.ascontiguousarray(draw(drawing, operations, draws=config.draws)).view("<u8"),
+        lambda keys: permute(permutation, keys, key_bits=config.key_bits),
+    )
 
 
 def _take(slots: list[Item | None], key: int | None) -> Item | None:

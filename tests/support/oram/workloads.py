@@ -20,19 +20,21 @@ def mix(words, bits=64):
     return words
 
 
-def draws(seed):
+def draws(config, seed):
     """Give a function as `ObliviousMap` takes it."""
 
-    def give(counters):
-        words = 2 * np.asarray(counters, np.uint64)[:, None] + np.arange(1, 3, dtype=np.uint64)
-        return mix((words + (np.uint64(seed) << np.uint64(40))) * _STEP)
+    def give(operations):
+        words = np.arange(1, 2 * config.draws + 1, dtype=np.uint64)
+        words = 2 * config.draws * np.asarray(operations, np.uint64)[:, None] + words
+        words = mix((words + (np.uint64(seed) << np.uint64(40))) * _STEP)
+        return words.reshape(-1, config.draws, 2)
 
     return give
 
 
 def quick_map(config, seed=0):
     """Give a map with random numbers that are quick to draw."""
-    return ObliviousMap(config, draws(seed), lambda keys: mix(keys, config.key_bits))
+    return ObliviousMap(config, draws(config, seed), lambda keys: mix(keys, config.key_bits))
 
 
 WORKLOADS = ("uniform", "same", "scan", "zipf", "burst", "churn")

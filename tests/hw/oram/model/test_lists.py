@@ -11,7 +11,7 @@ from tests.support.oram.loads import simulate
 from tests.support.oram.workloads import WORKLOADS
 
 CONFIG = OramConfig(log_n=16, list_slots=8, overflow_entries=256)
-OPERATIONS = 500_000
+OPERATIONS = 400_000
 
 
 def close(found, expected, share, upto):

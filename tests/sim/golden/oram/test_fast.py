@@ -23,7 +23,7 @@ def test_it_is_the_map(variant, workload):
         Command(code, key, bytes(8)) for code, key in zip(codes.tolist(), chosen.tolist(), strict=True)
     )
     fast = FastMap(config, keys)
-    blocks = draws(0)(np.arange(count * config.draws)).reshape(count, -1)
+    blocks = draws(config, 0)(np.arange(count))
     labels, pages = (
         np.concatenate(parts)
         for parts in zip(

@@ -9,9 +9,11 @@ import pytest
 
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code, Status
+from sim.golden.oram.aes import expand_key
+from sim.golden.oram.front import draw
 from sim.golden.oram.invariants import check_invariants
-from sim.golden.oram.map import Command, ListOverflowError
-from tests.support.oram.workloads import WORKLOADS, answers, commands_of, load_commands, quick_map
+from sim.golden.oram.map import Command, ListOverflowError, keyed_map
+from tests.support.oram.workloads import WORKLOADS, answers, commands_of, draws, load_commands, quick_map
 
 #: Small enough that lists overflow, windows are longer than there are pages, and buckets are shared.
 SMALL = OramConfig(log_n=8, list_slots=6, slots=8, overflow_entries=256, inflight=16)
@@ -40,7 +42,7 @@ def run(config, commands, seed=0, every=97):
 def test_answers_are_those_of_a_dict(variant, workload):
     config = VARIANTS[variant]
     rng = np.random.default_rng(WORKLOADS.index(workload))
-    commands = commands_of(workload, rng, 1000, config, universe=config.keys * 3 // 4)
+    commands = commands_of(workload, rng, 700, config, universe=config.keys * 3 // 4)
     _, outcomes = run(config, commands)
     assert [outcome[:3] for outcome in outcomes] == list(answers(commands, config, {}))
 
@@ -103,9 +105,9 @@ def test_labels_are_drawn_once_and_revealed_once(variant):
     """What is revealed was drawn at the key's access before, or now for a key that is not there."""
     config = VARIANTS[variant]
     rng = np.random.default_rng(8)
-    commands = commands_of("zipf", rng, 3000, config)
-    state, outcomes = run(config, commands, every=3000)
-    blocks = quick_map(config)._draws(np.arange(len(commands) * config.draws)).reshape(len(commands), -1)
+    commands = commands_of("zipf", rng, 1500, config)
+    state, outcomes = run(config, commands, every=1500)
+    blocks = draws(config, 0)(np.arange(len(commands))).reshape(len(commands), -1)
     half = config.label_count
     last, shown = {}, set()
     for number, (command, outcome) in enumerate(zip(commands, outcomes, strict=True)):
@@ -163,11 +165,29 @@ def test_items_wait_for_the_window():
     assert state.pages[record][0] == item
 
 
+def test_map_with_keys():
+    """With AES the answers are the same, and labels those of the keys."""
+    config = VARIANTS["both-always-0.2"]
+    commands = commands_of("uniform", np.random.default_rng(1), 400, config)
+    shown = []
+    for draw_key in (bytes(range(16)), bytes(16)):
+        state = keyed_map(config, permutation_key=bytes(range(16, 32)), draw_key=draw_key)
+        outcomes = state.run(commands[:100]) + state.run(commands[100:])
+        assert [outcome[:3] for outcome in outcomes] == list(answers(commands, config, {}))
+        check_invariants(state)
+        shown.append([outcome.labels for outcome in outcomes])
+    assert shown[0] != shown[1]
+    # The first misses: two labels from the second block of the draw, its lower half the first.
+    block = draw(expand_key(bytes(16)), np.arange(1, dtype=np.uint64), draws=2)[0, 1].tobytes()
+    halves = (int.from_bytes(part, "little") for part in (block[:8], block[8:]))
+    assert shown[1][0] == tuple(half * config.labels >> 64 for half in halves)
+
+
 def test_large_map_is_quick():
     config = OramConfig(log_n=16, list_slots=14, overflow_entries=128)
     state = quick_map(config)
-    load = load_commands(config, config.keys * 7 // 8)
-    mixed = commands_of("zipf", np.random.default_rng(2), 20_000, config)
+    load = load_commands(config, config.keys // 2)
+    mixed = commands_of("zipf", np.random.default_rng(2), 10_000, config)
     begin = time.process_time()
     outcomes = state.run(load) + state.run(mixed)
     assert time.process_time() - begin < 10

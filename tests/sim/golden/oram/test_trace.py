@@ -296,9 +296,9 @@ CONFIGS = {
 def test_trace_is_that_of_the_machine(name, endless, pages):
     config = CONFIGS[name]
     rng = np.random.default_rng([*map(ord, name), endless, bool(pages)])
-    count = 100
+    count = 60
     asked = touched(config, rng, count, pages)
-    commands = np.cumsum(rng.choice([0, 3, 30, 400], p=[0.6, 0.3, 0.08, 0.02], size=count + 1)).tolist()
+    commands = np.cumsum(rng.choice([0, 3, 30, 400], p=[0.6, 0.28, 0.08, 0.04], size=count + 1)).tolist()
     launch = replace(LAUNCH, endless=endless)
     host = JitterHost(read_latency=60, write_latency=80, commands=commands, seed=len(name))
     trace = simulate(config, TIMING, launch, host, asked)

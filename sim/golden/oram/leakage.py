@@ -1,0 +1,140 @@
+"""Statistics that would show a leak, if revealed pages were not what they should be: independent and uniform.
+
+Every test gives a p-value, by normal approximations good for the counts that occur here, and its power: the
+smallest effect that it would find nine times of ten.  A smaller leak would not be found, and a trace that
+passes has shown no more than that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int = NDArray[np.int64]
+
+#: Probability that traces without a leak fail any of the tests; those that a leak is found with.
+FAMILY = 1e-6
+POWER = 0.9
+_NORMAL = NormalDist()
+
+
+class Finding(NamedTuple):
+    """What a test found.
+
+    Members
+    -------
+    name
+        Of the test.
+    p
+        How probable as much or more is without a leak.
+    effect
+        What was found, relative to what is expected without a leak.
+    least
+        The effect that would be found with the probability `POWER`.
+    """
+
+    name: str
+    p: float
+    effect: float
+    least: float
+
+
+def leaks(findings: Sequence[Finding]) -> list[Finding]:
+    """Give those that are too improbable, by Bonferroni's correction for as many tests."""
+    return [finding for finding in findings if finding.p < FAMILY / len(findings)]
+
+
+def detectable(tests: int) -> float:
+    """Give the z-score that is found with the probability `POWER`, among as many two-sided tests."""
+    return -_NORMAL.inv_cdf(FAMILY / tests / 2) + _NORMAL.inv_cdf(POWER)
+
+
+def _two_sided(z: float) -> float:
+    return math.erfc(abs(z) / math.sqrt(2))
+
+
+def histogram(pages: Int, count: int, tests: int) -> Finding:
+    """Compare how often each of ``count`` pages is touched with uniform (chi-squared; Wilson, Hilferty)."""
+    seen = np.bincount(pages.ravel(), minlength=count)
+    expected = seen.sum() / count
+    freedom = count - 1
+    chi2 = float(((seen - expected) ** 2).sum() / expected)
+    spread = 2 / (9 * freedom)
+    z = ((chi2 / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(spread)
+    p = 0.5 * math.erfc(z / math.sqrt(2))
+    # The non-centrality n w^2 that shifts chi-squared by so many of its deviations (Cohen's effect size w).
+    least = math.sqrt(detectable(tests) * math.sqrt(2 * freedom) / seen.sum())
+    return Finding("histogram", p, math.sqrt(max(0.0, chi2 - freedom) / seen.sum()), least)
+
+
+def overlaps(pages: Int, count: int, lags: int = 64) -> list[Finding]:
+    """Count touches of a page that was touched 1 ... ``lags`` operations before.
+
+    Parameters
+    ----------
+    pages : [n, touches]
+    count
+        Pages there are.
+    """
+    touches = pages.shape[1]
+    findings = []
+    for lag in range(1, lags + 1):
+        early, late = pages[:-lag], pages[lag:]
+        pairs = len(early) * touches**2
+        found = sum(int((early[:, a] == late[:, b]).sum()) for a in range(touches) for b in range(touches))
+        expected = pairs / count
+        deviation = math.sqrt(expected * (1 - 1 / count))
+        z = (found - expected) / deviation
+        least = detectable(lags) * deviation / expected
+        findings.append(Finding(f"overlap at lag {lag}", _two_sided(z), z * deviation / expected, least))
+    return findings
+
+
+def serial_correlation(pages: Int, tests: int) -> Finding:
+    """Correlate the number of each operation's first page with that of the operation before."""
+    numbers = pages[:, 0] - pages[:, 0].mean()
+    found = float((numbers[1:] * numbers[:-1]).sum() / (numbers**2).sum())
+    size = math.sqrt(len(numbers))
+    return Finding("serial correlation", _two_sided(found * size), found, detectable(tests) / size)
+
+
+def same_distribution(one: NDArray[np.generic], other: NDArray[np.generic], tests: int) -> Finding:
+    """Compare two samples (Kolmogorov and Smirnov; an upper bound of p where numbers repeat)."""
+    ordered = [np.sort(one.ravel()), np.sort(other.ravel())]
+    points = np.concatenate(ordered)
+    shares = [np.searchsorted(sample, points, side="right") / len(sample) for sample in ordered]
+    distance = float(np.abs(shares[0] - shares[1]).max())
+    size = math.sqrt(len(ordered[0]) * len(ordered[1]) / len(points))
+    # What it takes by Massart's bound, and once more what the samples may hide of it.
+    takes, hides = math.sqrt(math.log(2 * tests / FAMILY) / 2), math.sqrt(math.log(1 / (1 - POWER)) / 2)
+    least = (takes + hides) / size
+    return Finding(
+        "two-sample distance", min(1.0, 2 * math.exp(-2 * (distance * size) ** 2)), distance, least
+    )
+
+
+def same_mean(one: NDArray[np.generic], other: NDArray[np.generic], tests: int) -> Finding:
+    """Compare the means of two samples, as fixed with random inputs in TVLA (Welch).
+
+    The effect is in standard deviations (Cohen's d).  Samples that do not vary are compared exactly.
+    """
+    samples = [np.asarray(sample, np.float64).ravel() for sample in (one, other)]
+    error = math.sqrt(sum(float(sample.var(ddof=1)) / len(sample) for sample in samples))
+    difference = float(samples[0].mean() - samples[1].mean())
+    spread = math.sqrt(sum(float(sample.var(ddof=1)) for sample in samples) / 2)
+    if spread == 0:
+        return Finding("mean", float(difference == 0), math.inf if difference else 0.0, 0.0)
+    least = detectable(tests) * error / spread
+    return Finding("mean", _two_sided(difference / error), difference / spread, least)
+
+
+def page_findings(pages: Int, count: int) -> list[Finding]:
+    """Do all tests of one sequence of touches, [operations, touches] of ``count`` pages."""
+    lags = overlaps(pages, count)
+    tests = len(lags) + 2
+    return [histogram(pages, count, tests), serial_correlation(pages, tests), *lags]
