@@ -93,7 +93,7 @@ class PageSeal(wiring.Component):
         m.d.comb += [ghash.power.eq(self.power), ghash.valid.eq(held), ghash.beat.eq(cipher)]
 
         # A page stays from its first beat until all of it is read, which begins when its hash is there.
-        depth = 1 << (shape.beats + Ghash.LATENCY).bit_length()
+        depth = 1 << (shape.beats + Ghash.LATENCY - 1).bit_length()
         style: RamStyle = "distributed" if depth <= LUT_DEPTH else "block"
         m.submodules.buffer = buffer = uninitialised(width=shape.beat_bits, depth=depth, ram_style=style)
         write, read = buffer.write_port(), buffer.read_port()

@@ -14,8 +14,8 @@ from tests.support.gateware.streams import put, set_all, simulate
 from tests.support.oram.blocks import content, round_keys
 
 #: Bits of a key, draws, interval: of one lane that both keys share, of two, and of a lane for each block.
-QUICK = [(64, 1, 4), (32, 2, 6), (64, 2, 3)]
-SLOW = [(64, 1, 5), (32, 1, 1), (64, 2, 4), (64, 2, 2), (32, 1, 12), (64, 1, 23), (64, 2, 7)]
+QUICK = [(64, 1, 4), (32, 2, 6)]
+SLOW = [(64, 2, 3), (64, 1, 5), (32, 1, 1), (64, 2, 4), (64, 2, 2), (32, 1, 12), (64, 1, 23), (64, 2, 7)]
 
 
 def soak(case):
@@ -28,7 +28,7 @@ def test_front(key_bits, draws, interval):
     for stall in (0.0, 0.7):
         rng = random.Random(f"{key_bits} {draws} {interval} {stall}")
         secrets = rng.randbytes(16), rng.randbytes(16)
-        keys = [0, (1 << key_bits) - 1, *(rng.getrandbits(key_bits) for _ in range(30))]
+        keys = [0, (1 << key_bits) - 1, *(rng.getrandbits(key_bits) for _ in range(14))]
         taken, came = [], {}
 
         async def send(ctx, secrets=secrets, keys=keys, stall=stall, came=came):

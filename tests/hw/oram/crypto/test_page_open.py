@@ -28,7 +28,7 @@ def spoil(rng, sealed):
 @pytest.mark.parametrize(("name", "request_stall", "stall", "seed"), runs(soak=4))
 def test_pages(name, request_stall, stall, seed):
     shape, rng = SHAPES[name], np.random.default_rng(seed)
-    key, count = rng.bytes(16), 24
+    key, count = rng.bytes(16), 8 + 48 // shape.beats
     which = rng.integers(0, 1 << 48, (2, count), np.uint64)
     content = rng.integers(0, 256, (count, shape.page_bytes - 16), np.uint8)
     cipher = gcm.Gcm(key, tag_bytes=shape.mac_bits // 8)

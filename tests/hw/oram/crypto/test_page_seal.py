@@ -19,7 +19,7 @@ def unit(name):
 @pytest.mark.parametrize(("name", "request_stall", "stall", "seed"), runs(soak=4))
 def test_pages(name, request_stall, stall, seed):
     shape, rng = SHAPES[name], np.random.default_rng(seed)
-    key, count = rng.bytes(16), 20
+    key, count = rng.bytes(16), 8 + 48 // shape.beats
     which = rng.integers(0, 1 << 48, (2, count), np.uint64)
     pages = rng.integers(0, 256, (count, shape.page_bytes), np.uint8)
     nonces = [{"page": int(page), "version": int(version)} for page, version in which.T]
