@@ -49,8 +49,10 @@ class State(NamedTuple):
         Keys in the slots of each list, and the operations that put them there.
     overflow : [entries, 2]
         Records and keys.
-    counters : [3]
-        Operations, LOADs, overflow entries in use.
+    moved : [entries, 2]
+        Operations that put an entry's item into a list, and its key.
+    counters : [4]
+        Operations, LOADs, overflow entries in use, the last operation that put such an item into a list.
     peaks : [2]
         Most items in a list, most overflow entries in use.
     """
@@ -60,6 +62,7 @@ class State(NamedTuple):
     lists: Int
     since: Int
     overflow: Int
+    moved: Int
     counters: Int
     peaks: Int
 
@@ -75,7 +78,8 @@ class FastMap:
             lists=_none(config.records, config.list_slots),
             since=_none(config.records, config.list_slots),
             overflow=_none(config.overflow_entries, 2),
-            counters=np.zeros(3, np.int64),
+            moved=_none(config.overflow_entries, 2),
+            counters=np.array([0, 0, 0, -config.window - 1]),
             peaks=np.zeros(2, np.int64),
         )
 
@@ -165,7 +169,7 @@ def _run(operations: Operations, state: State, window: int, most: int, revealed:
             to = operations.fresh[n, 0]
             if width == 2 and _load(state, operations.fresh[n, 1]) < _load(state, to):
                 to = operations.fresh[n, 1]
-            if not _append(state, number, to, key):
+            if not _append(state, number, to, key, window):
                 return False
     return True
 
@@ -177,6 +181,10 @@ def _touch(state: State, number: int, page: int, record: int, key: int, window: 
     for at in range(len(items)):
         if items[at] == key:
             items[at] = -1
+            if number - state.counters[3] <= window:
+                for entry in range(len(overflow)):
+                    if state.moved[entry, 1] == key:
+                        state.moved[entry] = -1
     if page >= 0:
         waiting = 0
         for slot in range(state.pages.shape[1]):
@@ -201,6 +209,8 @@ def _touch(state: State, number: int, page: int, record: int, key: int, window: 
             for slot in range(len(items)):
                 if items[slot] < 0:
                     items[slot], since[slot] = overflow[at, 1], number
+                    state.moved[at, 0], state.moved[at, 1] = number, overflow[at, 1]
+                    state.counters[3] = number
                     overflow[at] = -1
                     state.counters[2] -= 1
                     break
@@ -208,7 +218,7 @@ def _touch(state: State, number: int, page: int, record: int, key: int, window: 
 
 
 @compiled
-def _append(state: State, number: int, record: int, key: int) -> bool:
+def _append(state: State, number: int, record: int, key: int, window: int) -> bool:
     """Put an item into a list, or the overflow; False where both are full."""
     items, overflow = state.lists[record], state.overflow
     for slot in range(len(items)):
@@ -217,7 +227,8 @@ def _append(state: State, number: int, record: int, key: int) -> bool:
             state.peaks[0] = max(state.peaks[0], _used(items))
             return True
     for at in range(len(overflow)):
-        if overflow[at, 0] < 0:
+        kept = state.moved[at, 0] >= 0 and number - state.moved[at, 0] <= window
+        if overflow[at, 0] < 0 and not kept:
             overflow[at, 0], overflow[at, 1] = record, key
             state.counters[2] += 1
             state.peaks[1] = max(state.peaks[1], state.counters[2])

@@ -103,6 +103,9 @@ class ObliviousMap:
         Slots of each list and bin that was touched.
     overflow
         Entries on chip: a record and its item, or None.
+    moved
+        For each entry the operation that put its item into a list, and its key: for a window the entry stays
+        taken, since it tells where the item is, unless the item leaves the list.
     count, loads
         Operations, and LOADs among them, so far.
     """
@@ -115,6 +118,7 @@ class ObliviousMap:
         self.writes: defaultdict[int, int] = defaultdict(int)
         self.records: defaultdict[int, list[Item | None]] = defaultdict(lambda: [None] * config.list_slots)
         self.overflow: list[tuple[int, Item] | None] = [None] * config.overflow_entries
+        self.moved: dict[int, tuple[int, int]] = {}
         self.count = 0
         self.loads = 0
         # Both are asked for at every touch.
@@ -255,6 +259,7 @@ class ObliviousMap:
             return None
         items = self.records[record]
         own = _take(items, key)
+        self.moved = {at: moved for at, moved in self.moved.items() if not (own and moved[1] == key)}
         if page is not None:
             slots = self.pages[page]
             own = _take(slots, key) or own
@@ -274,7 +279,7 @@ class ObliviousMap:
             if waiting_entry and waiting_entry[0] == record:
                 if None in items:
                     items[items.index(None)] = waiting_entry[1]._replace(operation=number)
-                    self.overflow[at] = None
+                    self.overflow[at], self.moved[at] = None, (number, waiting_entry[1].key)
                 break
         return own
 
@@ -288,10 +293,12 @@ class ObliviousMap:
         items = self.records[record]
         if None in items:
             items[items.index(None)] = item
-        elif None in self.overflow:
-            self.overflow[self.overflow.index(None)] = record, item
-        else:
+            return
+        self.moved = {at: moved for at, moved in self.moved.items() if moved[0] >= number - self._window}
+        free = (at for at, waits in enumerate(self.overflow) if waits is None and at not in self.moved)
+        if (at := next(free, None)) is None:
             raise ListOverflowError(f"operation {number}: list {record} and the overflow entries are full")
+        self.overflow[at] = record, item
 
 
 def keyed_map(config: OramConfig, *, permutation_key: bytes, draw_key: bytes) -> ObliviousMap:
