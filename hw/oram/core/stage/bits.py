@@ -1,0 +1,86 @@
+"""Counting and choosing among the bits of a word."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Signal, Value
+
+#: Bits that are counted together first.
+_GROUP = 6
+#: Bits whose lowest is found by a carry chain.
+_CHAIN = 16
+
+
+def any_of(values: Sequence[Any]) -> Value:
+    """Give the bitwise or of values, as a tree."""
+    values = [Value.cast(value) for value in values]
+    while len(values) > 1:
+        values = [
+            functools.reduce(operator.or_, values[at : at + _GROUP]) for at in range(0, len(values), _GROUP)
+        ]
+    return values[0]
+
+
+def select(chosen: Any, values: Sequence[Any]) -> Value:
+    """Give the or of those ``values`` whose bit is set in ``chosen``."""
+    chosen = Value.cast(chosen)
+    return any_of(
+        [Value.cast(value) & chosen[at].replicate(len(Value.cast(value))) for at, value in enumerate(values)]
+    )
+
+
+def encode(one: Value) -> Value:
+    """Give the number of the only bit that is set; 0 when none is."""
+    width = max(1, (len(one) - 1).bit_length())
+    return Cat(
+        any_of([one[at] for at in range(len(one)) if at >> bit & 1] or [Const(0, 1)]) for bit in range(width)
+    )
+
+
+def lowest(bits: Value) -> Value:
+    """Give the lowest bit that is set, alone."""
+    if len(bits) <= _CHAIN:
+        return (bits & (~bits + 1))[: len(bits)]
+    groups = [bits[at : at + 8] for at in range(0, len(bits), 8)]
+    first = lowest(Cat(group.any() for group in groups))
+    return Cat(lowest(group) & first[at].replicate(len(group)) for at, group in enumerate(groups))
+
+
+def count_before(m: Module, name: str, bits: Value, *, cycles: int) -> list[Value]:
+    """Count the bits that are set below each bit, and at last all of them.
+
+    Parameters
+    ----------
+    m, name
+        The component being elaborated, and of the registers.
+    cycles
+        Until the counts are there: 0, or 1 with a register within.
+    """
+    inner: list[list[Value]] = []
+    totals: list[Value] = []
+    width = (len(bits)).bit_length()
+    for at in range(0, len(bits), _GROUP):
+        group = bits[at : at + _GROUP]
+        counts = [_sum([group[below] for below in range(upto)]) for upto in range(len(group) + 1)]
+        if cycles:
+            held = [Signal(3, name=f"{name}_{at}_{upto}", reset_less=True) for upto in range(len(counts))]
+            m.d.sync += [signal.eq(count) for signal, count in zip(held, counts, strict=True)]
+            counts = list(held)
+        inner.append(counts[:-1])
+        totals.append(counts[-1])
+    before = [_sum(totals[:at]) for at in range(len(totals) + 1)]
+    found = [(before[at] + count)[:width] for at, counts in enumerate(inner) for count in counts]
+    return [*found, before[-1][:width]]
+
+
+def _sum(values: Sequence[Value]) -> Value:
+    if not values:
+        return Const(0, 1)
+    while len(values) > 1:
+        pairs = [values[at] + values[at + 1] for at in range(0, len(values) - 1, 2)]
+        values = [*pairs, *values[len(pairs) * 2 :]]
+    return values[0]

@@ -1,0 +1,101 @@
+"""The value of one slot, kept as the beats of a page or record pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Const, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.lib.memory import uninitialised
+from hw.oram.config import BEAT_BYTES, OramConfig
+from hw.oram.core.layouts import BEAT_BITS
+from hw.oram.core.stage.bits import select
+
+#: Pages or records whose value is kept, so long as it takes until it is asked for.
+BANKS = 8
+
+
+class Capture(wiring.Component):
+    """Keeps a value of each page or record.
+
+    Parameters
+    ----------
+    slots, beats, values_offset
+        Of a page or record: its values, its beats, and the byte of the first value.
+
+    Members
+    -------
+    i : In(stream of beats, always ready)
+    own : In(slots)
+        With each beat: the slot whose value is kept, or none.
+    bank, row : In
+        Of the last `BANKS` pages or records, counting from reset, which; and which row of its value.
+    data : Out
+        That row, a cycle later.  A row can be read two cycles after its beat.
+    """
+
+    def __init__(self, config: OramConfig, *, slots: int, beats: int, values_offset: int) -> None:
+        self._config = config
+        self._slots, self._beats, self._values_offset = slots, beats, values_offset
+        super().__init__(
+            {
+                "i": In(stream.Signature(BEAT_BITS, always_ready=True)),
+                "own": In(slots),
+                "bank": In(range(BANKS)),
+                "row": In(range(max(2, config.value_rows))),
+                "data": Out(8 * config.row_bytes),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Which slots a beat has is the same for each page."""
+        m = Module()
+        config, rows = self._config, self._config.value_rows
+        lanes = BEAT_BYTES // config.row_bytes
+        first = self._values_offset // config.row_bytes
+        index, bank = Signal(range(self._beats)), Signal(range(BANKS))
+        with m.If(self.i.valid):
+            m.d.sync += index.eq(index + 1)
+            with m.If(index == self._beats - 1):
+                m.d.sync += [index.eq(0), bank.eq(bank + 1)]
+
+        def slot_of(beat: int, lane: int) -> int | None:
+            value = beat * lanes + lane - first
+            return value // rows if 0 <= value < self._slots * rows else None
+
+        here = Array(
+            Cat(
+                Const(0, 1) if (slot := slot_of(beat, lane)) is None else self.own[slot]
+                for lane in range(lanes)
+            )
+            for beat in range(self._beats)
+        )[index]
+        row_of = Array(max(0, beat * lanes - first) % rows for beat in range(self._beats))[index]
+        row = Signal(8 * config.row_bytes, reset_less=True)
+        row_at, bank_at = Signal.like(self.row, reset_less=True), Signal.like(bank, reset_less=True)
+        found = Signal()
+        m.d.sync += [
+            row.eq(
+                select(
+                    here, [self.i.payload.word_select(lane, 8 * config.row_bytes) for lane in range(lanes)]
+                )
+            ),
+            row_at.eq(row_of),
+            bank_at.eq(bank),
+            found.eq(self.i.valid & here.any()),
+        ]
+        m.submodules.kept = kept = uninitialised(
+            width=8 * config.row_bytes, depth=BANKS * rows, ram_style="distributed"
+        )
+        write, read = kept.write_port(), kept.read_port()
+        m.d.comb += [
+            write.addr.eq(bank_at * rows + row_at),
+            write.data.eq(row),
+            write.en.eq(found),
+            read.addr.eq(self.bank * rows + self.row),
+            read.en.eq(1),
+            self.data.eq(read.data),
+        ]
+        return m

@@ -1,0 +1,79 @@
+"""Which slots of a page or record have a key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.lib.delay import delay
+from hw.oram.core.layouts import BEAT_BITS
+
+#: Bits of a key, and of which slots are in use, as they are stored; and such words in a beat.
+WORD_BITS = 64
+LANES = BEAT_BITS // WORD_BITS
+
+
+class KeyMatch(wiring.Component):
+    """Compares keys as their beats pass.
+
+    Parameters
+    ----------
+    slots, beats
+        Keys, and beats of the whole page or record.
+    bitmap_word, keys_word
+        Words of 8 bytes before the one that says which slots are in use, and before the first key.
+    key_bits
+        Bits of a key.
+
+    Members
+    -------
+    valid, beat : In
+    key : In(key_bits)
+        In the cycles after those of the beats with keys.
+    bitmap, match : Out(slots)
+        Three cycles after the beats that they come from: which slots are in use, and which have the key, in
+        use or not.
+    """
+
+    def __init__(self, *, slots: int, beats: int, bitmap_word: int, keys_word: int, key_bits: int) -> None:
+        self._slots, self._beats = slots, beats
+        self._bitmap_word, self._keys_word, self._key_bits = bitmap_word, keys_word, key_bits
+        super().__init__(
+            {
+                "valid": In(1),
+                "beat": In(BEAT_BITS),
+                "key": In(key_bits),
+                "bitmap": Out(slots),
+                "match": Out(slots),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """A beat, whether its words are the key, and those of all beats."""
+        m = Module()
+        index = Signal(range(self._beats))
+        with m.If(self.valid):
+            m.d.sync += index.eq(index + 1)
+            with m.If(index == self._beats - 1):
+                m.d.sync += index.eq(0)
+        valid = delay(m, "valid", self.valid, 2)
+        beat = delay(m, "beat", self.beat, 1, reset=False)
+        index_2 = delay(m, "index", index, 2, reset=False)
+        equal, in_use = Signal(LANES, reset_less=True), Signal(self._slots, reset_less=True)
+        words = [beat.word_select(lane, WORD_BITS) for lane in range(LANES)]
+        m.d.sync += [
+            equal.eq(Cat(word[: self._key_bits] == self.key for word in words)),
+            in_use.eq(words[self._bitmap_word][: self._slots]),
+        ]
+        bitmap, match = Signal(self._slots, reset_less=True), Signal(self._slots, reset_less=True)
+        with m.If(valid & (index_2 == 0)):
+            m.d.sync += bitmap.eq(in_use)
+        for slot in range(self._slots):
+            at, lane = divmod(self._keys_word + slot, LANES)
+            with m.If(valid & (index_2 == at)):
+                m.d.sync += match[slot].eq(equal[lane])
+        m.d.comb += [self.bitmap.eq(bitmap), self.match.eq(match)]
+        return m

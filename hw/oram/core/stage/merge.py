@@ -1,0 +1,164 @@
+"""Pages as they are written back: with items of the list in their free slots."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.lib.delay import delay
+from hw.oram.config import BEAT_BYTES, BLOCK_BYTES, OramConfig
+from hw.oram.core.layouts import BEAT_BITS
+from hw.oram.core.stage.bits import any_of, encode, select
+from hw.oram.core.stage.key_match import LANES, WORD_BITS
+from hw.oram.core.stage.list_values import ListValues
+from hw.oram.core.stage.list_words import ListWords
+from hw.oram.core.stage.schedule import KEY_BYTES, PAGE_KEYS_OFFSET
+
+_WORD_BYTES = WORD_BITS // 8
+#: Word of a page, and of its first beat, that says which slots are in use.
+_BITMAP_WORD = BLOCK_BYTES // _WORD_BYTES
+
+
+class Merge(wiring.Component):
+    """Takes for each free slot of a page the item of its rank among those that go into it.
+
+    Members
+    -------
+    record : In(stream of beats, always ready)
+        Of records whose pages are touched too.
+    choose : In(1)
+        The record's list and page are decided: ``kept``, the page's slots in use, ``before``, the free slots
+        below each; ``flush``, the items that go into it, and ``ranks``, those below each.
+    start : In(1)
+        With the last beat of the record, or after it where it is short; after ``choose``.
+    ahead, page : In
+        Two cycles before each beat of the page, the first time in the cycle after ``start``; and the beat.
+    o : Out(stream of beats, always ready)
+        A cycle after each.  The page's tag, what fills it up and what lies in free slots is as it came.
+
+    Behaviour
+    ---------
+    Words of short values are chosen among registers, as keys are.  Values of whole beats are read out of a
+    RAM, which holds two lists, so that the next comes in while one is used.
+    """
+
+    def __init__(self, config: OramConfig) -> None:
+        self._config = config
+        slots, items = config.slots, config.list_slots
+        super().__init__(
+            {
+                "record": In(stream.Signature(BEAT_BITS, always_ready=True)),
+                "choose": In(1),
+                "kept": In(slots),
+                "before": In(data.ArrayLayout(range(slots + 1), slots)),
+                "flush": In(items),
+                "ranks": In(data.ArrayLayout(range(items + 1), items)),
+                "start": In(1),
+                "ahead": In(1),
+                "page": In(stream.Signature(BEAT_BITS, always_ready=True)),
+                "o": Out(stream.Signature(BEAT_BITS, always_ready=True)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Which item each slot takes; the list's words; then beat by beat."""
+        m = Module()
+        config = self._config
+        slots, items = config.slots, config.list_slots
+        # Which item each slot takes, as one bit or none.
+        taken = [Signal(items, name=f"taken_{slot}", reset_less=True) for slot in range(slots)]
+        held = [Signal(items, name=f"held_{slot}", reset_less=True) for slot in range(slots)]
+        kept, bitmap = Signal(slots, reset_less=True), Signal(slots, reset_less=True)
+        with m.If(self.choose):
+            m.d.sync += kept.eq(self.kept)
+            for slot in range(slots):
+                same = Cat(self.before[slot] == self.ranks[item] for item in range(items))
+                m.d.sync += taken[slot].eq(same & self.flush & (~self.kept[slot]).replicate(items))
+        with m.If(self.start):
+            m.d.sync += [now.eq(then) for now, then in zip(held, taken, strict=True)]
+            m.d.sync += bitmap.eq(kept | Cat(one.any() for one in taken))
+
+        # Beat by beat: where each word of it comes from, and its place in the page.
+        index = Signal(range(config.page_beats))
+        with m.If(self.ahead):
+            m.d.sync += index.eq(index + 1)
+            with m.If(index == config.page_beats - 1):
+                m.d.sync += index.eq(0)
+        first = delay(m, "first", self.ahead & (index == 0), 2)
+        m.submodules.words = words = ListWords(config)
+        m.d.comb += words.start.eq(self.start)
+        connect(m, flipped(self.record), words.record)
+
+        def by_beat(values: list[Value]) -> Value:
+            return Array(values)[index]
+
+        merged = [self.page.payload.word_select(lane, WORD_BITS) for lane in range(LANES)]
+        for lane in range(LANES):
+            sources: list[Value] = []
+            picks: list[Value] = []
+            for name, first_byte, size in self._fields:
+                slots_at = [
+                    _slot_at(beat * BEAT_BYTES + lane * _WORD_BYTES - first_byte, size, slots)
+                    for beat in range(config.page_beats)
+                ]
+                if all(slot is None for slot in slots_at):
+                    continue
+                pick = Signal(items, name=f"{name}_pick_{lane}", reset_less=True)
+                m.d.sync += pick.eq(
+                    by_beat([Const(0, items) if slot is None else held[slot] for slot in slots_at])
+                )
+                word = 0 if name == "key" else 1 + (lane * _WORD_BYTES % size) // _WORD_BYTES
+                sources.append(select(pick, [words.words[item][word] for item in range(items)]))
+                picks.append(pick)
+            if sources:
+                chosen = Signal(WORD_BITS, name=f"chosen_{lane}", reset_less=True)
+                taking = Signal(name=f"taking_{lane}", reset_less=True)
+                m.d.sync += [chosen.eq(any_of(sources)), taking.eq(Cat(picks).any())]
+                merged[lane] = Mux(taking, chosen, merged[lane])
+        merged[_BITMAP_WORD] = Mux(first, bitmap, merged[_BITMAP_WORD])
+        whole = Cat(word[:WORD_BITS] for word in merged)
+        if config.value_bytes >= BEAT_BYTES:
+            whole = self._long_values(m, whole, held, by_beat)
+        out = Signal(BEAT_BITS, reset_less=True)
+        m.d.sync += [out.eq(whole), self.o.valid.eq(self.page.valid)]
+        m.d.comb += self.o.payload.eq(out)
+        return m
+
+    @property
+    def _fields(self) -> list[tuple[str, int, int]]:
+        """Name, first byte and bytes each of what is chosen word by word."""
+        config = self._config
+        fields = [("key", PAGE_KEYS_OFFSET, KEY_BYTES)]
+        if config.value_bytes < BEAT_BYTES:
+            fields.append(("value", config.page_values_offset, config.value_bytes))
+        return fields
+
+    def _long_values(
+        self, m: Module, page: Value, held: list[Signal], by_beat: Callable[[list[Value]], Value]
+    ) -> Value:
+        """Give the beat with a value from the list, if it is one."""
+        config = self._config
+        items = config.list_slots
+        m.submodules.values = values = ListValues(config)
+        m.d.comb += values.start.eq(self.start)
+        connect(m, flipped(self.record), values.record)
+        first = config.page_values_offset // BEAT_BYTES
+        slots_at = [
+            _slot_at(beat - first, config.value_rows, config.slots) for beat in range(config.page_beats)
+        ]
+        pick = by_beat([Const(0, items) if slot is None else held[slot] for slot in slots_at])
+        rows = [Const(max(0, beat - first) % config.value_rows, 3) for beat in range(config.page_beats)]
+        item, row = Signal.like(values.item, reset_less=True), Signal.like(values.row, reset_less=True)
+        takes = Signal(2, reset_less=True)
+        m.d.sync += [item.eq(encode(pick)), row.eq(by_beat(rows)), takes.eq(Cat(pick.any(), takes[0]))]
+        m.d.comb += [values.item.eq(item), values.row.eq(row)]
+        return Mux(takes[1], values.data, page)
+
+
+def _slot_at(offset: int, size: int, slots: int) -> int | None:
+    """Give which of ``slots`` of ``size`` an offset lies in."""
+    return offset // size if 0 <= offset < slots * size else None

@@ -1,0 +1,187 @@
+"""Items that found their list full."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.lib.memory import uninitialised
+from hw.oram.config import OramConfig
+from hw.oram.core.stage.bits import encode, lowest, select
+from hw.oram.core.stage.layouts import item_layout
+
+
+class Overflow(wiring.Component):
+    """Entries of a record and a key each; an item waits in one until its record's list has a free slot.
+
+    An entry whose item has moved into the list stays taken for a window: it says where the item is while the
+    list's beats do not show it.  After the operation `OramConfig.window` operations later it is free.
+
+    Members
+    -------
+    prepare, item : In
+        Three cycles before the loop's first: the next touch.
+    moved, own_moved : Out(list_slots)
+        In the loop's first cycle: slots of its record that items moved into within the window, and that which
+        the operation's item moved into.  Both without the touch just before.
+    take, current : In
+        The loop's second cycle, and the touch until ``apply``.  When the operation before put the key
+        somewhere, ``own_moved`` may be of its old place.
+    own : Out(1), own_entry : Out
+        From the cycle after ``take``, and a cycle after ``decide``: the operation's item is in an entry.
+    own_just_moved : Out(1)
+        From the cycle after ``take``: it moved with the touch just before.
+    waits : Out(1)
+        From the cycle after ``take``: an item waits for this record.
+    decide : In(1)
+        A cycle after ``take`` or later; ``apply`` comes in the next cycle.
+    apply, move, slot : In
+        The lowest of the entries that wait for the record moves into this slot.  The entry of the operation's
+        item is free.
+    store, record : In
+        With ``apply``: the operation's item takes the lowest free entry, and waits for this record.
+    full : Out(1)
+        In the cycle of ``apply``: there is none.
+    retry_entry, retry_key, stored_entry : Out
+        In the cycle after ``apply``: what moved, and which entry was taken.
+    """
+
+    def __init__(self, config: OramConfig) -> None:
+        self._config = config
+        slots, entry = config.list_slots, range(config.overflow_entries)
+        super().__init__(
+            {
+                "prepare": In(1),
+                "item": In(item_layout(config)),
+                "moved": Out(slots),
+                "own_moved": Out(slots),
+                "take": In(1),
+                "current": In(item_layout(config)),
+                "own": Out(1),
+                "own_just_moved": Out(1),
+                "own_entry": Out(entry),
+                "waits": Out(1),
+                "decide": In(1),
+                "apply": In(1),
+                "move": In(1),
+                "slot": In(slots),
+                "store": In(1),
+                "record": In(config.record_index_bits),
+                "full": Out(1),
+                "retry_entry": Out(entry),
+                "retry_key": Out(config.key_bits),
+                "stored_entry": Out(entry),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """What waits and what has moved are two bits of an entry; a free one has neither.
+
+        Records and keys are compared in every cycle: three cycles before the loop's second for the places of
+        moved items, which are many to choose from, and again for an entry that was taken meanwhile.
+        """
+        m = Module()
+        config = self._config
+        count = config.overflow_entries
+
+        def vector(name: str) -> Signal:
+            return Signal(count, name=name, reset_less=True)
+
+        item = Signal.like(self.item, name="item_held", reset_less=True)
+        touch = item.touch
+        with m.If(self.prepare):
+            m.d.sync += item.eq(self.item)
+
+        waiting, moved = Signal(count), Signal(count)
+        same_record, same_key, same_turn = vector("same_record"), vector("same_key"), vector("same_turn")
+        stored, moves = Signal(count), Signal(count)
+        slots = []
+        for at in range(count):
+            record = Signal(config.record_index_bits, name=f"record_{at}", reset_less=True)
+            key = Signal(config.key_bits, name=f"key_{at}", reset_less=True)
+            slot = Signal(config.list_slots, name=f"slot_{at}", reset_less=True)
+            turn = Signal(range(config.window), name=f"turn_{at}", reset_less=True)
+            m.d.sync += [
+                same_record[at].eq((record == touch.record) & touch.record_valid),
+                same_key[at].eq((key == touch.key) & item.search),
+                same_turn[at].eq(turn == item.turn),
+            ]
+            with m.If(stored[at]):
+                m.d.sync += [record.eq(self.record), key.eq(self.current.touch.key)]
+            with m.If(moves[at]):
+                m.d.sync += [slot.eq(self.slot), turn.eq(self.current.turn)]
+            slots.append(slot)
+
+        places = Signal(config.list_slots, reset_less=True)
+        own_places = Signal(config.list_slots, reset_less=True)
+        m.d.sync += [
+            places.eq(select(same_record & moved, slots)),
+            own_places.eq(select(same_record & same_key & moved, slots)),
+        ]
+
+        own, candidates, expired = vector("own_held"), vector("candidates"), vector("expired")
+        just_moved = Signal(count)
+        is_own = same_record & same_key & (waiting | moved)
+        waits = same_record & ~same_key & waiting
+        own_any, own_just, waits_any = Signal(), Signal(), Signal()
+        with m.If(self.take):
+            m.d.sync += [
+                own.eq(is_own),
+                candidates.eq(waits),
+                own_any.eq(is_own.any()),
+                own_just.eq((is_own & just_moved).any()),
+                waits_any.eq(waits.any()),
+            ]
+            with m.If(self.current.touch.first):
+                m.d.sync += expired.eq(moved & same_turn)
+
+        next_move, room, full = vector("next_move"), vector("room"), Signal()
+        own_entry = Signal.like(self.own_entry, name="own_entry_held", reset_less=True)
+        free = ~(waiting | moved) | own
+        with m.If(self.decide):
+            m.d.sync += [
+                next_move.eq(lowest(candidates)),
+                room.eq(lowest(free)),
+                full.eq(~free.any()),
+                own_entry.eq(encode(own)),
+            ]
+            with m.If(self.current.touch.last):
+                m.d.sync += moved.eq(moved & ~expired)
+
+        entry = [Signal.like(self.retry_entry, name=f"{name}_entry_held", reset_less=True) for name in "rs"]
+        m.submodules.keys = keys = uninitialised(width=config.key_bits, depth=count, ram_style="distributed")
+        write, read = keys.write_port(), keys.read_port(domain="comb")
+        m.d.comb += [
+            write.addr.eq(encode(room)),
+            write.data.eq(self.current.touch.key),
+            read.addr.eq(entry[0]),
+        ]
+        with m.If(self.apply):
+            m.d.comb += [
+                moves.eq(next_move & self.move.replicate(count)),
+                stored.eq(room & self.store.replicate(count)),
+                write.en.eq(self.store),
+            ]
+            m.d.sync += [
+                waiting.eq(waiting & ~own & ~moves | stored),
+                moved.eq((moved | moves) & ~own),
+                just_moved.eq(moves),
+                entry[0].eq(encode(next_move)),
+                entry[1].eq(encode(room)),
+            ]
+        m.d.comb += [
+            self.moved.eq(places),
+            self.own_moved.eq(own_places),
+            self.own.eq(own_any),
+            self.own_just_moved.eq(own_just),
+            self.own_entry.eq(own_entry),
+            self.waits.eq(waits_any),
+            self.full.eq(full),
+            self.retry_entry.eq(entry[0]),
+            self.retry_key.eq(read.data),
+            self.stored_entry.eq(entry[1]),
+        ]
+        return m

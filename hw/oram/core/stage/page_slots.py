@@ -1,0 +1,65 @@
+"""What a page has room for once the operation's own item has left it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.lib.delay import delay
+from hw.oram.config import OramConfig
+from hw.oram.core.stage.bits import count_before
+from hw.oram.core.stage.schedule import Schedule
+
+
+class PageSlots(wiring.Component):
+    """Takes the own item out and counts what is free.
+
+    Members
+    -------
+    start : In(1)
+        ``bitmap`` and ``match`` of a page are there; with ``search`` the own item leaves it.
+    own, kept : Out(slots)
+        A cycle later: the slot it leaves, and the slots that stay in use.
+    free, before : Out
+        `Schedule.count_cycles` after that: free slots, and those below each slot.
+
+    Each stays until the next page's.
+    """
+
+    def __init__(self, config: OramConfig) -> None:
+        self._config = config
+        slots = config.slots
+        count = range(slots + 1)
+        super().__init__(
+            {
+                "start": In(1),
+                "search": In(1),
+                "bitmap": In(slots),
+                "match": In(slots),
+                "own": Out(slots),
+                "kept": Out(slots),
+                "free": Out(count),
+                "before": Out(data.ArrayLayout(count, slots)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Counts keep to the page's own registers, so that they stay as long as these."""
+        m = Module()
+        slots, schedule = self._config.slots, Schedule(self._config)
+        own, kept = Signal(slots, reset_less=True), Signal(slots, reset_less=True)
+        m.d.comb += [self.own.eq(own), self.kept.eq(kept)]
+        leaves = self.bitmap & self.match & self.search.replicate(slots)
+        with m.If(self.start):
+            m.d.sync += [own.eq(leaves), kept.eq(self.bitmap & ~leaves)]
+        counts = count_before(m, "free", ~kept, cycles=schedule.count_cycles - 1)
+        *before, free = counts
+        for name, out, value in [
+            ("free", self.free, free),
+            *((f"before_{at}", self.before[at], value) for at, value in enumerate(before)),
+        ]:
+            m.d.comb += out.eq(delay(m, f"{name}_counted", value, 1, reset=False))
+        return m

@@ -1,0 +1,206 @@
+"""What recent operations did to a touch's record and to its key, as far as it is known before its turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.lib.delay import delay
+from hw.lib.memory import uninitialised
+from hw.oram.config import OramConfig
+from hw.oram.core.stage.bits import any_of, encode, select
+from hw.oram.core.stage.layouts import item_layout, place_layout
+from hw.oram.core.stage.recent import Recent
+
+
+def found_layout(config: OramConfig) -> data.StructLayout:
+    """Give where a record was last: whether and where in the log."""
+    return data.StructLayout({"valid": 1, "place": place_layout(config)})
+
+
+def appended_layout(config: OramConfig) -> data.StructLayout:
+    """Give the slot of each fresh record that an operation put its item into, as one bit or none."""
+    return data.ArrayLayout(config.list_slots, config.label_count)
+
+
+class Recall(wiring.Component):
+    """The log of the last `OramConfig.window` operations: touched and fresh records, keys, and slots.
+
+    Members
+    -------
+    start, item : In
+        A touch, which stays for four cycles.
+    written, written_turn, appended : In
+        Where the item of an operation went.
+    found : Out(found_layout)
+        Three cycles after ``start``: where the touched record was last.
+    fresh : Out(found_layout) array of labels
+        For the last touch: four cycles after ``start``, and five for the second.
+    unseen : Out(list_slots)
+        Two cycles after ``start``: slots of the record that operations of the window filled.  As all that
+        follows, without the operation just before, whose slot is known last.
+    own : Out(list_slots), log_turn : Out
+        Four cycles after ``start``: the slot of this record with the operation's item, if it was put there
+        within the window, and by which operation.
+    just : Out(labels), just_own : Out(labels), just_put : Out(1)
+        Four cycles after ``start``: the operation before had the touched record as this fresh one; its item
+        is this operation's; and that, whether of this record or not.
+
+    All stay until the same time of the next touch.
+
+    Behaviour
+    ---------
+    Records are entered in the order of their touches, then the fresh ones, a cycle each.  What stands in a
+    turn's place is that of `OramConfig.window` turns ago until it is overwritten: touches of an operation
+    still see the slot that was filled so long ago.  (A place that was reused is emptied first.)
+    """
+
+    def __init__(self, config: OramConfig) -> None:
+        self._config = config
+        slots, labels = config.list_slots, config.label_count
+        super().__init__(
+            {
+                "start": In(1),
+                "item": In(item_layout(config)),
+                "written": In(1),
+                "written_turn": In(range(config.window)),
+                "appended": In(appended_layout(config)),
+                "found": Out(found_layout(config)),
+                "fresh": Out(found_layout(config)).array(labels),
+                "unseen": Out(slots),
+                "own": Out(slots),
+                "log_turn": Out(range(config.window)),
+                "just": Out(labels),
+                "just_own": Out(labels),
+                "just_put": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Cycle by cycle from ``start``."""
+        m = Module()
+        config = self._config
+        turns, labels, items, slots = config.window, config.label_count, config.items, config.list_slots
+        item, touch = self.item, self.item.touch
+        at = [self.start]
+        for n in range(1, 3 + labels):
+            at.append(delay(m, f"at_{n}", at[-1], 1))
+        m.submodules.records = records = Recent(
+            width=config.record_index_bits, kinds=items + labels, turns=turns
+        )
+        m.submodules.keys = keys = Recent(width=config.key_bits, kinds=1, turns=turns)
+        m.d.comb += [records.turn.eq(item.turn), keys.turn.eq(item.turn)]
+        with m.If(at[0]):
+            m.d.comb += [
+                records.enter.eq(1),
+                records.kind.eq(item.index),
+                records.present.eq(touch.record_valid),
+                records.word.eq(touch.record),
+            ]
+        for label in range(labels):
+            with m.Elif(at[1 + label]):
+                m.d.comb += [
+                    records.enter.eq(touch.last),
+                    records.kind.eq(items + label),
+                    records.present.eq(touch.keep),
+                    records.word.eq(touch.fresh[label]),
+                ]
+        m.d.comb += [
+            keys.enter.eq(at[0] & touch.first),
+            keys.present.eq(touch.keep),
+            keys.word.eq(touch.key),
+        ]
+
+        # The operation before.
+        before = Signal(range(turns), reset_less=True)
+        before_fresh = Signal.like(touch.fresh, name="before_fresh", reset_less=True)
+        before_keep = Signal()
+        just = Signal(labels)
+        for label in range(labels):
+            with m.If(at[0]):
+                same = touch.record == before_fresh[label]
+                m.d.sync += just[label].eq(same & before_keep & touch.record_valid)
+        with m.If(at[3] & touch.last):
+            m.d.sync += [
+                before.eq(item.turn),
+                before_fresh.eq(touch.fresh),
+                before_keep.eq(touch.keep),
+            ]
+
+        # Slots that the window's operations filled.
+        equal = [records.equal[(items + label) * turns :][:turns] for label in range(labels)]
+        filled = [
+            [Signal(slots, name=f"filled_{label}_{turn}", reset_less=True) for turn in range(turns)]
+            for label in range(labels)
+        ]
+        unseen = Signal(slots, reset_less=True)
+        equal_held = [Signal(turns, name=f"equal_{label}", reset_less=True) for label in range(labels)]
+        known = Signal(turns)  # has a slot or none since reset
+        with m.If(at[1]):
+            m.d.sync += unseen.eq(
+                any_of([select(equal[label] & known, filled[label]) for label in range(labels)])
+            )
+            with m.If(touch.last):
+                m.d.sync += known.eq(known | (1 << item.turn)[:turns])
+            m.d.sync += [held.eq(now) for held, now in zip(equal_held, equal, strict=True)]
+        for label in range(labels):
+            for turn in range(turns):
+                with m.If(self.written & (self.written_turn == turn)):
+                    m.d.sync += filled[label][turn].eq(self.appended[label])
+                with m.If(at[1] & touch.last & (item.turn == turn)):
+                    m.d.sync += filled[label][turn].eq(0)
+
+        # Where the records were last.
+        by_kind = [records.newest[kind * turns :][:turns] for kind in range(items + labels)]
+
+        def keep(found: Any, when: Any, name: str) -> None:
+            held = Signal(found_layout(config), name=name, reset_less=True)
+            with m.If(when):
+                m.d.sync += [
+                    held.valid.eq(records.newest.any()),
+                    held.place.turn.eq(encode(any_of(by_kind))),
+                    held.place.kind.eq(encode(Cat(places.any() for places in by_kind))),
+                ]
+            m.d.comb += found.eq(held)
+
+        keep(self.found, at[2], "found_held")
+        for label in range(labels):
+            keep(self.fresh[label], at[3 + label], f"fresh_{label}_held")
+
+        # Where the key was put last, if into this record.
+        key_found = Signal(turns, reset_less=True)
+        key_turn = Signal(range(turns), reset_less=True)
+        with m.If(at[2] & touch.first):
+            m.d.sync += [key_found.eq(keys.newest), key_turn.eq(encode(keys.newest))]
+        here = [(key_found & held).any() & touch.record_valid & item.search for held in equal_held]
+        own = Signal(slots, reset_less=True)
+        just_own, just_put = Signal(labels), Signal()
+        read = []
+        for label in range(labels):
+            m.submodules[f"slots_{label}"] = ram = uninitialised(
+                width=slots, depth=turns, ram_style="distributed"
+            )
+            write, port = ram.write_port(), ram.read_port(domain="comb")
+            m.d.comb += [
+                write.en.eq(self.written),
+                write.addr.eq(self.written_turn),
+                write.data.eq(self.appended[label]),
+                port.addr.eq(key_turn),
+            ]
+            read.append(port.data)
+        late = key_turn == before
+        with m.If(at[3]):
+            m.d.sync += own.eq(select(Cat(one & ~late for one in here), read))
+            m.d.sync += [just_own.eq(Cat(one & late for one in here)), just_put.eq(key_found.any() & late)]
+        m.d.comb += [
+            self.unseen.eq(unseen),
+            self.own.eq(own),
+            self.log_turn.eq(key_turn),
+            self.just.eq(just),
+            self.just_own.eq(just_own),
+            self.just_put.eq(just_put),
+        ]
+        return m

@@ -1,0 +1,73 @@
+"""Which of the words that came last are equal to one that comes now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+
+class Recent(wiring.Component):
+    """A content-addressed log: in every turn a word of each kind at most is compared and entered.
+
+    Parameters
+    ----------
+    width
+        Bits of a word.
+    kinds, turns
+        The words of the last ``turns`` turns are kept, ``kinds`` of each turn.
+
+    Members
+    -------
+    enter, kind, turn : In
+        A word of this turn comes.  It takes the place of the one ``turns`` turns ago.
+    present : In(1)
+        Whether it is entered; otherwise it is compared, and its place stays empty.
+    word : In(width)
+    equal : Out(kinds * turns)
+        A cycle later: the places whose words are equal, empty ones among them; a kind's places are adjacent.
+    newest : Out(kinds * turns)
+        Two cycles later: of these the one that was entered last, if any.
+    """
+
+    def __init__(self, *, width: int, kinds: int, turns: int) -> None:
+        self._kinds, self._turns = kinds, turns
+        super().__init__(
+            {
+                "enter": In(1),
+                "kind": In(range(max(2, kinds))),
+                "turn": In(range(turns)),
+                "present": In(1),
+                "word": In(width),
+                "equal": Out(kinds * turns),
+                "newest": Out(kinds * turns),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """A word is the newest of its value until an equal one comes."""
+        m = Module()
+        places = [(kind, turn) for kind in range(self._kinds) for turn in range(self._turns)]
+        equal = Signal(len(places), reset_less=True)
+        found = Signal(len(places), reset_less=True)
+        newest, next_newest = Signal(len(places)), Signal(len(places))
+        here, here_before = Signal(len(places)), Signal(len(places))
+        entered, present = Signal(), Signal()
+        m.d.comb += here.eq(
+            Cat(self.enter & (self.kind == kind) & (self.turn == turn) for kind, turn in places)
+        )
+        m.d.sync += [here_before.eq(here), entered.eq(self.enter), present.eq(self.enter & self.present)]
+        for at in range(len(places)):
+            word = Signal.like(self.word, name=f"word_{at}", reset_less=True)
+            m.d.sync += equal[at].eq(word == self.word)
+            with m.If(here[at]):
+                m.d.sync += word.eq(self.word)
+        with m.If(present):
+            m.d.comb += next_newest.eq(newest & ~equal | here_before)
+        with m.Else():
+            m.d.comb += next_newest.eq(newest & ~here_before)
+        m.d.sync += [newest.eq(next_newest), found.eq(equal & newest & entered.replicate(len(places)))]
+        m.d.comb += [self.equal.eq(equal), self.newest.eq(found)]
+        return m

@@ -1,0 +1,283 @@
+"""The stage: each touch's page is filled from its list, and each operation's item gets a fresh place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.lib.delay import delay
+from hw.lib.fifo import Fifo
+from hw.oram.config import BLOCK_BYTES, RECORD_HEADER_BYTES, VERSION_BITS, OramConfig
+from hw.oram.core.layouts import BEAT_BITS, seal_layout, touch_layout
+from hw.oram.core.stage.beat_delay import BeatDelay
+from hw.oram.core.stage.bits import count_before
+from hw.oram.core.stage.capture import Capture
+from hw.oram.core.stage.key_match import KeyMatch
+from hw.oram.core.stage.layouts import (
+    done_layout,
+    item_layout,
+    response_layout,
+    searches,
+    value_write_layout,
+)
+from hw.oram.core.stage.lists import Lists
+from hw.oram.core.stage.merge import Merge
+from hw.oram.core.stage.page_slots import PageSlots
+from hw.oram.core.stage.schedule import KEY_BYTES, PAGE_KEYS_OFFSET, Schedule
+from hw.oram.core.stage.values import Values
+from hw.oram.core.stage.writer import Writer, record_write_layout
+
+#: Touches between the loop and their values, at most.
+TOUCHES = 8
+
+
+class Stage(wiring.Component):
+    """Everything an operation does but to find its records.
+
+    Members
+    -------
+    touch : In(stream of touch_layout, always ready)
+        At least `OramConfig.item_cycles` apart, all `OramConfig.items` of an operation in order.
+    page : In(stream of beats, always ready)
+        Opened pages: the first beat with its touch, each other `OramConfig.page_beat_cycles` after the one
+        before.
+    record : In(stream of beats)
+        Records in the order of the touches that have one.
+    header : In(stream of 32 bytes)
+        First beats of the fresh records of operations that keep their item.
+    command : In(stream of value_write_layout, always ready)
+        Values of commands, before their operation's touches.
+    sealed : Out(stream of beats, always ready)
+        Pages, `Schedule.page` cycles after they came.
+    seal : Out(stream of seal_layout, always ready)
+        Page and next version of each, before it.
+    write : Out(stream of line_write_layout)
+        Beats of records that are written, in order.
+    response : Out(stream of response_layout, always ready)
+        Rows of the responses, from `Schedule.response` cycles after the operation's last touch.
+    overflow : Out(1)
+        Fault, until reset: an item found its list and the overflow store full, and is lost.
+    late : Out(1)
+        Fault, until reset: a record or header was not there, or what is written was not taken in time.
+
+    Behaviour
+    ---------
+    Nothing but a fault can hold it back: records and headers are there when a touch comes, which gate 2 sees
+    to.  No cycle depends on keys, records, or what they hold.
+
+    What depends on the touch before is a loop of four cycles (`Lists`), five where a list is long; what can
+    be known earlier is looked up ahead of it (`Recall`), and what needs its outcome comes behind: the page's
+    beats wait in a memory until the whole record is there (`Merge`), then values are sorted out (`Values`).
+    """
+
+    def __init__(self, config: OramConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "touch": In(stream.Signature(touch_layout(config), always_ready=True)),
+                "page": In(stream.Signature(BEAT_BITS, always_ready=True)),
+                "record": In(stream.Signature(BEAT_BITS)),
+                "header": In(stream.Signature(8 * RECORD_HEADER_BYTES)),
+                "command": In(stream.Signature(value_write_layout(config), always_ready=True)),
+                "sealed": Out(stream.Signature(BEAT_BITS, always_ready=True)),
+                "seal": Out(stream.Signature(seal_layout(), always_ready=True)),
+                "write": Out(stream.Signature(record_write_layout(config))),
+                "response": Out(stream.Signature(response_layout(config), always_ready=True)),
+                "overflow": Out(1),
+                "late": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Each part has its cycle after the touch."""
+        m = Module()
+        config, schedule = self._config, Schedule(self._config)
+        at = [self.touch.valid]
+        for cycle in range(1, schedule.values + 1):
+            at.append(delay(m, f"at_{cycle}", at[-1], 1))
+
+        with_page = [self.touch.valid & self.touch.payload.page_valid]
+        for cycle in range(1, schedule.emit):
+            with_page.append(delay(m, f"with_page_{cycle}", with_page[-1], 1))
+
+        m.submodules.lists = lists = Lists(config)
+        m.submodules.merge = merge = Merge(config)
+        m.submodules.values = values = Values(config)
+        m.submodules.writer = writer = Writer(config)
+        late = Signal(2)
+        self._look_up(m, lists, at, late)
+        record = self._records(m, lists, merge, at, late)
+        page, page_own = self._pages(m, lists, merge, with_page)
+        connect(m, merge.o, flipped(self.sealed))
+
+        # Values: of the operation's item, where the page or the list had it; and all that follows.
+        m.submodules.done = waiting = Fifo(done_layout(config), depth=TOUCHES)
+        done = Signal(done_layout(config), reset_less=True)
+        with m.If(at[schedule.values - 1]):
+            m.d.sync += done.eq(waiting.o.payload)
+        m.d.comb += [
+            waiting.i.valid.eq(lists.done_valid),
+            waiting.i.payload.eq(lists.done),
+            waiting.o.ready.eq(at[schedule.values - 1]),
+            values.start.eq(at[schedule.values]),
+            values.done.eq(done),
+        ]
+        for name, beats, own, shape in (
+            ("page", page, page_own, (config.slots, config.page_beats, config.page_values_offset)),
+            (
+                "list",
+                record,
+                lists.own_slots,
+                (config.list_slots, config.record_beats, config.record_values_offset),
+            ),
+        ):
+            slots, count, offset = shape
+            capture = Capture(config, slots=slots, beats=count, values_offset=offset)
+            m.submodules[f"{name}_value"] = capture
+            m.d.comb += [
+                capture.i.valid.eq(beats.valid),
+                capture.i.payload.eq(beats.payload),
+                capture.own.eq(own),
+                capture.bank.eq(getattr(values, f"{name}_bank")),
+                capture.row.eq(values.row),
+                getattr(values, f"{name}_value").eq(capture.data),
+            ]
+        connect(m, flipped(self.command), values.command)
+        connect(m, values.response, flipped(self.response))
+        connect(m, values.change, writer.change)
+        connect(m, values.changed_row, writer.row)
+        connect(m, writer.o, flipped(self.write))
+
+        with m.If(lists.overflow):
+            m.d.sync += self.overflow.eq(1)
+        with m.If(late.any() | writer.full):
+            m.d.sync += self.late.eq(1)
+        return m
+
+    def _look_up(self, m: Module, lists: Any, at: list[Any], late: Any) -> None:
+        """Give the loop each touch, and the headers of the fresh records."""
+        config, recall = self._config, Schedule(self._config).recall
+        coming = delay(m, "touch", self.touch.payload, recall - 1, reset=False)
+        item = Signal(item_layout(config), reset_less=True)
+        touch = item.touch
+        turn = Signal(range(config.window))
+        with m.If(at[recall - 1]):
+            m.d.sync += [touch.eq(coming), item.search.eq(searches(coming))]
+            m.d.sync += item.index.eq(Mux(coming.first, 0, item.index + 1))
+            with m.If(coming.first):
+                m.d.sync += turn.eq(Mux(turn == config.window - 1, 0, turn + 1))
+        m.d.comb += [lists.start.eq(at[recall]), lists.item.eq(item), lists.item.turn.eq(turn)]
+
+        asked = Signal()
+        for label in range(config.label_count):
+            bitmap = Signal(config.list_slots, name=f"bitmap_{label}", reset_less=True)
+            load = Signal.like(lists.header[label].load, name=f"load_{label}", reset_less=True)
+            page_items = Signal(range(config.slots + 1), name=f"page_items_{label}", reset_less=True)
+            with m.If(at[recall + 2 + label] & touch.last & touch.keep):
+                m.d.comb += asked.eq(1)
+                words = [self.header.payload.word_select(word, 64) for word in range(3)]
+                m.d.sync += [bitmap.eq(words[1]), page_items.eq(words[2])]
+            m.d.sync += load.eq(count_before(m, f"load_{label}", bitmap, cycles=0)[-1] + page_items)
+            m.d.comb += [lists.header[label].bitmap.eq(bitmap), lists.header[label].load.eq(load)]
+        m.d.comb += self.header.ready.eq(asked)
+        m.d.sync += late[0].eq(asked & ~self.header.valid)
+
+    def _records(self, m: Module, lists: Any, merge: Any, at: list[Any], late: Any) -> Any:
+        """Fetch records, and give their beats when the loop knows where the operation's item is."""
+        config, schedule = self._config, Schedule(self._config)
+        touch = delay(m, "record_touch", self.touch.payload, schedule.record, reset=False)
+        begins, asks = Signal(), Signal()
+        left = Signal(range(config.record_beats))
+        key = Signal.like(touch.key, name="record_key", reset_less=True)
+        has_page, had_page = Signal(), Signal()
+        m.d.comb += [
+            begins.eq(at[schedule.record] & touch.record_valid),
+            asks.eq(begins | (left != 0)),
+            self.record.ready.eq(asks),
+            has_page.eq(Mux(begins, touch.page_valid, had_page)),
+        ]
+        m.d.sync += late[1].eq(asks & ~self.record.valid)
+        with m.If(begins):
+            m.d.sync += [left.eq(config.record_beats - 1), key.eq(touch.key), had_page.eq(touch.page_valid)]
+        with m.Elif(asks):
+            m.d.sync += left.eq(left - 1)
+
+        # The page's next version.
+        version, seal = Signal(VERSION_BITS, reset_less=True), Signal(seal_layout(), reset_less=True)
+        page = Signal.like(touch.record, name="page_begun", reset_less=True)
+        with m.If(begins):
+            m.d.sync += [version.eq(self.record.payload), page.eq(touch.record)]
+        with m.If(begun := delay(m, "begun", begins, 1)):
+            m.d.sync += [seal.version.eq(version + 1), seal.page.eq(page)]
+        m.d.comb += [
+            self.seal.valid.eq(delay(m, "sealing", begun & had_page, 1)),
+            self.seal.payload.eq(seal),
+            lists.version.eq(seal.version),
+        ]
+
+        m.submodules.record_keys = keys = KeyMatch(
+            slots=config.list_slots,
+            beats=config.record_beats,
+            bitmap_word=1,
+            keys_word=RECORD_HEADER_BYTES // KEY_BYTES,
+            key_bits=config.key_bits,
+        )
+        cycles = schedule.load - schedule.record
+        m.submodules.record_delay = beats = BeatDelay(cycles=cycles)
+        m.d.comb += [
+            keys.valid.eq(asks),
+            keys.beat.eq(self.record.payload),
+            keys.key.eq(key),
+            lists.bitmap.eq(keys.bitmap),
+            lists.match.eq(keys.match),
+            beats.i.valid.eq(asks),
+            beats.i.payload.eq(self.record.payload),
+            merge.record.valid.eq(delay(m, "record_has_page", asks & has_page, cycles)),
+            merge.record.payload.eq(beats.o.payload),
+        ]
+        return beats.o
+
+    def _pages(self, m: Module, lists: Any, merge: Any, with_page: list[Any]) -> tuple[Any, Any]:
+        """Look into the pages as they come, and give their beats when all is known that goes into them."""
+        config, schedule = self._config, Schedule(self._config)
+        key, search = Signal(config.key_bits, reset_less=True), Signal(reset_less=True)
+        with m.If(with_page[0]):
+            m.d.sync += [key.eq(self.touch.payload.key), search.eq(searches(self.touch.payload))]
+        m.submodules.page_keys = keys = KeyMatch(
+            slots=config.slots,
+            beats=config.page_beats,
+            bitmap_word=BLOCK_BYTES // KEY_BYTES,
+            keys_word=PAGE_KEYS_OFFSET // KEY_BYTES,
+            key_bits=config.key_bits,
+        )
+        m.submodules.page_slots = slots = PageSlots(config)
+        m.submodules.page_delay = beats = BeatDelay(cycles=schedule.emit + 2)
+        own = [Signal(config.slots, name=name, reset_less=True) for name in ("own_chosen", "own_started")]
+        with m.If(with_page[schedule.retry]):
+            m.d.sync += own[0].eq(slots.own)
+        with m.If(with_page[schedule.emit - 1]):
+            m.d.sync += own[1].eq(own[0])
+        connect(m, flipped(self.page), beats.i)
+        connect(m, beats.o, merge.page)
+        m.d.comb += [
+            keys.valid.eq(self.page.valid),
+            keys.beat.eq(self.page.payload),
+            keys.key.eq(key),
+            slots.start.eq(with_page[schedule.page_slots]),
+            slots.search.eq(search),
+            slots.bitmap.eq(keys.bitmap),
+            slots.match.eq(keys.match),
+            lists.page_own.eq(slots.own.any()),
+            lists.page_free.eq(slots.free),
+            merge.choose.eq(with_page[schedule.retry]),
+            merge.kept.eq(slots.kept),
+            merge.before.eq(slots.before),
+            merge.flush.eq(lists.flush),
+            merge.ranks.eq(lists.before),
+            merge.start.eq(with_page[schedule.emit - 1]),
+            merge.ahead.eq(beats.ahead),
+        ]
+        return beats.o, own[1]

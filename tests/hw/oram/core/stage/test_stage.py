@@ -1,0 +1,228 @@
+# amaranth: UnusedElaboratable=no
+"""The stage against a plain model, byte by byte and cycle by cycle, with few keys and few records."""
+
+import contextlib
+import functools
+import random
+
+import pytest
+from amaranth.hdl import Cat
+
+from hw.oram.config import OramConfig
+from hw.oram.core.stage.capture import BANKS
+from hw.oram.core.stage.schedule import Schedule
+from hw.oram.core.stage.stage import TOUCHES, Stage
+from tests.hw.oram.core.stage.plain import PlainStage
+from tests.support.gateware.streams import plain, set_all, simulate
+
+BASE = {
+    "log_n": 8, "items_per_label": 8, "slots": 5, "list_slots": 4, "bin_split": 1, "inflight": 4,
+    "overflow_entries": 32, "settle_cycles": 16,
+}  # fmt: skip
+
+
+@functools.lru_cache(maxsize=2)
+def build(**fields):
+    config = OramConfig(**fields)
+    return config, Stage(config)
+
+
+def word(beats, at):
+    return int.from_bytes(beats[at], "little") if at < len(beats) else 0
+
+
+def run(config, stage, touches, *, seed, missing=None):
+    """Play touches; give sealed beats, seals, responses with their cycles, the beats written, and faults."""
+    rng = random.Random(f"gaps {seed}")
+    cycles, base = {}, 0
+
+    def at(cycle, signal, value):
+        cycles.setdefault(cycle, []).append((signal, value))
+
+    starts = []
+    for number, touch in enumerate(touches):
+        starts.append(base)
+        at(base, stage.touch.valid, 1)
+        at(base, stage.touch.payload, touch.fields)
+        for index in range(len(touch.page_in) // 64):
+            cycle = base + index * config.page_beat_cycles
+            at(cycle, stage.page.valid, 1)
+            at(cycle, stage.page.payload, int.from_bytes(touch.page_in[64 * index :][:64], "little"))
+        if touch.fields["last"]:
+            size = config.row_bytes
+            for row in range(config.value_rows):
+                write = {"operation": touch.fields["operation"], "row": row}
+                write["data"] = int.from_bytes(touch.given[size * row :][:size], "little")
+                at(base + row, stage.command.valid, 1)
+                at(base + row, stage.command.payload, write)
+        gap = rng.choice([0, 0, 1, 2, 9, 40]) if 2 * number > len(touches) else 0
+        base += config.item_cycles + gap
+    records = [
+        touch.record_in[at : at + 64] for touch in touches for at in range(0, len(touch.record_in), 64)
+    ]
+    headers = [header for touch in touches for header in touch.headers_in]
+    end = base + Schedule(config).response + 200
+    sealed, seals, responses, writes, faults = [], [], [], [], []
+    outputs = [stage.sealed, stage.seal, stage.response]
+    sampled = Cat(
+        stage.record.ready, stage.header.ready, stage.write.valid, *(one.valid for one in outputs),
+        stage.overflow, stage.late,
+    )  # fmt: skip
+
+    async def bench(ctx):
+        record = header = 0
+        for cycle in range(end):
+            set_all(
+                ctx,
+                [
+                    *((signal, 0) for signal in (stage.touch.valid, stage.page.valid, stage.command.valid)),
+                    (stage.record.valid, record < len(records) - 9 * (missing == "records")),
+                    (stage.record.payload, word(records, record)),
+                    (stage.header.valid, header < len(headers) - 1 * (missing == "headers")),
+                    (stage.header.payload, word(headers, header)),
+                    (stage.write.ready, missing != "taken"),
+                    *cycles.get(cycle, []),
+                ],
+            )
+            bits = ctx.get(sampled)
+            record += bits & 1
+            header += bits >> 1 & 1
+            if bits >> 2 & 1:
+                writes.append(plain(ctx.get(stage.write.payload)))
+            for place, (output, kept) in enumerate(zip(outputs, (sealed, seals, responses), strict=True)):
+                if bits >> 3 + place & 1:
+                    kept.append((cycle, plain(ctx.get(output.payload))))
+            faults.append(bits >> 6)
+            await ctx.tick()
+        assert missing or (record, header) == (len(records), len(headers))
+
+    simulate(stage, bench, limit=end + 10)
+    return starts, sealed, seals, responses, writes, max(faults)
+
+
+def beats_of(writes):
+    """Cut what is written into beats: record, beat, and the bytes by their place."""
+    return [
+        (record, offset // 32, {(offset + at) % 32: byte for at, byte in enumerate(new)})
+        for record, offset, new in writes
+    ]
+
+
+def beat_of(write):
+    data, strobe = write["data"].to_bytes(32, "little"), write["strobe"]
+    return write["line"], write["beat"], {at: data[at] for at in range(32) if strobe >> at & 1}
+
+
+def check(config, stage, model, count, *, seed):
+    """Hold ``count`` operations of the model to the stage, content and cycles."""
+    touches = [touch for _ in range(count) for touch in model.operate()]
+    starts, sealed, seals, responses, writes, faults = run(config, stage, touches, seed=seed)
+    schedule, spacing = Schedule(config), config.page_beat_cycles
+    pages = [
+        (start + schedule.page + index * spacing, int.from_bytes(touch.page_out[64 * index :][:64], "little"))
+        for start, touch in zip(starts, touches, strict=True)
+        for index in range(len(touch.page_out) // 64)
+    ]
+    for at, (got, expected) in enumerate(zip(sealed, pages, strict=True)):
+        assert got == expected, f"beat {at}"
+    assert [(one["page"], one["version"]) for _, one in seals] == [t.seal for t in touches if t.seal]
+    expected_rows = []
+    for start, touch in zip(starts, touches, strict=True):
+        if touch.response:
+            operation, status, key, value = touch.response
+            for row in range(config.value_rows):
+                part = value[config.row_bytes * row :][: config.row_bytes]
+                fields = {"first": int(row == 0), "operation": operation, "status": status, "key": key}
+                fields["value"] = int.from_bytes(part, "little")
+                expected_rows.append((start + schedule.response + row, fields))
+    for at, (got, expected) in enumerate(zip(responses, expected_rows, strict=True)):
+        assert got == expected, f"row {at}"
+    expected_writes = [beat for touch in touches for beat in beats_of(touch.writes)]
+    for at, (got, expected) in enumerate(zip(map(beat_of, writes), expected_writes, strict=True)):
+        assert got == expected, f"write {at}"
+    assert not faults
+
+
+def model_of(config, seed, *, keys=36, records=6):
+    rng = random.Random(f"keys {seed}")
+    return PlainStage(
+        config,
+        seed,
+        keys=[rng.getrandbits(config.key_bits) for _ in range(keys)],
+        records=[*range(records - 2), config.host_pages, config.host_pages + 1],
+        weights=[1, 8, 8, 3, 1],
+    )
+
+
+#: Fields, and operations in `make test`, where 0 leaves it to the soak.
+VARIANTS = {
+    "one": ({}, 160),
+    "both": ({"touch": "both"}, 0),
+    "one, padded": ({"pad": "always"}, 0),
+    "both, padded": ({"touch": "both", "pad": "always"}, 30),
+    "16 bytes, one AES lane": ({"value_bytes": 16, "aes_lanes": 1, "pad": "always"}, 0),
+    "32 bytes, long lists": ({"value_bytes": 32, "slots": 16, "list_slots": 16, "touch": "both"}, 0),
+    "64 bytes": ({"value_bytes": 64}, 30),
+    "128 bytes": ({"value_bytes": 128, "touch": "both", "pad": "always"}, 0),
+    "512 bytes": ({"value_bytes": 512, "slots": 4}, 0),
+    "short keys": ({"slots": 4, "list_slots": 5, "key_bits": 32}, 0),
+    "long pages": ({"slots": 20, "aes_lanes": 2, "pad": "always"}, 30),
+}
+RUNS = [
+    pytest.param(name, seed, count, marks=[pytest.mark.soak] if seed else [])
+    for name, (_, quick) in VARIANTS.items()
+    for seed, count in ((0, quick), (1, 300), (2, 300))
+    if count
+]
+
+
+@pytest.mark.parametrize(("name", "seed", "count"), RUNS)
+def test_operations(name, seed, count):
+    """As fast as can be, and then with gaps."""
+    config, stage = build(**{**BASE, **VARIANTS[name][0]})
+    check(config, stage, model_of(config, f"{name} {seed}"), count, seed=seed)
+
+
+def test_all_places_are_found():
+    """The default's run has an item in each place where one can be."""
+    fields, count = VARIANTS["one"]
+    model = model_of(OramConfig(**{**BASE, **fields}), "one 0")
+    for _ in range(count):
+        model.operate()
+    assert all(model.seen.values()), model.seen
+
+
+def test_overflow_is_a_fault():
+    """With four entries, the model finds none free and the stage says so, at last."""
+    config, stage = build(**{**BASE, "overflow_entries": 4})
+    model = model_of(config, "overflow", keys=40)
+    touches = []
+    with contextlib.suppress(OverflowError):
+        while True:
+            touches += model.operate()
+    *_, faults = run(config, stage, touches, seed=0)
+    assert not faults
+    *_, faults = run(config, stage, touches + model.undone, seed=0)
+    assert faults == 1
+
+
+@pytest.mark.parametrize("missing", ["records", "headers", "taken"])
+def test_what_is_not_there_is_a_fault(missing):
+    """A record or header that does not come, and beats that nobody takes."""
+    config, stage = build(**BASE)
+    model = model_of(config, "late")
+    touches = [touch for _ in range(60) for touch in model.operate()]
+    *_, faults = run(config, stage, touches, seed=0, missing=missing)
+    assert faults == 2
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_schedule_fits(name):
+    """Each part is free again when the next touch comes, and writes leave within the time that is counted."""
+    config = OramConfig(**{**BASE, **VARIANTS[name][0]})
+    schedule, spacing = Schedule(config), config.item_cycles
+    assert schedule.append - schedule.loop < spacing
+    assert schedule.recall > 0
+    assert schedule.record >= 0
+    assert schedule.values + 2 * config.value_rows - schedule.load < (BANKS - 1) * spacing
+    assert schedule.values - schedule.append < TOUCHES * spacing
