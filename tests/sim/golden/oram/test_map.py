@@ -47,6 +47,21 @@ def test_answers_are_those_of_a_dict(variant, workload):
     assert [outcome[:3] for outcome in outcomes] == list(answers(commands, config, {}))
 
 
+@pytest.mark.soak
+@pytest.mark.parametrize("workload", WORKLOADS)
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_many_answers_are_those_of_a_dict(variant, workload):
+    """A million operations over all; keys leave and come, so that everything gets full and empty."""
+    config = replace(VARIANTS[variant], list_slots=14)
+    rng = np.random.default_rng(WORKLOADS.index(workload))
+    state, known = quick_map(config), {}
+    for kinds in ((1, 2, 8, 1), (1, 2, 1, 8)) * 4:
+        commands = commands_of(workload, rng, 1800, config, kinds=kinds)
+        outcomes = state.run(commands)
+        assert [outcome[:3] for outcome in outcomes] == list(answers(commands, config, known))
+        check_invariants(state)
+
+
 @pytest.mark.parametrize("variant", ["one-skip-0", "one-skip-0.2", "one-always-0.9"])
 def test_full_map(variant):
     """With all keys there lists overflow; another key is refused and nothing is lost."""
