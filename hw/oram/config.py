@@ -133,7 +133,8 @@ class OramConfig:
             if not 16 <= getattr(self, name) <= 4096:
                 raise InputError(name, getattr(self, name), "from 16 to 4096")
         if 2 * self.bucket_bits > self.key_bits:
-            raise InputError("log_n", self.log_n, f"up to {self.key_bits // 2 + 4} for this key")
+            most = self.key_bits // 2 + self.log_n - self.bucket_bits
+            raise InputError("log_n", self.log_n, f"up to {most} for keys of {self.key_bits} bits")
         if self.tag_bits > self._tag_room_bits:
             legal = f"large enough for entries of {self._tag_room_bits} bits, which {self.tag_bits} are not"
             raise InputError("log_n", self.log_n, legal)

@@ -11,6 +11,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.errors import InputError
+from hw.lib.arbiter import lowest
 
 #: Operations whose comparisons one step takes together: a binary number of as many bits as a LUT chooses by.
 _GROUP = 8
@@ -78,7 +79,7 @@ class Recent(wiring.Component):
         first_of = [Signal(range(_GROUP), name=f"first_{n}", reset_less=True) for n in range(len(groups))]
         m.d.sync += any_of.eq(Cat(group.any() for group in groups))
         m.d.sync += [first.eq(_first(group)) for first, group in zip(first_of, groups, strict=True)]
-        first_group = _lowest(any_of)
+        first_group = lowest(any_of)
         within = [Mux(chosen, first, 0) for chosen, first in zip(first_group, first_of, strict=True)]
         m.d.sync += [
             self.found.eq(any_of.any()),
@@ -87,13 +88,8 @@ class Recent(wiring.Component):
         return m
 
 
-def _lowest(flags: Value) -> Value:
-    """Give the lowest bit that is set, alone."""
-    return (flags & -flags)[: len(flags)]
-
-
 def _first(flags: Value) -> Value:
     """Give the number of the lowest bit that is set."""
-    lowest = _lowest(flags)
+    first = lowest(flags)
     bits = range((len(flags) - 1).bit_length())
-    return Cat(Cat(lowest[n] for n in range(len(flags)) if n >> bit & 1).any() for bit in bits)
+    return Cat(Cat(first[n] for n in range(len(flags)) if n >> bit & 1).any() for bit in bits)

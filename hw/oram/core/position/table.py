@@ -10,6 +10,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.lib.arbiter import lowest
 from hw.lib.delay import delay
 from hw.lib.memory import uninitialised
 from hw.oram.config import BUCKET_BITMAP_BYTES, OramConfig
@@ -118,7 +119,7 @@ class Table(wiring.Component):
         hits, free = (Signal(count, name=name, reset_less=True) for name in ("hits", "free"))
         m.d.sync += [
             hits.eq(Cat(used[n] & (entries[n].tag == self.entry.tag) for n in range(count))),
-            free.eq(~used & -~used),
+            free.eq(lowest(~used)),
             self.used.eq(_count(used)),
         ]
         chosen = [Mux(hit, Value.cast(old.record), 0) for hit, old in zip(hits, entries, strict=True)]
