@@ -1,0 +1,220 @@
+"""Reads commands from a ring in host memory."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.lib import axi
+from hw.lib.fifo import Fifo
+from hw.lib.skid import Skid
+from hw.oram.config import BEAT_BYTES, OramConfig
+from hw.oram.core.layouts import BEAT_BITS
+from hw.oram.core.touch.credits import Credits
+from hw.oram.movers.blocks.bursts import ADDRESS_BITS, BlockBursts
+
+#: Bits of a slot's number in a ring, of a sequence number, and of a number of operations.
+SLOT_BITS = 32
+SEQUENCE_BITS = 64
+OPERATIONS_BITS = 48
+#: Bits of the cycles between two looks at a record.
+POLL_BITS = 16
+#: Bit of a record's first beat that ends a launch: the lowest of its flags.
+STOP_BIT = SEQUENCE_BITS
+
+
+class CommandReader(wiring.Component):
+    """Asks for commands ahead, and again for one that is not written yet.
+
+    Parameters
+    ----------
+    config
+        Shape of the map.
+
+    Members
+    -------
+    base : In(64)
+        Address of the ring's first slot, a multiple of a beat.
+    mask : In(32)
+        Slots of the ring, a power of two, less 1. A record lies in the slot of its sequence number.
+    operations : In(48)
+        Commands of a launch, or 0: until a record says stop.
+    poll : In(16)
+        Cycles from a record that was not written yet to the next look at it, at least.
+    start : In(1)
+        Pulse: a launch begins; these four are constant until its end.
+    clear : In(1)
+        Pulse: the next command's sequence number is 0.
+    halt : In(1)
+        Nothing is asked for any more.
+    o : Out(stream of BEAT_BITS)
+        Beats of the commands, in order.
+    there : Out(1)
+        Pulse: one more command lies whole in front of ``o``, whose beats come without a gap from the second
+        cycle after this one on.
+    busy : Out(1)
+        The launch's last command is not there yet.
+    sequence : Out(64)
+        Sequence number of the next command: the number of commands since ``clear``.
+    axi : Out(axi.ReadSignature)
+    error : Out(1)
+        A beat came with a response other than OKAY since reset.
+
+    Behaviour
+    ---------
+    Records are asked for in order, one a cycle, while fewer than ``config.command_records`` are asked for or
+    held.  ``there`` is `THERE_LATENCY` cycles after the handshake of a record's last beat.  A record with
+    another sequence number than expected is dropped, and all that are asked for behind it; once they have
+    come, and ``poll`` cycles after it was seen, it is asked for again, alone, and when it is there, others
+    ahead as before.  A record with the expected number and the stop bit ends the launch.  It is no command:
+    the next launch's first has its number.
+
+    Why
+    ---
+    The host never sets a sequence number: no command can be given twice, and no response is sealed twice with
+    one nonce.
+    """
+
+    #: Cycles from ``start`` to ``arvalid``, and from the last beat of a record on the bus to ``there``.
+    ADDRESS_LATENCY: ClassVar = 1 + BlockBursts.LATENCY + Skid.LATENCY
+    THERE_LATENCY: ClassVar = 3
+
+    def __init__(self, config: OramConfig) -> None:
+        self._beats = config.command_bytes // BEAT_BYTES
+        records = config.command_records
+        self._bursts = BlockBursts(index_bits=SLOT_BITS, beats=self._beats, blocks=records)
+        self.stored = Fifo(BEAT_BITS, depth=self._beats * records, ram_style="block")
+        self._records = records
+        self.outstanding = Credits(records, full=False)
+        super().__init__(
+            {
+                "base": In(ADDRESS_BITS),
+                "mask": In(SLOT_BITS),
+                "operations": In(OPERATIONS_BITS),
+                "poll": In(POLL_BITS),
+                "start": In(1),
+                "clear": In(1),
+                "halt": In(1),
+                "o": Out(stream.Signature(BEAT_BITS)),
+                "there": Out(1),
+                "busy": Out(1),
+                "sequence": Out(SEQUENCE_BITS),
+                "axi": Out(axi.ReadSignature(data_width=BEAT_BITS, addr_width=ADDRESS_BITS)),
+                "error": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Requests run ahead of what has come; what does not match takes them back."""
+        m = Module()
+        m.submodules.bursts, m.submodules.stored = bursts, stored = self._bursts, self.stored
+        m.submodules.outstanding = outstanding = self.outstanding
+        m.submodules.addresses = addresses = Skid(bursts.o.payload.shape())
+        connect(m, bursts.o, addresses.i)
+        connect(m, stored.o, flipped(self.o))
+        m.d.comb += [
+            bursts.base.eq(self.base),
+            self.axi.arvalid.eq(addresses.o.valid),
+            self.axi.araddr.eq(addresses.o.payload.address),
+            self.axi.arlen.eq(addresses.o.payload.beats - 1),
+            addresses.o.ready.eq(self.axi.arready),
+            self.axi.rready.eq(1),
+        ]
+
+        # Beats: on the bus, compared, stored.
+        final = self._beats - 1
+        place = Signal(range(self._beats))
+        valid, first, last = (Signal(2, name=name) for name in ("valid", "first", "last"))
+        came, compared = (Signal(BEAT_BITS, name=name, reset_less=True) for name in ("came", "compared"))
+        number = Signal(SEQUENCE_BITS)  # what the record that comes next should have
+        equal, stops = Signal(), Signal()
+        m.d.sync += [
+            valid.eq(valid << 1 | self.axi.rvalid),
+            first.eq(first << 1 | (place == 0)),
+            last.eq(last << 1 | (place == final)),
+            came.eq(self.axi.rdata),
+            compared.eq(came),
+            equal.eq(came[:SEQUENCE_BITS] == number),
+            stops.eq(came[STOP_BIT]),
+        ]
+        with m.If(self.axi.rvalid):
+            m.d.sync += place.eq(Mux(place == final, 0, place + 1))
+            with m.If(self.axi.rresp != axi.RESP_OKAY):
+                m.d.sync += self.error.eq(1)
+        with m.If(valid[0] & last[0]):
+            m.d.sync += number.eq(number + 1)
+
+        # A record that does not match, and those behind it, are dropped.
+        dropping, ending = Signal(), Signal()
+        whole, refused, good, drop = Signal(), Signal(), Signal(), Signal()
+        m.d.comb += [
+            refused.eq(valid[1] & first[1] & ~dropping & (~equal | stops)),
+            whole.eq(valid[1] & last[1]),
+            good.eq(whole & ~dropping & ~refused),
+            drop.eq(whole & ~good),
+            outstanding.take.eq(whole),
+            stored.i.valid.eq(valid[1] & ~dropping & ~refused),
+            stored.i.payload.eq(compared),
+        ]
+        m.d.sync += self.there.eq(good)
+        wait = Signal(POLL_BITS)
+        resume = dropping & ~outstanding.some & (wait == 0)
+        with m.If(refused):
+            m.d.sync += [dropping.eq(1), ending.eq(equal), wait.eq(self.poll)]
+        with m.Elif(wait != 0):
+            m.d.sync += wait.eq(wait - 1)
+
+        # Requests, as long as the launch has some and there is room.
+        unasked, missing = Signal(OPERATIONS_BITS), Signal(OPERATIONS_BITS)
+        endless, alone = Signal(), Signal()
+        slot = Signal(SLOT_BITS)
+        held = Signal(range(self._records + 1))  # asked for, or in front of ``o``
+        left = Signal(range(self._beats), init=final)  # beats of the record in front of ``o`` after this
+        given, freed, ask = Signal(), Signal(), Signal()
+        m.d.comb += [
+            given.eq(self.o.valid & self.o.ready),
+            freed.eq(given & (left == 0)),
+            ask.eq(
+                self.busy
+                & (held != self._records)
+                & (endless | unasked.any())
+                & ~(alone & outstanding.some)
+                & ~dropping
+                & ~self.halt
+            ),
+            bursts.i.valid.eq(ask),
+            bursts.i.payload.eq(slot & self.mask),
+            outstanding.give.eq(ask),
+        ]
+        m.d.sync += held.eq(held + ask - freed - drop)
+        with m.If(given):
+            m.d.sync += left.eq(Mux(left == 0, final, left - 1))
+        with m.If(ask):
+            m.d.sync += [slot.eq(slot + 1), unasked.eq(unasked - 1)]
+        with m.If(good):
+            m.d.sync += [self.sequence.eq(self.sequence + 1), missing.eq(missing - 1), alone.eq(0)]
+        with m.If(self.busy & ~endless & ~missing.any()):
+            m.d.sync += self.busy.eq(0)
+        with m.If(resume):
+            m.d.sync += [
+                dropping.eq(0),
+                alone.eq(1),
+                slot.eq(self.sequence),
+                number.eq(self.sequence),
+                unasked.eq(missing),
+                self.busy.eq(~ending),
+            ]
+        with m.If(self.start):
+            m.d.sync += [
+                self.busy.eq(1),
+                alone.eq(0),
+                endless.eq(self.operations == 0),
+                unasked.eq(self.operations),
+                missing.eq(self.operations),
+            ]
+        with m.If(self.clear):
+            m.d.sync += [slot.eq(0), number.eq(0), self.sequence.eq(0)]
+        return m
