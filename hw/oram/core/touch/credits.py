@@ -30,7 +30,7 @@ class Credits(wiring.Component):
     """
 
     def __init__(self, limit: int, *, full: bool = True) -> None:
-        self._limit = limit
+        self.limit = limit
         super().__init__({"take": In(1), "give": In(1), "some": Out(1, init=int(full))})
         # Where proofs see it.
         self.count = Signal(range(limit + 1), init=limit if full else 0)

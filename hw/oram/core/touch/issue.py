@@ -25,7 +25,7 @@ class Issue(wiring.Component):
     config
         Shape of the map.
     deadline
-        D, cycles from an operation's acceptance to the issue of its first touch, at least 10.
+        D, cycles from an operation's acceptance to the issue of its first touch, at least 8.
 
     Members
     -------
@@ -48,7 +48,7 @@ class Issue(wiring.Component):
     touch : Out(stream of touch_layout, always ready)
         In the cycle after the issue, i(j).
     late : Out(1)
-        An operation was not there in time; nothing was issued since.
+        An operation was not there in time: from this cycle on nothing may be issued (``halt``).
 
     Behaviour
     ---------

@@ -24,7 +24,7 @@ class Release(wiring.Component):
     config
         Shape of the map.
     deadline
-        D, cycles from a touch's issue to its turn at least, at least 7.
+        D, cycles from a touch's issue to its turn at least, at least 5.
 
     Members
     -------
@@ -47,7 +47,7 @@ class Release(wiring.Component):
     beat : Out(stream of BEAT_BITS, always ready)
         The page of a touch that has one: beat b in cycle q(j) + 1 + b * (4 / aes_lanes).
     late : Out(1)
-        A keystream, record or header was not there in time; nothing passed since.
+        A keystream, record or header was not there in time: from this cycle on nothing may pass (``halt``).
 
     Behaviour
     ---------

@@ -18,7 +18,7 @@ class Timer(wiring.Component):
     Parameters
     ----------
     cycles
-        From a pulse to its repetition, at least 5.
+        From a pulse to its repetition, at least 3, or 5 if many are under way.
     spacing
         Cycles between pulses at least.
 
@@ -35,18 +35,19 @@ class Timer(wiring.Component):
     """
 
     def __init__(self, *, cycles: int, spacing: int = 1) -> None:
-        if cycles < 2 + Fifo.DEEP_LATENCY:
-            raise InputError("cycles", cycles, f"at least {2 + Fifo.DEEP_LATENCY}")
         self._cycles = cycles
-        self._places = -(-cycles // spacing) + 1
+        bits = cycles.bit_length()
+        self.ends = Fifo(bits, depth=-(-cycles // spacing) + 1)
+        least = 2 + (Fifo.LATENCY if self.ends.kind == "shallow" else Fifo.DEEP_LATENCY)
+        if cycles < least:
+            raise InputError("cycles", cycles, f"at least {least}")
         super().__init__({"i": In(1), "o": Out(1)})
 
     def elaborate(self, platform: Any) -> Module:
         """Stamps wait in a FIFO; the oldest is compared with the time."""
         m = Module()
-        bits = self._cycles.bit_length()
-        now, end = Signal(bits), Signal(bits)
-        m.submodules.ends = ends = Fifo(bits, depth=self._places)
+        m.submodules.ends = ends = self.ends
+        now, end = (Signal.like(ends.i.payload, name=name) for name in ("now", "end"))
         due = ends.o.valid & (ends.o.payload == now)
         m.d.comb += [
             end.eq(now + self._cycles - 1),

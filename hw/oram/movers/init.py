@@ -1,0 +1,117 @@
+"""Writes the empty map: all pages, records and buckets, in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.oram.config import OramConfig
+from hw.oram.core.layouts import record_layout, seal_layout
+from hw.oram.core.touch.credits import Credits
+
+
+class Init(wiring.Component):
+    """Counts through all pages, records and buckets once.
+
+    Parameters
+    ----------
+    config
+        Shape of the map.
+
+    Members
+    -------
+    start : In(1)
+        Pulse.
+    busy : Out(1)
+        From the cycle after ``start`` until all pages are written and all numbers are taken.
+    request : Out(stream of seal_layout)
+        Each page with version 1, for the keystream.
+    announce : Out(stream of page numbers, always ready)
+        Each page, to its writer, when ``request`` is taken; sealed empty pages follow in this order.
+    page_left, page_written : In(1)
+        Pulses of the writer.
+    record : Out(stream of record_layout)
+        Each record, whose header becomes version 1 and no item.
+    bucket : Out(stream of bucket_bits)
+        Each bucket, which becomes empty in both tables.
+
+    Behaviour
+    ---------
+    Pages follow each other by ``item_cycles`` at least, while fewer than ``write_pages`` have not left and
+    fewer than ``scoreboard_pages`` are not written: at times that the host knows anyway.
+    """
+
+    def __init__(self, config: OramConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "start": In(1),
+                "busy": Out(1),
+                "request": Out(stream.Signature(seal_layout())),
+                "announce": Out(stream.Signature(config.record_index_bits, always_ready=True)),
+                "page_left": In(1),
+                "page_written": In(1),
+                "record": Out(stream.Signature(record_layout(config))),
+                "bucket": Out(stream.Signature(config.bucket_bits)),
+            }
+        )
+        self.places = Credits(config.write_pages)
+        self.unwritten = Credits(config.scoreboard_pages)
+
+    def elaborate(self, platform: Any) -> Module:
+        """Three counters; pages wait for their interval and their places."""
+        m = Module()
+        config = self._config
+        m.submodules.places, m.submodules.unwritten = places, unwritten = self.places, self.unwritten
+        pages = self._count(m, "pages", config.host_pages, self.request)
+        records = self._count(m, "records", config.records, self.record)
+        buckets = self._count(m, "buckets", config.buckets, self.bucket)
+        wait, left = Signal(range(config.item_cycles)), Signal(range(config.host_pages + 1))
+        taken = self.request.valid & self.request.ready
+        m.d.comb += [
+            self.request.valid.eq(pages.valid & (wait == 0) & places.some & unwritten.some),
+            self.request.payload.page.eq(pages.number),
+            self.request.payload.version.eq(1),
+            self.announce.valid.eq(taken),
+            self.announce.payload.eq(pages.number),
+            self.record.valid.eq(records.valid),
+            self.record.payload.index.eq(records.number),
+            self.bucket.valid.eq(buckets.valid),
+            self.bucket.payload.eq(buckets.number),
+            places.take.eq(taken),
+            places.give.eq(self.page_left & self.busy),
+            unwritten.take.eq(taken),
+            unwritten.give.eq(self.page_written & self.busy),
+            self.busy.eq(records.valid | buckets.valid | (left != 0)),
+        ]
+        m.d.sync += wait.eq(wait - (wait != 0))
+        with m.If(taken):
+            m.d.sync += wait.eq(config.item_cycles - 1)
+        with m.If(self.page_written & self.busy):
+            m.d.sync += left.eq(left - 1)
+        with m.If(self.start):
+            m.d.sync += left.eq(config.host_pages)
+        return m
+
+    def _count(self, m: Module, name: str, limit: int, given: Any) -> _Counter:
+        """Count from 0 to below ``limit``, on by one whenever ``given`` is taken."""
+        counter = _Counter(name, limit)
+        with m.If(given.valid & given.ready):
+            m.d.sync += [
+                counter.number.eq(counter.number + 1),
+                counter.valid.eq(counter.number != limit - 1),
+            ]
+        with m.If(self.start):
+            m.d.sync += [counter.number.eq(0), counter.valid.eq(1)]
+        return counter
+
+
+class _Counter:
+    """A number, and whether it counts."""
+
+    def __init__(self, name: str, limit: int) -> None:
+        self.number = Signal(range(max(2, limit)), name=f"{name}_number")
+        self.valid = Signal(name=f"{name}_valid")

@@ -1,0 +1,305 @@
+"""Gates of the oblivious map: what a bus sees is a function of public things; pages are never read too early.
+
+Bounded: reduced to two operations in flight, four pages under way and deadlines of 8 and 5 cycles, in which
+within some 16 cycles a page is read, written and read again, or three touches have their turn.  Each gate is
+proven alone: what the first one shows is what the second one may rely on.
+"""
+
+from __future__ import annotations
+
+import pytest
+from amaranth.hdl import Array, Cat, Elaboratable, Module, Mux, Signal
+
+from hw.oram.config import OramConfig
+from hw.oram.core.touch.credits import Credits
+from hw.oram.core.touch.issue import Issue
+from hw.oram.core.touch.release import Release
+from tests.support.proofs.formal import PropertyFailure, bounded, check, constant, cover, free, reach, suppose
+from tests.support.proofs.mutants import mutant
+
+
+class Small(OramConfig):
+    """A map so small that no engine would be one."""
+
+    accepted = 2
+    command_records = 2
+    response_records = 2
+    read_pages = 2
+    write_pages = 2
+    scoreboard_pages = 4
+    interval = 4
+    item_cycles = 4
+    operation_bits = 1
+    record_index_bits = 2
+
+    def __post_init__(self):
+        pass
+
+
+CONFIG = Small(key_bits=1, inflight=2, settle_cycles=5)
+DEADLINES = {"position_cycles": 8, "touch_cycles": 5}
+#: Operations whose labels are drawn beforehand.
+LABELS = 4
+
+
+class Count:
+    """How many of something have come, and no more come than may."""
+
+    def __init__(self, m, name, pulse, most):
+        self.now = Signal(4, name=f"{name}_count")
+        m.d.sync += self.now.eq(self.now + pulse)
+        if most is not None:
+            suppose(m, ~pulse | (self.now != most), f"{name}: nothing that was not asked for")
+
+
+def apart(m, name, pulse):
+    """Suppose that pulses are four cycles apart."""
+    since = Signal(2, name=f"{name}_since", init=3)
+    m.d.sync += since.eq(Mux(pulse, 0, since + (since != 3)))
+    suppose(m, ~pulse | (since == 3), f"{name}: four cycles apart")
+
+
+def keeps_to_credits(m, part):
+    """Check every count of ``part``."""
+    for name, credits in vars(part).items():
+        if isinstance(credits, Credits):
+            check(m, ~credits.take | credits.some, f"{name}: only what is there is taken")
+            over = credits.give & ~credits.take & (credits.count == credits.limit)
+            check(m, ~over, f"{name}: never beyond its limit")
+
+
+def draw(m):
+    """Give labels: any, but the same in all copies."""
+    valids = [Signal(name=f"page_valid_{n}") for n in range(LABELS)]
+    pages = [Signal(2, name=f"page_{n}") for n in range(LABELS)]
+    constant(m, *valids, *pages)
+    return Array(valids), Array(pages)
+
+
+def operations(m, dut, name, accepted, labels):
+    """Give operations at any time after their acceptance: labels by their number, the rest free."""
+    operation = dut.operation.payload
+    free(
+        m,
+        operation.operation,
+        operation.code,
+        operation.key,
+        operation.status,
+        operation.keep,
+        operation.fresh,
+    )
+    free(m, dut.operation.valid, dut.record.ready, dut.fresh.ready)
+    given = Count(m, f"{name}_given", dut.operation.valid, accepted.now)
+    own, valid = Signal(2, name=f"{name}_record"), Signal(name=f"{name}_record_valid")
+    free(m, own, valid)
+    page_valid, page = labels[0][given.now[:2]], labels[1][given.now[:2]]
+    m.d.comb += [
+        operation.page_valid.eq(page_valid),
+        operation.page[0].eq(page),
+        operation.record_valid.eq(page_valid | valid),
+        operation.record[0].eq(Mux(page_valid, page, own)),
+    ]
+
+
+class IssueSpec(Elaboratable):
+    """Gate 1 once or twice; what it is told of the host and of gate 2 is free, and the same for both."""
+
+    def __init__(self, gate=Issue, *, copies=1):
+        self.gates = [gate(CONFIG, deadline=8) for _ in range(copies)]
+
+    def elaborate(self, platform):
+        m = Module()
+        dut = self.gates[0]
+        pulses = [Signal(name=name) for name in ("accepted", "turned", "released", "halt")]
+        free(m, *pulses)
+        accepted, turned, released, _ = pulses
+        apart(m, "accepted", accepted)
+        ops = Count(m, "accepted", accepted, None)
+        issued, asked = Count(m, "issued", dut.touch.valid, None), Count(m, "asked", dut.page.valid, None)
+        Count(m, "turned", turned, issued.now)
+        gone = Count(m, "released", released, asked.now)
+        suppose(m, ~accepted | ((ops.now - issued.now)[:4] < CONFIG.accepted), "places for operations")
+        labels = draw(m)
+        for n, gate in enumerate(self.gates):
+            m.submodules[f"gate_{n}"] = gate
+            operations(m, gate, f"gate_{n}", ops, labels)
+            for pulse in pulses:
+                late = gate.late if pulse.name == "halt" else 0  # as `Touch` has it
+                m.d.comb += getattr(gate, pulse.name).eq(pulse | late)
+            before = Signal(name=f"late_before_{n}")
+            m.d.sync += before.eq(gate.late)
+            with m.If(before):
+                check(m, ~gate.touch.valid & ~gate.page.valid, "nothing is issued after a fault")
+        if len(self.gates) == 2:
+            a, b = self.gates
+            with m.If(~a.late & ~b.late):
+                check(m, self._bus(a) == self._bus(b), "the bus shows the same")
+                reach(m, a.touch.valid & (a.touch.payload.status != b.touch.payload.status), "other values")
+                reach(m, a.touch.valid & (a.touch.payload.keep != b.touch.payload.keep), "one is kept")
+            reach(m, a.late & ~b.late, "one is late")
+            return m
+
+        keeps_to_credits(m, dut)
+        check(m, ~dut.operation.valid | dut.operation.ready, "operations: there is a place")
+        # Any page, from its read to the end of its write; pages end in the order of reads.
+        page, under, ahead = Signal(2, name="followed"), Signal(name="under"), Signal(4, name="ahead")
+        constant(m, page)
+        read = dut.page.valid & (dut.page.payload == page)
+        with m.If(read):
+            check(m, ~under, "a page is not read again before its write has ended")
+            m.d.sync += [under.eq(1), ahead.eq((asked.now - gone.now)[:4] - released)]
+        with m.Elif(under & released):
+            m.d.sync += [under.eq(ahead != 0), ahead.eq(ahead - 1)]
+        before = Signal(name="read_before")
+        m.d.sync += before.eq(before | read)
+        reach(m, read & before, "a page is read again")
+        return m
+
+    def _bus(self, gate):
+        page, touch = gate.page, gate.touch
+        return Cat(page.valid, touch.valid, Mux(page.valid, page.payload, 0))
+
+
+class ReleaseSpec(Elaboratable):
+    """Gate 2 once or twice: touches come at public times."""
+
+    def __init__(self, gate=Release, *, copies=1):
+        self.gates = [gate(CONFIG, deadline=5) for _ in range(copies)]
+
+    def elaborate(self, platform):
+        m = Module()
+        dut = self.gates[0]
+        names = ("page_there", "page_left", "response_written", "halt", "come", "page_valid")
+        pulses = [Signal(name=name) for name in names]
+        free(m, *pulses)
+        there, left, written, _, come, page_valid = pulses
+        apart(m, "come", come)
+        turn = dut.turn.valid
+        touches, turns = Count(m, "come", come, None), Count(m, "turns", turn, None)
+        suppose(m, ~come | ((touches.now - turns.now)[:4] < CONFIG.inflight), "places for touches")
+        asked = Count(m, "asked", come & page_valid, None)
+        paged = Count(m, "paged", turn & dut.turn.payload.page_valid, None)
+        Count(m, "there", there, asked.now)
+        Count(m, "left", left, paged.now)
+        Count(m, "written", written, turns.now)
+        for n, gate in enumerate(self.gates):
+            m.submodules[f"gate_{n}"] = gate
+            for pulse in pulses[:4]:
+                late = gate.late if pulse.name == "halt" else 0  # as `Touch` has it
+                m.d.comb += getattr(gate, pulse.name).eq(pulse | late)
+            touch = gate.touch.payload
+            m.d.comb += [
+                gate.page.valid.eq(1),
+                gate.touch.valid.eq(come),
+                touch.page_valid.eq(page_valid),
+                touch.first.eq(1),
+                touch.last.eq(1),
+            ]
+            hidden = Signal(name=f"hidden_{n}")
+            free(m, touch.keep, touch.status, touch.record, hidden)
+            m.d.comb += touch.record_valid.eq(page_valid | hidden)
+            for pulse, wanted in (
+                (gate.keystream_there, page_valid),
+                (gate.record_there, touch.record_valid),
+                (gate.fresh_there, touch.keep),
+            ):
+                free(m, pulse)
+                name = f"{pulse.name}_{n}"
+                Count(m, name, pulse, Count(m, f"{name}_asked", come & wanted, None).now)
+            before = Signal(name=f"late_before_{n}")
+            m.d.sync += before.eq(gate.late)
+            with m.If(before):
+                check(m, ~gate.turn.valid, "nothing has its turn after a fault")
+        if len(self.gates) == 2:
+            a, b = self.gates
+            with m.If(~a.late & ~b.late):
+                check(m, self._bus(a) == self._bus(b), "the bus shows the same")
+                reach(m, a.turn.valid & (a.turn.payload.keep != b.turn.payload.keep), "one is kept")
+            reach(m, a.late & ~b.late, "one is late")
+            return m
+        keeps_to_credits(m, dut)
+        check(m, ~dut.touches.i.valid | dut.touches.i.ready, "touches: there is a place")
+        with m.If(turn & dut.turn.payload.page_valid):
+            check(m, paged.now < asked.now, "a page has its turn after its read")
+        reach(m, turns.now == 2, "two have their turn")
+        return m
+
+    def _bus(self, gate):
+        return Cat(gate.turn.valid, gate.turn.valid & gate.turn.payload.page_valid, gate.beat.valid)
+
+
+#: Cycles to which each is proven.
+DEPTHS = {IssueSpec: 18, ReleaseSpec: 14}
+
+
+@pytest.mark.parametrize("spec", DEPTHS)
+def test_pages_credits_and_places(spec):
+    bounded(spec(), depth=DEPTHS[spec], reset="low", seconds=600)
+
+
+@pytest.mark.parametrize("spec", DEPTHS)
+def test_two_copies_with_other_secrets_show_the_same(spec):
+    bounded(spec(copies=2), depth=DEPTHS[spec], reset="low", seconds=600)
+
+
+@pytest.mark.parametrize("spec", DEPTHS)
+def test_all_of_it_comes_up(spec):
+    for copies in (1, 2):
+        cover(spec(copies=copies), depth=DEPTHS[spec], seconds=600)
+
+
+LEAKS = {
+    "waits for the operation": (Issue, "self.late.eq(1)", "self.late.eq(0)"),
+    "looks at a page when it comes": (
+        Issue,
+        'delay(m, "look", load, Scoreboard.LATENCY)',
+        'delay(m, "look", load, 1) & operations.o.valid | delay(m, "later", load, Scoreboard.LATENCY)',
+    ),
+    "waits for a fresh record's place": (Issue, "& scoreboard.room", "& (heads.empty | ~slot.keep)"),
+    "skips the page of a miss": (
+        Issue,
+        "issued & slot.page_valid),\n            self.page",
+        "issued & slot.keep),\n            self.page",
+    ),
+    "waits for the keystream": (Release, "self.late.eq(1)", "self.late.eq(0)"),
+    "waits for the record": (
+        Release,
+        "& self.writes.some",
+        "& self.writes.some & (self.records.some | ~touch.record_valid)",
+    ),
+    "a hit takes longer": (
+        Release,
+        "wait.eq(config.item_cycles - 1)",
+        "wait.eq(config.item_cycles - 1 + touch.keep)",
+    ),
+}
+
+
+@pytest.mark.parametrize("leak", LEAKS)
+def test_a_leak_breaks_the_proof(leak):
+    gate, old, new = LEAKS[leak]
+    spec = IssueSpec if gate is Issue else ReleaseSpec
+    with pytest.raises(PropertyFailure, match="the bus shows the same"):
+        bounded(spec(mutant(gate, old, new), copies=2), depth=DEPTHS[spec], reset="low", seconds=600)
+
+
+BUGS = {
+    "no look at the scoreboard": (Issue, "& ~(scoreboard.blocked & slot.page_valid)", "", "not read again"),
+    "looked at too early": (
+        Issue,
+        "load, Scoreboard.LATENCY)",
+        "load, Scoreboard.LATENCY - 1)",
+        "not read again",
+    ),
+    "no credit": (Issue, "& (turns.some | ~slot.first)", "", "turns: only what is there"),
+    "no room": (Release, "& self.writes.some", "", "writes: only what is there"),
+    "page not awaited": (Release, "& (self.pages.some | ~paged)", "", "pages: only what is there"),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_bug_is_found(bug):
+    gate, old, new, words = BUGS[bug]
+    spec = IssueSpec if gate is Issue else ReleaseSpec
+    with pytest.raises(PropertyFailure, match=words):
+        bounded(spec(mutant(gate, old, new)), depth=22, reset="low", seconds=600)
