@@ -95,7 +95,7 @@ class PlainStage:
         self.overflow = [
             None
         ] * config.overflow_entries  # [record, key, value, moved into slot, by operation]
-        self.map = {}
+        self.map, self.last = {}, keys[0]
         self.seen = dict.fromkeys(("flush", "retry", "store", "page", "list", "log", "entry", "moved"), 0)
 
     def record_in_hbm(self, record):
@@ -123,6 +123,9 @@ class PlainStage:
         config, rng, number = self.config, self.rng, self.number
         code = rng.choices(list(Code), self.weights)[0]
         key = rng.choice(self.keys[:3] if rng.random() < 0.3 else self.keys)
+        if rng.random() < 0.15:
+            key = self.last
+        self.last = key
         given, fresh, miss = rng.randbytes(config.value_bytes), self.draw(), self.draw()
         hit = key in self.map and code in (Code.GET, Code.PUT, Code.DELETE)
         if hit:
@@ -134,6 +137,8 @@ class PlainStage:
             status = Status.MISS
         keep = status == Status.INSERTED or (hit and code != Code.DELETE)
         labels = self.map[key] if hit else miss
+        if rng.random() < 0.2:
+            fresh = list(labels)
         if hit and code == Code.DELETE:
             del self.map[key]
         if keep:
