@@ -109,7 +109,7 @@ class ConvConfig:
     outputs: int = 64
     weight_bits: Literal[4, 8] = 8
     block_pixels: int = 256
-    block_words: int = 4096
+    block_words: int = 8192
     bypass_words: int = 1024
     samples: bool = True
     ports: int = 4

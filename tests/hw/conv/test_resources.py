@@ -16,7 +16,7 @@ ENGINE = ConvEngine()
 COUNTED = {
     "ultra96v2": Resources(lut=48_187, ff=63_125, dsp=280, bram36=51, uram=0),
     "zcu104": Resources(lut=114_991, ff=154_841, dsp=1_131, bram36=78, uram=28),
-    "u55c": Resources(lut=309_824, ff=443_837, dsp=3_610, bram36=231, uram=102),
+    "u55c": Resources(lut=309_857, ff=443_869, dsp=3_610, bram36=231, uram=130),
 }
 
 
