@@ -58,7 +58,7 @@ class Launch:
         self.beats, self.results = [], {}  # beats by pass
         self.needed = []  # what a pass and all before it need before the pass has results
         self._caches = [PlainCache() for _ in range(streams)]
-        self._next = 0x1_0000_0000 + self.rng.randrange(64)
+        self._next, self._end = 0x1_0000_0000 + self.rng.randrange(64), 0
         for job in self.jobs:
             self._tensors(job)
         for job in self.jobs:
@@ -97,7 +97,8 @@ class Launch:
             job.address["slopes"] = self._place(b"".join(slope.to_bytes(4, "little") for slope in job.slope))
         first = job is self.jobs[0]
         for name in ("k_offset", "v_offset"):
-            job.address[name] = 0 if first else rng.randrange(1 << 18) * self.grain
+            # Behind all tensors before it: nothing lies in two places.
+            job.address[name] = 0 if first else self._end + rng.randrange(1 << 18) * self.grain
         if job.reuse_kv:
             before = self.jobs[self.jobs.index(job) - 1]
             job.address |= {name: before.address[name] for name in ("k_offset", "v_offset")}
@@ -113,6 +114,8 @@ class Launch:
                     content = rng.randbytes(heads * rows * size)
                     self._fill(number(config, s, p), start, content)
                     job.content[side, s, p] = content
+                    end = start - self.address(side, s, p) + len(content)
+                    self._end = max(self._end, -(-end // self.grain) * self.grain)
 
     def _row(self, job, side, size, head, stream, n):
         """Row n of a stream's keys or values of a head."""
