@@ -19,11 +19,11 @@ def ones(bits):
 def golden(config, queries):
     """Give the golden map, and what `operation_layout` has of its operations; None where nothing counts."""
     draws = [[(draw & ones(64), draw >> 64) for draw in query["draw"]] for query in queries]
-    blocks = np.array([block for draw in draws for block in draw], np.uint64)
+    blocks = np.array(draws, np.uint64)
     permuted = {query["command"]["key"]: query["permuted"] for query in queries}
     model = ObliviousMap(
         config,
-        lambda counters: blocks[counters],
+        lambda numbers: blocks[numbers],
         lambda keys: np.array([permuted[int(key)] for key in keys], np.uint64),
     )
     commands = [query["command"] for query in queries]
