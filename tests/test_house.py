@@ -50,7 +50,7 @@ DOORS = {
     "hw.design": ["hw.board", "hw.lib"],
     "hw.package": ["hw.errors", "hw.board", "hw.lib", "hw.design"],
     "hw.verilog": ["hw.errors", "hw.board", "hw.lib", "hw.engine", "hw.config", "hw.design", "hw.package"],
-    "hw.oram.crypto": ["hw.errors", "hw.lib", "hw.oram.config", "hw.oram.core.layouts"],
+    "hw.oram.core.crypto": ["hw.errors", "hw.lib", "hw.oram.config", "hw.oram.core.layouts"],
     "hw.scheduler.graph": ["hw.errors", "hw.edge"],
     "hw.scheduler.plan": ["hw.errors", "hw.edge", "hw.scheduler.graph"],
     "hw.scheduler.check": ["hw.errors", "hw.edge"],

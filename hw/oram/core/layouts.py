@@ -36,6 +36,8 @@ class Status(enum.IntEnum):
 CODE_BITS = STATUS_BITS = 3
 #: Bits of the number of a page.
 PAGE_BITS = 48
+#: Bits of a byte address.
+ADDRESS_BITS = 64
 
 
 def command_layout(config: OramConfig) -> data.StructLayout:
@@ -111,13 +113,13 @@ def bucket_write_layout(config: OramConfig) -> data.StructLayout:
 
     Members
     -------
-    bucket
-        Its number in its table.
+    line
+        The bucket's number in its table.
     data, strobe
         The bucket, and which of its bytes are written.
     """
     return data.StructLayout(
-        {"bucket": config.bucket_bits, "data": bucket_layout(config), "strobe": BUCKET_BYTES}
+        {"line": config.bucket_bits, "data": bucket_layout(config), "strobe": BUCKET_BYTES}
     )
 
 
@@ -190,9 +192,7 @@ def seal_layout() -> data.StructLayout:
     return data.StructLayout({"page": PAGE_BITS, "version": VERSION_BITS})
 
 
-def line_write_layout(
-    config: OramConfig, *, line_bits: int, port_bytes: int, line_bytes: int
-) -> data.StructLayout:
+def beat_write_layout(*, line_bits: int, port_bytes: int, line_bytes: int) -> data.StructLayout:
     """Give one beat that is written into a line (bucket or record) in HBM.
 
     Members

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from hw.oram.crypto.config import PageShape
-from hw.oram.crypto.keystream import Keystream
+from hw.oram.core.crypto.config import PageShape
+from hw.oram.core.crypto.keystream import Keystream
 from sim.golden.oram import aes, gcm
 from tests.support.gateware.streams import put, set_all, simulate
 from tests.support.oram.blocks import bits, content, round_keys

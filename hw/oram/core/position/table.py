@@ -159,7 +159,7 @@ class Table(wiring.Component):
         used_strobe = Signal(reset_less=True)
         m.d.comb += [
             self.ready.eq(~self.clearing & (~self.write.valid | self.write.ready)),
-            write.bucket.eq(number),
+            write.line.eq(number),
             write.data.used.eq(used),
             *(write.data.entries[n].entry.eq(entry) for n, entry in enumerate(entries)),
             write.strobe.eq(

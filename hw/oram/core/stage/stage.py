@@ -54,7 +54,7 @@ class Stage(wiring.Component):
         Pages, `Schedule.page` cycles after they came.
     seal : Out(stream of seal_layout, always ready)
         Page and next version of each, before it.
-    write : Out(stream of line_write_layout)
+    write : Out(stream of record_write_layout)
         Beats of records that are written, in order.
     response : Out(stream of response_layout, always ready)
         Rows of the responses, from `Schedule.response` cycles after the operation's last touch.

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.lib.fifo import Fifo
 from hw.oram.config import RECORD_HEADER_BYTES, VERSION_BITS, OramConfig
-from hw.oram.core.layouts import line_write_layout
+from hw.oram.core.layouts import beat_write_layout
 from hw.oram.core.stage.schedule import KEY_BYTES
 
 #: Bytes of a beat: the header is one.
@@ -49,8 +49,8 @@ def change_layout(config: OramConfig) -> data.StructLayout:
 
 def record_write_layout(config: OramConfig) -> data.StructLayout:
     """Give a beat that is written into a record."""
-    return line_write_layout(
-        config, line_bits=config.record_index_bits, port_bytes=PORT_BYTES, line_bytes=config.record_bytes
+    return beat_write_layout(
+        line_bits=config.record_index_bits, port_bytes=PORT_BYTES, line_bytes=config.record_bytes
     )
 
 
@@ -62,7 +62,7 @@ class Writer(wiring.Component):
     change : In(stream of change_layout, always ready)
     row : In(stream of rows, always ready)
         Rows of the values, in the same order.
-    o : Out(stream of line_write_layout)
+    o : Out(stream of record_write_layout)
     full : Out(1)
         A pulse: something came for which there was no room.
     """

@@ -14,15 +14,7 @@ from hw.lib.burst import BurstSplitter
 from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 from hw.oram.config import BEAT_BYTES
-from hw.oram.core.layouts import BEAT_BITS
-
-#: Bits of a byte address in host memory.
-ADDRESS_BITS = 64
-
-
-def port_signature() -> axi.Signature:
-    """Give a port to host memory."""
-    return axi.Signature(data_width=BEAT_BITS, addr_width=ADDRESS_BITS)
+from hw.oram.core.layouts import ADDRESS_BITS, BEAT_BITS
 
 
 def bursts_at_most(beats: int) -> int:

@@ -11,8 +11,8 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.lib import axi
 from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
-from hw.oram.core.layouts import BEAT_BITS
-from hw.oram.movers.blocks.bursts import ADDRESS_BITS, BlockBursts
+from hw.oram.core.layouts import ADDRESS_BITS, BEAT_BITS
+from hw.oram.movers.blocks.bursts import BlockBursts
 
 
 class BlockReader(wiring.Component):

@@ -10,9 +10,9 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.lib import axi
 from hw.lib.fifo import Fifo
-from hw.oram.core.layouts import BEAT_BITS
+from hw.oram.core.layouts import ADDRESS_BITS, BEAT_BITS
 from hw.oram.core.touch.credits import Credits
-from hw.oram.movers.blocks.bursts import ADDRESS_BITS, BlockBursts, bursts_at_most
+from hw.oram.movers.blocks.bursts import BlockBursts, bursts_at_most
 
 
 class BlockWriter(wiring.Component):

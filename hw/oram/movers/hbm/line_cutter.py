@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.lib.arbiter import lowest
 from hw.lib.delay import payload_register
-from hw.oram.movers.hbm.lines import Lines, beat_write_layout
+from hw.oram.movers.hbm.lines import Lines
 
 
 def line_write_layout(lines: Lines) -> data.StructLayout:
@@ -32,7 +32,7 @@ class LineCutter(wiring.Component):
     -------
     i : In(stream of line_write_layout)
         At least one byte of each is written.
-    o : Out(stream of beat_write_layout)
+    o : Out(stream of `Lines.beat_write`)
 
     Behaviour
     ---------
@@ -47,7 +47,7 @@ class LineCutter(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(line_write_layout(lines))),
-                "o": Out(stream.Signature(beat_write_layout(lines))),
+                "o": Out(stream.Signature(lines.beat_write)),
             }
         )
 

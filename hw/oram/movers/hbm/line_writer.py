@@ -10,7 +10,8 @@ from amaranth.lib.wiring import In, Out
 
 from hw.lib.place import InlinePlacer, Placer
 from hw.lib.skid import Skid
-from hw.oram.movers.hbm.lines import ADDRESS_BITS, Lines, beat_write_layout, write_signature
+from hw.oram.core.layouts import ADDRESS_BITS
+from hw.oram.movers.hbm.lines import Lines, write_signature
 from hw.oram.movers.hbm.write_port import WritePort
 
 
@@ -34,7 +35,7 @@ class LineWriter(wiring.Component):
     -------
     base : In(64) array of ``lines.ports``
         Address of each port's first line, a multiple of 4096.
-    i : In(stream of beat_write_layout)
+    i : In(stream of `Lines.beat_write`)
         Beats, in any order of lines; those of one port are written in order.
     axi : Out(axi.WriteSignature) array of ``lines.ports``
     busy : Out(1)
@@ -71,7 +72,7 @@ class LineWriter(wiring.Component):
         super().__init__(
             {
                 "base": In(ADDRESS_BITS).array(lines.ports),
-                "i": In(stream.Signature(beat_write_layout(lines))),
+                "i": In(stream.Signature(lines.beat_write)),
                 "axi": Out(write_signature(lines)).array(lines.ports),
                 "busy": Out(1),
                 "late": Out(1),
@@ -87,7 +88,7 @@ class LineWriter(wiring.Component):
         """Send each beat to its port."""
         m = Module()
         lines = self._lines
-        m.submodules.beat = beat = Skid(beat_write_layout(lines))
+        m.submodules.beat = beat = Skid(lines.beat_write)
         wiring.connect(m, wiring.flipped(self.i), beat.i)
         payload = beat.o.payload
         number = payload.line[: lines.port_bits]

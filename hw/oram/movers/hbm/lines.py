@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from amaranth.hdl import ShapeLike
 from amaranth.lib import data
 
 from hw.errors import InputError, check_power_of_two
 from hw.lib import axi
-
-#: Bits of a byte address.
-ADDRESS_BITS = 64
+from hw.oram.core.layouts import ADDRESS_BITS, beat_write_layout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +50,13 @@ class Lines:
     def beats(self) -> int:
         """Beats of a line."""
         return self.line_bytes // self.port_bytes
+
+    @property
+    def beat_write(self) -> data.StructLayout:
+        """One beat that is written: see `beat_write_layout`."""
+        return beat_write_layout(
+            line_bits=self.line_bits, port_bytes=self.port_bytes, line_bytes=self.line_bytes
+        )
 
     @property
     def offset_bits(self) -> int:
@@ -144,14 +148,3 @@ def read_signature(lines: Lines, reads: tuple[LineRead, ...]) -> axi.ReadSignatu
 def write_signature(lines: Lines) -> axi.WriteSignature:
     """Give the port of a writer."""
     return axi.WriteSignature(data_width=8 * lines.port_bytes, addr_width=ADDRESS_BITS)
-
-
-def beat_write_layout(lines: Lines) -> data.StructLayout:
-    """Give one beat that is written into a line: number of the line, beat of it, data, strobe of bytes."""
-    members: dict[str, ShapeLike] = {
-        "line": lines.line_bits,
-        "beat": range(max(2, lines.beats)),
-        "data": 8 * lines.port_bytes,
-        "strobe": lines.port_bytes,
-    }
-    return data.StructLayout(members)

@@ -11,7 +11,8 @@ from amaranth.utils import exact_log2
 
 from hw.lib import axi
 from hw.lib.fifo import Fifo
-from hw.oram.movers.hbm.lines import ADDRESS_BITS, Lines, write_signature
+from hw.oram.core.layouts import ADDRESS_BITS
+from hw.oram.movers.hbm.lines import Lines, write_signature
 
 
 def port_write_layout(lines: Lines) -> data.StructLayout:

@@ -12,9 +12,9 @@ from hw.lib import axi
 from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
 from hw.oram.config import BEAT_BYTES, OramConfig
-from hw.oram.core.layouts import BEAT_BITS
+from hw.oram.core.layouts import ADDRESS_BITS, BEAT_BITS
 from hw.oram.core.touch.credits import Credits
-from hw.oram.movers.blocks.bursts import ADDRESS_BITS, BlockBursts
+from hw.oram.movers.blocks.bursts import BlockBursts
 
 #: Bits of a slot's number in a ring, of a sequence number, and of a number of operations.
 SLOT_BITS = 32

@@ -10,8 +10,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.lib import axi
 from hw.oram.config import BEAT_BYTES, OramConfig
-from hw.oram.core.layouts import BEAT_BITS
-from hw.oram.movers.blocks.bursts import ADDRESS_BITS
+from hw.oram.core.layouts import ADDRESS_BITS, BEAT_BITS
 from hw.oram.movers.blocks.writer import BlockWriter
 from hw.oram.movers.ring.command_reader import SLOT_BITS
 

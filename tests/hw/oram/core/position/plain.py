@@ -147,7 +147,7 @@ class Hbm:
                 dut.request[n].valid,
                 dut.request[n].payload,
                 dut.write[n].valid,
-                dut.write[n].payload.bucket,
+                dut.write[n].payload.line,
                 dut.write[n].payload.data.as_value(),
                 dut.write[n].payload.strobe,
                 dut.bucket[n].ready,

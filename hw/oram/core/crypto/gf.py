@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
 
-from hw.oram.crypto.aes_lane import BLOCK_BITS
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS
 
 #: Of Karatsuba's operands: their bits, their number, and bits of the product of two.
 PART_BITS = 16

@@ -10,14 +10,14 @@ from amaranth.lib.wiring import Out
 from hw.board import load_board
 from hw.lib.convert import to_verilog
 from hw.lib.place import CellPlacer
-from hw.oram.crypto.aes_lane import AesLane
-from hw.oram.crypto.config import PageShape
-from hw.oram.crypto.front import Front
-from hw.oram.crypto.gf_multiplier import GfMultiplier
-from hw.oram.crypto.key_schedule import KeySchedule
-from hw.oram.crypto.page_open import PageOpen
-from hw.oram.crypto.page_seal import PageSeal
-from hw.oram.crypto.power_table import PowerTable
+from hw.oram.core.crypto.aes_lane import AesLane
+from hw.oram.core.crypto.config import PageShape
+from hw.oram.core.crypto.front import Front
+from hw.oram.core.crypto.gf_multiplier import GfMultiplier
+from hw.oram.core.crypto.key_schedule import KeySchedule
+from hw.oram.core.crypto.page_open import PageOpen
+from hw.oram.core.crypto.page_seal import PageSeal
+from hw.oram.core.crypto.power_table import PowerTable
 from sim.build.synthesis import synthesize
 from sim.timing.estimate import estimate
 

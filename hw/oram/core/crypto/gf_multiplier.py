@@ -10,9 +10,9 @@ from amaranth.lib.wiring import In, Out
 
 from hw.lib.delay import payload_register
 from hw.lib.place import Placer
-from hw.oram.crypto.aes_lane import BLOCK_BITS
-from hw.oram.crypto.gf import combine, mirror, reduce
-from hw.oram.crypto.gf_products import GfProducts
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS
+from hw.oram.core.crypto.gf import combine, mirror, reduce
+from hw.oram.core.crypto.gf_products import GfProducts
 
 
 class GfMultiplier(wiring.Component):

@@ -2,7 +2,7 @@
 
 import random
 
-from hw.oram.crypto.key_schedule import KeySchedule
+from hw.oram.core.crypto.key_schedule import KeySchedule
 from sim.golden.oram import aes
 from tests.support.gateware.streams import simulate
 from tests.support.oram.blocks import bits, content

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hw.lib.place import InlinePlacer
-from hw.oram.crypto.page_open import PageOpen
+from hw.oram.core.crypto.page_open import PageOpen
 from sim.golden.oram import gcm
 from tests.support.oram.pages import SHAPES, run_pages, runs
 

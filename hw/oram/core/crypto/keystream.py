@@ -11,9 +11,9 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 from hw.lib.place import Placer
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS, AesLane
+from hw.oram.core.crypto.config import PageShape
 from hw.oram.core.layouts import seal_layout
-from hw.oram.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS, AesLane
-from hw.oram.crypto.config import PageShape
 
 
 class Keystream(wiring.Component):

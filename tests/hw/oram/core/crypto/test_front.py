@@ -8,7 +8,7 @@ import pytest
 
 from hw.errors import InputError
 from hw.lib.place import InlinePlacer
-from hw.oram.crypto.front import Front
+from hw.oram.core.crypto.front import Front
 from sim.golden.oram import aes, front
 from tests.support.gateware.streams import put, set_all, simulate
 from tests.support.oram.blocks import content, round_keys

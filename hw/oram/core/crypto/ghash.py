@@ -12,10 +12,10 @@ from hw.lib.delay import delay, payload_register
 from hw.lib.memory import RamStyle, uninitialised
 from hw.lib.place import Placer
 from hw.oram.config import BLOCK_BYTES
-from hw.oram.crypto.aes_lane import BLOCK_BITS
-from hw.oram.crypto.config import LUT_DEPTH, PageShape, power_layout
-from hw.oram.crypto.gf import PARTS, PRODUCT_BITS, combine, exclusive_or, mirror, reduce
-from hw.oram.crypto.gf_products import GfProducts
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS
+from hw.oram.core.crypto.config import LUT_DEPTH, PageShape, power_layout
+from hw.oram.core.crypto.gf import PARTS, PRODUCT_BITS, combine, exclusive_or, mirror, reduce
+from hw.oram.core.crypto.gf_products import GfProducts
 
 
 class Ghash(wiring.Component):
@@ -42,7 +42,7 @@ class Ghash(wiring.Component):
     Behaviour
     ---------
     It never stalls; a beat may come in any cycle.  No product waits for another: each slot is multiplied by
-    its own power of the hash key and the products are added, in parts (`hw.oram.crypto.gf`), so that all
+    its own power of the hash key and the products are added, in parts (`hw.oram.core.crypto.gf`), so that all
     lanes together need one step to put them together and one to reduce them.
     """
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from hw.lib.place import InlinePlacer
-from hw.oram.crypto.gf_multiplier import GfMultiplier
+from hw.oram.core.crypto.gf_multiplier import GfMultiplier
 from sim.golden.oram import gcm
 from tests.support.gateware.play import play
 from tests.support.oram.blocks import bits, content

@@ -12,7 +12,7 @@ from hw.errors import InputError
 from hw.lib.delay import delay
 from hw.lib.place import Placer
 from hw.oram.config import PERMUTATION_ROUNDS
-from hw.oram.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS, AesLane
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS, AesLane
 
 #: Bits of the number of an operation, which a draw is made from.
 _NUMBER_BITS = 64

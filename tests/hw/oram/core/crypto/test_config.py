@@ -3,7 +3,7 @@
 import pytest
 
 from hw.errors import InputError
-from hw.oram.crypto.config import PageShape
+from hw.oram.core.crypto.config import PageShape
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 
 from hw.lib.place import InlinePlacer
-from hw.oram.crypto.config import PageShape
-from hw.oram.crypto.power_table import PowerTable
+from hw.oram.core.crypto.config import PageShape
+from hw.oram.core.crypto.power_table import PowerTable
 from sim.golden.oram import aes
 from tests.support.gateware.streams import simulate
 from tests.support.oram.blocks import bits

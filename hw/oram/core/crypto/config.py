@@ -8,7 +8,7 @@ from amaranth.lib import data
 
 from hw.errors import InputError
 from hw.oram.config import BEAT_BYTES, BLOCK_BYTES
-from hw.oram.crypto.aes_lane import BLOCK_BITS
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS
 
 #: Deepest memory of these parts that goes into LUTs.
 LUT_DEPTH = 64

@@ -3,7 +3,7 @@
 import numpy as np
 
 from hw.lib.place import InlinePlacer
-from hw.oram.crypto.aes_lane import ROUND_KEYS, AesLane
+from hw.oram.core.crypto.aes_lane import ROUND_KEYS, AesLane
 from sim.golden.oram import aes
 from tests.support.gateware.play import play
 from tests.support.oram.blocks import bits, content, round_keys

@@ -12,7 +12,7 @@ from amaranth.lib.wiring import In, Out
 from hw.lib.delay import payload_register
 from hw.lib.place import Placer
 from hw.oram.config import BLOCK_BYTES
-from hw.oram.crypto.sbox import substitute
+from hw.oram.core.crypto.sbox import substitute
 
 BLOCK_BITS = 8 * BLOCK_BYTES
 #: Round keys of AES-128: one before the first round, and one a round.

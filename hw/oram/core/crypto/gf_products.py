@@ -9,8 +9,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.delay import payload_register
-from hw.oram.crypto.aes_lane import BLOCK_BITS
-from hw.oram.crypto.gf import PART_BITS, PARTS, PRODUCT_BITS, mirror, part_product, parts
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS
+from hw.oram.core.crypto.gf import PART_BITS, PARTS, PRODUCT_BITS, mirror, part_product, parts
 
 
 class GfProducts(wiring.Component):
@@ -21,7 +21,7 @@ class GfProducts(wiring.Component):
     a, b : In(128)
         Blocks.
     products : Out(31) array of 27
-        For `hw.oram.crypto.gf.combine`, of the blocks of `LATENCY` cycles ago.
+        For `hw.oram.core.crypto.gf.combine`, of the blocks of `LATENCY` cycles ago.
     """
 
     LATENCY: ClassVar = 2

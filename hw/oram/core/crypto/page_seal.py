@@ -11,11 +11,11 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.lib.delay import payload_register
 from hw.lib.memory import RamStyle, uninitialised
 from hw.lib.place import Placer
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS
+from hw.oram.core.crypto.config import LUT_DEPTH, PageShape, beat_layout, power_layout
+from hw.oram.core.crypto.ghash import Ghash
+from hw.oram.core.crypto.keystream import Keystream
 from hw.oram.core.layouts import seal_layout
-from hw.oram.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS
-from hw.oram.crypto.config import LUT_DEPTH, PageShape, beat_layout, power_layout
-from hw.oram.crypto.ghash import Ghash
-from hw.oram.crypto.keystream import Keystream
 
 
 class PageSeal(wiring.Component):

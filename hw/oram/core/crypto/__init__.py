@@ -35,7 +35,7 @@ before the parts are put together and reduced.  A lane costs its products alone.
 and cannot be stalled: time depends on when beats and requests come, never on keys or content.
 
 Yosys counts (``synth_xilinx -family xcup``; with the longest path as `sim.timing` estimates it, of 3.148 ns
-that 300 MHz leave on the U55C); ``pytest -m soak tests/hw/oram/crypto/test_gates.py`` holds them::
+that 300 MHz leave on the U55C); ``pytest -m soak tests/hw/oram/core/crypto/test_gates.py`` holds them::
 
     unit                                              LUTs   flip-flops   longest path
     AesLane; a round is 720, 512 of them S-boxes   7,248        1,409        1.52 ns

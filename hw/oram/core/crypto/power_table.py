@@ -9,9 +9,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.place import Placer
-from hw.oram.crypto.aes_lane import BLOCK_BITS
-from hw.oram.crypto.config import PageShape, power_layout
-from hw.oram.crypto.gf_multiplier import GfMultiplier
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS
+from hw.oram.core.crypto.config import PageShape, power_layout
+from hw.oram.core.crypto.gf_multiplier import GfMultiplier
 
 
 class PowerTable(wiring.Component):
@@ -27,7 +27,7 @@ class PowerTable(wiring.Component):
     Members
     -------
     start : In(1)
-        Takes ``hash_key``, whatever went on before; `hw.oram.crypto.key_schedule.KeySchedule.done`.
+        Takes ``hash_key``, whatever went on before; `hw.oram.core.crypto.key_schedule.KeySchedule.done`.
     hash_key : In(128)
     power : Out(power_layout)
         With n slots a page, the power of slot s is n + 1 - s, and that of slot 0, which is hashed last, is 1.

@@ -8,8 +8,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.oram.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS, mix_column, shift_rows
-from hw.oram.crypto.sbox import substitute
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS, mix_column, shift_rows
+from hw.oram.core.crypto.sbox import substitute
 
 _WORD_BITS = 32
 
