@@ -43,12 +43,15 @@ class Argument:
         One line, with the unit.
     port
         For a pointer: the memory port it belongs to (``"gmem0"``); otherwise None.
+    secret
+        Whether its register reads as zero.
     """
 
     name: str
     kind: Kind
     doc: str
     port: str | None = None
+    secret: bool = False
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

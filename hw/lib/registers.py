@@ -61,7 +61,8 @@ class RegisterFile(wiring.Component):
     0x04 global interrupt enable (bit 0), 0x08 interrupt enable, 0x0C interrupt status
         Bit 0 done, bit 1 ready.  An enabled event sets its status bit; writing 1 toggles it; the event wins.
     0x10 ... arguments
-        Read and written, with byte strobes.  What is written while the kernel runs is for the next start.
+        Read and written, with byte strobes; secret ones read zero.  What is written while the kernel runs is
+        for the next start.
     0x400 ... counters
         Read only, 64 bit.  Reading a low word keeps the high word of the same moment, and any high word
         read after that gives what was kept: read low, then high.
@@ -177,7 +178,9 @@ class RegisterFile(wiring.Component):
         for register in self.table.registers:
             for part in range(register.argument.bits // 32):
                 offset = register.offset + 4 * part
-                words[offset] = word = state.args[register.argument.name].word_select(part, 32)
+                word = state.args[register.argument.name].word_select(part, 32)
+                if not register.argument.secret:
+                    words[offset] = word
                 with m.If(writes(offset)):
                     mask = Cat(strobe.replicate(8) for strobe in strobes)
                     m.d.sync += word.eq((word & ~mask) | (payload & mask))

@@ -318,3 +318,18 @@ def test_a_kernel_may_have_no_arguments_and_no_counters():
         assert (await manager.read(ctx, 0x10))[0] == 0
 
     run(dut, host)
+
+
+def test_a_secret_argument_arrives_and_is_never_read_back():
+    dut = RegisterFile(ArgumentTable((Argument(name="k", kind=Kind.SCALAR, doc="a key", secret=True),)))
+    manager = LiteManager(dut.bus)
+
+    async def host(ctx):
+        await manager.write(ctx, 0x10, 0x11223344)
+        assert await manager.read(ctx, 0x10) == (0, 0)
+        await manager.write(ctx, CONTROL, START)
+        await ctx.tick().repeat(2)
+        assert ctx.get(dut.args.k) == 0x11223344
+        assert await manager.read(ctx, 0x10) == (0, 0)
+
+    run(dut, host)

@@ -1,0 +1,102 @@
+"""The arguments and counters of the oblivious map's kernel."""
+
+from __future__ import annotations
+
+import enum
+
+from hw.lib.arguments import Argument, ArgumentTable, Kind
+from hw.lib.counters import counter_names
+from hw.oram.config import OramConfig
+
+#: Ports to the host's memory: of the pages, and of both rings.
+PAGE_PORT, RING_PORT = "host0", "host1"
+#: Words of 32 bits of a key.
+KEY_WORDS = 4
+#: Why no touch was issued in a cycle, in order of precedence; see `hw.oram.core.touch.activity`.
+CAUSES = ("page", "host", "credit", "deadline")
+_CYCLE_DOCS = {
+    "cycles_total": "Cycles from start to done",
+    "cycles_busy": "Cycles that belong to a touch, and those of initialization",
+    "cycles_stall_page": "Cycles in which the next touch waited for its page to be written back",
+    "cycles_stall_host": "Cycles in which a touch waited for the host to read or write",
+    "cycles_stall_credit": "Cycles in which as many operations were under way as may be",
+    "cycles_stall_deadline": "Cycles in which operations waited for their time to come",
+    "cycles_idle": "Cycles without any operation",
+}
+
+
+class Fault(enum.IntFlag):
+    """Bits of the counter ``status``: why a kernel answers no more, until reset.
+
+    None of them takes back a response that was given.
+    """
+
+    LATE_OPERATION = 1  #: The position map was not read by an operation's deadline.
+    LATE_TOUCH = 2  #: A record was not read by a touch's deadline.
+    LATE_WRITE = 4  #: A write to HBM was not answered in time.
+    OVERFLOW = 8  #: An item found its list and all overflow entries in use.
+    PAGE = 16  #: A page is not the one that was written: its tag is wrong.
+    BUS = 32  #: Memory answered with an error.
+    EMPTY = 64  #: A launch before any that initializes.
+    AGAIN = 128  #: A launch that initializes after one that did: keys and nonces serve once.
+
+
+def position_names(config: OramConfig) -> list[str]:
+    """Name the arguments of the position map's ports: first those of table 0, then those of table 1."""
+    return [f"position{n}" for n in range(config.position_ports)]
+
+
+def record_names(config: OramConfig) -> list[str]:
+    """Name the arguments of the records' ports."""
+    return [f"records{n}" for n in range(config.record_ports)]
+
+
+def argument_table(config: OramConfig) -> ArgumentTable:
+    """Give the table: scalars, then pointers, then counters.
+
+    Only what the host sees anyway is counted: bytes at its own ports, and none at the ports of HBM.
+    """
+
+    def scalar(name: str, doc: str, *, secret: bool = False) -> Argument:
+        return Argument(name=name, kind=Kind.SCALAR, doc=doc, secret=secret)
+
+    def pointer(name: str, port: str, doc: str) -> Argument:
+        return Argument(name=name, kind=Kind.POINTER, doc=doc, port=port)
+
+    def counter(name: str, doc: str) -> Argument:
+        return Argument(name=name, kind=Kind.COUNTER, doc=doc)
+
+    def key(name: str, doc: str) -> list[Argument]:
+        return [
+            scalar(f"{name}{n}", f"Bytes {4 * n} to {4 * n + 3} of {doc}", secret=True)
+            for n in range(KEY_WORDS)
+        ]
+
+    hbm = [*position_names(config), *record_names(config)]
+    return ArgumentTable(
+        (
+            scalar("initialize", "1: write the empty map first, under new keys; once after reset. Else 0"),
+            scalar("operation_count", "Commands of this launch, or 0: until one says stop"),
+            scalar("ring_slots", "Records of either ring: a power of two"),
+            scalar("poll_cycles", "Cycles from a command that is not there to the next look, below 65536"),
+            *key("session_key", "the key of commands and responses; taken when the map is initialized"),
+            *key("seed", "the seed of all other keys; taken when the map is initialized"),
+            pointer("commands", RING_PORT, "Ring of sealed commands"),
+            pointer("responses", RING_PORT, "Ring of sealed responses"),
+            pointer("pages", PAGE_PORT, "Sealed pages"),
+            *(
+                pointer(name, f"gmem{n}", f"{'Position map' if name.startswith('p') else 'Records'}, a slice")
+                for n, name in enumerate(hbm)
+            ),
+            *(counter(name, _CYCLE_DOCS[name]) for name in counter_names(CAUSES)),
+            *(
+                counter(f"{port}_{way}_bytes", f"Bytes of {what} {'read' if way == 'read' else 'written'}")
+                for port, what in ((PAGE_PORT, "pages"), (RING_PORT, "commands and responses"))
+                for way in ("read", "write")
+            ),
+            counter("status", "Bits that say why the kernel answers no more: see Fault; 0 while it does"),
+            counter("answered_count", "Responses since reset"),
+            counter("rejected_count", "Commands whose tag was wrong, since reset"),
+            counter("initialization_cycles", "Of this launch, cycles until the map was initialized"),
+        )
+    )
