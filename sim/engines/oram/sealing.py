@@ -1,8 +1,9 @@
 """Commands sealed for the ring in host memory, and responses opened: AES-128-GCM under the session's key.
 
-A record of R bytes: sequence number 8, flags 8, then sealed code or status 8, key 8, value to whole blocks of
-16; tag 16; zeros. The initialization vector is the sequence number, 8 bytes, and the direction, 4 bytes, the
-lowest byte first. Sequence number and flags are not sealed: a record under another number has a wrong tag.
+A record of R bytes: sequence number 8, flags 8; tag 16; then sealed code or status 8, key 8, value to whole
+blocks of 16; zeros.  The initialization vector is the sequence number, 8 bytes, and the direction, 4 bytes,
+the lowest byte first.  Sequence number and flags are not sealed: a record under another number has a wrong
+tag.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ Bytes = NDArray[np.uint8]
 
 #: Last word of the initialization vector.
 COMMAND, RESPONSE = 0, 1
-#: Flag of a command that ends the launch.
+#: Flag of a record that ends a launch, and is no command.
 STOP = 1
-_SEALED = BLOCK_BYTES
+#: Bytes at which tag and sealed text begin.
+TAG, SEALED = BLOCK_BYTES, 2 * BLOCK_BYTES
 
 
 class Opened(NamedTuple):
@@ -32,17 +34,18 @@ class Opened(NamedTuple):
     genuine: NDArray[np.bool_]
 
 
-def seal_commands(
-    config: OramConfig, session_key: bytes, operations: Operations, *, first: int = 0, stop: bool = True
-) -> Bytes:
-    """Give the ring's records [n, R] of operations whose sequence numbers begin with ``first``; the last has
-    the flag `STOP` if asked for.
-    """
+def seal_commands(config: OramConfig, session_key: bytes, operations: Operations, *, first: int = 0) -> Bytes:
+    """Give the ring's records [n, R] of operations whose sequence numbers begin with ``first``."""
     messages = _messages(config, operations.codes, operations.keys, operations.values)
-    records = _seal(config, session_key, messages, first, COMMAND)
-    if stop:
-        records[-1:, 8] |= STOP
-    return records
+    return _seal(config, session_key, messages, first, COMMAND)
+
+
+def stop_record(config: OramConfig, sequence: int) -> Bytes:
+    """Give the record [R] that ends a launch behind ``sequence`` commands since the map was initialized."""
+    record = np.zeros(config.command_bytes, np.uint8)
+    record[:8] = np.frombuffer(sequence.to_bytes(8, "little"), np.uint8)
+    record[8] = STOP
+    return record
 
 
 def open_commands(config: OramConfig, session_key: bytes, records: Bytes, *, first: int = 0) -> Opened:
@@ -63,14 +66,15 @@ def open_responses(config: OramConfig, session_key: bytes, records: Bytes, *, fi
 
 def _messages(config: OramConfig, codes: Bytes, keys: NDArray[np.uint64], values: Bytes) -> Bytes:
     """Give what is sealed: code or status, key, value."""
-    messages = np.zeros((len(codes), _sealed_bytes(config)), np.uint8)
+    messages = np.zeros((len(codes), sealed_bytes(config)), np.uint8)
     messages[:, 0] = codes
     messages[:, 8:16] = keys.astype("<u8")[:, None].view(np.uint8)
     messages[:, 16 : 16 + config.value_bytes] = values
     return messages
 
 
-def _sealed_bytes(config: OramConfig) -> int:
+def sealed_bytes(config: OramConfig) -> int:
+    """Give the bytes that are sealed: code or status, key, value."""
     return BLOCK_BYTES + -(-config.value_bytes // BLOCK_BYTES) * BLOCK_BYTES
 
 
@@ -87,19 +91,16 @@ def _seal(config: OramConfig, key: bytes, messages: Bytes, first: int, direction
     numbers = _numbers(first, len(messages))
     ciphertexts, tags = Gcm(key).seal(_ivs(numbers, direction), messages)
     records = np.zeros((len(messages), config.command_bytes), np.uint8)
-    end = _SEALED + messages.shape[1]
     records[:, :8] = numbers.astype("<u8")[:, None].view(np.uint8)
-    records[:, _SEALED:end] = ciphertexts
-    records[:, end : end + BLOCK_BYTES] = tags
+    records[:, TAG:SEALED] = tags
+    records[:, SEALED : SEALED + messages.shape[1]] = ciphertexts
     return records
 
 
 def _open(config: OramConfig, key: bytes, records: Bytes, first: int, direction: int) -> Opened:
     numbers = _numbers(first, len(records))
-    end = _SEALED + _sealed_bytes(config)
-    messages, genuine = Gcm(key).open(
-        _ivs(numbers, direction), records[:, _SEALED:end], records[:, end : end + BLOCK_BYTES]
-    )
+    sealed = records[:, SEALED : SEALED + sealed_bytes(config)]
+    messages, genuine = Gcm(key).open(_ivs(numbers, direction), sealed, records[:, TAG:SEALED])
     genuine &= np.ascontiguousarray(records[:, :8]).view("<u8")[:, 0] == numbers
     results = Results(
         statuses=messages[:, 0],

@@ -12,6 +12,7 @@ from sim.engines.oram.sealing import (
     open_responses,
     seal_commands,
     seal_responses,
+    stop_record,
 )
 from sim.golden.oram.gcm import Gcm
 
@@ -20,9 +21,8 @@ KEY = bytes(range(16))
 
 def message_of(record, value_bytes, iv):
     """Give what is sealed in a record, byte by byte as the format has it."""
-    end = 32 + -(-value_bytes // 16) * 16
-    number = np.frombuffer(iv, np.uint8)
-    message, right = Gcm(KEY).open(number, record[16:end], record[end : end + 16])
+    end = 48 + -(-value_bytes // 16) * 16
+    message, right = Gcm(KEY).open(np.frombuffer(iv, np.uint8), record[32:end], record[16:32])
     assert right
     return message.tobytes()
 
@@ -48,7 +48,7 @@ def test_layout_and_tag(value_bytes, record_bytes):
     for n, record in enumerate(records):
         sequence = 2**33 + 7 + n
         assert record[:8].tobytes() == sequence.to_bytes(8, "little")
-        assert record[8:16].tolist() == [STOP if n == 4 else 0, *[0] * 7]
+        assert record[8:16].tolist() == [0] * 8
         iv = sequence.to_bytes(8, "little") + bytes(4)
         message = message_of(record, value_bytes, iv)
         assert message[0] == operations.codes[n]
@@ -57,6 +57,14 @@ def test_layout_and_tag(value_bytes, record_bytes):
         assert not any(message[1:8])
         assert not any(message[16 + value_bytes :])
         assert not record[32 + length :].any()
+
+
+def test_a_launch_ends_behind_its_last_command():
+    config = OramConfig(value_bytes=64)
+    record = stop_record(config, 2**40 + 3)
+    assert record.shape == (config.command_bytes,)
+    assert record[:9].tobytes() == (2**40 + 3).to_bytes(8, "little") + bytes([STOP])
+    assert not record[9:].any()
 
 
 def test_responses_have_a_direction_of_their_own():
