@@ -97,7 +97,7 @@ class UsefulBytes:
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
 class PortTraffic(UsefulBytes):
-    """Bytes a memory port of the kernel asked for, counted by its DMA."""
+    """Bytes of a memory port as the kernel's DMA counted them; those of the bus where it counts none."""
 
     port: Annotated[Name, _doc("AXI port of the kernel.")]
     channel: Annotated[Count, _doc("Memory channel the port is connected to.")]
@@ -194,8 +194,12 @@ class Prediction:
     ]
     predicted_read_bytes: Annotated[Count, _doc("Useful bytes read after the engine's formula.")]
     predicted_write_bytes: Annotated[Count, _doc("Useful bytes written after the engine's formula.")]
-    predicted_read_error_bytes: Annotated[int, _doc("Predicted minus counted useful bytes read.")]
-    predicted_write_error_bytes: Annotated[int, _doc("Predicted minus counted useful bytes written.")]
+    predicted_read_error_bytes: Annotated[
+        int, _doc("Predicted minus useful bytes read, of ports the kernel counts.")
+    ]
+    predicted_write_error_bytes: Annotated[
+        int, _doc("Predicted minus useful bytes written, of ports the kernel counts.")
+    ]
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)

@@ -25,7 +25,6 @@ def build_report(
     clock_mhz: float,
     counters: Mapping[str, int],
     job_cycles: Mapping[str, int],
-    placement: Mapping[str, int],
     simulation: Mapping[str, Any],
     prediction: Prediction,
     memory: Sequence[Mapping[str, Any]],
@@ -37,12 +36,12 @@ def build_report(
     ----------
     counters
         The kernel's counters by register name: ``cycles_total``, ``cycles_busy``, ``cycles_stall_<cause>``,
-        ``cycles_idle``, and of each port of ``placement`` its ``<port>_read_bytes``, ``<port>_write_bytes``
-        or both (a port that only reads has no counter of writes).  Others go to the report's ``details``.
+        ``cycles_idle``, and of each port its ``<port>_read_bytes``, ``<port>_write_bytes`` or both (a port
+        that only reads has no counter of writes).  A port without either moved what the memory model
+        counted: its bytes are a secret of the kernel's, and the prediction is not held to them.  Others go to
+        the report's ``details``.
     job_cycles
         Cycles of each job by name, as many as were predicted; none of an engine that has no jobs.
-    placement
-        Memory channel of each port, from `hw.engine.Engine.placement`.
     simulation
         What the simulator knows: `sim.report.report.Simulation` without its rate.
     memory
@@ -61,12 +60,18 @@ def build_report(
             raise InputError("counters of the kernel", sorted(counters), f"such that {name} is among them")
     if not counters["cycles_total"] > 0:
         raise InputError("cycles_total", counters["cycles_total"], "greater than 0")
-    ports, channels = _ports(counters, placement), []
+    ports, channels = [], []
     for entry in memory:
-        here = [port for port in ports if port["channel"] == entry["channel"]]
-        useful = {name: sum(port[name] for port in here) for name in _MEMORY_BYTES[:2]}
-        channels.append({**entry, **useful})
+        channel = {name: value for name, value in entry.items() if name != "ports"}
+        here = [_port(name, channel["channel"], moved, counters) for name, moved in entry["ports"].items()]
+        ports += here
+        channels.append(channel | {name: sum(port[name] for port in here) for name in _MEMORY_BYTES[:2]})
+    taken = {f"{port['port']}_{way}_bytes" for port in ports for way in _DIRECTIONS}
     read_bytes, write_bytes = (sum(port[name] for port in ports) for name in _MEMORY_BYTES[:2])
+    counted_read_bytes, counted_write_bytes = (
+        sum(counters[name] for name in taken & counters.keys() if name.endswith(f"_{way}_bytes"))
+        for way in _DIRECTIONS
+    )
     stalls = {name.removeprefix(_STALL): n for name, n in counters.items() if name.startswith(_STALL)}
     sections: dict[str, dict[str, Any]] = {
         "cycles": {
@@ -103,14 +108,13 @@ def build_report(
             "predicted_job_cycles": dict(zip(job_cycles, prediction.job_cycles, strict=True)),
             "predicted_read_bytes": prediction.read_bytes_total,
             "predicted_write_bytes": prediction.write_bytes_total,
-            "predicted_read_error_bytes": prediction.read_bytes_total - read_bytes,
-            "predicted_write_error_bytes": prediction.write_bytes_total - write_bytes,
+            "predicted_read_error_bytes": prediction.read_bytes_total - counted_read_bytes,
+            "predicted_write_error_bytes": prediction.write_bytes_total - counted_write_bytes,
         },
         "simulation": dict(simulation),
     }
     for section, further in derived(sections).items():
         sections[section] |= further
-    taken = {f"{port}_{way}_bytes" for port in placement for way in _DIRECTIONS}
     others = {n: value for n, value in counters.items() if n not in taken and not n.startswith("cycles_")}
     details = {**prediction.details, **others}
     document = {"format": FORMAT, "git_revision": git_revision(), "details": details, **given, **sections}
@@ -134,13 +138,11 @@ def git_revision() -> str | None:
     return answer.stdout.strip()
 
 
-def _ports(counters: Mapping[str, int], placement: Mapping[str, int]) -> list[dict[str, Any]]:
-    for port in placement:
-        if not any(f"{port}_{way}_bytes" in counters for way in _DIRECTIONS):
-            legal = f"such that {port}'s bytes are among them"
-            raise InputError("counters of the kernel", sorted(counters), legal)
-    return [
-        {"port": port, "channel": channel}
-        | {f"useful_{way}_bytes": counters.get(f"{port}_{way}_bytes", 0) for way in _DIRECTIONS}
-        for port, channel in placement.items()
-    ]
+def _port(name: str, channel: int, moved: Mapping[str, int], counters: Mapping[str, int]) -> dict[str, Any]:
+    """Give a port's useful bytes: as the kernel counted them, else as the memory model did."""
+    counted = {way: counters[key] for way in _DIRECTIONS if (key := f"{name}_{way}_bytes") in counters}
+    if not counted:
+        counted = {way: moved[f"{way}_bytes"] for way in _DIRECTIONS}
+    return {"port": name, "channel": channel} | {
+        f"useful_{way}_bytes": counted.get(way, 0) for way in _DIRECTIONS
+    }

@@ -75,17 +75,19 @@ def channel_traffic(
     """Give what the memories counted, an entry for each channel a port is connected to.
 
     Each has ``memory``, ``channel``, ``bus_read_bytes``, ``bus_write_bytes`` (beats of the ports connected to
-    it: every buffer lies in the channel of its port) and ``events``, the model's own counters of that channel
-    and the waits of its ports.
+    it: every buffer lies in the channel of its port), ``ports``, by whose names ``read_bytes`` and
+    ``write_bytes`` of each, and ``events``, the model's own counters of that channel and the waits of its
+    ports.
     """
     entries = []
     for name, behind in ports_by_memory(ports, board).items():
         by_port, by_channel = counted[name]["ports"], counted[name]["channels"]
         for channel in dict.fromkeys(placement[port] for port in behind):
-            here = [by_port[i] for i, port in enumerate(behind) if placement[port] == channel]
+            behind_it = {port: by_port[i] for i, port in enumerate(behind) if placement[port] == channel}
+            here = behind_it.values()
             events = {
                 key: sum(port[key] for port in here)
-                for key in here[0]
+                for key in by_port[0]
                 if key.endswith("_stall_cycles") or key == "read_wait_cycles"
             }
             if len(by_channel) == memory_of_port(behind[0], board).channels:
@@ -97,6 +99,10 @@ def channel_traffic(
                     "channel": channel,
                     "bus_read_bytes": sum(port["read_bytes"] for port in here),
                     "bus_write_bytes": sum(port["write_bytes"] for port in here),
+                    "ports": {
+                        port: {key: own[key] for key in ("read_bytes", "write_bytes")}
+                        for port, own in behind_it.items()
+                    },
                     "events": events,
                 }
             )

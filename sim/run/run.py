@@ -139,7 +139,6 @@ def run(
         tool_versions=_versions(simulated),
         counters=answer.counters,
         job_cycles=adapter.job_cycles(job, config, simulated.buffers),
-        placement=placement,
         simulation={
             "memory_mode": memory_mode,
             "seed": seed,

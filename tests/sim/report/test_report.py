@@ -96,6 +96,38 @@ def test_an_engine_without_multipliers_has_a_report():
     assert report.roofline.bound_by == "memory"
 
 
+def test_two_memories_and_ports_that_the_kernel_does_not_count():
+    given = arguments()
+    host = {
+        "memory": "host",
+        "channel": 0,
+        "bus_read_bytes": 640,
+        "bus_write_bytes": 128,
+        "events": {},
+        "ports": {
+            "host0": {"read_bytes": 512, "write_bytes": 128},
+            "host1": {"read_bytes": 128, "write_bytes": 0},
+        },
+    }
+    gmem1 = given["counters"].pop("gmem1_read_bytes")
+    given["memory"][1]["ports"] = {"gmem1": {"read_bytes": gmem1 + 64, "write_bytes": 0}}
+    given["counters"] |= {"host1_read_bytes": 100}
+    plain, report = synthetic(), synthetic(counters=given["counters"], memory=[*given["memory"], host])
+    assert {(port.port, port.channel): port.useful_bytes for port in report.traffic.ports} == {
+        (port.port, port.channel): port.useful_bytes for port in plain.traffic.ports
+    } | {("gmem1", 1): gmem1 + 64, ("host0", 0): 640, ("host1", 0): 100}
+    assert [memory.memory for memory in report.traffic.memories] == ["hbm", "host"]
+    (hbm, of_host), (before,) = report.traffic.memories, plain.traffic.memories
+    assert (of_host.useful_read_bytes, of_host.useful_write_bytes) == (612, 128)
+    assert (of_host.bus_read_bytes, of_host.bus_write_bytes) == (640, 128)
+    assert hbm.useful_bytes == before.useful_bytes + 64
+    assert report.traffic.channels[-1].useful_bytes == 740
+    # The prediction is of what the kernel counts.
+    assert report.prediction.predicted_read_error_bytes == gmem1 - 100
+    assert report.prediction.predicted_write_error_bytes == 0
+    assert "host1_read_bytes" not in report.details
+
+
 def test_revision_is_that_of_this_checkout():
     revision = git_revision()
     if (Path(report_module.__file__).parents[2] / ".git").exists():
@@ -129,11 +161,6 @@ def test_refuses_missing_counters():
     del counters["cycles_busy"]
     with pytest.raises(InputError, match="such that cycles_busy is among them"):
         synthetic(counters=counters)
-
-
-def test_refuses_a_port_without_counters():
-    with pytest.raises(InputError, match="such that gmem3's bytes are among them"):
-        synthetic(placement=arguments()["placement"] | {"gmem3": 3})
 
 
 @pytest.mark.parametrize("difference_cycles", [-1, 65])

@@ -216,12 +216,12 @@ def test_the_scheduler_shows_plan_and_run_side_by_side(bench, tmp_path, monkeypa
             "bus_read_bytes": counters["gmem0_read_bytes"],
             "bus_write_bytes": counters["gmem0_write_bytes"],
             "events": {},
+            "ports": {"gmem0": {}},
         }
         seen = arguments()["simulation"] | {"cycles_start_to_done": counters["cycles_total"] + 2}
         report = synthetic(
             engine=engine,
             counters=counters,
-            placement={"gmem0": 0},
             prediction=prediction,
             memory=[channel],
             simulation=seen,

@@ -41,7 +41,6 @@ def arguments(
         "tool_versions": {"loomwork": "0.1.0", "verilator": "5.049", "python": "3.11.7"},
         "counters": counters,
         "job_cycles": {},
-        "placement": {"gmem0": 0, "gmem1": 1, "gmem2": 2},
         "simulation": {
             "memory_mode": "model",
             "seed": 7,
@@ -68,6 +67,7 @@ def arguments(
                 "bus_read_bytes": counters.get(f"gmem{channel}_read_bytes", 0) + (64 if channel < 3 else 0),
                 "bus_write_bytes": counters.get(f"gmem{channel}_write_bytes", 0),
                 "events": {"row_hits": 90 * channel, "row_misses": 4, "refreshes": 11},
+                "ports": {f"gmem{channel}": {}} if channel < 3 else {},
             }
             for channel in range(32)
         ],
