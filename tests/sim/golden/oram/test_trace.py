@@ -7,22 +7,13 @@ import numpy as np
 import pytest
 
 from hw.oram.config import OramConfig
-from sim.golden.oram.trace import (
-    PAGES,
-    RING,
-    Access,
-    Launch,
-    RecordedHost,
-    SteadyHost,
-    Timing,
-    bursts,
-    simulate,
-)
+from sim.golden.oram.hosts import RecordedHost, SteadyHost
+from sim.golden.oram.trace import PAGES, RING, Access, Launch, Timing, bursts, simulate
 
-TIMING = Timing(seal=31, response=17)
+TIMING = Timing(position_cycles=24, touch_cycles=40, seal=31, response=17)
 LAUNCH = Launch(pages=1 << 20, commands=1 << 12, responses=1 << 14, slots=64, first=50, start=5, poll=40)
 CONFIG = OramConfig(
-    log_n=8, inflight=16, alpha=0.2, position_cycles=24, touch_cycles=40, settle_cycles=30, position_ports=2
+    log_n=8, inflight=16, alpha=0.2, position_cycles=20, touch_cycles=32, settle_cycles=30, position_ports=2
 )
 
 
@@ -70,7 +61,7 @@ class JitterHost(SteadyHost):
 
 
 class Machine:
-    """The engine as registers, counters and queues."""
+    """What `simulate` gives, moved on cycle by cycle: registers, counters and queues in place of formulas."""
 
     def __init__(self, config, timing, launch, host, touched):
         self.config, self.timing, self.launch, self.host = config, timing, launch, host
@@ -161,7 +152,7 @@ class Machine:
             return
         self.known += 1
         self.at(self.t + 1, setattr, self, "alone", False)
-        self.at(last + self.timing.arrived, self.add, "there", 1)
+        self.at(last + self.timing.command_there + 1, self.add, "there", 1)
 
     # Gates.
     def gates(self):
@@ -177,7 +168,7 @@ class Machine:
         if j < len(self.touches) and (self.accepts or not first) and t >= self.issue_from:
             page = self.touches[j]
             may = not first or (
-                t >= self.accepts[0] + config.position_cycles and self.inflight < config.inflight
+                t >= self.accepts[0] + timing.position_cycles and self.inflight < config.inflight
             )
             if may and self.on_board < config.scoreboard_pages and not self.board[page]:
                 if first:
@@ -194,7 +185,7 @@ class Machine:
                     self.reads[PAGES].extend(self.split(t + timing.read_address, block))
         if self.issues and t >= self.turn_from:
             issued, page, last = self.issues[0]
-            may = t >= issued + config.touch_cycles and self.writing < config.write_pages
+            may = t >= issued + timing.touch_cycles and self.writing < config.write_pages
             may = may and (page is None or self.pages_there)
             if may and not (last and self.answering >= config.response_records):
                 self.issues.popleft()
@@ -220,7 +211,7 @@ class Machine:
         if self.unreleased and self.unreleased[0][2] and t >= self.unreleased[0][1]:
             page, _, _ = self.unreleased.popleft()
             self.at(t + 1, self.add, "on_board", -1)
-            self.later[t + timing.free].append((self.board.subtract, ([page],)))
+            self.later[t + 3].append((self.board.subtract, ([page],)))
 
     # Bus.
     def split(self, valid, block):
@@ -245,7 +236,7 @@ class Machine:
                 else:
                     begin, end = self.host.give_data(port, taken, bytes_ // 64)
                     if port == PAGES and last:
-                        self.at(end + self.timing.page_there, self.add, "pages_there", 1)
+                        self.at(end + self.timing.page_there + 1, self.add, "pages_there", 1)
                     if port == RING and first:
                         self.at(begin + self.timing.command_seen, self.compare, what, taken, begin)
                     if port == RING and last:
@@ -256,11 +247,11 @@ class Machine:
             if of_burst:
                 answer = self.host.answer(port, taken, sent)
             if of_block and port == PAGES:
-                self.at(sent + self.timing.left, self.add, "writing", -1)
-                self.at(answer + self.timing.answered, what.__setitem__, 2, True)
+                self.at(sent + self.timing.page_left + 1, self.add, "writing", -1)
+                self.at(answer + self.timing.page_written + 1, what.__setitem__, 2, True)
             elif of_block:
                 self.answered += 1
-                self.at(answer + self.timing.written, self.add, "answering", -1)
+                self.at(answer + self.timing.response_written + 1, self.add, "answering", -1)
 
 
 def touched(config, rng, count, pages=None):
@@ -334,17 +325,17 @@ def test_steady_trace_by_hand():
         Access(turn + 17 + 3, RING, True, (1 << 14) + 50 * 64, 64),
         Access(turn + 31 + 3, PAGES, True, (1 << 20) + 7 * 256, 256),
     ]
-    assert trace.released == [turn + 31 + 3 + 3 + 200 + 2]
+    assert trace.gates.released == [turn + 31 + 3 + 3 + 200 + 2]
     roomy = replace(config, inflight=128)
     trace = simulate(roomy, TIMING, LAUNCH, host, [[n % 32] for n in range(20)])
-    assert set(np.diff(trace.turned).tolist()) == {roomy.interval}
+    assert set(np.diff(trace.gates.turned).tolist()) == {roomy.interval}
 
 
 def test_same_page_waits_for_its_release():
     config = replace(CONFIG, alpha=0)
-    trace = simulate(config, TIMING, LAUNCH, SteadyHost(), [[3], [4], [3]])
-    assert trace.issued[1] == trace.issued[0] + config.interval
-    assert trace.issued[2] == trace.released[0] + 3
+    gates = simulate(config, TIMING, LAUNCH, SteadyHost(), [[3], [4], [3]]).gates
+    assert gates.issued[1] == gates.issued[0] + config.interval
+    assert gates.issued[2] == gates.released[0] + 3
 
 
 def test_touches_must_be_as_many_as_the_engine_has():

@@ -1,0 +1,111 @@
+"""What the host's memory does to a bus: as it likes, steadily, or as it was seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class Host(Protocol):
+    """What the host's memory does, by port; asked in the order of bursts on each channel of a port."""
+
+    def take_address(self, port: str, write: bool, valid: int) -> int:
+        """Give the cycle of the handshake of an address that is valid from cycle ``valid`` on."""
+
+    def give_data(self, port: str, accepted: int, beats: int) -> tuple[int, int]:
+        """Give the cycles of the handshakes of a read burst's first and last beat."""
+
+    def take_data(self, port: str, valid: int) -> int:
+        """Give the cycle of the handshake of a beat that is valid from cycle ``valid`` on."""
+
+    def answer(self, port: str, accepted: int, last: int) -> int:
+        """Give the cycle of the handshake of a write burst's response."""
+
+    def has_command(self, number: int, accepted: int) -> bool:
+        """Tell whether a read of command ``number`` finds it written."""
+
+
+@dataclass
+class SteadyHost:
+    """A host that takes everything at once, and gives the beats of a port one a cycle.
+
+    Members
+    -------
+    read_latency, write_latency
+        Cycles from a read's address to its first beat, from a write's last beat to its answer.
+    commands
+        Cycle from which a read finds each command.
+    """
+
+    read_latency: int = 150
+    write_latency: int = 200
+    commands: Sequence[int] = ()
+    _busy: dict[str, int] = field(default_factory=dict)
+
+    def take_address(self, port: str, write: bool, valid: int) -> int:
+        """At once."""
+        return valid
+
+    def give_data(self, port: str, accepted: int, beats: int) -> tuple[int, int]:
+        """After the latency, and after what was asked for before."""
+        first = max(accepted + self.read_latency, self._busy.get(port, -1) + 1)
+        self._busy[port] = first + beats - 1
+        return first, first + beats - 1
+
+    def take_data(self, port: str, valid: int) -> int:
+        """At once."""
+        return valid
+
+    def answer(self, port: str, accepted: int, last: int) -> int:
+        """After the latency."""
+        return max(accepted, last) + self.write_latency
+
+    def has_command(self, number: int, accepted: int) -> bool:
+        """Tell whether the command was written by then, at once if nothing is said of it."""
+        return number >= len(self.commands) or self.commands[number] <= accepted
+
+
+@dataclass
+class RecordedHost:
+    """A host as it was seen on the bus: what it did, without what the engine did.
+
+    Members
+    -------
+    address_waits
+        By port and whether it writes: cycles each address was valid before its handshake.
+    data
+        By port: cycles of the handshakes of read bursts' first and last beats.
+    beat_waits
+        By port: cycles each written beat was valid before its handshake.
+    answers
+        By port: cycles of the handshakes of write responses.
+    found
+        For each read of a command whether it was written, in order.
+    """
+
+    address_waits: dict[tuple[str, bool], Iterator[int]]
+    data: dict[str, Iterator[tuple[int, int]]]
+    beat_waits: dict[str, Iterator[int]]
+    answers: dict[str, Iterator[int]]
+    found: Iterator[bool]
+
+    def take_address(self, port: str, write: bool, valid: int) -> int:
+        """As long after it became valid as it was."""
+        return valid + next(self.address_waits[port, write])
+
+    def give_data(self, port: str, accepted: int, beats: int) -> tuple[int, int]:
+        """When they were."""
+        return next(self.data[port])
+
+    def take_data(self, port: str, valid: int) -> int:
+        """As long after it became valid as it was."""
+        return valid + next(self.beat_waits[port])
+
+    def answer(self, port: str, accepted: int, last: int) -> int:
+        """When it was."""
+        return next(self.answers[port])
+
+    def has_command(self, number: int, accepted: int) -> bool:
+        """As it was."""
+        return next(self.found)
