@@ -123,13 +123,11 @@ class Gates:
         return turned
 
     def release(self) -> int:
-        """Give r(j) of the touch that turned, whose page is written; pages are released one a cycle."""
+        """Give r(j) of the touch that turned, whose page is written."""
         assert self._page is not None
-        x = len(self.released)
         released = max(
-            self.turned[-1] + self.config.settle_cycles,
-            _after(self.page_written, x, self.seen),
-            _after(self.released, x - 1, 1),
+            _after(self.turned, len(self.turned) - 1, self.config.settle_cycles),
+            _after(self.page_written, len(self.released), self.seen),
         )
         self.released.append(released)
         self._free_from[self._page] = released + self.free

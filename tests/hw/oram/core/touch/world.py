@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import deque
 from typing import Any
@@ -10,19 +11,21 @@ from amaranth.hdl import Cat
 
 from hw.oram.config import OramConfig
 from hw.oram.core.touch.touch import WAITS
-from tests.hw.oram.core.touch.times import Times
+from sim.golden.oram.gates import Gates
 from tests.support.gateware.streams import plain, set_all
 
 
-def draw_operations(config: OramConfig, public: Any, secret: Any, count: int) -> list[dict[str, Any]]:
-    """Give operations as the position map does: on six pages, which ones drawn with ``public``."""
+def draw_operations(
+    config: OramConfig, public: Any, secret: Any, count: int, pages: int
+) -> list[dict[str, Any]]:
+    """Give operations as the position map does: on the first pages, which ones drawn with ``public``."""
     padded = config.items > config.label_count
     operations = []
     for n in range(count):
         page_valid, page, record_valid, record = 0, [], [], []
         for label in range(config.label_count):
             host = public.random() < 0.75
-            own, hidden = public.randrange(6), secret.randrange(config.host_pages, config.records)
+            own, hidden = public.randrange(pages), secret.randrange(config.host_pages, config.records)
             if padded:
                 record_valid.append(not host and secret.random() < 0.8)
                 record.append(hidden)
@@ -86,16 +89,18 @@ class Answers:
 
 
 class World:
-    """Plays the host from one seed, and what nobody sees, times and values, from another.
+    """Plays the host from seed ``public``, and what nobody sees, times and values, from seed ``secret``.
 
     Parameters
     ----------
     dut
         A `Touch`.
+    host, response
+        Most cycles that the host takes for anything; for the write of a response, if not as many.
     count
         Operations.
-    host
-        Most cycles that the host takes for anything.
+    pages
+        How many pages they touch.
     pace
         Share of cycles in which a command comes.
     late
@@ -103,8 +108,10 @@ class World:
 
     Members
     -------
-    times : Times
-        When everything should be.
+    pages : list
+        Page of every touch, or None.
+    gates : Gates
+        The host's pulses as they came; `expect` adds what the gates should have done.
     bus : list
         What follows from public things, of each cycle: whether a command was accepted just before, the page
         asked for, whether there was a turn just before, the beat that goes to be opened.
@@ -118,22 +125,26 @@ class World:
         dut: Any,
         *,
         deadlines: tuple[int, int],
-        count: int,
-        public: int,
-        secret: int,
         host: int,
-        pace: float,
+        response: int = 0,
+        count: int = 25,
+        pages: int = 6,
+        public: int = 0,
+        secret: int = 0,
+        pace: float = 1.0,
         late: tuple[str, int] = ("", 0),
     ) -> None:
         self.config, self.dut, self.pace = config, dut, pace
         self.rng = random.Random(f"{public} commands")
         labels, values = random.Random(f"{public} labels"), random.Random(f"{secret} values")
-        self.operations = draw_operations(config, labels, values, count)
+        self.operations = draw_operations(config, labels, values, count, pages)
         self.touches = touches_of(config, self.operations)
-        pages = [touch["record"] if touch["page_valid"] else None for touch in self.touches]
-        self.times = Times(config, *deadlines, pages)
+        self.pages = [touch["record"] if touch["page_valid"] else None for touch in self.touches]
+        self.gates = Gates(config=config, position_cycles=deadlines[0], touch_cycles=deadlines[1])
         self.host = {
-            name: Answers(f"{public} {name}", 4, host)
+            name: Answers(
+                f"{public} {name}", 4, response if response and name == "response_written" else host
+            )
             for name in ("page_there", "page_left", "page_written", "response_written")
         }
         # In time although only one a cycle comes, and they are seen a cycle later.
@@ -156,7 +167,7 @@ class World:
 
     async def run(self, ctx: Any, cycles: int) -> None:
         """Play ``cycles`` cycles."""
-        dut, times = self.dut, self.times
+        dut, there, accepts = self.dut, self.gates.command_there, 0
         flags = Cat(
             dut.issue.accepted, dut.operation.ready, dut.page_i.ready, dut.halted, dut.release.starved
         )
@@ -165,16 +176,13 @@ class World:
         handed = passed = 0
         for t in range(cycles):
             pulses = {name: answers.come(t) for name, answers in self.host.items()}
-            held = len(times.there) - len(times.accepted)
             pulses["command_there"] = int(
-                len(times.there) < len(self.operations)
-                and held < self.config.command_records
+                len(there) < len(self.operations)
+                and len(there) - accepts < self.config.command_records
                 and self.rng.random() < self.pace
             )
-            times.cycle(t)
-            for name in ("page_there", "page_left", "page_written", "response_written"):
-                getattr(times, name).extend([t] * pulses[name])
-            times.there.extend([t] * pulses["command_there"])
+            for name, pulse in pulses.items():
+                getattr(self.gates, name).extend([t] * pulse)
             for name in WAITS[1:]:
                 pulses[f"{name}_there"] = self.hidden[name].come(t)
             found = self.hidden["operation"].come(t)
@@ -194,6 +202,7 @@ class World:
             )
             assert not starved, "a beat of a page was not there"
             assert ready or not found, "an operation had no place"
+            accepts += accepted
             handed += found
             passed += taken
             self.bus.append((accepted, page, turn is not None, beat))
@@ -220,3 +229,15 @@ class World:
                 self.halted.append(t)
         self.longest = [ctx.get(cycles) for cycles in dut.longest]
         self.late = plain(ctx.get(dut.late))
+
+    def expect(self) -> Gates:
+        """Give what the gates should have done, of a run in which every page was written."""
+        pages = iter(self.pages)
+        for _ in self.operations:
+            self.gates.accept()
+            for page in itertools.islice(pages, self.config.items):
+                self.gates.issue(page)
+                self.gates.turn()
+                if page is not None:
+                    self.gates.release()
+        return self.gates
