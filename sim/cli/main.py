@@ -127,10 +127,21 @@ def sim(
         Path | None,
         typer.Option("--network", help="Table of layers to run, .csv, for an engine that runs such."),
     ] = None,
-    output: Annotated[Path | None, typer.Option("--output", help="Results to write, .npz.")] = None,
+    ops: Annotated[
+        Path | None, typer.Option("--ops", help="Operations, .csv, for an engine that does such.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", help="Results to write, .npz; of operations .csv.")
+    ] = None,
     board: BoardOption = DEFAULT_BOARD,
     config: ConfigOption = None,
     report: Annotated[Path | None, typer.Option("--report", help="Report of the run, .json.")] = None,
+    trace: Annotated[
+        Path | None, typer.Option("--trace", help="Every access to the host's memory, .csv.")
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option("--labels", help="Labels that operations reveal, .csv.")
+    ] = None,
     waves: Annotated[bool, typer.Option("--waves", help="Record waveforms beside the output.")] = False,
     seed: SeedOption = 0,
     memory: Annotated[
@@ -147,8 +158,11 @@ def sim(
             input_path=input,
             plan_path=plan,
             network_path=network,
+            operations_path=ops,
             output_path=output,
             report_path=report,
+            trace_path=trace,
+            labels_path=labels,
             waves=waves,
             seed=seed,
             memory_mode=memory,

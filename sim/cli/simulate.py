@@ -14,8 +14,10 @@ from hw.board import Board
 from hw.engine import Engine
 from hw.errors import InputError
 from sim.host.paths import check_readable, check_writable
-from sim.run.adapter import NETWORK, PLAN, Tensor
-from sim.run.tensors import load_tensors, save_tensors
+from sim.memory.trace import read_trace, write_bus_trace
+from sim.run.adapter import NETWORK, PLAN
+from sim.run.memories import is_host_port
+from sim.run.tensors import load_tensors
 
 
 def simulate(
@@ -26,8 +28,11 @@ def simulate(
     input_path: Path | None,
     plan_path: Path | None,
     network_path: Path | None,
+    operations_path: Path | None,
     output_path: Path | None,
     report_path: Path | None,
+    trace_path: Path | None,
+    labels_path: Path | None,
     waves: bool,
     seed: int,
     memory_mode: str,
@@ -39,15 +44,25 @@ def simulate(
     `sim.run.adapter.EngineAdapter.results` gives, and the golden model's integers as ``golden_int``;
     waveforms lie beside it under its name.  Without an input file no tensor is given, without a plan an
     engine that executes plans takes its own, a network is a table of layers for an engine that runs such, and
-    without a report's path none is written. See `sim.run.run.run` for the rest.  Raises `InputError` before
-    any work, when a file cannot be read or written or holds what the engine cannot use.
+    operations are a file for an engine that does such: it reads them, and writes the output file its own way.
+    The bus trace has every access to the host's memory, the labels what operations reveal; without its path
+    none of these files is written. See `sim.run.run.run` for the rest.  Raises `InputError` before any work,
+    when a file cannot be read or written or holds what the engine cannot use.
     """
-    if report_path is not None and backend == "golden":
-        raise InputError(
-            "--report", str(report_path), "left out with --backend golden: only gates have cycles"
-        )
-    if waves and backend == "golden":
-        raise InputError("--waves", True, "left out with --backend golden: only gates have waveforms")
+    for name, given, what in (
+        ("--report", report_path, "cycles"),
+        ("--waves", waves, "waveforms"),
+        ("--trace", trace_path, "a bus"),
+    ):
+        if given and backend == "golden":
+            legal = f"left out with --backend golden: only gates have {what}"
+            raise InputError(name, given if given is True else str(given), legal)
+    if labels_path is not None and operations_path is None:
+        raise InputError("--labels", str(labels_path), "left out without --ops: operations reveal labels")
+    host_ports = [port for port in engine.arguments(config, board).ports if is_host_port(port)]
+    if trace_path is not None and not host_ports:
+        legal = f"left out: the engine {engine.name} has no port to the host's memory"
+        raise InputError("--trace", str(trace_path), legal)
     if output_path is None and (waves or backend == "golden"):
         legal = (
             "given: waveforms lie beside it" if waves else "given: nothing else comes of the golden backend"
@@ -58,8 +73,11 @@ def simulate(
             "--input": input_path,
             "--plan": plan_path,
             "--network": network_path,
+            "--ops": operations_path,
             "--output": output_path,
             "--report": report_path,
+            "--trace": trace_path,
+            "--labels": labels_path,
         }
     )
     from sim.run.run import find_adapter, run
@@ -72,10 +90,17 @@ def simulate(
     if network_path is not None:
         check_readable("--network", network_path)
         tensors[NETWORK] = adapter.read_network(network_path)
-    if output_path is not None:
-        check_writable("--output", output_path)
-    if report_path is not None:
-        check_writable("--report", report_path)
+    if operations_path is not None:
+        tensors |= adapter.read_operations(operations_path, config, seed=seed)
+    for name, path in (
+        ("--output", output_path),
+        ("--report", report_path),
+        ("--trace", trace_path),
+        ("--labels", labels_path),
+    ):
+        if path is not None:
+            check_writable(name, path)
+    written = []
     with _work_directory(f"{engine.name}-{board.name}") as directory:
         result = run(
             engine.name,
@@ -86,12 +111,18 @@ def simulate(
             seed=seed,
             memory_mode=memory_mode,
             waves=output_path.absolute().with_suffix(".vcd") if waves and output_path else None,
+            traces={board.host.name: directory / "bus.trace"} if trace_path and board.host else None,
             backend=backend,
         )
-    written = []
+        if trace_path is not None:
+            write_bus_trace(trace_path, read_trace(directory / "bus.trace"), host_ports)
+            written.append(trace_path)
     if output_path is not None:
-        save_tensors(output_path, {**result.outputs, **_golden(result.golden)})
+        adapter.write_results(output_path, result.outputs, result.golden)
         written.append(output_path)
+    if labels_path is not None:
+        adapter.write_labels(labels_path, result.job)
+        written.append(labels_path)
     if result.measured is not None:
         from sim.host.console import console
         from sim.report.figures import summary
@@ -108,13 +139,6 @@ def simulate(
     for line in result.mismatches:
         print(f"loomwork: {line}", file=sys.stderr)
     return result.bit_exact
-
-
-def _golden(integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Name the golden integers: ``golden_int`` when there is one output, else each after its output."""
-    if len(integers) == 1:
-        return {"golden_int": next(iter(integers.values()))}
-    return {f"golden_{name}_int": tensor for name, tensor in integers.items()}
 
 
 def _check_distinct(paths: Mapping[str, Path | None]) -> None:

@@ -56,6 +56,8 @@ class MemoryConfig:
     seed: int = 0  #: Of the random waits.
     #: Buffers in the host's memory, all together: large ones are slower there (`HostTiming`).
     working_set_bytes: int = 0
+    #: Bytes that change when a burst is read, six numbers each: see `sim.run.adapter.Tamper`, with addresses.
+    tampers: Sequence[tuple[int, int, int, int, int, int]] = ()
     trace: Path | None = None  #: File for every transfer at the ports: see `sim.memory.trace`.
 
     def __post_init__(self) -> None:
@@ -84,6 +86,7 @@ class MemoryConfig:
         }
         for name in ("base_address", "max_burst_beats", "jitter_percent", "jitter_latency_cycles", "seed"):
             values[name] = getattr(self, name)
+        values["tampers"] = tuple(number for tamper in self.tampers for number in tamper)
         values["trace"] = "" if self.trace is None else self.trace.absolute()
         if isinstance(self.timing, HbmTiming | DdrTiming):
             values["channels"] = self.channels

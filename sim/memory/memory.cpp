@@ -27,6 +27,7 @@ void Memory::configure(const std::string& text) {
   const auto latency = static_cast<uint32_t>(parameters.whole("jitter_latency_cycles"));
   const uint64_t seed = parameters.whole("seed");
   const std::string trace = parameters.word("trace");
+  const std::vector<uint64_t> tampers = parameters.list("tampers");
   if (percent > 95) throw ConfigError("[" + name_ + "]: jitter_percent must be at most 95");
   if (bytes == 0 || bytes % 4096) throw ConfigError("[" + name_ + "]: size_bytes must be a multiple of 4096");
 
@@ -43,13 +44,15 @@ void Memory::configure(const std::string& text) {
   parameters.check_all_used();
   store_.resize(bytes);
   backend_ = std::move(backend);
+  tampers_ = std::make_unique<Tampers>(tampers, base, bytes, store_.data());
   trace_ = trace.empty() ? nullptr : std::make_unique<Trace>(trace);
   ports_.clear();
   violations_.clear();
   for (int i = 0; i < ports_count_; ++i)
     ports_.push_back(std::make_unique<Port>(i, data_bytes_, base, store_.data(), *backend_,
                                             Checker(violations_, i, data_bytes_, max_beats, base, bytes),
-                                            Jitter(seed * 64 + static_cast<uint64_t>(i), percent, latency), trace_.get()));
+                                            Jitter(seed * 64 + static_cast<uint64_t>(i), percent, latency), *tampers_,
+                                            trace_.get()));
   edge_ = 0;
   ended_ = false;
 }

@@ -9,6 +9,7 @@
 #include "parameters.h"
 #include "port.h"
 #include "store.h"
+#include "tamper.h"
 #include "trace.h"
 
 namespace loom {
@@ -31,6 +32,7 @@ class Memory {
   int ports_count_;
   uint32_t data_bytes_, request_words_, response_words_;
   Store store_;
+  std::unique_ptr<Tampers> tampers_;
   std::unique_ptr<Trace> trace_;
   std::unique_ptr<Backend> backend_;
   std::vector<std::unique_ptr<Port>> ports_;

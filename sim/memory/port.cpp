@@ -15,9 +15,9 @@ std::string field(const char* name, uint64_t value) { return std::string("\"") +
 }  // namespace
 
 Port::Port(int index, uint32_t data_bytes, uint64_t base, uint8_t* store, Backend& backend, Checker checker,
-           Jitter jitter, Trace* trace)
+           Jitter jitter, Tampers& tampers, Trace* trace)
     : index_(index), data_bytes_(data_bytes), strobe_words_((data_bytes + 31) / 32), base_(base), store_(store),
-      backend_(backend), checker_(checker), jitter_(jitter), trace_(trace) {}
+      backend_(backend), checker_(checker), jitter_(jitter), tampers_(tampers), trace_(trace) {}
 
 void Port::Latency::add(uint64_t edges) {
   ++count;
@@ -115,6 +115,7 @@ void Port::take(uint64_t edge, const uint32_t* request, const uint32_t* response
         transaction->hold_edge = edge + jitter_.latency();
         ids_ |= uint64_t{1} << transaction->id % 64;
         record(edge, kAr, *transaction, 0, transaction->bytes);
+        tampers_.read(transaction->address);
         backend_.read(transaction);
       }
     } else {

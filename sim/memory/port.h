@@ -10,6 +10,7 @@
 #include "checker.h"
 #include "jitter.h"
 #include "model.h"
+#include "tamper.h"
 #include "trace.h"
 
 namespace loom {
@@ -17,7 +18,7 @@ namespace loom {
 class Port {
  public:
   Port(int index, uint32_t data_bytes, uint64_t base, uint8_t* store, Backend& backend, Checker checker, Jitter jitter,
-       Trace* trace);
+       Tampers& tampers, Trace* trace);
 
   // What the kernel handed over at `edge`, given what it saw there (`response`).
   void take(uint64_t edge, const uint32_t* request, const uint32_t* response);
@@ -60,6 +61,7 @@ class Port {
   Backend& backend_;
   Checker checker_;
   Jitter jitter_;
+  Tampers& tampers_;
   Trace* trace_;  // null: none
   std::deque<std::unique_ptr<Transaction>> reads_, writes_;
   std::vector<std::unique_ptr<Transaction>> spare_;

@@ -1,8 +1,9 @@
-"""The file with every transfer at the ports of a memory, as the models write it (``trace.h``)."""
+"""The file with every transfer at the ports of a memory, as the models write it (``trace.h``); its text."""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.errors import InputError
+from sim.host.files import write_text
 from sim.host.paths import check_readable
+
+#: Columns of the bus trace.
+COLUMNS = ("cycle", "port", "direction", "address", "bytes")
 
 
 class Channel(enum.IntEnum):
@@ -52,3 +57,15 @@ def read_trace(path: Path) -> NDArray[Any]:
 def accesses(trace: NDArray[Any]) -> NDArray[Any]:
     """Give the reads and writes of a trace alone: the transfers of their addresses."""
     return trace[(trace["channel"] == Channel.AR) | (trace["channel"] == Channel.AW)]
+
+
+def write_bus_trace(path: Path, trace: NDArray[Any], ports: Sequence[str]) -> None:
+    """Write a line for each read and write of a trace; ``ports`` are those of the memory, in order.
+
+    Raises `InputError` when the file cannot be written.
+    """
+    lines = [",".join(COLUMNS)]
+    for cycle, address, size, port, channel, _ in accesses(trace).tolist():
+        direction = "read" if channel == Channel.AR else "write"
+        lines.append(f"{cycle},{ports[port]},{direction},0x{address:x},{size}")
+    write_text(path, "\n".join(lines) + "\n")

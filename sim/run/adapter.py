@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hw.board import Board
 from hw.errors import InputError
+from sim.run.tensors import save_results
 
 if TYPE_CHECKING:
     from sim.report.report import Report
@@ -41,6 +42,22 @@ class Buffer:
     links: tuple[tuple[int, str], ...] = ()
 
 
+@dataclass(frozen=True)
+class Tamper:
+    """What a memory does behind the kernel's back, for kernels that do not trust it: bytes of a buffer change
+    when a read of it begins.  Places are bytes of the buffer, which is one that the kernel writes too; what
+    lies beyond it may serve to keep copies.
+    """
+
+    argument: str  #: Name of the buffer's pointer.
+    read: int  #: Where the burst begins that is waited for.
+    skip: int  #: How many such bursts come before.
+    to: int  #: The bytes that change
+    source: int  #: become those that lie here,
+    size_bytes: int  #: as many,
+    mask: int  #: each XOR this.
+
+
 @dataclass(frozen=True, kw_only=True)
 class Launch:
     """One kernel call."""
@@ -48,6 +65,7 @@ class Launch:
     scalars: Mapping[str, int]  #: By argument name.
     buffers: tuple[Buffer, ...]  #: Behind the pointers.
     nulls: tuple[str, ...] = ()  #: Pointers that point nowhere: their registers are 0.
+    tampers: tuple[Tamper, ...] = ()  #: In order where several wait for one burst.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +161,24 @@ class EngineAdapter(abc.ABC):
         Raises `InputError` when it is none, or the engine runs no tables.
         """
         raise InputError("--network", str(path), f"left out: the engine {self.name} runs no tables of layers")
+
+    def read_operations(self, path: Path, config: Any, *, seed: int) -> Tensors:
+        """Read operations to do, a line each: tensors as `job` takes them; ``seed`` is the run's.
+
+        Raises `InputError` when they are none, or the engine does none.
+        """
+        raise InputError("--ops", str(path), f"left out: the engine {self.name} does no operations")
+
+    def write_results(self, path: Path, results: Tensors, golden: Tensors) -> None:
+        """Write the user's output file: what `results` gave, and the golden model's integers."""
+        save_results(path, results, golden)
+
+    def write_labels(self, path: Path, job: Any) -> None:
+        """Write the labels that the operations of a job reveal, a line each.
+
+        Raises `InputError` when the engine reveals none.
+        """
+        raise InputError("--labels", str(path), f"left out: the engine {self.name} reveals no labels")
 
     def job_cycles(self, job: Any, config: Any, buffers: Mapping[str, NDArray[np.uint8]]) -> dict[str, int]:
         """Read from what the kernel wrote how many cycles each job of the launch took, by name, in order;

@@ -71,7 +71,14 @@ def simulate(
     """
     buffers = place_buffers(launch, table, placement, board)
     parameters = memory_parameters(
-        table.ports, placement, buffers, board, mode=memory_mode, seed=seed, traces=traces or {}
+        table.ports,
+        placement,
+        buffers,
+        board,
+        mode=memory_mode,
+        seed=seed,
+        traces=traces or {},
+        tampers=launch.tampers,
     )
     plan = Plan(
         writes=register_writes(launch, table, buffers),

@@ -11,17 +11,23 @@ from hw.board import Board, Memory
 from hw.errors import InputError
 from sim.bench.plan import PlacedBuffer
 from sim.memory.config import memory_config, parameter_text
+from sim.run.adapter import Tamper
 
 #: ``model``: calibrated. ``fast``: fixed latency and bandwidth. ``jitter``: the same, with random waits.
 MODES = ("model", "fast", "jitter")
 
 
+def is_host_port(port: str) -> bool:
+    """Tell whether an AXI port leads to the host's memory: those are named ``host*``."""
+    return port.startswith("host")
+
+
 def memory_of_port(port: str, board: Board) -> Memory:
-    """Give the memory behind an AXI port: the host's for ports named ``host*``, else the board's own.
+    """Give the memory behind an AXI port: the host's (`is_host_port`), else the board's own.
 
     Raises `InputError` when the board has no host memory.
     """
-    if not port.startswith("host"):
+    if not is_host_port(port):
         return board.memory
     if board.host is None:
         raise InputError("board", board.name, f"one with host memory: the kernel has the port {port}")
@@ -45,11 +51,12 @@ def memory_parameters(
     mode: str,
     seed: int,
     traces: Mapping[str, Path],
+    tampers: Sequence[Tamper] = (),
 ) -> str:
     """Give the parameter text of all memories behind ``ports``; see `sim.memory.config.memory_config`.
 
-    ``traces`` has the file of a memory whose transfers are recorded, by its name. Raises `InputError` when no
-    port has that memory behind it.
+    ``traces`` has the file of a memory whose transfers are recorded, by its name; ``tampers`` change what
+    lies in ``buffers``. Raises `InputError` when no port has a memory behind it that is to be traced.
     """
     behind_ports = ports_by_memory(ports, board)
     for name in traces:
@@ -65,8 +72,20 @@ def memory_parameters(
             seed=seed,
         )
         working_set = sum(buffer.size_bytes for buffer in buffers if buffer.memory == name)
-        configs.append(replace(config, working_set_bytes=working_set, trace=traces.get(name)))
+        places = {buffer.argument: buffer.address for buffer in buffers if buffer.memory == name}
+        changes = [
+            _change(tamper, places[tamper.argument]) for tamper in tampers if tamper.argument in places
+        ]
+        configs.append(
+            replace(config, working_set_bytes=working_set, trace=traces.get(name), tampers=changes)
+        )
     return parameter_text(configs)
+
+
+def _change(tamper: Tamper, address: int) -> tuple[int, int, int, int, int, int]:
+    """Give a tamper with addresses."""
+    read, to, source = (address + place for place in (tamper.read, tamper.to, tamper.source))
+    return read, tamper.skip, to, source, tamper.size_bytes, tamper.mask
 
 
 def channel_traffic(

@@ -36,6 +36,7 @@ class RunResult:
     #: The outputs in integers, as the RTL gave them; the golden model's own with the golden backend.
     integers: Mapping[str, Tensor]
     golden: Mapping[str, Tensor]  #: The outputs in integers, as the golden model gives them.
+    job: Any = field(default=None, repr=False)  #: What the adapter made of the tensors.
     #: A line for each output that differs in any bit; empty when the RTL is exact.
     mismatches: tuple[str, ...] = ()
     #: The report; None with the golden backend, which has no cycles to report.
@@ -103,12 +104,14 @@ def run(
     launch = adapter.launch(job, config, board)
     if backend == "golden":
         golden = adapter.golden(job, config)
-        return RunResult(outputs=adapter.results(job, config, golden), integers=golden, golden=golden)
+        return RunResult(
+            outputs=adapter.results(job, config, golden), integers=golden, golden=golden, job=job
+        )
 
     from sim.run.launch import simulate
 
-    expected = in_background(lambda: adapter.golden(job, config))
     prediction = engine.predict(adapter.workload(job, config), config, board)
+    expected = in_background(lambda: adapter.golden(job, config))
     table, placement = engine.arguments(config, board), engine.placement(config, board)
     simulated = simulate(
         kernel_design(engine, config, board),
@@ -158,6 +161,7 @@ def run(
         outputs=adapter.results(job, config, integers),
         integers=integers,
         golden=golden,
+        job=job,
         mismatches=mismatches,
         measured=report,
         waves=simulated.waves,

@@ -7,19 +7,20 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hw.errors import InputError
 from sim.host.files import write_bytes
 from sim.host.paths import check_readable
-from sim.run.adapter import Tensor
 
 #: Most bytes the tensors of one file may unpack to; far above any job, far below the memory of a machine.
 MAX_UNPACKED_BYTES = 4 << 30
 
 
-def load_tensors(path: Path) -> dict[str, Tensor]:
+def load_tensors(path: Path) -> dict[str, NDArray[Any]]:
     """Read all tensors of an ``.npz`` archive.
 
     Raises `InputError` when the file is missing or not such an archive, or holds Python objects, text,
@@ -50,8 +51,19 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     return tensors
 
 
-def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+def save_tensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
     """Write tensors as an ``.npz`` archive; see `sim.host.files.write_bytes`."""
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **dict(tensors))
     write_bytes(path, buffer.getvalue())
+
+
+def save_results(path: Path, results: Mapping[str, NDArray[Any]], golden: Mapping[str, NDArray[Any]]) -> None:
+    """Write what came of a run beside the golden model's integers: ``golden_int`` when there is one output,
+    else each after its output.
+    """
+    if len(golden) == 1:
+        named = {"golden_int": next(iter(golden.values()))}
+    else:
+        named = {f"golden_{name}_int": tensor for name, tensor in golden.items()}
+    save_tensors(path, {**results, **named})

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from hw.oram.config import OramConfig
+from hw.oram.kernel.arguments import position_names, record_names
 from hw.oram.model.capacity import Structure, hbm_structures, host_structures
 from sim.run.adapter import Buffer
 
@@ -18,9 +21,7 @@ COMMANDS, RESPONSES, PAGES = "commands", "responses", "pages"
 def board_arguments(config: OramConfig) -> dict[str, Structure]:
     """Give the pointers into the board's memory, one a port in order of the ports, and what lies there."""
     position, records = hbm_structures(config)
-    return {f"position{n}": position for n in range(position.ports)} | {
-        f"records{n}": records for n in range(records.ports)
-    }
+    return dict.fromkeys(position_names(config), position) | dict.fromkeys(record_names(config), records)
 
 
 def launch_buffers(config: OramConfig, commands: Bytes, *, state: bool = False) -> tuple[Buffer, ...]:
@@ -45,7 +46,7 @@ def launch_buffers(config: OramConfig, commands: Bytes, *, state: bool = False) 
     )
 
 
-def gather_lines(structure: Structure, ports: list[Bytes]) -> Bytes:
+def gather_lines(structure: Structure, ports: Sequence[Bytes]) -> Bytes:
     """Give the lines [lines, line_bytes] of a structure from what lies behind its ports."""
     rows = [port.reshape(-1, structure.line_bytes) for port in ports]
     return np.stack(rows, axis=1).reshape(-1, structure.line_bytes)[: structure.lines]

@@ -1,34 +1,14 @@
-"""The bus trace as a user reads it: every access to host memory, a line each."""
+"""What a trace of the host's memory tells of pages."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.host.files import write_text
 from sim.memory.trace import Channel, accesses
-
-COLUMNS = ("cycle", "port", "direction", "address", "bytes")
-
-
-def write_bus_trace(path: Path, trace: NDArray[Any], ports: Sequence[str]) -> None:
-    """Write the reads and writes of a trace (`sim.memory.trace.read_trace`); ``ports`` are those of the
-    host's memory, in order.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be written.
-    """
-    lines = [",".join(COLUMNS)]
-    for cycle, address, size, port, channel, _ in accesses(trace).tolist():
-        direction = "read" if channel == Channel.AR else "write"
-        lines.append(f"{cycle},{ports[port]},{direction},0x{address:x},{size}")
-    write_text(path, "\n".join(lines) + "\n")
 
 
 def page_bytes(trace: NDArray[Any], pages: range) -> Mapping[str, int]:

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 
 import numpy as np
@@ -130,8 +131,8 @@ def _number(name: str, text: str, bits: int, where: str) -> int:
     return value
 
 
-def write_results(path: Path, operations: Operations, results: Results) -> None:
-    """Write a line for each operation: what it was, its status, and the value before it where there was one.
+def write_results(path: Path, codes: NDArray[np.uint8], results: Results) -> None:
+    """Write a line for each operation: its code, its status, and the value before it where there was one.
 
     Raises
     ------
@@ -140,12 +141,17 @@ def write_results(path: Path, operations: Operations, results: Results) -> None:
     """
     digits = 2 * results.values.shape[1]
     lines = [",".join(RESULT_COLUMNS)]
-    rows = zip(operations.codes, results.keys, results.statuses, results.values, strict=True)
+    rows = zip(codes, results.keys, results.statuses, results.values, strict=True)
     for code, key, status, value in rows:
-        name = Code(code).name.lower() if code in iter(Code) else str(code)
+        name, end = _name(Code, code), _name(Status, status)
         shown = f"0x{int.from_bytes(value.tobytes(), 'little'):0{digits}x}" if status == Status.HIT else ""
-        lines.append(f"{name},{key},{Status(status).name.lower()},{shown}")
+        lines.append(f"{name},{key},{end},{shown}")
     write_text(path, "\n".join(lines) + "\n")
+
+
+def _name(kind: type[IntEnum], number: int) -> str:
+    """Name a number as files do; one that has no name stands for itself."""
+    return kind(number).name.lower() if number in set(kind) else str(number)
 
 
 def write_labels(path: Path, labels: Sequence[Sequence[int]]) -> None:

@@ -1,15 +1,32 @@
-"""The keyed permutation of keys, and the random draws of operations."""
+"""The keys of a map, the keyed permutation of keys, and the random draws of operations."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.golden.oram.aes import Bytes, encrypt
+from sim.golden.oram.aes import Bytes, encrypt, expand_key
 
 Keys = NDArray[np.uint64]
 
 ROUNDS = 4
+
+
+class MapKeys(NamedTuple):
+    """The keys under which pages are sealed, keys permuted and labels drawn, 16 bytes each."""
+
+    page: bytes
+    permutation: bytes
+    draw: bytes
+
+
+def map_keys(seed: bytes) -> MapKeys:
+    """Give the keys of a map whose seed is given, 16 bytes: the blocks 1, 2 and 3 encrypted under it."""
+    blocks = np.zeros((len(MapKeys._fields), 16), np.uint8)
+    blocks[:, 0] = np.arange(1, 1 + len(blocks))
+    return MapKeys(*(block.tobytes() for block in encrypt(expand_key(seed), blocks)))
 
 
 def permute(round_keys: Bytes, keys: Keys, *, key_bits: int) -> Keys:

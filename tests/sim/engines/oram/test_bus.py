@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from sim.engines.oram.bus import page_bytes, write_bus_trace
-from sim.memory.trace import TRANSFER, Channel
+from sim.engines.oram.bus import page_bytes
+from sim.memory.trace import TRANSFER, Channel, write_bus_trace
 
 
 def test_accesses_and_their_bytes(tmp_path):

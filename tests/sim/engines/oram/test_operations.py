@@ -1,5 +1,7 @@
 """Files of operations and results: what is read is what was written, and wrong lines are named."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -78,12 +80,19 @@ def test_results_and_labels(tmp_path):
     values[0, :2] = 1, 2
     statuses = np.array([Status.HIT, Status.INSERTED, Status.MISS], np.uint8)
     results = Results(statuses=statuses, keys=operations.keys, values=values)
-    write_results(tmp_path / "results.csv", operations, results)
+    write_results(tmp_path / "results.csv", operations.codes, results)
     assert (tmp_path / "results.csv").read_text().splitlines() == [
         "op,key,status,value",
         "get,7,hit,0x" + "0201".zfill(32),
         "put,8,inserted,",
         "delete,9,miss,",
+    ]
+    unknown = replace(results, statuses=np.array([200, 6, 1], np.uint8))
+    write_results(tmp_path / "results.csv", np.array([5, 2, 255], np.uint8), unknown)
+    assert (tmp_path / "results.csv").read_text().splitlines()[1:] == [
+        "5,7,200,",
+        "put,8,malformed,",
+        "255,9,miss,",
     ]
     write_labels(tmp_path / "labels.csv", [[3], [], [4, 5]])
     assert (tmp_path / "labels.csv").read_text() == "labels\n3\n\n4,5\n"

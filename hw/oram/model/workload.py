@@ -1,0 +1,34 @@
+"""What a launch of the oblivious map asks for, as plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hw.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class OramWorkload:
+    """Operations in order, as far as time depends on them: which is what the host sees of them.
+
+    Parameters
+    ----------
+    operations
+        How many.
+    initialize
+        Whether the empty map is written first.
+    pages
+        The page of the host's memory of every touch, in order, None for a touch without one; an operation has
+        `OramConfig.items` touches.  Without it pages are as likely as labels make them.
+    """
+
+    operations: int
+    initialize: bool = True
+    pages: tuple[int | None, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.operations < 1:
+            raise InputError("operations", self.operations, "at least 1")
+        if self.pages is not None and (not self.pages or len(self.pages) % self.operations):
+            legal = f"as many for each of {self.operations} operations"
+            raise InputError("touches of pages", len(self.pages), legal)

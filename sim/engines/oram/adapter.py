@@ -1,0 +1,112 @@
+"""The oblivious map's simulation side: operations to a launch, and what they should have answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.board import Board
+from hw.oram.config import OramConfig
+from hw.oram.kernel.arguments import KEY_WORDS
+from hw.oram.model.workload import OramWorkload
+from sim.engines.oram.buffers import RESPONSES, launch_buffers
+from sim.engines.oram.cases import regression
+from sim.engines.oram.job import CODES, KEYS, SEED, VALUES, OramJob, read_job
+from sim.engines.oram.operations import Results, read_operations, write_labels, write_results
+from sim.engines.oram.sealing import open_responses, seal_responses
+from sim.engines.oram.state import golden_state, state_of
+from sim.run.adapter import Case, EngineAdapter, Launch, Tensor, Tensors
+
+#: Cycles from a look at a command that is not there to the next; all are there when a launch begins.
+_POLL_CYCLES = 64
+
+
+class OramAdapter(EngineAdapter):
+    """See `sim.run.adapter.EngineAdapter`; a launch begins with an empty map."""
+
+    name = "oram"
+
+    def read_operations(self, path: Path, config: OramConfig, *, seed: int) -> Tensors:
+        """See `sim.engines.oram.operations.read_operations`; ``seed`` chooses the keys."""
+        found = read_operations(path, config)
+        return {CODES: found.codes, KEYS: found.keys, VALUES: found.values, SEED: np.array(seed)}
+
+    def job(self, tensors: Mapping[str, Tensor], config: OramConfig) -> OramJob:
+        """See `read_job`."""
+        return read_job(tensors, config)
+
+    def launch(self, job: OramJob, config: OramConfig, board: Board) -> Launch:
+        """Sealed commands in a ring that has room for all of them; keys word by word."""
+        count = len(job.operations)
+        words = {
+            f"{name}{n}": int.from_bytes(key[4 * n : 4 * n + 4], "little")
+            for name, key in (("session_key", job.session_key), ("seed", job.seed))
+            for n in range(KEY_WORDS)
+        }
+        scalars = {
+            "initialize": 1,
+            "operation_count": count,
+            "ring_slots": 1 << (count - 1).bit_length(),
+            "poll_cycles": _POLL_CYCLES,
+        }
+        buffers = launch_buffers(config, job.commands, state=job.state)
+        return Launch(scalars=scalars | words, buffers=buffers, tampers=job.tampers)
+
+    def golden(self, job: OramJob, config: OramConfig) -> dict[str, Tensor]:
+        """Do the operations on `sim.golden.oram.map`."""
+        results = job.results
+        records = seal_responses(config, job.session_key, results)
+        return _integers(results, records) | (golden_state(job) if job.state else {})
+
+    def outputs(
+        self, job: OramJob, config: OramConfig, buffers: Mapping[str, NDArray[np.uint8]]
+    ) -> dict[str, Tensor]:
+        """Open the responses."""
+        records = buffers[RESPONSES].reshape(-1, config.command_bytes)
+        results = open_responses(config, job.session_key, records).results
+        return _integers(results, records) | (state_of(job, buffers) if job.state else {})
+
+    def results(self, job: OramJob, config: OramConfig, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Give codes beside what came of them."""
+        return {CODES: job.operations.codes} | {name: integers[name] for name in ("statuses", KEYS, VALUES)}
+
+    def write_results(self, path: Path, results: Tensors, golden: Tensors) -> None:
+        """Write a line for each operation; see `sim.engines.oram.operations.write_results`."""
+        done = Results(statuses=results["statuses"], keys=results[KEYS], values=results[VALUES])
+        write_results(path, results[CODES], done)
+
+    def write_labels(self, path: Path, job: OramJob) -> None:
+        """Write what the golden map revealed; see `sim.engines.oram.operations.write_labels`."""
+        write_labels(path, [outcome.labels for outcome in job.played.outcomes])
+
+    def workload(self, job: OramJob, config: OramConfig) -> OramWorkload:
+        """Give the pages that are touched."""
+        outcomes = job.played.outcomes
+        return OramWorkload(
+            operations=len(outcomes),
+            pages=tuple(page for outcome in outcomes for page, _ in outcome.touches),
+        )
+
+    def label(self, job: OramJob, config: OramConfig) -> str:
+        """Say how many operations on how many keys."""
+        return f"{len(job.operations):,} operations, 2^{config.log_n} keys of {config.value_bytes} bytes"
+
+    def cases(self) -> Iterator[Case]:
+        """See `sim.engines.oram.cases`."""
+        yield from regression()
+
+
+def _integers(results: Results, records: NDArray[np.uint8]) -> dict[str, Tensor]:
+    """Give responses opened, and as they are: sealing leaves nothing open, so that they are the same."""
+    return {
+        "statuses": results.statuses,
+        KEYS: results.keys,
+        VALUES: results.values,
+        "responses": records,
+    }
+
+
+ADAPTER = OramAdapter()

@@ -1,0 +1,87 @@
+"""The regression: operations of every kind on small maps, every TOUCH with every PAD, values of all sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from hw.oram.config import OramConfig
+from hw.oram.core.layouts import Code
+from sim.engines.oram.job import CODES, KEYS, REJECTED, SEED, STATE, VALUES
+from sim.run.adapter import Case, Tensor
+
+#: One AES pipeline each way, and time enough for a memory that waits at random.
+SMALL = OramConfig(
+    log_n=8,
+    aes_lanes=1,
+    position_ports=4,
+    record_ports=4,
+    inflight=32,
+    overflow_entries=64,
+    position_cycles=1024,
+    touch_cycles=1024,
+    settle_cycles=512,
+)
+_IN_TEST = (
+    SMALL,
+    replace(SMALL, touch="both", list_slots=10),
+    replace(SMALL, pad="always", value_bytes=384, key_bits=32),
+    replace(SMALL, touch="both", pad="always", value_bytes=64),
+)
+_IN_SOAK = (
+    replace(SMALL, mac_bits=64, bin_split=1, alpha=0.5),
+    replace(SMALL, value_bytes=64, aes_lanes=4, alpha=0.0),
+    replace(SMALL, touch="both", value_bytes=512, aes_lanes=2),
+    replace(SMALL, log_n=10, pad="always", mac_bits=96, aes_lanes=4),
+)
+_LAUNCHES_IN_SOAK = 40
+_MODES = ("model", "jitter", "fast")
+
+
+def regression() -> Iterator[Case]:
+    """Give two launches for each of the first configurations, and many for all in the soak."""
+    for number, config in enumerate(_IN_TEST):
+        for memory in _MODES[:2]:
+            yield _case(f"small_{number}_{memory}", config, memory, number)
+    for number, config in enumerate((*_IN_TEST, *_IN_SOAK)):
+        for launch in range(_LAUNCHES_IN_SOAK):
+            seed = 100 * (number + 1) + launch
+            name = f"random_{number}_{launch}"
+            yield _case(name, config, _MODES[launch % len(_MODES)], seed, soak=True)
+
+
+def _case(name: str, config: OramConfig, memory: str, seed: int, *, soak: bool = False) -> Case:
+    rng = np.random.default_rng(seed)
+    return Case(
+        name=name,
+        board="u55c",
+        config=config,
+        tensors=random_operations(rng, config, 800 if soak else 250),
+        memory=memory,
+        seed=seed,
+        soak=soak,
+    )
+
+
+def random_operations(rng: np.random.Generator, config: OramConfig, count: int) -> dict[str, Tensor]:
+    """Draw operations on an empty map: more keys are loaded than it holds, then come ``count`` of all kinds,
+    the same key again and again at times; some are no operations, and some are changed on their way.
+    """
+    most = (1 << config.key_bits) - 1
+    keys = rng.integers(most, size=config.keys * 17 // 16, dtype=np.uint64, endpoint=True)
+    keys[:2] = 0, most
+    picked = rng.integers(len(keys), size=count)
+    again = rng.random(count) < 0.3
+    picked[1:][again[1:]] = picked[:-1][again[1:]]
+    codes = rng.choice([*Code, 5, 255], p=[0.03, 0.34, 0.3, 0.25, 0.04, 0.02, 0.02], size=count)
+    total = len(keys) + count
+    return {
+        CODES: np.concatenate([np.full(len(keys), Code.LOAD), codes]).astype(np.uint8),
+        KEYS: np.concatenate([keys, keys[picked]]),
+        VALUES: rng.integers(256, size=(total, config.value_bytes), dtype=np.uint8),
+        REJECTED: rng.random(total) < 0.02,
+        SEED: np.array(rng.integers(1 << 32)),
+        STATE: np.array(True),
+    }

@@ -1,0 +1,181 @@
+"""A job of the oblivious map: operations, keys, and what the golden model makes of them."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.errors import InputError
+from hw.oram.config import BLOCK_BYTES, OramConfig
+from sim.engines.oram.buffers import PAGES
+from sim.engines.oram.operations import Operations, Results
+from sim.engines.oram.sealing import TAG, seal_commands, sealed_bytes
+from sim.golden.oram.front import map_keys
+from sim.golden.oram.gcm import Gcm
+from sim.golden.oram.map import Command, ListOverflowError, ObliviousMap, Outcome, keyed_map
+from sim.run.adapter import Tamper, Tensor, Tensors
+
+#: Tensors of a job; all but the first three may be left out.
+CODES, KEYS, VALUES = "codes", "keys", "values"
+SEED, REJECTED, STATE, TAMPERS = "seed", "rejected", "state", "tampers"
+NAMES = (CODES, KEYS, VALUES, SEED, REJECTED, STATE, TAMPERS)
+
+
+class Played(NamedTuple):
+    """What operations answer and show, and the map they leave."""
+
+    outcomes: list[Outcome]
+    state: ObliviousMap
+
+
+@dataclass(frozen=True, kw_only=True)
+class OramJob:
+    """One launch of a map that is empty at first.
+
+    Members
+    -------
+    operations
+        In order.
+    rejected : [n]
+        Commands whose record is changed on the way.
+    session_key, seed
+        16 bytes each.
+    state
+        Whether pages, records and position map are compared too, when all is done.
+    tampers
+        What the host does to pages.
+    """
+
+    config: OramConfig
+    operations: Operations
+    rejected: NDArray[np.bool_]
+    session_key: bytes
+    seed: bytes
+    state: bool
+    tampers: tuple[Tamper, ...]
+
+    @functools.cached_property
+    def played(self) -> Played:
+        """Do the operations on a golden map.
+
+        Raises
+        ------
+        InputError
+            When the engine would stop, for want of a place for an item.
+        """
+        keys = map_keys(self.seed)
+        state = keyed_map(self.config, permutation_key=keys.permutation, draw_key=keys.draw)
+        rows = zip(*(x.tolist() for x in (self.operations.codes, self.operations.keys)), strict=True)
+        commands = [
+            Command(code, key, value.tobytes(), rejected)
+            for (code, key), value, rejected in zip(
+                rows, self.operations.values, self.rejected.tolist(), strict=True
+            )
+        ]
+        try:
+            return Played(state.run(commands), state)
+        except ListOverflowError as error:
+            raise InputError("overflow_entries", self.config.overflow_entries, f"more ({error})") from error
+
+    @property
+    def results(self) -> Results:
+        """What the golden map answers."""
+        outcomes = self.played.outcomes
+        values = b"".join(outcome.value for outcome in outcomes)
+        return Results(
+            statuses=np.array([outcome.status for outcome in outcomes], np.uint8),
+            keys=np.array([outcome.key for outcome in outcomes], np.uint64),
+            values=np.frombuffer(values, np.uint8).reshape(-1, self.config.value_bytes),
+        )
+
+    @property
+    def commands(self) -> NDArray[np.uint8]:
+        """Sealed records [n, R]; of each that is to be rejected a bit is another, of a byte in turn."""
+        records = seal_commands(self.config, self.session_key, self.operations)
+        (changed,) = np.nonzero(self.rejected)
+        places = TAG + changed % (BLOCK_BYTES + sealed_bytes(self.config))
+        records[changed, places] ^= (1 << changed % 8).astype(np.uint8)
+        return records
+
+    @property
+    def page_gcm(self) -> Gcm:
+        """What seals the pages."""
+        return Gcm(map_keys(self.seed).page, tag_bytes=self.config.mac_bits // 8)
+
+
+def simulation_keys(seed: int) -> tuple[bytes, bytes]:
+    """Give session key and seed of a simulation: who knows the run's seed knows them, as a test needs it."""
+    digest = hashlib.sha256(f"loomwork oram {seed}".encode()).digest()
+    return digest[:16], digest[16:]
+
+
+def read_job(tensors: Tensors, config: OramConfig) -> OramJob:
+    """Make a job of tensors.
+
+    Parameters
+    ----------
+    tensors
+        ``codes`` [n], ``keys`` [n] and ``values`` [n, V], see `Operations`; ``seed`` of `simulation_keys`, 0
+        if left out; ``rejected`` [n], whether a command's record is changed; ``state``, whether the map that
+        is left is compared too; ``tampers`` [m, 6], the numbers of each `Tamper` of the buffer of pages.
+
+    Raises
+    ------
+    InputError
+        For a tensor that is missing or unknown, or of another shape, or a number out of range.
+    """
+    for name in tensors:
+        if name not in NAMES:
+            raise InputError("tensor name", name, "one of " + ", ".join(NAMES))
+    codes = _whole(tensors, CODES, bits=8)
+    count = codes.size
+    if codes.ndim != 1 or not count:
+        raise InputError(f"shape of {CODES}", codes.shape, "[n], of an operation at least")
+    session_key, seed = simulation_keys(int(_whole(tensors, SEED, (), bits=32, default=0)))
+    operations = Operations(
+        codes=codes.astype(np.uint8),
+        keys=_whole(tensors, KEYS, (count,), bits=config.key_bits),
+        values=_whole(tensors, VALUES, (count, config.value_bytes), bits=8).astype(np.uint8),
+    )
+    rows = np.asarray(tensors.get(TAMPERS, np.zeros((0, 6), np.int64)))
+    if rows.ndim != 2 or rows.shape[1] != 6:
+        raise InputError(f"shape of {TAMPERS}", list(rows.shape), "[m, 6]")
+    return OramJob(
+        config=config,
+        operations=operations,
+        rejected=_whole(tensors, REJECTED, (count,), bits=1, default=np.zeros(count, bool)) > 0,
+        session_key=session_key,
+        seed=seed,
+        state=bool(_whole(tensors, STATE, (), bits=1, default=0)),
+        tampers=tuple(Tamper(PAGES, *row) for row in rows.tolist()),
+    )
+
+
+def _whole(
+    tensors: Mapping[str, Tensor],
+    name: str,
+    shape: Sequence[int] | None = None,
+    *,
+    bits: int,
+    default: object = None,
+) -> NDArray[np.uint64]:
+    """Give a tensor of whole numbers of so many bits; of one number with any shape if that is ()."""
+    if name not in tensors and default is None:
+        raise InputError("tensors", sorted(tensors), f"such that {name} is among them")
+    tensor = np.asarray(tensors.get(name, default))
+    if shape == () and tensor.size == 1:
+        tensor = tensor.reshape(())
+    if shape is not None and tensor.shape != tuple(shape):
+        raise InputError(f"shape of {name}", list(tensor.shape), str(list(shape)))
+    if tensor.dtype.kind not in "iub":
+        raise InputError(f"dtype of {name}", str(tensor.dtype), "a type of whole numbers")
+    for number in (tensor.min(), tensor.max()) if tensor.size else ():
+        if not 0 <= int(number) < 1 << bits:
+            raise InputError(name, int(number), f"from 0 to 2^{bits} - 1")
+    return tensor.astype(np.uint64)
