@@ -17,7 +17,7 @@ from tests.support.oram.blocks import bits, content, round_keys
 SHAPES = {
     "page": PageShape(page_bytes=192, lanes=2, mac_bits=96),
     "beat": PageShape(page_bytes=64, lanes=4),
-    "record": PageShape(page_bytes=64, lanes=1, mac_bits=64),
+    "record": PageShape(page_bytes=48, lanes=1, mac_bits=64),
 }
 
 
@@ -37,11 +37,12 @@ QUICK = ((0.0, 0.0), (0.0, 0.6))
 
 @dataclass
 class Record:
-    """Cycles at which beats were taken; beats and verdicts by the cycle they came in."""
+    """Cycles at which beats were taken and keystreams there; beats and verdicts by the cycle they came in."""
 
     taken: list[int] = field(default_factory=list)
     beats: dict[int, bytes] = field(default_factory=dict)
     lasts: list[int] = field(default_factory=list)
+    there: list[int] = field(default_factory=list)
     verdicts: dict[int, bool] = field(default_factory=dict)
 
     def pages(self, shape):
@@ -82,7 +83,7 @@ def run_pages(unit, shape, key, nonces, pages, *, request_stall=0.0, stall=0.0, 
 
     async def watch(ctx):
         verdict = getattr(unit, "verdict", None)
-        judged = (verdict.valid, verdict.payload) if verdict is not None else ()
+        judged = (verdict.valid, verdict.payload, unit.there) if verdict is not None else ()
         beat = (unit.i.valid, unit.i.ready, unit.o.valid, unit.o.payload.data, unit.o.payload.last)
         tick = ctx.tick().sample(*beat, *judged)
         cycle = 0
@@ -96,6 +97,8 @@ def run_pages(unit, shape, key, nonces, pages, *, request_stall=0.0, stall=0.0, 
                     record.lasts.append(cycle)
             if verdicts and verdicts[0]:
                 record.verdicts[cycle] = bool(verdicts[1])
+            if verdicts and verdicts[2]:
+                record.there.append(cycle)
             cycle += 1
 
     simulate(unit, requests, data, background=[watch])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from amaranth.lib import data
 
 from hw.errors import InputError
-from hw.oram.config import BEAT_BYTES, BLOCK_BYTES
+from hw.oram.config import BLOCK_BYTES
 from hw.oram.core.crypto.aes_lane import BLOCK_BITS
 
 #: Deepest memory of these parts that goes into LUTs.
@@ -21,9 +21,9 @@ class PageShape:
     Parameters
     ----------
     page_bytes
-        P, a multiple of 64, up to 32 KiB.
+        P, a multiple of 16 L from 32 to 32 KiB.
     lanes
-        L, AES lanes: 1, 2, 4 or 8. A beat has 16 L bytes, of which a page has a whole number.
+        L, AES lanes: 1, 2, 4 or 8. A beat has 16 L bytes.
     mac_bits
         Bits of the tag that count, its first: 64, 96 or 128. The others are zero.
     """
@@ -36,9 +36,9 @@ class PageShape:
         size = self.page_bytes
         if self.lanes not in (1, 2, 4, 8):
             raise InputError("lanes", self.lanes, "1, 2, 4 or 8")
-        unit = max(BEAT_BYTES, BLOCK_BYTES * self.lanes)
-        if not (unit <= size <= 1 << 15 and size % unit == 0):
-            raise InputError("page_bytes", size, f"a multiple of {unit} up to 32768")
+        unit = BLOCK_BYTES * self.lanes
+        if not (2 * BLOCK_BYTES <= size <= 1 << 15 and size % unit == 0):
+            raise InputError("page_bytes", size, f"a multiple of {unit} from 32 to 32768")
         if self.mac_bits not in (64, 96, 128):
             raise InputError("mac_bits", self.mac_bits, "64, 96 or 128")
 

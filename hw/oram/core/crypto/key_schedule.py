@@ -1,4 +1,4 @@
-"""Round keys of AES-128, and the hash key of GCM, from a key."""
+"""Round keys of AES-128 from a key, and a block encrypted with it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _WORD_BITS = 32
 
 
 class KeySchedule(wiring.Component):
-    """Expands a key (FIPS 197, section 5.2), and encrypts the block of zeros with it on the way.
+    """Expands a key (FIPS 197, section 5.2), and encrypts a block with it on the way.
 
     Members
     -------
     start : In(1)
-        Takes ``key``, whatever went on before.
-    key : In(128)
+        Takes ``key`` and ``block``, whatever went on before.
+    key, block : In(128)
     round_keys : Out(128) array of 11
-    hash_key : Out(128)
-        The block of zeros, encrypted (SP 800-38D calls it H).
+    encrypted : Out(128)
+        The block: of zeros, it is the hash key of GCM (SP 800-38D calls it H).
     done : Out(1)
-        Up for one cycle, `LATENCY` cycles after ``start``: round keys and hash key are there and stay until
-        the next ``start``.
+        Up for one cycle, `LATENCY` cycles after ``start``: all of it is there and stays until the next
+        ``start``.
 
     Behaviour
     ---------
@@ -44,8 +44,9 @@ class KeySchedule(wiring.Component):
             {
                 "start": In(1),
                 "key": In(BLOCK_BITS),
+                "block": In(BLOCK_BITS),
                 "round_keys": Out(BLOCK_BITS).array(ROUND_KEYS),
-                "hash_key": Out(BLOCK_BITS),
+                "encrypted": Out(BLOCK_BITS),
                 "done": Out(1),
             }
         )
@@ -56,7 +57,7 @@ class KeySchedule(wiring.Component):
         keys = [Signal(BLOCK_BITS, name=f"key_{n}", reset_less=True) for n in range(ROUND_KEYS)]
         state = Signal(BLOCK_BITS, reset_less=True)
         m.d.comb += [self.round_keys[n].eq(key) for n, key in enumerate(keys)]
-        m.d.comb += self.hash_key.eq(state)
+        m.d.comb += self.encrypted.eq(state)
         current = keys[-1]
 
         busy = Signal()
@@ -101,7 +102,7 @@ class KeySchedule(wiring.Component):
         with m.If(self.start):
             m.d.sync += [
                 current.eq(self.key),
-                state.eq(self.key),  # the block of zeros with the first round key added
+                state.eq(self.key ^ self.block),
                 constant.eq(1),
                 step.eq(0),
                 rounds_left.eq(ROUND_KEYS - 1),

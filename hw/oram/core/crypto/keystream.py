@@ -34,6 +34,9 @@ class Keystream(wiring.Component):
         Page and version: the initialization vector is their 6 bytes each, the lowest first.
     o : Out(stream of 128 L bits)
         Block 0 of a page masks its tag, block s its slot s.
+    there : Out(1)
+        Pulse: the keystream of one more page is on its way: its first beat is there from the next cycle on,
+        and each other a cycle after the one before, if that was taken or there is room.
 
     Behaviour
     ---------
@@ -53,6 +56,7 @@ class Keystream(wiring.Component):
                 "round_keys": In(BLOCK_BITS).array(ROUND_KEYS),
                 "request": In(stream.Signature(seal_layout())),
                 "o": Out(stream.Signature(shape.beat_bits)),
+                "there": Out(1),
             }
         )
 
@@ -90,6 +94,7 @@ class Keystream(wiring.Component):
         m.d.comb += [
             ahead.i.valid.eq(delay(m, "begun", begin, AesLane.LATENCY)),
             ahead.i.payload.eq(Cat(blocks)),
+            self.there.eq(delay(m, "first", begin & (beat == 0), AesLane.LATENCY)),
         ]
         return m
 

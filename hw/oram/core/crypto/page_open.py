@@ -35,6 +35,8 @@ class PageOpen(wiring.Component):
         Change with the key, between pages only.
     request : In(stream of seal_layout)
         Page and version of each page, in the order of the pages and as early as one likes.
+    there : Out(1)
+        As of `Keystream`.
     i : In(stream of 128 L bits)
         Pages as they are stored.
     o : Out(stream of beat_layout, always ready)
@@ -62,6 +64,7 @@ class PageOpen(wiring.Component):
                 "round_keys": In(BLOCK_BITS).array(ROUND_KEYS),
                 "power": In(power_layout(shape)),
                 "request": In(stream.Signature(seal_layout())),
+                "there": Out(1),
                 "i": In(stream.Signature(shape.beat_bits)),
                 "o": Out(stream.Signature(beat_layout(shape), always_ready=True)),
                 "verdict": Out(stream.Signature(1, always_ready=True)),
@@ -77,6 +80,7 @@ class PageOpen(wiring.Component):
         # Pages whose first beat came and whose hash did not: one a beat at most.
         m.submodules.expected = expected = Fifo(BLOCK_BITS, depth=Ghash.LATENCY + 3)
         connect(m, flipped(self.request), keystream.request)
+        m.d.comb += self.there.eq(keystream.there)
         for key, outer in zip(keystream.round_keys, self.round_keys, strict=True):
             m.d.comb += key.eq(outer)
         beat = Signal(range(shape.beats))

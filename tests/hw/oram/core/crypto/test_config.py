@@ -10,7 +10,7 @@ from hw.oram.core.crypto.config import PageShape
     ("field", "shape"),
     [
         ("lanes", {"page_bytes": 192, "lanes": 3}),
-        ("page_bytes", {"page_bytes": 96, "lanes": 1}),
+        ("page_bytes", {"page_bytes": 40, "lanes": 1}),
         ("page_bytes", {"page_bytes": 192, "lanes": 8}),
         ("page_bytes", {"page_bytes": 0, "lanes": 1}),
         ("page_bytes", {"page_bytes": 65536, "lanes": 4}),

@@ -46,6 +46,9 @@ def test_pages(name, request_stall, stall, seed):
     np.testing.assert_array_equal(pages[:, 16:], opened)
     assert not pages[:, :16].any()
     ends = found.taken[shape.beats - 1 :: shape.beats]
+    begins = found.taken[:: shape.beats]
+    assert len(found.there) == count
+    assert all(there < begin for there, begin in zip(found.there, begins, strict=True))
     assert list(found.beats) == [cycle + PageOpen.LATENCY for cycle in found.taken]
     assert found.lasts == [cycle + PageOpen.LATENCY for cycle in ends]
     assert found.verdicts == {
