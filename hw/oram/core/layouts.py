@@ -7,7 +7,14 @@ import enum
 from amaranth.hdl import unsigned
 from amaranth.lib import data
 
-from hw.oram.config import BEAT_BYTES, BUCKET_BITMAP_BYTES, BUCKET_BYTES, VERSION_BITS, OramConfig
+from hw.oram.config import (
+    BEAT_BYTES,
+    BUCKET_BITMAP_BYTES,
+    BUCKET_BYTES,
+    RECORD_HEADER_BYTES,
+    VERSION_BITS,
+    OramConfig,
+)
 
 
 class Code(enum.IntEnum):
@@ -38,6 +45,8 @@ CODE_BITS = STATUS_BITS = 3
 PAGE_BITS = 48
 #: Bits of a byte address.
 ADDRESS_BITS = 64
+#: Bytes of a beat of the ports to HBM: as many as the header of a record.
+HBM_BEAT_BYTES = RECORD_HEADER_BYTES
 
 
 def command_layout(config: OramConfig) -> data.StructLayout:

@@ -31,14 +31,18 @@ class Merge(wiring.Component):
     record : In(stream of beats, always ready)
         Of records whose pages are touched too.
     choose : In(1)
-        The record's list and page are decided: ``kept``, the page's slots in use, ``before``, the free slots
-        below each; ``flush``, the items that go into it, and ``ranks``, those below each.
+        The record's list and page are decided: ``own``, the slot that the operation's item leaves; ``kept``,
+        the page's other slots in use, ``before``, the free slots below each; ``flush``, the items that go
+        into it, and ``ranks``, those below each.
     start : In(1)
         With the last beat of the record, or after it where it is short; after ``choose``.
     ahead, page : In
         Two cycles before each beat of the page, the first time in the cycle after ``start``; and the beat.
     o : Out(stream of beats, always ready)
-        A cycle after each.  The page's tag, what fills it up and what lies in free slots is as it came.
+        A cycle after each.  The slot that an item left and none took is zeros; the page's tag, what fills it
+        up and what lies in other free slots is as it came.
+    own_now : Out(slots)
+        With the page's beats: ``own``.
 
     Behaviour
     ---------
@@ -53,6 +57,7 @@ class Merge(wiring.Component):
             {
                 "record": In(stream.Signature(BEAT_BITS, always_ready=True)),
                 "choose": In(1),
+                "own": In(slots),
                 "kept": In(slots),
                 "before": In(data.ArrayLayout(range(slots + 1), slots)),
                 "flush": In(items),
@@ -61,6 +66,7 @@ class Merge(wiring.Component):
                 "ahead": In(1),
                 "page": In(stream.Signature(BEAT_BITS, always_ready=True)),
                 "o": Out(stream.Signature(BEAT_BITS, always_ready=True)),
+                "own_now": Out(slots),
             }
         )
 
@@ -73,14 +79,16 @@ class Merge(wiring.Component):
         taken = [Signal(items, name=f"taken_{slot}", reset_less=True) for slot in range(slots)]
         held = [Signal(items, name=f"held_{slot}", reset_less=True) for slot in range(slots)]
         kept, bitmap = Signal(slots, reset_less=True), Signal(slots, reset_less=True)
+        left, leaving = Signal(slots, reset_less=True), Signal(slots, reset_less=True)
         with m.If(self.choose):
-            m.d.sync += kept.eq(self.kept)
+            m.d.sync += [kept.eq(self.kept), left.eq(self.own)]
             for slot in range(slots):
                 same = Cat(self.before[slot] == self.ranks[item] for item in range(items))
                 m.d.sync += taken[slot].eq(same & self.flush & (~self.kept[slot]).replicate(items))
         with m.If(self.start):
             m.d.sync += [now.eq(then) for now, then in zip(held, taken, strict=True)]
-            m.d.sync += bitmap.eq(kept | Cat(one.any() for one in taken))
+            m.d.sync += [bitmap.eq(kept | Cat(one.any() for one in taken)), leaving.eq(left)]
+        m.d.comb += self.own_now.eq(delay(m, "leaving", leaving, 2, reset=False))
 
         # Beat by beat: where each word of it comes from, and its place in the page.
         index = Signal(range(config.page_beats))
@@ -100,6 +108,7 @@ class Merge(wiring.Component):
         for lane in range(LANES):
             sources: list[Value] = []
             picks: list[Value] = []
+            leaves: list[Value] = []
             for name, first_byte, size in self._fields:
                 slots_at = [
                     _slot_at(beat * BEAT_BYTES + lane * _WORD_BYTES - first_byte, size, slots)
@@ -114,15 +123,17 @@ class Merge(wiring.Component):
                 word = 0 if name == "key" else 1 + (lane * _WORD_BYTES % size) // _WORD_BYTES
                 sources.append(select(pick, [words.words[item][word] for item in range(items)]))
                 picks.append(pick)
+                leaves.append(by_beat([Const(0, 1) if slot is None else leaving[slot] for slot in slots_at]))
             if sources:
                 chosen = Signal(WORD_BITS, name=f"chosen_{lane}", reset_less=True)
                 taking = Signal(name=f"taking_{lane}", reset_less=True)
                 m.d.sync += [chosen.eq(any_of(sources)), taking.eq(Cat(picks).any())]
-                merged[lane] = Mux(taking, chosen, merged[lane])
+                cleared = delay(m, f"cleared_{lane}", Cat(leaves).any(), 2, reset=False)
+                merged[lane] = Mux(taking, chosen, merged[lane] & ~cleared.replicate(WORD_BITS))
         merged[_BITMAP_WORD] = Mux(first, bitmap, merged[_BITMAP_WORD])
         whole = Cat(word[:WORD_BITS] for word in merged)
         if config.value_bytes >= BEAT_BYTES:
-            whole = self._long_values(m, whole, held, by_beat)
+            whole = self._long_values(m, whole, held, leaving, by_beat)
         out = Signal(BEAT_BITS, reset_less=True)
         m.d.sync += [out.eq(whole), self.o.valid.eq(self.page.valid)]
         m.d.comb += self.o.payload.eq(out)
@@ -138,7 +149,12 @@ class Merge(wiring.Component):
         return fields
 
     def _long_values(
-        self, m: Module, page: Value, held: list[Signal], by_beat: Callable[[list[Value]], Value]
+        self,
+        m: Module,
+        page: Value,
+        held: list[Signal],
+        leaving: Signal,
+        by_beat: Callable[[list[Value]], Value],
     ) -> Value:
         """Give the beat with a value from the list, if it is one."""
         config = self._config
@@ -156,7 +172,9 @@ class Merge(wiring.Component):
         takes = Signal(2, reset_less=True)
         m.d.sync += [item.eq(encode(pick)), row.eq(by_beat(rows)), takes.eq(Cat(pick.any(), takes[0]))]
         m.d.comb += [values.item.eq(item), values.row.eq(row)]
-        return Mux(takes[1], values.data, page)
+        leaves = by_beat([Const(0, 1) if slot is None else leaving[slot] for slot in slots_at])
+        cleared = delay(m, "cleared", leaves, 2, reset=False)
+        return Mux(takes[1], values.data, page & ~cleared.replicate(BEAT_BITS))
 
 
 def _slot_at(offset: int, size: int, slots: int) -> int | None:

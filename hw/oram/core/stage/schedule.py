@@ -64,6 +64,11 @@ class Schedule:
         return self.loop - 3 - self._record_keys
 
     @property
+    def seal(self) -> int:
+        """The page's next version is given out."""
+        return self.record + 2
+
+    @property
     def retry(self) -> int:
         """The items that go into the page are known."""
         return self.loop + 1 + self.rank_cycles

@@ -255,11 +255,6 @@ class Stage(wiring.Component):
         )
         m.submodules.page_slots = slots = PageSlots(config)
         m.submodules.page_delay = beats = BeatDelay(cycles=schedule.emit + 2)
-        own = [Signal(config.slots, name=name, reset_less=True) for name in ("own_chosen", "own_started")]
-        with m.If(with_page[schedule.retry]):
-            m.d.sync += own[0].eq(slots.own)
-        with m.If(with_page[schedule.emit - 1]):
-            m.d.sync += own[1].eq(own[0])
         connect(m, flipped(self.page), beats.i)
         connect(m, beats.o, merge.page)
         m.d.comb += [
@@ -273,6 +268,7 @@ class Stage(wiring.Component):
             lists.page_own.eq(slots.own.any()),
             lists.page_free.eq(slots.free),
             merge.choose.eq(with_page[schedule.retry]),
+            merge.own.eq(slots.own),
             merge.kept.eq(slots.kept),
             merge.before.eq(slots.before),
             merge.flush.eq(lists.flush),
@@ -280,4 +276,4 @@ class Stage(wiring.Component):
             merge.start.eq(with_page[schedule.emit - 1]),
             merge.ahead.eq(beats.ahead),
         ]
-        return beats.o, own[1]
+        return beats.o, merge.own_now

@@ -9,12 +9,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.fifo import Fifo
-from hw.oram.config import RECORD_HEADER_BYTES, VERSION_BITS, OramConfig
-from hw.oram.core.layouts import beat_write_layout
+from hw.oram.config import VERSION_BITS, OramConfig
+from hw.oram.core.layouts import HBM_BEAT_BYTES, beat_write_layout
 from hw.oram.core.stage.schedule import KEY_BYTES
 
-#: Bytes of a beat: the header is one.
-PORT_BYTES = RECORD_HEADER_BYTES
 #: Changes and rows that wait for their beats.
 _DEPTH = 64
 #: Steps of a change.
@@ -50,7 +48,7 @@ def change_layout(config: OramConfig) -> data.StructLayout:
 def record_write_layout(config: OramConfig) -> data.StructLayout:
     """Give a beat that is written into a record."""
     return beat_write_layout(
-        line_bits=config.record_index_bits, port_bytes=PORT_BYTES, line_bytes=config.record_bytes
+        line_bits=config.record_index_bits, port_bytes=HBM_BEAT_BYTES, line_bytes=config.record_bytes
     )
 
 
@@ -97,8 +95,8 @@ class Writer(wiring.Component):
         m.d.comb += self.full.eq(full)
 
         change = changes.o.payload
-        value_beats = max(1, config.value_bytes // PORT_BYTES)
-        row_beats = max(1, config.row_bytes // PORT_BYTES)
+        value_beats = max(1, config.value_bytes // HBM_BEAT_BYTES)
+        row_beats = max(1, config.row_bytes // HBM_BEAT_BYTES)
         step, now = Signal(range(2 + value_beats)), Signal(range(2 + value_beats))
         m.d.comb += now.eq(Mux((step == 0) & ~change.header, _KEY, step))
         part = Signal(range(max(2, value_beats)))
@@ -108,7 +106,7 @@ class Writer(wiring.Component):
             beat.line.eq(change.record),
             part.eq(now - _VALUE),
         ]
-        value_units = config.record_values_offset // min(config.value_bytes, PORT_BYTES)
+        value_units = config.record_values_offset // min(config.value_bytes, HBM_BEAT_BYTES)
         with m.If(now == _HEADER):
             words = [Value.cast(word) for word in (change.version, change.bitmap, change.page_items)]
             m.d.comb += [
@@ -116,11 +114,11 @@ class Writer(wiring.Component):
                 beat.strobe.eq(Mux(change.with_page, (1 << 24) - 1, 0xFF << 8)),
             ]
         with m.Elif(now == _KEY):
-            _place(m, beat, change.key | Const(0, 8 * KEY_BYTES), PORT_BYTES // KEY_BYTES + change.slot)
-        with m.Elif(Const(config.value_bytes < PORT_BYTES)):
+            _place(m, beat, change.key | Const(0, 8 * KEY_BYTES), HBM_BEAT_BYTES // KEY_BYTES + change.slot)
+        with m.Elif(Const(config.value_bytes < HBM_BEAT_BYTES)):
             _place(m, beat, rows.o.payload, value_units + change.slot)
         with m.Else():
-            halves = [rows.o.payload.word_select(half, 8 * PORT_BYTES) for half in range(row_beats)]
+            halves = [rows.o.payload.word_select(half, 8 * HBM_BEAT_BYTES) for half in range(row_beats)]
             m.d.comb += [
                 beat.beat.eq(value_units + change.slot * value_beats + part),
                 beat.data.eq(Mux(part[0], halves[-1], halves[0])),
@@ -140,7 +138,7 @@ class Writer(wiring.Component):
 
 def _place(m: Module, beat: Any, value: Value, unit: Value) -> None:
     """Write a value that is shorter than a beat: the ``unit``-th of its size in the record."""
-    units = 8 * PORT_BYTES // len(value)
+    units = 8 * HBM_BEAT_BYTES // len(value)
     lane = unit[: (units - 1).bit_length()]
     m.d.comb += [
         beat.beat.eq(unit // units),

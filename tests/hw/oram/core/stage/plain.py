@@ -36,6 +36,9 @@ class Bytes:
     def mark(self, slot, used):
         bits = self.bitmap & ~(1 << slot) | used << slot
         self.content[self.bitmap_at : self.bitmap_at + 8] = bits.to_bytes(8, "little")
+        if not used and self.is_page:
+            self.content[self.key_place(slot)] = bytes(8)
+            self.content[self.value_place(slot)] = bytes(self.config.value_bytes)
 
     def used(self, slot):
         return self.bitmap >> slot & 1
@@ -44,8 +47,12 @@ class Bytes:
         return slice(self.keys_at + 8 * slot, self.keys_at + 8 * slot + 8)
 
     @property
+    def is_page(self):
+        return self.bitmap_at != 8
+
+    @property
     def keys_at(self):
-        return 32 if self.bitmap_at == 8 else 24
+        return 24 if self.is_page else 32
 
     def value_place(self, slot):
         size = self.config.value_bytes

@@ -55,7 +55,7 @@ def run(config, stage, touches, *, seed, missing=None):
                 write["data"] = int.from_bytes(touch.given[size * row :][:size], "little")
                 at(base + row, stage.command.valid, 1)
                 at(base + row, stage.command.payload, write)
-        gap = rng.choice([0, 0, 1, 2, 9, 40]) if 2 * number > len(touches) else 0
+        gap = rng.choice([0, 0, *range(1, 20), 40]) if 2 * number > len(touches) else 0
         base += config.item_cycles + gap
     records = [
         touch.record_in[at : at + 64] for touch in touches for at in range(0, len(touch.record_in), 64)
@@ -162,6 +162,7 @@ VARIANTS = {
     "both, padded": ({"touch": "both", "pad": "always"}, 30),
     "16 bytes, one AES lane": ({"value_bytes": 16, "aes_lanes": 1, "pad": "always"}, 0),
     "32 bytes, long lists": ({"value_bytes": 32, "slots": 16, "list_slots": 16, "touch": "both"}, 0),
+    "full pages": ({"slots": 12, "list_slots": 14}, 60),
     "64 bytes": ({"value_bytes": 64}, 30),
     "128 bytes": ({"value_bytes": 128, "touch": "both", "pad": "always"}, 0),
     "512 bytes": ({"value_bytes": 512, "slots": 4}, 0),
