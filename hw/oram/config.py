@@ -253,6 +253,11 @@ class OramConfig:
         return BEAT_BYTES // (BLOCK_BYTES * self.aes_lanes)
 
     @property
+    def page_cycles(self) -> int:
+        """Cycles of the beats of a page."""
+        return self.page_beats * self.page_beat_cycles
+
+    @property
     def record_beats(self) -> int:
         """Beats of a record."""
         return self.record_bytes // BEAT_BYTES
@@ -289,7 +294,7 @@ class OramConfig:
     def least_interval_cycles(self) -> int:
         """Cycles an operation takes at least: the busiest of its parts, as many for each of its touches."""
         least = max(
-            self.label_count * self.page_beats * self.page_beat_cycles,
+            self.label_count * self.page_cycles,
             self.items * max(self.record_beats, _ITEM_CYCLES),
             self.command_bytes // BLOCK_BYTES,
             -(-(PERMUTATION_ROUNDS + self.draws) // 2),
@@ -345,7 +350,7 @@ class OramConfig:
     @property
     def unsettled(self) -> int:
         """Operations whose writes to HBM may be under way."""
-        passing = 2 * self.page_beats * self.page_beat_cycles + self.record_beats
+        passing = 2 * self.page_cycles + self.record_beats
         values = 2 * -(-self.value_bytes // RECORD_HEADER_BYTES)
         return -(-(self.settle_cycles + _WRITE_EXTRA + passing + values) // self.interval)
 

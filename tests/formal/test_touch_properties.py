@@ -284,7 +284,7 @@ def test_a_leak_breaks_the_proof(leak):
 
 
 BUGS = {
-    "no look at the scoreboard": (Issue, "& ~(scoreboard.blocked & slot.page_valid)", "", "not read again"),
+    "no look at the scoreboard": (Issue, "known & ~blocked &", "known &", "not read again"),
     "looked at too early": (
         Issue,
         "load, Scoreboard.LATENCY)",
@@ -293,7 +293,7 @@ BUGS = {
     ),
     "no credit": (Issue, "& (turns.some | ~slot.first)", "", "turns: only what is there"),
     "no room": (Release, "& self.writes.some", "", "writes: only what is there"),
-    "page not awaited": (Release, "& (self.pages.some | ~paged)", "", "pages: only what is there"),
+    "page not awaited": (Release, "(self.pages.some | ~paged) & ", "", "pages: only what is there"),
 }
 
 

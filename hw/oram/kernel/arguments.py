@@ -12,7 +12,7 @@ from hw.oram.config import OramConfig
 PAGE_PORT, RING_PORT = "host0", "host1"
 #: Words of 32 bits of a key.
 KEY_WORDS = 4
-#: Why no touch was issued in a cycle, in order of precedence; see `hw.oram.core.touch.activity`.
+#: Why no touch was issued in a cycle, in order of precedence; see `hw.oram.core.touch.touch.Touch`.
 CAUSES = ("page", "host", "credit", "deadline")
 _CYCLE_DOCS = {
     "cycles_total": "Cycles from start to done",

@@ -1,4 +1,4 @@
-"""Writes the empty map: all pages, records and buckets, in order."""
+"""Writes the empty map: all pages and records, in order; the position map clears its buckets itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hw.oram.core.touch.credits import Credits
 
 
 class Init(wiring.Component):
-    """Counts through all pages, records and buckets once.
+    """Counts through all pages and records once.
 
     Parameters
     ----------
@@ -35,12 +35,10 @@ class Init(wiring.Component):
         Pulses of the writer.
     record : Out(stream of record_layout)
         Each record, whose header becomes version 1 and no item.
-    bucket : Out(stream of bucket_bits)
-        Each bucket, which becomes empty in both tables.
 
     Behaviour
     ---------
-    Pages follow each other by ``item_cycles`` at least, while fewer than ``write_pages`` have not left and
+    Pages follow each other by ``page_cycles`` at least, while fewer than ``write_pages`` have not left and
     fewer than ``scoreboard_pages`` are not written: at times that the host knows anyway.
     """
 
@@ -55,21 +53,19 @@ class Init(wiring.Component):
                 "page_left": In(1),
                 "page_written": In(1),
                 "record": Out(stream.Signature(record_layout(config))),
-                "bucket": Out(stream.Signature(config.bucket_bits)),
             }
         )
         self.places = Credits(config.write_pages)
         self.unwritten = Credits(config.scoreboard_pages)
 
     def elaborate(self, platform: Any) -> Module:
-        """Three counters; pages wait for their interval and their places."""
+        """Two counters; pages wait for their interval and their places."""
         m = Module()
         config = self._config
         m.submodules.places, m.submodules.unwritten = places, unwritten = self.places, self.unwritten
         pages = self._count(m, "pages", config.host_pages, self.request)
         records = self._count(m, "records", config.records, self.record)
-        buckets = self._count(m, "buckets", config.buckets, self.bucket)
-        wait, left = Signal(range(config.item_cycles)), Signal(range(config.host_pages + 1))
+        wait, left = Signal(range(config.page_cycles)), Signal(range(config.host_pages + 1))
         taken = self.request.valid & self.request.ready
         m.d.comb += [
             self.request.valid.eq(pages.valid & (wait == 0) & places.some & unwritten.some),
@@ -79,17 +75,15 @@ class Init(wiring.Component):
             self.announce.payload.eq(pages.number),
             self.record.valid.eq(records.valid),
             self.record.payload.index.eq(records.number),
-            self.bucket.valid.eq(buckets.valid),
-            self.bucket.payload.eq(buckets.number),
             places.take.eq(taken),
             places.give.eq(self.page_left & self.busy),
             unwritten.take.eq(taken),
             unwritten.give.eq(self.page_written & self.busy),
-            self.busy.eq(records.valid | buckets.valid | (left != 0)),
+            self.busy.eq(records.valid | (left != 0)),
         ]
         m.d.sync += wait.eq(wait - (wait != 0))
         with m.If(taken):
-            m.d.sync += wait.eq(config.item_cycles - 1)
+            m.d.sync += wait.eq(config.page_cycles - 1)
         with m.If(self.page_written & self.busy):
             m.d.sync += left.eq(left - 1)
         with m.If(self.start):

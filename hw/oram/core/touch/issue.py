@@ -47,6 +47,9 @@ class Issue(wiring.Component):
         Records whose header is read, of each operation that keeps its item one for each label.
     touch : Out(stream of touch_layout, always ready)
         In the cycle after the issue, i(j).
+    activity : Out({"busy": 1, "page": 1, "credit": 1})
+        The cycle is one of the ``item_cycles`` from an issue on; the next touch waits for its page; or for
+        its credits.
     late : Out(1)
         An operation was not there in time: from this cycle on nothing may be issued (``halt``).
 
@@ -83,6 +86,7 @@ class Issue(wiring.Component):
                 "record": Out(stream.Signature(index)),
                 "fresh": Out(stream.Signature(index)),
                 "touch": Out(stream.Signature(touch_layout(config), always_ready=True)),
+                "activity": Out(data.StructLayout({"busy": 1, "page": 1, "credit": 1})),
                 "late": Out(1),
             }
         )
@@ -130,14 +134,9 @@ class Issue(wiring.Component):
         with m.If(issue):
             m.d.sync += full.eq(0)
 
+        blocked = scoreboard.blocked & slot.page_valid
         m.d.comb += [
-            issue.eq(
-                known
-                & ~(scoreboard.blocked & slot.page_valid)
-                & scoreboard.room
-                & (turns.some | ~slot.first)
-                & ~self.halt
-            ),
+            issue.eq(known & ~blocked & scoreboard.room & (turns.some | ~slot.first) & ~self.halt),
             scoreboard.page.eq(slot.record),
             scoreboard.insert.eq(issued & slot.page_valid),
             scoreboard.release.eq(self.released),
@@ -153,6 +152,17 @@ class Issue(wiring.Component):
             ]
         with m.Elif(~spaced):
             m.d.sync += [wait.eq(wait - 1), spaced.eq(wait == 1)]
+
+        owned = Signal(range(config.item_cycles))  # cycles that still are the last touch's
+        with m.If(issue):
+            m.d.sync += owned.eq(config.item_cycles - 1)
+        with m.Elif(owned != 0):
+            m.d.sync += owned.eq(owned - 1)
+        m.d.comb += [
+            self.activity.busy.eq(issue | (owned != 0)),
+            self.activity.page.eq(known & blocked),
+            self.activity.credit.eq(known & ~blocked),
+        ]
 
         # In the cycle after the issue the slot still has its touch.
         m.d.comb += [

@@ -46,6 +46,9 @@ class Release(wiring.Component):
         In the cycle after the turn, q(j).
     beat : Out(stream of BEAT_BITS, always ready)
         The page of a touch that has one: beat b in cycle q(j) + 1 + b * (4 / aes_lanes).
+    waiting : Out(1)
+        The next touch would turn, but for the host: its page is not there, or pages or responses do not
+        leave.
     late : Out(1)
         A keystream, record or header was not there in time: from this cycle on nothing may pass (``halt``).
 
@@ -75,6 +78,7 @@ class Release(wiring.Component):
                 "halt": In(1),
                 "turn": Out(stream.Signature(touch_layout(config), always_ready=True)),
                 "beat": Out(stream.Signature(BEAT_BITS, always_ready=True)),
+                "waiting": Out(1),
                 "late": Out(1),
             }
         )
@@ -105,18 +109,15 @@ class Release(wiring.Component):
         paged, ending = touch.page_valid, touch.last
         wait, spaced = Signal(range(config.item_cycles)), Signal(init=1)
         due, ready, turn = Signal(), Signal(), Signal()
+        timely, public = Signal(), Signal()
         m.d.comb += [
             self.touches.i.valid.eq(self.touch.valid),
             self.touches.i.payload.eq(self.touch.payload),
             self.timer.i.eq(self.touch.valid),
-            due.eq(
-                self.due.some
-                & spaced
-                & (self.pages.some | ~paged)
-                & self.writes.some
-                & (self.responses.some | ~ending)
-                & ~self.halt
-            ),
+            timely.eq(self.due.some & spaced & ~self.halt),
+            public.eq((self.pages.some | ~paged) & self.writes.some & (self.responses.some | ~ending)),
+            due.eq(timely & public),
+            self.waiting.eq(timely & ~public),
             ready.eq(
                 (self.keystreams.some | ~paged)
                 & (self.records.some | ~touch.record_valid)

@@ -58,6 +58,9 @@ class Touch(wiring.Component):
     halted : Out(1)
         ``stop`` was high or a gate was late: nothing is accepted, issued or passed since.
     late : Out({"operation": 1, "touch": 1})
+    activity : Out({"busy": 1, "page": 1, "host": 1, "credit": 1})
+        What the cycle is used for, or what is waited for: ``busy`` counts before the others, and those in
+        order.
     longest : Out(13) array
         Longest wait in cycles for each of `WAITS`.
 
@@ -99,6 +102,7 @@ class Touch(wiring.Component):
                 "stop": In(1),
                 "halted": Out(1),
                 "late": Out(data.StructLayout({"operation": 1, "touch": 1})),
+                "activity": Out(data.StructLayout({"busy": 1, "page": 1, "host": 1, "credit": 1})),
                 "longest": Out(WAIT_BITS).array(len(WAITS)),
             }
         )
@@ -142,6 +146,10 @@ class Touch(wiring.Component):
             settled.take.eq(ended),
             written.give.eq(self.page_written),
             written.take.eq(ended),
+            self.activity.busy.eq(issue.activity.busy),
+            self.activity.page.eq(issue.activity.page),
+            self.activity.host.eq(release.waiting),
+            self.activity.credit.eq(issue.activity.credit),
             self.late.operation.eq(issue.late),
             self.late.touch.eq(release.late),
         ]

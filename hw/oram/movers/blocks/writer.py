@@ -37,6 +37,8 @@ class BlockWriter(wiring.Component):
         Announces a block; at the latest 8 cycles before its last beat.
     beat : In(stream of BEAT_BITS, always ready)
         Beats of the blocks in the order they are announced.
+    halt : In(1)
+        No further block is begun.
     left : Out(1)
         Pulse: a block's last beat is on its way to memory.
     written : Out(1)
@@ -77,6 +79,7 @@ class BlockWriter(wiring.Component):
                 "base": In(ADDRESS_BITS),
                 "i": In(stream.Signature(index_bits, always_ready=True)),
                 "beat": In(stream.Signature(BEAT_BITS, always_ready=True)),
+                "halt": In(1),
                 "left": Out(1),
                 "written": Out(1),
                 "axi": Out(axi.WriteSignature(data_width=BEAT_BITS, addr_width=ADDRESS_BITS)),
@@ -103,7 +106,7 @@ class BlockWriter(wiring.Component):
             stored.i.payload.eq(self.beat.payload),
             whole.give.eq(self.beat.valid & ends),
             whole.take.eq(bursts.begun),
-            bursts.held.eq(~whole.some),
+            bursts.held.eq(~whole.some | self.halt),
         ]
 
         # One plain register, not a skid buffer: what was issued is on the bus in the next cycle, so that the

@@ -35,6 +35,8 @@ class ResponseWriter(wiring.Component):
         Pulse: one more response will come; at the latest 8 cycles before its last beat.
     beat : In(stream of BEAT_BITS, always ready)
         The responses.
+    halt : In(1)
+        No further response is begun.
     written : Out(1)
         Pulse: a response is written.
     axi : Out(axi.WriteSignature)
@@ -58,6 +60,7 @@ class ResponseWriter(wiring.Component):
                 "clear": In(1),
                 "announce": In(1),
                 "beat": In(stream.Signature(BEAT_BITS, always_ready=True)),
+                "halt": In(1),
                 "written": Out(1),
                 "axi": Out(axi.WriteSignature(data_width=BEAT_BITS, addr_width=ADDRESS_BITS)),
                 "error": Out(1),
@@ -79,6 +82,7 @@ class ResponseWriter(wiring.Component):
             writer.base.eq(self.base),
             writer.i.valid.eq(self.announce),
             writer.i.payload.eq(slot & self.mask),
+            writer.halt.eq(self.halt),
             self.written.eq(writer.written),
             self.error.eq(writer.error),
         ]

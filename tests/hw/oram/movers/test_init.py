@@ -1,4 +1,4 @@
-"""Every page, record and bucket once, in order; pages at their interval while the writer has places."""
+"""Every page and record once, in order; pages at their interval while the writer has places."""
 
 import itertools
 import random
@@ -17,13 +17,13 @@ CONFIG = OramConfig(log_n=9, alpha=0.2, inflight=4)
 def test_all_in_order(stall, host):
     rng = random.Random(host)
     dut = Init(CONFIG)
-    pages, announced, records, buckets, cycles = [], [], [], [], []
+    pages, announced, records, cycles = [], [], [], []
 
     async def bench(ctx):
         left, written = [], []  # cycles at which pages leave, and are written
         gone = done = t = 0
         busy = True
-        streams = (dut.request, dut.record, dut.bucket)
+        streams = (dut.request, dut.record)
         tick = ctx.tick().sample(
             Cat(dut.busy, dut.announce.valid, *(s.valid for s in streams)),
             dut.announce.payload,
@@ -38,8 +38,8 @@ def test_all_in_order(stall, host):
                 [(dut.start, t == 0), (dut.page_left, leaves), (dut.page_written, answers)]
                 + [(s.ready, r) for s, r in zip(streams, ready, strict=True)],
             )
-            _, _, flags, announce, page, record, bucket = await tick
-            busy, announces, *valid = (flags >> n & 1 for n in range(5))
+            _, _, flags, announce, page, record = await tick
+            busy, announces, *valid = (flags >> n & 1 for n in range(4))
             assert busy == (t > 0) or done == CONFIG.host_pages
             taken = [v and r for v, r in zip(valid, ready, strict=True)]
             assert announces == taken[0]
@@ -53,8 +53,6 @@ def test_all_in_order(stall, host):
                 assert len(pages) - done <= CONFIG.scoreboard_pages
             if taken[1]:
                 records.append(record.index)
-            if taken[2]:
-                buckets.append(bucket)
             t += 1
             assert t < 20_000
         assert done == CONFIG.host_pages
@@ -63,8 +61,7 @@ def test_all_in_order(stall, host):
     assert pages == [(page, 1) for page in range(CONFIG.host_pages)]
     assert announced == list(range(CONFIG.host_pages))
     assert records == list(range(CONFIG.records))
-    assert buckets == list(range(CONFIG.buckets))
     gaps = [b - a for a, b in itertools.pairwise(cycles)]
-    assert min(gaps) >= CONFIG.item_cycles
+    assert min(gaps) >= CONFIG.page_cycles
     if host == 3 and not stall:
-        assert set(gaps) == {CONFIG.item_cycles}
+        assert set(gaps) == {CONFIG.page_cycles}

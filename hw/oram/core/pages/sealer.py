@@ -1,0 +1,102 @@
+"""Seals pages at the pace of the AES lanes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.lib.fifo import Fifo
+from hw.lib.place import Placer
+from hw.oram.config import OramConfig
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS
+from hw.oram.core.crypto.config import power_layout
+from hw.oram.core.crypto.page_seal import PageSeal
+from hw.oram.core.layouts import BEAT_BITS, seal_layout
+from hw.oram.core.pages.opener import page_shape
+
+#: Beats that wait for their keystream, which may have been asked for hardly before them.
+_WAITING = 32
+#: Pages whose keystream is asked for and not begun.
+_REQUESTS = 8
+
+
+class PageSealer(wiring.Component):
+    """Seals pages, whose beats come ``config.page_beat_cycles`` apart.
+
+    Parameters
+    ----------
+    config
+        Shape of the map.
+    placer
+        How cells are placed.
+
+    Members
+    -------
+    round_keys, power
+        As of `PageSeal`.
+    request : In(stream of seal_layout)
+        Page and version, `KEYSTREAM` cycles before a page's second beat at the latest.
+    i : In(stream of BEAT_BITS, always ready)
+    o : Out(stream of BEAT_BITS, always ready)
+        The last beat `latency` cycles after the page's last came, or, if that is later, than it would have
+        come `Keystream.LATENCY` cycles after its request.
+
+    Behaviour
+    ---------
+    Of pages that come at least as far apart as their beats take, none waits for another.
+    """
+
+    def __init__(self, config: OramConfig, placer: Placer) -> None:
+        self._config = config
+        self._placer = placer
+        super().__init__(
+            {
+                "round_keys": In(BLOCK_BITS).array(ROUND_KEYS),
+                "power": In(power_layout(page_shape(config))),
+                "request": In(stream.Signature(seal_layout())),
+                "i": In(stream.Signature(BEAT_BITS, always_ready=True)),
+                "o": Out(stream.Signature(BEAT_BITS, always_ready=True)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Beats wait, go in part by part, and are joined again."""
+        m = Module()
+        shape, pace = page_shape(self._config), self._config.page_beat_cycles
+        m.submodules.seal = sealer = PageSeal(shape, self._placer)
+        m.submodules.beats = beats = Fifo(BEAT_BITS, depth=_WAITING)
+        m.submodules.requests = requests = Fifo(seal_layout(), depth=_REQUESTS)
+        for key, outer in zip(sealer.round_keys, self.round_keys, strict=True):
+            m.d.comb += key.eq(outer)
+        connect(m, flipped(self.request), requests.i)
+        connect(m, requests.o, sealer.request)
+        part = Signal(range(max(2, pace)))
+        parts = Array(beats.o.payload.word_select(n, shape.beat_bits) for n in range(pace))
+        moves = Signal()
+        m.d.comb += [
+            sealer.power.eq(self.power),
+            beats.i.valid.eq(self.i.valid),
+            beats.i.payload.eq(self.i.payload),
+            sealer.i.valid.eq(beats.o.valid),
+            sealer.i.payload.eq(parts[part] if pace > 1 else beats.o.payload),
+            moves.eq(sealer.i.valid & sealer.i.ready),
+            beats.o.ready.eq(moves & (part == pace - 1)),
+        ]
+        sealed = sealer.o.payload.data
+        if pace == 1:
+            m.d.comb += [self.o.valid.eq(sealer.o.valid), self.o.payload.eq(sealed)]
+            return m
+        with m.If(moves):
+            m.d.sync += part.eq(part + 1)
+        joined, place = Signal(BEAT_BITS - shape.beat_bits, reset_less=True), Signal(range(pace))
+        whole = Cat(joined, sealed)
+        m.d.comb += [
+            self.o.valid.eq(sealer.o.valid & (place == pace - 1)),
+            self.o.payload.eq(whole),
+        ]
+        with m.If(sealer.o.valid):
+            m.d.sync += [place.eq(place + 1), joined.eq(whole[shape.beat_bits :])]
+        return m

@@ -1,0 +1,162 @@
+"""Opens commands: from sealed records to what the position map and the value RAM take."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.lib.fifo import Fifo
+from hw.lib.place import Placer
+from hw.oram.config import BEAT_BYTES, BLOCK_BYTES, OramConfig
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS
+from hw.oram.core.crypto.config import power_layout
+from hw.oram.core.crypto.page_open import PageOpen
+from hw.oram.core.layouts import BEAT_BITS, Code, command_layout
+from hw.oram.core.session.record import COMMAND, record_nonces, record_shape
+from hw.oram.core.stage.layouts import value_write_layout
+
+#: Blocks of a beat.
+_BEAT_BLOCKS = BEAT_BYTES // BLOCK_BYTES
+
+
+class CommandOpener(wiring.Component):
+    """Opens one command after the other.
+
+    Parameters
+    ----------
+    config
+        Shape of the map.
+    placer
+        How cells are placed.
+
+    Members
+    -------
+    round_keys, power
+        Of the session's key; as of `PageOpen`.
+    enable : In(1)
+        The keys are there.
+    i : In(stream of BEAT_BITS)
+        Records, ``config.interval`` cycles apart at least.
+    command : Out(stream of command_layout, always ready)
+        `latency` cycles after the record's first beat was offered.  Numbers of operations run around.  A
+        command with a wrong tag is ``rejected`` and has key and code 0; one with an unknown code or a key of
+        too many bits is ``malformed``.
+    value : Out(stream of value_write_layout, always ready)
+        Rows of the value, before the command.
+
+    Behaviour
+    ---------
+    A block a cycle, whatever it holds; the record's header is passed over, and what fills its last beat.
+    """
+
+    def __init__(self, config: OramConfig, placer: Placer) -> None:
+        self._config = config
+        self._placer = placer
+        self._shape = record_shape(config)
+        super().__init__(
+            {
+                "round_keys": In(BLOCK_BITS).array(ROUND_KEYS),
+                "power": In(power_layout(self._shape)),
+                "enable": In(1),
+                "i": In(stream.Signature(BEAT_BITS)),
+                "command": Out(stream.Signature(command_layout(config), always_ready=True)),
+                "value": Out(stream.Signature(value_write_layout(config), always_ready=True)),
+            }
+        )
+
+    #: From the verdict to the command.
+    _AFTER: ClassVar = 1
+
+    @staticmethod
+    def latency(config: OramConfig) -> int:
+        """Give the cycles from a record's first beat to the command; the header's block takes one."""
+        last_block = record_shape(config).slots
+        return last_block + PageOpen.VERDICT_LATENCY + CommandOpener._AFTER
+
+    def elaborate(self, platform: Any) -> Module:
+        """Blocks -> cipher -> the text's first block waits for the verdict, the others are values."""
+        m = Module()
+        config, shape = self._config, self._shape
+        m.submodules.open = opener = PageOpen(shape, self._placer)
+        for key, outer in zip(opener.round_keys, self.round_keys, strict=True):
+            m.d.comb += key.eq(outer)
+        m.d.comb += opener.power.eq(self.power)
+        record_nonces(m, opener.request, self.enable, COMMAND)
+
+        place = Signal(range(config.command_bytes // BLOCK_BYTES))
+        lane = place[: _BEAT_BLOCKS.bit_length() - 1]
+        sealed = (place != 0) & (place <= shape.slots)
+        moves = Signal()
+        m.d.comb += [
+            opener.i.valid.eq(self.i.valid & sealed),
+            opener.i.payload.eq(self.i.payload.word_select(lane, BLOCK_BITS)),
+            moves.eq(self.i.valid & (opener.i.ready | ~sealed)),
+            self.i.ready.eq(moves & (lane == _BEAT_BLOCKS - 1)),
+        ]
+        with m.If(moves):
+            m.d.sync += place.eq(place + 1)
+            with m.If(place == config.command_bytes // BLOCK_BYTES - 1):
+                m.d.sync += place.eq(0)
+
+        # The text.
+        slot = Signal(range(shape.slots))
+        arrived, number = Signal(config.operation_bits), Signal(config.operation_bits)
+        text = opener.o.payload.data
+        with m.If(opener.o.valid):
+            m.d.sync += slot.eq(slot + 1)
+            with m.If(opener.o.payload.last):
+                m.d.sync += [slot.eq(0), arrived.eq(arrived + 1)]
+        asked = data.StructLayout({"code": 8, "key": 64})
+        waits = PageOpen.VERDICT_LATENCY + shape.slots
+        m.submodules.waiting = waiting = Fifo(asked, depth=-(-waits // config.interval) + 1)
+        m.d.comb += [
+            waiting.i.valid.eq(opener.o.valid & (slot == 1)),
+            waiting.i.payload.code.eq(text[:8]),
+            waiting.i.payload.key.eq(text[64:]),
+            waiting.o.ready.eq(opener.verdict.valid),
+        ]
+        command = Signal(command_layout(config), reset_less=True)
+        genuine, code, key = opener.verdict.payload, waiting.o.payload.code, waiting.o.payload.key
+        m.d.sync += [
+            self.command.valid.eq(opener.verdict.valid),
+            command.operation.eq(number),
+            command.rejected.eq(~genuine),
+            command.malformed.eq(genuine & ((code > max(Code)) | key[config.key_bits :].any())),
+            command.code.eq(code & genuine.replicate(len(code))),
+            command.key.eq(key & genuine.replicate(len(key))),
+        ]
+        m.d.comb += self.command.payload.eq(command)
+        with m.If(opener.verdict.valid):
+            m.d.sync += number.eq(number + 1)
+
+        self._values(m, opener.o.valid & (slot > 1), text, arrived, opener.o.payload.last)
+        return m
+
+    def _values(self, m: Module, valid: Value, text: Value, operation: Signal, last: Value) -> None:
+        """Join blocks to rows, or take a row out of a block."""
+        config = self._config
+        blocks = max(1, config.row_bytes // BLOCK_BYTES)
+        write = self.value.payload
+        row: Value = text[: 8 * config.row_bytes]
+        whole: Value = valid
+        if blocks > 1:
+            held = Signal((blocks - 1) * BLOCK_BITS, reset_less=True)
+            part = Signal(range(blocks))
+            row = Cat(held, text)
+            whole = valid & (part == blocks - 1)
+            with m.If(valid):
+                m.d.sync += [held.eq(row[BLOCK_BITS:]), part.eq(part + 1)]
+        number = Signal(range(max(2, config.value_rows)))
+        m.d.comb += [
+            self.value.valid.eq(whole),
+            write.operation.eq(operation),
+            write.row.eq(number),
+            write.data.eq(row),
+        ]
+        with m.If(whole):
+            m.d.sync += number.eq(number + 1)
+            with m.If(last):
+                m.d.sync += number.eq(0)

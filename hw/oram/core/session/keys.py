@@ -1,0 +1,125 @@
+"""All keys of the map, from two."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.lib.place import Placer
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS
+from hw.oram.core.crypto.config import PageShape, power_layout
+from hw.oram.core.crypto.key_schedule import KeySchedule
+from hw.oram.core.crypto.power_table import PowerTable
+
+#: Keys that follow from the seed: each is AES under the seed of its number here, from 1 on.
+DERIVED = ("page", "permutation", "draw")
+
+
+class Keys(wiring.Component):
+    """Derives the keys and expands them.
+
+    Parameters
+    ----------
+    page, record
+        Shape of the pages, and of the session's records.
+    placer
+        How cells are placed.
+
+    Members
+    -------
+    start : In(1)
+        Takes the two keys.
+    session, seed : In(128)
+        Constant until ``done``.
+    session_keys, page_keys, permutation_keys, draw_keys : Out(128) array of 11
+        Round keys.
+    session_power, page_power : Out(power_layout)
+        Powers of the hash keys on their way to all that hash.
+    done : Out(1)
+        Pulse: all of it is there and stays.
+
+    Behaviour
+    ---------
+    About 400 cycles and the powers, which take five a block.
+    """
+
+    def __init__(self, *, page: PageShape, record: PageShape, placer: Placer) -> None:
+        self._shapes = {"session": record, "page": page}
+        self._placer = placer
+        keys = Out(BLOCK_BITS).array(ROUND_KEYS)
+        super().__init__(
+            {
+                "start": In(1),
+                "session": In(BLOCK_BITS),
+                "seed": In(BLOCK_BITS),
+                **{f"{name}_keys": keys for name in ("session", *DERIVED)},
+                **{f"{name}_power": Out(power_layout(shape)) for name, shape in self._shapes.items()},
+                "done": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """One schedule derives key after key, with the seed; it keeps the last for itself."""
+        m = Module()
+        schedules = {}
+        for name in ("session", *DERIVED):
+            m.submodules[name] = schedules[name] = schedule = KeySchedule()
+            for n in range(ROUND_KEYS):
+                m.d.comb += getattr(self, f"{name}_keys")[n].eq(schedule.round_keys[n])
+        session, last = schedules["session"], schedules[DERIVED[-1]]
+        m.d.comb += [session.start.eq(self.start), session.key.eq(self.session)]
+
+        number = Signal(range(len(DERIVED) + 1))
+        derives, derived = Signal(), Signal()
+        again = Signal()
+        m.d.sync += [derives.eq(0), again.eq(0)]
+        m.d.comb += derived.eq(last.done & (number != 0))
+        with m.If(self.start):
+            m.d.sync += [number.eq(1), derives.eq(1)]
+        with m.If(derived):
+            m.d.sync += number.eq(number + 1)
+            with m.If(number == len(DERIVED)):
+                m.d.sync += [number.eq(0), again.eq(1)]
+            with m.Else():
+                m.d.sync += derives.eq(1)
+        fresh = Signal(BLOCK_BITS, reset_less=True)
+        with m.If(derived):
+            m.d.sync += fresh.eq(last.encrypted)
+        m.d.comb += [
+            last.start.eq(derives | again),
+            last.key.eq(self.seed),
+            last.block.eq(number),
+        ]
+        with m.If(again):
+            m.d.comb += [last.key.eq(fresh), last.block.eq(0)]
+        for n, name in enumerate(DERIVED[:-1], start=1):
+            begins = Signal(name=f"{name}_begins")
+            m.d.sync += begins.eq(derived & (number == n))
+            m.d.comb += [schedules[name].start.eq(begins), schedules[name].key.eq(fresh)]
+
+        # All are there when the last key is, and both tables.
+        missing = Signal(1 + len(self._shapes))
+        m.d.sync += self.done.eq(0)
+        ready = Signal()
+        m.d.sync += ready.eq(last.done & (number == 0))
+        arrived = [ready]
+        for name, shape in self._shapes.items():
+            m.submodules[f"{name}_powers"] = table = PowerTable(shape, self._placer)
+            m.d.comb += [
+                table.start.eq(schedules[name].done),
+                table.hash_key.eq(schedules[name].encrypted),
+                getattr(self, f"{name}_power").eq(table.power),
+            ]
+            arrived.append(table.done)
+        for n, one in enumerate(arrived):
+            with m.If(one):
+                m.d.sync += missing[n].eq(0)
+        waiting = Signal()
+        with m.If(waiting & ~missing.any()):
+            m.d.sync += [waiting.eq(0), self.done.eq(1)]
+        with m.If(self.start):
+            m.d.sync += [missing.eq(-1), waiting.eq(1)]
+        return m

@@ -1,0 +1,124 @@
+"""Seals responses: from rows of the stage to records as the host gets them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.lib.delay import payload_register
+from hw.lib.fifo import Fifo
+from hw.lib.place import Placer
+from hw.oram.config import BEAT_BYTES, BLOCK_BYTES, OramConfig
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS
+from hw.oram.core.crypto.config import power_layout
+from hw.oram.core.crypto.page_seal import PageSeal
+from hw.oram.core.layouts import BEAT_BITS
+from hw.oram.core.session.record import (
+    RESPONSE,
+    SEQUENCE_BITS,
+    TEXT_HEADER_BLOCKS,
+    record_nonces,
+    record_shape,
+)
+from hw.oram.core.stage.layouts import response_layout
+
+_BEAT_BLOCKS = BEAT_BYTES // BLOCK_BYTES
+
+
+class ResponseSealer(wiring.Component):
+    """Seals one response after the other.
+
+    Parameters
+    ----------
+    config
+        Shape of the map.
+    placer
+        How cells are placed.
+
+    Members
+    -------
+    round_keys, power
+        Of the session's key; as of `PageSeal`.
+    enable : In(1)
+        The keys are there.
+    i : In(stream of response_layout, always ready)
+        Rows of responses, one a cycle; responses ``config.interval`` cycles apart at least.
+    o : Out(stream of BEAT_BITS, always ready)
+        Records; the last beat `latency` cycles after the response's first row.
+
+    Behaviour
+    ---------
+    A block a cycle.  Sequence numbers count responses.
+    """
+
+    def __init__(self, config: OramConfig, placer: Placer) -> None:
+        self._config = config
+        self._placer = placer
+        self._shape = record_shape(config)
+        super().__init__(
+            {
+                "round_keys": In(BLOCK_BITS).array(ROUND_KEYS),
+                "power": In(power_layout(self._shape)),
+                "enable": In(1),
+                "i": In(stream.Signature(response_layout(config), always_ready=True)),
+                "o": Out(stream.Signature(BEAT_BITS, always_ready=True)),
+            }
+        )
+
+    @staticmethod
+    def latency(config: OramConfig) -> int:
+        """Give the cycles from a response's first row to its last beat: all blocks in, then all out."""
+        slots = record_shape(config).slots
+        return Fifo.LATENCY + (slots - 1) + PageSeal.LATENCY + (slots - 1) + 1
+
+    def elaborate(self, platform: Any) -> Module:
+        """Rows wait while their blocks are sealed; blocks behind the record's number are joined to beats."""
+        m = Module()
+        config, shape = self._config, self._shape
+        m.submodules.seal = sealer = PageSeal(shape, self._placer)
+        for key, outer in zip(sealer.round_keys, self.round_keys, strict=True):
+            m.d.comb += key.eq(outer)
+        m.d.comb += sealer.power.eq(self.power)
+        record_nonces(m, sealer.request, self.enable, RESPONSE)
+
+        m.submodules.rows = rows = Fifo(response_layout(config), depth=2 * config.value_rows + 2)
+        row = rows.o.payload
+        slot, final = Signal(range(shape.slots)), shape.slots - 1
+        first_value = 1 + TEXT_HEADER_BLOCKS
+        parts = max(1, config.row_bytes // BLOCK_BYTES)
+        head = Cat(row.status | Const(0, 64), row.key | Const(0, 64))
+        value = row.value | Const(0, parts * BLOCK_BITS)
+        part = Array((n - first_value) % parts for n in range(shape.slots))[slot]
+        moves = Signal()
+        m.d.comb += [
+            rows.i.valid.eq(self.i.valid),
+            rows.i.payload.eq(self.i.payload),
+            sealer.i.valid.eq(rows.o.valid),
+            sealer.i.payload.eq(Mux(slot < first_value, head, value.word_select(part, BLOCK_BITS))),
+            moves.eq(sealer.i.valid & sealer.i.ready),
+            rows.o.ready.eq(moves & (slot >= first_value) & (part == parts - 1)),
+        ]
+        with m.If(moves):
+            m.d.sync += slot.eq(Mux(slot == final, 0, slot + 1))
+
+        sequence, place = Signal(SEQUENCE_BITS), Signal(range(_BEAT_BLOCKS), init=1)
+        begins = Signal(init=1)
+        beat = payload_register(m, self.o.payload, name="beat")
+        blocks = [beat.word_select(n, BLOCK_BITS) for n in range(_BEAT_BLOCKS)]
+        ends = sealer.o.valid & sealer.o.payload.last
+        m.d.sync += self.o.valid.eq(sealer.o.valid & ((place == _BEAT_BLOCKS - 1) | ends))
+        with m.If(sealer.o.valid):
+            m.d.sync += [place.eq(place + 1), begins.eq(0)]
+            with m.If(begins):
+                m.d.sync += beat.eq(Cat(sequence | Const(0, BLOCK_BITS), sealer.o.payload.data))
+            with m.Elif(place == 0):
+                m.d.sync += beat.eq(sealer.o.payload.data)
+            for n, block in enumerate(blocks):
+                with m.If(~begins & (place == n) & (place != 0)):
+                    m.d.sync += block.eq(sealer.o.payload.data)
+        with m.If(ends):
+            m.d.sync += [place.eq(1), begins.eq(1), sequence.eq(sequence + 1)]
+        return m

@@ -1,0 +1,290 @@
+"""The oblivious map between its registers and its memories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import connect, flipped
+
+from hw.lib import axi
+from hw.lib.counters import COUNTER_WIDTH, Counters, count_since, counter_names
+from hw.lib.delay import delay
+from hw.lib.kernel import BodySignature
+from hw.lib.place import Placer
+from hw.oram.config import BEAT_BYTES, OramConfig
+from hw.oram.core.layouts import HBM_BEAT_BYTES
+from hw.oram.core.pages.opener import PageOpener, page_shape
+from hw.oram.core.pages.sealer import PageSealer
+from hw.oram.core.position.lookahead import TABLES
+from hw.oram.core.position.position import Position
+from hw.oram.core.session.keys import Keys
+from hw.oram.core.session.queries import Queries
+from hw.oram.core.session.record import record_shape
+from hw.oram.core.session.response_sealer import ResponseSealer
+from hw.oram.core.stage.stage import Stage
+from hw.oram.core.touch.touch import Touch
+from hw.oram.kernel.arguments import (
+    CAUSES,
+    KEY_WORDS,
+    PAGE_PORT,
+    RING_PORT,
+    argument_table,
+    position_names,
+    record_names,
+)
+from hw.oram.kernel.sequencer import Sequencer
+from hw.oram.movers.blocks.reader import BlockReader
+from hw.oram.movers.blocks.writer import BlockWriter
+from hw.oram.movers.init import Init
+from hw.oram.movers.outstanding import Outstanding
+from hw.oram.movers.ring.command_reader import CommandReader
+from hw.oram.movers.ring.response_writer import ResponseWriter
+from hw.oram.movers.tables.buckets import Buckets
+from hw.oram.movers.tables.records import Records
+from hw.oram.movers.timing import Timing
+
+
+class OramBody(wiring.Component):
+    """The body of the map's kernel.
+
+    Parameters
+    ----------
+    config
+        Shape of the map.
+    placer
+        How cells are placed.
+
+    Members
+    -------
+    See `hw.lib.kernel.BodySignature`; the arguments are those of `argument_table`.
+
+    Behaviour
+    ---------
+    A launch does what `hw.oram.kernel.sequencer.Sequencer` says; what the map knows stays until reset.
+    """
+
+    def __init__(self, config: OramConfig, placer: Placer) -> None:
+        self._config = config
+        self._placer = placer
+        table = argument_table(config)
+        widths = {
+            port: 8 * (BEAT_BYTES if port.startswith("host") else HBM_BEAT_BYTES) for port in table.ports
+        }
+        super().__init__(BodySignature(table, data_width=widths))
+
+    def elaborate(self, platform: Any) -> Module:
+        """Join the parts along the way of an operation."""
+        m = Module()
+        config, placer, timing = self._config, self._placer, Timing(self._config)
+        pages = {"index_bits": config.record_index_bits, "beats": config.page_beats}
+        m.submodules.keys = keys = Keys(page=page_shape(config), record=record_shape(config), placer=placer)
+        m.submodules.commands = commands = CommandReader(config)
+        m.submodules.queries = queries = Queries(config, placer)
+        m.submodules.position = position = Position(config)
+        m.submodules.buckets = buckets = Buckets(config, placer)
+        m.submodules.touch = touch = Touch(config, position_cycles=timing.position, touch_cycles=timing.touch)
+        m.submodules.records = records = Records(config, placer)
+        m.submodules.page_reader = page_reader = BlockReader(**pages, blocks=config.read_pages)
+        m.submodules.opener = opener = PageOpener(config, placer)
+        m.submodules.stage = stage = Stage(config)
+        m.submodules.sealer = sealer = PageSealer(config, placer)
+        m.submodules.page_writer = page_writer = BlockWriter(
+            **pages, blocks=config.write_pages, outstanding=config.scoreboard_pages
+        )
+        m.submodules.answers = answers = ResponseSealer(config, placer)
+        m.submodules.responses = responses = ResponseWriter(config)
+        m.submodules.init = init = Init(config)
+        m.submodules.sequencer = sequencer = Sequencer()
+
+        # The way of an operation.
+        connect(m, commands.o, touch.command_i)
+        connect(m, touch.command_o, queries.i)
+        connect(m, queries.value, stage.command)
+        connect(m, queries.query, position.query)
+        for n in range(TABLES):
+            connect(m, position.request[n], buckets.request[n])
+            connect(m, buckets.bucket[n], position.bucket[n])
+            connect(m, position.write[n], buckets.write[n])
+        connect(m, position.operation, touch.operation)
+        connect(m, touch.page, page_reader.i)
+        connect(m, touch.record, records.touch)
+        connect(m, touch.fresh, records.fresh)
+        connect(m, page_reader.o, touch.page_i)
+        connect(m, records.version, opener.request)
+        connect(m, touch.beat, opener.i)
+        connect(m, opener.o, stage.page)
+        connect(m, records.record, stage.record)
+        connect(m, records.header, stage.header)
+        connect(m, stage.write, records.write)
+        connect(m, stage.response, answers.i)
+        connect(m, answers.o, responses.beat)
+        turn, cycles = touch.turn, PageOpener.latency(config)
+        last = turn.valid & turn.payload.last
+        m.d.comb += [
+            touch.command_there.eq(commands.there),
+            touch.page_there.eq(page_reader.there),
+            touch.keystream_there.eq(opener.there),
+            touch.record_there.eq(records.record_there),
+            touch.fresh_there.eq(records.header_there),
+            touch.response_written.eq(responses.written),
+            touch.stop.eq(sequencer.halt),
+            stage.touch.valid.eq(delay(m, "turn", turn.valid, cycles)),
+            stage.touch.payload.eq(delay(m, "turned", turn.payload, cycles, reset=False)),
+            responses.announce.eq(last),
+        ]
+        self._write_pages(m, init, touch, stage, sealer, page_writer)
+        connect(m, init.record, records.empty)
+
+        self._launch(m, keys, commands, responses, init, position, sequencer)
+        for unit in (opener, sealer):
+            m.d.comb += [unit.power.eq(keys.page_power), *_equal(unit.round_keys, keys.page_keys)]
+        m.d.comb += [
+            answers.power.eq(keys.session_power),
+            answers.enable.eq(sequencer.enable),
+            queries.session_power.eq(keys.session_power),
+            queries.enable.eq(sequencer.enable),
+            *_equal(answers.round_keys, keys.session_keys),
+            *_equal(queries.session_keys, keys.session_keys),
+            *_equal(queries.permutation_keys, keys.permutation_keys),
+            *_equal(queries.draw_keys, keys.draw_keys),
+            commands.halt.eq(sequencer.halt),
+            page_writer.halt.eq(sequencer.halt),
+            responses.halt.eq(sequencer.halt),
+            page_reader.base.eq(self.args.pages),
+            page_writer.base.eq(self.args.pages),
+            sequencer.init_busy.eq(init.busy | position.clearing | buckets.busy | records.busy),
+            sequencer.fault.late_operation.eq(touch.late.operation),
+            sequencer.fault.late_touch.eq(touch.late.touch | stage.late | opener.starved),
+            sequencer.fault.late_write.eq(buckets.late | records.late),
+            sequencer.fault.overflow.eq(stage.overflow),
+            sequencer.fault.page.eq(opener.verdict.valid & ~opener.verdict.payload),
+        ]
+        failing = (commands, responses, page_reader, page_writer, buckets, records)
+        m.d.sync += sequencer.fault.bus.eq(Cat(part.error for part in failing).any())
+
+        # Ports.
+        axi.connect(m, read=page_reader.axi, write=page_writer.axi, port=getattr(self, PAGE_PORT))
+        axi.connect(m, read=commands.axi, write=responses.axi, port=getattr(self, RING_PORT))
+        gmem = 0
+        for table, names in ((buckets, position_names(config)), (records, record_names(config))):
+            for n, name in enumerate(names):
+                connect(m, table.axi[n], flipped(getattr(self, f"gmem{gmem}")))
+                m.d.comb += table.base[n].eq(self.args[name])
+                gmem += 1
+        busy = []
+        for port in self.signature.ports:
+            m.submodules[f"{port}_outstanding"] = outstanding = Outstanding()
+            outstanding.watch(m, getattr(self, port))
+            busy.append(outstanding.busy)
+        m.d.comb += sequencer.bus_busy.eq(Cat(busy).any())
+        self._count(m, commands, responses, queries, touch, sequencer)
+        return m
+
+    def _write_pages(
+        self, m: Module, init: Any, touch: Any, stage: Any, sealer: Any, page_writer: Any
+    ) -> None:
+        """Seal and write the pages of the stage, or empty ones."""
+        config = self._config
+        left, pause = Signal(range(config.page_beats + 1)), Signal(range(config.page_beat_cycles))
+        empty = (left != 0) & (pause == 0)
+        with m.If(init.announce.valid):
+            m.d.sync += [left.eq(config.page_beats), pause.eq(0)]
+        with m.Elif(left != 0):
+            m.d.sync += pause.eq(pause + 1)  # runs around: a power of two
+            with m.If(pause == config.page_beat_cycles - 1):
+                m.d.sync += left.eq(left - 1)
+        turn = touch.turn
+        m.d.comb += [
+            init.request.ready.eq(sealer.request.ready),
+            sealer.request.valid.eq(Mux(init.busy, init.request.valid, stage.seal.valid)),
+            sealer.request.payload.eq(Mux(init.busy, init.request.payload, stage.seal.payload)),
+            sealer.i.valid.eq(empty | stage.sealed.valid),
+            sealer.i.payload.eq(stage.sealed.payload & (~empty).replicate(len(stage.sealed.payload))),
+            page_writer.i.valid.eq(init.announce.valid | (turn.valid & turn.payload.page_valid)),
+            page_writer.i.payload.eq(Mux(init.busy, init.announce.payload, turn.payload.record)),
+            init.page_left.eq(page_writer.left),
+            init.page_written.eq(page_writer.written),
+            touch.page_left.eq(page_writer.left & ~init.busy),
+            touch.page_written.eq(page_writer.written & ~init.busy),
+        ]
+        connect(m, sealer.o, page_writer.beat)
+
+    def _launch(
+        self,
+        m: Module,
+        keys: Any,
+        commands: Any,
+        responses: Any,
+        init: Any,
+        position: Any,
+        sequencer: Any,
+    ) -> None:
+        """Give the arguments to those who take them, and the sequencer its pulses."""
+        args = self.args
+
+        def key(name: str) -> Value:
+            return Cat(args[f"{name}{n}"] for n in range(KEY_WORDS))
+
+        mask = Signal.like(commands.mask)
+        m.d.sync += mask.eq(args.ring_slots - 1)
+        under_way = Signal(range(2 * self._config.command_records + self._config.accepted + 1))
+        m.d.sync += under_way.eq(under_way + commands.there - responses.written)
+        m.d.comb += [
+            keys.start.eq(sequencer.keys_start),
+            keys.session.eq(key("session_key")),
+            keys.seed.eq(key("seed")),
+            init.start.eq(sequencer.init_start),
+            position.clear.eq(sequencer.init_start),
+            commands.start.eq(sequencer.run_start),
+            commands.operations.eq(args.operation_count),
+            commands.poll.eq(args.poll_cycles),
+            commands.base.eq(args.commands),
+            commands.mask.eq(mask),
+            responses.base.eq(args.responses),
+            responses.mask.eq(mask),
+            sequencer.start.eq(self.start),
+            sequencer.initialize.eq(args.initialize[0]),
+            sequencer.keys_done.eq(keys.done),
+            sequencer.commands_busy.eq(commands.busy),
+            sequencer.operations_busy.eq(under_way.any()),
+            self.done.eq(sequencer.done),
+        ]
+
+    def _count(
+        self, m: Module, commands: Any, responses: Any, queries: Any, touch: Any, sequencer: Any
+    ) -> None:
+        """Count cycles, bytes at the host's ports, and what became of commands."""
+        m.submodules.counters = counters = Counters(CAUSES)
+        activity = touch.activity
+        m.d.comb += [
+            counters.start.eq(self.start),
+            counters.done.eq(self.done),
+            counters.busy.eq(sequencer.initializing | activity.busy),
+            *(counters.stall[cause].eq(activity[cause]) for cause in CAUSES if cause != "deadline"),
+            counters.stall.deadline.eq(sequencer.operations_busy),
+            *(self.counters[name].eq(counters.counters[name]) for name in counter_names(CAUSES)),
+            self.counters.status.eq(sequencer.status),
+        ]
+
+        def count(name: str, event: Value) -> Value:
+            counted = Signal(COUNTER_WIDTH, name=name)
+            m.d.sync += counted.eq(counted + event)
+            return counted
+
+        for port in (PAGE_PORT, RING_PORT):
+            bus = getattr(self, port)
+            for way, moved in (("read", bus.rvalid & bus.rready), ("write", bus.wvalid & bus.wready)):
+                beats = count_since(m, self.start, count(f"{port}_{way}_beats", moved))
+                m.d.sync += self.counters[f"{port}_{way}_bytes"].eq(beats * BEAT_BYTES)
+        cycles = count("initialization", sequencer.initializing)
+        m.d.comb += [
+            self.counters.answered_count.eq(count("answered", responses.written)),
+            self.counters.rejected_count.eq(count("rejected", queries.rejected)),
+            self.counters.initialization_cycles.eq(count_since(m, self.start, cycles)),
+        ]
+
+
+def _equal(inner: Any, outer: Any) -> list[Any]:
+    return [one.eq(other) for one, other in zip(inner, outer, strict=True)]

@@ -1,0 +1,117 @@
+"""What a launch does, one thing after the other, and when it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.oram.kernel.arguments import Fault
+
+#: Cycles without a burst at any port after which nothing can follow: more than any part takes.
+_QUIET_CYCLES = 128
+#: Faults that last, in the order of their bits.
+LASTING = tuple(fault for fault in Fault if fault not in (Fault.EMPTY, Fault.AGAIN))
+
+
+class Sequencer(wiring.Component):
+    """Keys, empty map, operations, end.
+
+    Members
+    -------
+    start, initialize : In(1)
+        Pulse, and what the launch is asked for.
+    keys_start, init_start, run_start : Out(1)
+        Pulses: the keys are expanded; the empty map is written; commands are read.
+    keys_done, init_busy : In(1)
+        Pulse; and whether the empty map is not written yet.
+    enable : Out(1)
+        The keys are there.
+    commands_busy : In(1)
+        Further commands may come.
+    operations_busy : In(1)
+        Commands came and are not answered.
+    bus_busy : In(1)
+        A burst is under way at a port.
+    fault : In(one bit for each of `LASTING`)
+        Levels, or pulses.
+    halt : Out(1)
+        There was a fault.
+    status : Out(8)
+        `Fault`.
+    initializing : Out(1)
+        From ``start`` until the map is initialized.
+    done : Out(1)
+
+    Behaviour
+    ---------
+    A launch ends when all commands are answered and nothing was under way for a while; after a fault, when
+    nothing was under way for a while.  One that must not be ends at once: see `Fault`.
+    """
+
+    def __init__(self) -> None:
+        pulses = ("keys_start", "init_start", "run_start", "enable", "halt", "initializing", "done")
+        levels = (
+            "start",
+            "initialize",
+            "keys_done",
+            "init_busy",
+            "commands_busy",
+            "operations_busy",
+            "bus_busy",
+        )
+        super().__init__(
+            {
+                **{name: In(1) for name in levels},
+                **{name: Out(1) for name in pulses},
+                "fault": In(data.StructLayout({fault.name.lower(): 1 for fault in LASTING if fault.name})),
+                "status": Out(len(Fault)),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """A state machine, and a count of quiet cycles."""
+        m = Module()
+        lasting, refused = Signal(len(LASTING)), Signal(len(Fault) - len(LASTING))
+        m.d.sync += lasting.eq(lasting | self.fault.as_value())
+        m.d.comb += [self.status.eq(Cat(lasting, refused)), self.halt.eq(lasting.any())]
+
+        quiet = Signal(range(_QUIET_CYCLES + 1))
+        ended = Signal()
+        m.d.comb += ended.eq(
+            (quiet == _QUIET_CYCLES) & (self.halt | ~(self.commands_busy | self.operations_busy))
+        )
+        with m.If(self.bus_busy):
+            m.d.sync += quiet.eq(0)
+        with m.Elif(quiet != _QUIET_CYCLES):
+            m.d.sync += quiet.eq(quiet + 1)
+
+        pulses = (self.keys_start, self.init_start, self.run_start, self.done)
+        m.d.sync += [pulse.eq(0) for pulse in pulses]
+        empty, again = ~self.enable & ~self.initialize, self.enable & self.initialize
+        with m.FSM():
+            with m.State("IDLE"), m.If(self.start):
+                m.d.sync += [refused.eq(Cat(empty, again)), quiet.eq(0)]
+                with m.If(self.halt | empty | again):
+                    m.d.sync += self.done.eq(1)
+                with m.Elif(self.initialize):
+                    m.d.sync += [self.keys_start.eq(1), self.initializing.eq(1)]
+                    m.next = "KEYS"
+                with m.Else():
+                    m.d.sync += self.run_start.eq(1)
+                    m.next = "BEGIN"
+            with m.State("KEYS"), m.If(self.keys_done):
+                m.d.sync += [self.enable.eq(1), self.init_start.eq(1), quiet.eq(0)]
+                m.next = "INIT"
+            with m.State("INIT"), m.If((quiet == _QUIET_CYCLES) & (~self.init_busy | self.halt)):
+                m.d.sync += [self.initializing.eq(0), self.run_start.eq(1)]
+                m.next = "BEGIN"
+            with m.State("BEGIN"):  # the reader is busy from the next cycle on
+                m.d.sync += quiet.eq(0)
+                m.next = "RUN"
+            with m.State("RUN"), m.If(ended):
+                m.d.sync += self.done.eq(1)
+                m.next = "IDLE"
+        return m

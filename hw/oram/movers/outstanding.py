@@ -1,0 +1,50 @@
+"""Whether anything is under way at a memory port."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+
+class Outstanding(wiring.Component):
+    """Counts the bursts of a port that are not answered.
+
+    Parameters
+    ----------
+    bits
+        Of the counts: fewer than 2 ** bits bursts are under way each way.
+
+    Members
+    -------
+    ar, r, aw, b : In(1)
+        Handshakes; of r, the last beat's.
+    busy : Out(1)
+        A burst is under way, as of the cycle before.
+    """
+
+    def __init__(self, *, bits: int = 12) -> None:
+        self._bits = bits
+        super().__init__({"ar": In(1), "r": In(1), "aw": In(1), "b": In(1), "busy": Out(1)})
+
+    def elaborate(self, platform: object) -> Module:
+        """Two counts."""
+        m = Module()
+        some = []
+        for name, more, less in (("reads", self.ar, self.r), ("writes", self.aw, self.b)):
+            count = Signal(self._bits, name=name)
+            m.d.sync += count.eq(count + more - less)
+            some.append(count.any() | more)
+        m.d.sync += self.busy.eq(some[0] | some[1])
+        return m
+
+    def watch(self, m: Module, port: Any) -> None:
+        """Connect it to an AXI port of the component being elaborated."""
+        m.d.comb += [
+            self.ar.eq(port.arvalid & port.arready),
+            self.r.eq(port.rvalid & port.rready & port.rlast),
+            self.aw.eq(port.awvalid & port.awready),
+            self.b.eq(port.bvalid & port.bready),
+        ]

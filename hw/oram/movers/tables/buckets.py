@@ -1,0 +1,116 @@
+"""Both tables of the position map in HBM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Module
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.lib import axi
+from hw.lib.place import Placer
+from hw.oram.config import BUCKET_BYTES, OramConfig
+from hw.oram.core.layouts import ADDRESS_BITS, HBM_BEAT_BYTES, bucket_layout, bucket_write_layout
+from hw.oram.core.position.lookahead import TABLES
+from hw.oram.movers.hbm.line_cutter import LineCutter
+from hw.oram.movers.hbm.line_reader import LineReader
+from hw.oram.movers.hbm.line_writer import LineWriter
+from hw.oram.movers.hbm.lines import LineRead, Lines
+
+_READS = (LineRead(name="bucket", length=BUCKET_BYTES, word_bytes=BUCKET_BYTES),)
+
+
+class Buckets(wiring.Component):
+    """Reads and writes buckets; the first half of the ports has table 0.
+
+    Parameters
+    ----------
+    config
+        Shape of the map.
+    placer
+        How ports are placed.
+
+    Members
+    -------
+    base : In(64) array of ``config.position_ports``
+    request, bucket, write
+        As of `hw.oram.core.position.position.Position`, the other way.
+    axi : Out(axi.Signature) array of ``config.position_ports``
+    busy, late, error : Out(1)
+        As of `LineWriter`; ``error`` also for what is read.
+    """
+
+    def __init__(self, config: OramConfig, placer: Placer) -> None:
+        self._config = config
+        self._placer = placer
+        ports = config.position_ports
+        super().__init__(
+            {
+                "base": In(ADDRESS_BITS).array(ports),
+                "request": In(stream.Signature(config.bucket_bits)).array(TABLES),
+                "bucket": Out(stream.Signature(bucket_layout(config))).array(TABLES),
+                "write": In(stream.Signature(bucket_write_layout(config))).array(TABLES),
+                "axi": Out(axi.Signature(data_width=8 * HBM_BEAT_BYTES, addr_width=ADDRESS_BITS)).array(
+                    ports
+                ),
+                "busy": Out(1),
+                "late": Out(1),
+                "error": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """A reader and a writer for each table."""
+        m = Module()
+        config = self._config
+        ports = config.position_ports // TABLES
+        lines = Lines(
+            ports=ports,
+            port_bytes=HBM_BEAT_BYTES,
+            line_bytes=BUCKET_BYTES,
+            line_bits=config.bucket_bits,
+        )
+        readers, writers = [], []
+        for n in range(TABLES):
+            reader = LineReader(
+                lines,
+                _READS,
+                outstanding=config.position_inflight,
+                cell="bucket_read_port",
+                placer=self._placer,
+            )
+            writer = LineWriter(
+                lines, deadline=config.settle_cycles, cell="bucket_write_port", placer=self._placer
+            )
+            m.submodules[f"reader_{n}"], m.submodules[f"writer_{n}"] = reader, writer
+            m.submodules[f"cutter_{n}"] = cutter = LineCutter(lines)
+            connect(m, flipped(self.request[n]), reader.bucket_request)
+            connect(m, cutter.o, writer.i)
+            write = self.write[n]
+            m.d.comb += [
+                self.bucket[n].valid.eq(reader.bucket.valid),
+                self.bucket[n].payload.as_value().eq(reader.bucket.payload),
+                reader.bucket.ready.eq(self.bucket[n].ready),
+                cutter.i.valid.eq(write.valid),
+                cutter.i.payload.line.eq(write.payload.line),
+                cutter.i.payload.data.eq(write.payload.data.as_value()),
+                cutter.i.payload.strobe.eq(write.payload.strobe),
+                write.ready.eq(cutter.i.ready),
+            ]
+            for p in range(ports):
+                at = n * ports + p
+                axi.connect(m, read=reader.axi[p], write=writer.axi[p], port=self.axi[at])
+                m.d.comb += [reader.base[p].eq(self.base[at]), writer.base[p].eq(self.base[at])]
+            readers.append(reader)
+            writers.append(writer)
+        # A line in the cutter is on its way, too.
+        waiting = Cat(write.valid for write in self.write).any() | Cat(w.i.valid for w in writers).any()
+        m.d.comb += [
+            self.busy.eq(Cat(writer.busy for writer in writers).any() | waiting),
+            self.late.eq(Cat(writer.late for writer in writers).any()),
+            self.error.eq(
+                Cat(reader.error for reader in readers).any() | Cat(w.error for w in writers).any()
+            ),
+        ]
+        return m

@@ -1,0 +1,171 @@
+"""The records in HBM: lists of the pages, and bins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Signal
+from amaranth.lib import stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.lib import axi
+from hw.lib.fifo import Fifo
+from hw.lib.place import Placer
+from hw.oram.config import RECORD_HEADER_BYTES, OramConfig
+from hw.oram.core.layouts import ADDRESS_BITS, BEAT_BITS, HBM_BEAT_BYTES, record_layout, seal_layout
+from hw.oram.core.stage.writer import record_write_layout
+from hw.oram.movers.hbm.line_reader import LineReader
+from hw.oram.movers.hbm.line_writer import LineWriter
+from hw.oram.movers.hbm.lines import LineRead, Lines
+
+#: Bytes of a record at whose front its page's version stands, which is given out as soon as it is there.
+_HEAD_BYTES = 16
+
+
+class Records(wiring.Component):
+    """Reads and writes records.
+
+    Parameters
+    ----------
+    config
+        Shape of the map.
+    placer
+        How ports are placed.
+
+    Members
+    -------
+    base : In(64) array of ``config.record_ports``
+    touch : In(stream of record_layout)
+        Records to read whole, in the order of their touches.
+    fresh : In(stream of record_layout)
+        Records of which the header is read.
+    version : Out(stream of seal_layout)
+        Of each record that belongs to a page: the page and its version, once that is there.
+    record : Out(stream of beats)
+        Whole records, in order.
+    header : Out(stream of 32 bytes)
+        Headers of fresh records, in order.
+    record_there, header_there : Out(1)
+        Pulses: one more lies in front of ``record``, or of ``header``, whole from the second cycle after
+        this one on.
+    write : In(stream of record_write_layout)
+    empty : In(stream of record_layout)
+        Records that become empty, with version 1; not while there is a ``write``.
+    axi : Out(axi.Signature) array of ``config.record_ports``
+    busy, late, error : Out(1)
+        As of `LineWriter`; ``error`` also for what is read.
+    """
+
+    def __init__(self, config: OramConfig, placer: Placer) -> None:
+        self._config = config
+        self._placer = placer
+        index, ports = record_layout(config), config.record_ports
+        super().__init__(
+            {
+                "base": In(ADDRESS_BITS).array(ports),
+                "touch": In(stream.Signature(index)),
+                "fresh": In(stream.Signature(index)),
+                "version": Out(stream.Signature(seal_layout())),
+                "record": Out(stream.Signature(BEAT_BITS)),
+                "header": Out(stream.Signature(8 * RECORD_HEADER_BYTES)),
+                "record_there": Out(1),
+                "header_there": Out(1),
+                "write": In(stream.Signature(record_write_layout(config))),
+                "empty": In(stream.Signature(index)),
+                "axi": Out(axi.Signature(data_width=8 * HBM_BEAT_BYTES, addr_width=ADDRESS_BITS)).array(
+                    ports
+                ),
+                "busy": Out(1),
+                "late": Out(1),
+                "error": Out(1),
+            }
+        )
+        lines = config.inflight * config.items
+        self.stored = Fifo(BEAT_BITS, depth=lines * config.record_beats, ram_style="block")
+        self.headers = Fifo(8 * RECORD_HEADER_BYTES, depth=config.inflight * config.label_count)
+        self.pages = Fifo(index, depth=lines)
+
+    def elaborate(self, platform: Any) -> Module:
+        """Reader, queues that have room for all that is asked for, and a writer."""
+        m = Module()
+        config = self._config
+        lines = Lines(
+            ports=config.record_ports,
+            port_bytes=HBM_BEAT_BYTES,
+            line_bytes=config.record_bytes,
+            line_bits=config.record_index_bits,
+        )
+        whole = LineRead(
+            name="record",
+            length=config.record_bytes,
+            word_bytes=BEAT_BITS // 8,
+            head_bytes=_HEAD_BYTES,
+        )
+        head = LineRead(name="header", length=RECORD_HEADER_BYTES, word_bytes=RECORD_HEADER_BYTES)
+        m.submodules.reader = reader = LineReader(
+            lines,
+            (whole, head),
+            outstanding=config.inflight * config.items,
+            cell="record_read_port",
+            placer=self._placer,
+        )
+        m.submodules.writer = writer = LineWriter(
+            lines, deadline=config.settle_cycles, cell="record_write_port", placer=self._placer
+        )
+        for p in range(config.record_ports):
+            axi.connect(m, read=reader.axi[p], write=writer.axi[p], port=self.axi[p])
+            m.d.comb += [reader.base[p].eq(self.base[p]), writer.base[p].eq(self.base[p])]
+
+        m.submodules.stored, m.submodules.headers = stored, headers = self.stored, self.headers
+        connect(m, reader.record, stored.i)
+        connect(m, stored.o, flipped(self.record))
+        connect(m, reader.header, headers.i)
+        connect(m, headers.o, flipped(self.header))
+        beat = Signal(range(config.record_beats))
+        arrived = stored.i.valid & stored.i.ready
+        last = beat == config.record_beats - 1
+        with m.If(arrived):
+            m.d.sync += beat.eq(beat + 1)
+            with m.If(last):
+                m.d.sync += beat.eq(0)
+        m.d.comb += [
+            self.record_there.eq(arrived & last),
+            self.header_there.eq(headers.i.valid & headers.i.ready),
+            reader.header_request.valid.eq(self.fresh.valid),
+            reader.header_request.payload.eq(self.fresh.payload.index),
+            self.fresh.ready.eq(reader.header_request.ready),
+        ]
+
+        # Versions: only those of records that belong to pages are used.
+        m.submodules.pages = pages = self.pages
+        number = pages.o.payload.index
+        in_host = number < config.host_pages
+        m.d.comb += [
+            reader.record_request.valid.eq(self.touch.valid & pages.i.ready),
+            reader.record_request.payload.eq(self.touch.payload.index),
+            pages.i.valid.eq(self.touch.valid & reader.record_request.ready),
+            pages.i.payload.eq(self.touch.payload),
+            self.touch.ready.eq(pages.i.ready & reader.record_request.ready),
+            self.version.valid.eq(reader.record_head.valid & pages.o.valid & in_host),
+            self.version.payload.page.eq(number),
+            self.version.payload.version.eq(reader.record_head.payload),
+            reader.record_head.ready.eq(pages.o.valid & (self.version.ready | ~in_host)),
+            pages.o.ready.eq(reader.record_head.valid & (self.version.ready | ~in_host)),
+        ]
+
+        with m.If(self.empty.valid):
+            m.d.comb += [
+                writer.i.valid.eq(1),
+                writer.i.payload.line.eq(self.empty.payload.index),
+                writer.i.payload.data.eq(Const(1, 8 * HBM_BEAT_BYTES)),
+                writer.i.payload.strobe.eq(-1),
+                self.empty.ready.eq(writer.i.ready),
+            ]
+        with m.Else():
+            connect(m, flipped(self.write), writer.i)
+        m.d.comb += [
+            self.busy.eq(writer.busy | writer.i.valid),
+            self.late.eq(writer.late),
+            self.error.eq(Cat(reader.error, writer.error).any()),
+        ]
+        return m

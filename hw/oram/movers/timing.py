@@ -1,0 +1,76 @@
+"""Cycles that an operation's way takes, from the latencies of the parts it passes."""
+
+from __future__ import annotations
+
+from hw.lib.fifo import Fifo
+from hw.lib.skid import Skid
+from hw.oram.config import OramConfig
+from hw.oram.core.crypto.front import Front
+from hw.oram.core.crypto.keystream import Keystream
+from hw.oram.core.crypto.page_seal import PageSeal
+from hw.oram.core.pages.opener import PageOpener, page_shape
+from hw.oram.core.position.position import Position
+from hw.oram.core.session.command_opener import CommandOpener
+from hw.oram.core.session.response_sealer import ResponseSealer
+from hw.oram.core.stage.schedule import Schedule
+from hw.oram.core.touch.issue import Issue
+from hw.oram.movers.hbm.line_reader import LineReader
+
+#: From a word in a port's queue to the user of a line: two more where the queue is in block RAM, and what is
+#: lost where ports of one table are taken in turn.
+_COLLECT = Fifo.DEEP_LATENCY - Fifo.LATENCY + 2
+
+
+class Timing:
+    """Times of `docs/oram.md`, section "Time, and what the host sees".
+
+    Parameters
+    ----------
+    config
+        Shape of the map.
+    """
+
+    def __init__(self, config: OramConfig) -> None:
+        self._config = config
+        self._schedule = Schedule(config)
+
+    @property
+    def command(self) -> int:
+        """From the acceptance of a command to what the position map is asked."""
+        config = self._config
+        front = config.interval - 1 + Front.latency(config.interval)  # it takes one in an interval
+        opened = 1 + CommandOpener.latency(config)
+        return opened + Fifo.LATENCY + front + Fifo.DEEP_LATENCY
+
+    @property
+    def position(self) -> int:
+        """From the acceptance of a command to the issue of its first touch, at least."""
+        config = self._config
+        asked = self.command + Skid.LATENCY + LineReader.ADDRESS_LATENCY
+        there = LineReader.DATA_LATENCY + _COLLECT + config.interval + Position.LATENCY
+        return asked + config.position_cycles + there + Fifo.LATENCY + Issue.LOOK + 1
+
+    @property
+    def touch(self) -> int:
+        """From the issue of a touch to its turn, at least."""
+        asked = 1 + Fifo.DEEP_LATENCY + LineReader.ADDRESS_LATENCY
+        there = LineReader.DATA_LATENCY + _COLLECT + Keystream.LATENCY + 2
+        return asked + self._config.touch_cycles + there
+
+    @property
+    def stage(self) -> int:
+        """From a touch's turn to the stage: its pulse, and the page's first beat opened."""
+        return 1 + PageOpener.latency(self._config)
+
+    @property
+    def page_sealed(self) -> int:
+        """From a touch's turn to the last beat of its page, sealed."""
+        schedule, beats = self._schedule, page_shape(self._config).beats
+        composed = schedule.page + Fifo.LATENCY
+        keystream = schedule.seal + Fifo.LATENCY + Keystream.LATENCY
+        return self.stage + max(composed, keystream) + (beats - 1) + PageSeal.LATENCY + (beats - 1)
+
+    @property
+    def response_sealed(self) -> int:
+        """From the turn of an operation's last touch to the last beat of its response, sealed."""
+        return self.stage + self._schedule.response + ResponseSealer.latency(self._config)
