@@ -20,9 +20,9 @@ SMALL = OramConfig(
     record_ports=4,
     inflight=32,
     overflow_entries=64,
-    position_cycles=1024,
-    touch_cycles=1024,
-    settle_cycles=512,
+    position_cycles=384,
+    touch_cycles=448,
+    settle_cycles=256,
 )
 _IN_TEST = (
     SMALL,
@@ -58,7 +58,7 @@ def _case(name: str, config: OramConfig, memory: str, seed: int, *, soak: bool =
         name=name,
         board="u55c",
         config=config,
-        tensors=random_operations(rng, config, 800 if soak else 250),
+        tensors=random_operations(rng, config, 800 if soak else 150),
         memory=memory,
         seed=seed,
         soak=soak,
