@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""The stage against a plain model, byte by byte and cycle by cycle, with few keys and few records."""
+"""The stage against the golden map, byte by byte and cycle by cycle, with few keys and few records."""
 
 import contextlib
 import functools
@@ -12,7 +12,8 @@ from hw.oram.config import OramConfig
 from hw.oram.core.stage.capture import BANKS
 from hw.oram.core.stage.schedule import Schedule
 from hw.oram.core.stage.stage import TOUCHES, Stage
-from tests.hw.oram.core.stage.plain import PlainStage
+from sim.golden.oram.map import ListOverflowError
+from tests.hw.oram.core.stage.played import PlayedMap
 from tests.support.gateware.streams import plain, set_all, simulate
 
 BASE = {
@@ -113,9 +114,8 @@ def beat_of(write):
     return write["line"], write["beat"], {at: data[at] for at in range(32) if strobe >> at & 1}
 
 
-def check(config, stage, model, count, *, seed):
-    """Hold ``count`` operations of the model to the stage, content and cycles."""
-    touches = [touch for _ in range(count) for touch in model.operate()]
+def check(config, stage, touches, *, seed):
+    """Hold the stage to what touches must give back, content and cycles."""
     starts, sealed, seals, responses, writes, faults = run(config, stage, touches, seed=seed)
     schedule, spacing = Schedule(config), config.page_beat_cycles
     pages = [
@@ -145,7 +145,7 @@ def check(config, stage, model, count, *, seed):
 
 def model_of(config, seed, *, keys=36, records=6):
     rng = random.Random(f"keys {seed}")
-    return PlainStage(
+    return PlayedMap(
         config,
         seed,
         keys=[rng.getrandbits(config.key_bits) for _ in range(keys)],
@@ -181,7 +181,8 @@ RUNS = [
 def test_operations(name, seed, count):
     """As fast as can be, and then with gaps."""
     config, stage = build(**{**BASE, **VARIANTS[name][0]})
-    check(config, stage, model_of(config, f"{name} {seed}"), count, seed=seed)
+    model = model_of(config, f"{name} {seed}")
+    check(config, stage, [touch for _ in range(count) for touch in model.operate()], seed=seed)
 
 
 def test_all_places_are_found():
@@ -190,7 +191,7 @@ def test_all_places_are_found():
     model = model_of(OramConfig(**{**BASE, **fields}), "one 0")
     for _ in range(count):
         model.operate()
-    assert all(model.seen.values()), model.seen
+    assert all(model.found.values()), model.found
 
 
 def test_overflow_is_a_fault():
@@ -198,12 +199,12 @@ def test_overflow_is_a_fault():
     config, stage = build(**{**BASE, "overflow_entries": 4})
     model = model_of(config, "overflow", keys=40)
     touches = []
-    with contextlib.suppress(OverflowError):
+    with contextlib.suppress(ListOverflowError):
         while True:
             touches += model.operate()
     *_, faults = run(config, stage, touches, seed=0)
     assert not faults
-    *_, faults = run(config, stage, touches + model.undone, seed=0)
+    *_, faults = run(config, stage, touches + model.played, seed=0)
     assert faults == 1
 
 
