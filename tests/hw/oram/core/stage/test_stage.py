@@ -9,6 +9,7 @@ import pytest
 from amaranth.hdl import Cat
 
 from hw.oram.config import OramConfig
+from hw.oram.core.layouts import Code, Status
 from hw.oram.core.stage.capture import BANKS
 from hw.oram.core.stage.schedule import Schedule
 from hw.oram.core.stage.stage import TOUCHES, Stage
@@ -192,6 +193,26 @@ def test_all_places_are_found():
     for _ in range(count):
         model.operate()
     assert all(model.found.values()), model.found
+
+
+def test_where_an_item_moved_to_is_forgotten_as_it_leaves():
+    """An entry still names the slot that the operation before took the key out of."""
+    config, stage = build(**BASE)
+    model = model_of(config, "forgotten")
+    model.no_room = 0
+    record, *keys = config.host_pages, *model.keys[:6]
+    waiting, next_ = keys[4:]
+    operations = [(Code.PUT, key) for key in keys]  # four fill the list, two wait
+    operations += [
+        (Code.DELETE, keys[0]),  # the first that waits moves into its slot
+        (Code.GET, waiting),  # leaves it to the next, and waits again
+        (Code.GET, waiting),  # finds it there, and not in the slot
+        (Code.GET, next_),
+    ]
+    operations += [(Code.NOP, 0)] * len(operations)  # a run has gaps in its second half
+    touches = [touch for code, key in operations for touch in model.play(code, key, [record], [record])]
+    assert [touch.response[1] for touch in touches[6:10]] == [Status.HIT] * 4
+    check(config, stage, touches, seed=0)
 
 
 def test_overflow_is_a_fault():
