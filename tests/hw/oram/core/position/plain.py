@@ -48,27 +48,6 @@ def golden(config, queries):
     return model, operations
 
 
-def packed(model, table, number):
-    """Give which entries of a bucket are in use, and their bytes."""
-    config = model.config
-    entries = {}
-    for at, entry in enumerate(model.position.tables[table][number]):
-        if entry is not None:
-            word = model.position.tag(table, entry.permuted)
-            for n, record in enumerate(entry.records):
-                word |= record << config.tag_bits + n * config.record_index_bits
-            entries[at] = word.to_bytes(config.entry_bytes, "little")
-    return entries
-
-
-def unpacked(config, content):
-    """Give what `packed` does of a bucket in memory."""
-    used = int.from_bytes(content[:2], "little")
-    return {
-        at: content[2 + at * config.entry_bytes :][: config.entry_bytes] for at in range(16) if used >> at & 1
-    }
-
-
 def touched(config, operation):
     """Give an operation of the design as `golden` does."""
     operation = dict(operation)
