@@ -158,31 +158,24 @@ def path_oram(
     host = ((2 << log_n) - (1 << cached)) * page
     top = ((1 << cached) - 1) * page
     label_bytes = 4
-    if not recursive:
-        return Traffic(
-            name="Path ORAM",
-            read_bytes=moved,
-            write_bytes=moved,
-            reads=accesses,
-            writes=accesses,
-            host_bytes=host,
-            hbm_bytes=top + keys * (KEY_BYTES + label_bytes),
-        )
-    labels = 16
-    small, small_page = log_n, _page(bucket_slots, labels * label_bytes)
-    while (1 << small) * label_bytes > top:
-        small -= 4
-        moved += path_levels(small) * small_page
-        accesses += path_levels(small)
-        host += ((2 << small) - 1) * small_page
+    name, hbm = "Path ORAM", top + keys * (KEY_BYTES + label_bytes)
+    if recursive:
+        labels = 16
+        small, small_page = log_n, _page(bucket_slots, labels * label_bytes)
+        while (1 << small) * label_bytes > top:
+            small -= 4
+            moved += path_levels(small) * small_page
+            accesses += path_levels(small)
+            host += ((2 << small) - 1) * small_page
+        name, hbm = "Path ORAM, recursive", top + (1 << small) * label_bytes
     return Traffic(
-        name="Path ORAM, recursive",
+        name=name,
         read_bytes=moved,
         write_bytes=moved,
         reads=accesses,
         writes=accesses,
         host_bytes=host,
-        hbm_bytes=top + (1 << small) * label_bytes,
+        hbm_bytes=hbm,
     )
 
 

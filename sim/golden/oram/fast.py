@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code
 from hw.scheduler.compiled import compiled
+from sim.golden.oram.map import ListOverflowError
 
 Int = NDArray[np.int64]
 
@@ -93,7 +94,7 @@ class FastMap:
 
         Raises
         ------
-        OverflowError
+        ListOverflowError
             When there is no place for an item.
         """
         config = self.config
@@ -107,7 +108,7 @@ class FastMap:
         operations = Operations(codes, keys, fresh, miss, dummies.astype(np.int64))
         if not _run(operations, self.state, config.window, config.keys, labels, pages):
             number = self.state.counters[0] - 1
-            raise OverflowError(f"operation {number}: a list and the overflow entries are full")
+            raise ListOverflowError(f"operation {number}: a list and the overflow entries are full")
         in_host = labels < config.host_pages
         of_bins = (labels - config.host_pages) // config.bin_split
         labels = np.where(labels < 0, -1, np.where(in_host, config.hbm_labels + labels, of_bins))
@@ -290,7 +291,7 @@ def fill_buckets(homes: Int, entries: int, removed: Int) -> tuple[Int, int]:
 
 
 @compiled
-def leaky_touches(keys: Int, draws: Int, others: Int, load: Int) -> Int:
+def leaky_touches(keys: Int, draws: Int, others: Int, labels: Int) -> Int:
     """Give the touches of a map that leaks: two labels are drawn, and the one with fewer keys is kept.
 
     An operation touches the kept label and a random one.  The label depends on loads, and these on what was
@@ -302,7 +303,7 @@ def leaky_touches(keys: Int, draws: Int, others: Int, load: Int) -> Int:
         Keys accessed.
     draws, others : [n, 2], [n]
         Labels drawn, and labels touched beside.
-    load : [keys]
+    labels : [keys]
         Label of each key at first; changed.
 
     Returns
@@ -310,14 +311,14 @@ def leaky_touches(keys: Int, draws: Int, others: Int, load: Int) -> Int:
     pages : [n, 2]
     """
     loads = np.zeros(draws.max() + 1, np.int64)
-    for label in load:
+    for label in labels:
         loads[label] += 1
     pages = np.empty((len(keys), 2), np.int64)
     for n in range(len(keys)):
-        label = load[keys[n]]
+        label = labels[keys[n]]
         pages[n, 0], pages[n, 1] = label, others[n]
         loads[label] -= 1
         kept = draws[n, 1] if loads[draws[n, 1]] < loads[draws[n, 0]] else draws[n, 0]
-        load[keys[n]] = kept
+        labels[keys[n]] = kept
         loads[kept] += 1
     return pages
