@@ -1,9 +1,6 @@
-"""The map's state as bytes: pages of host memory, records and buckets in HBM, and the way back.
+"""The map's state as bytes, and the way back: pages of host memory, records and buckets in HBM.
 
-All numbers are little endian.  Page: tag 16, bitmap 8, Z keys of 8, values from a multiple of a value's size
-on, of 64 at most, zeros where nothing lies.  Record: version 8, bitmap 8, items of the page 8, zeros 8,
-E keys, values likewise.  Bucket: bitmap 2, then entries, of tag, first and second record from the lowest bit
-on.
+Where what lies is said in docs/oram.md, Formats.
 """
 
 from __future__ import annotations

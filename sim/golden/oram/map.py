@@ -86,6 +86,8 @@ class ObliviousMap:
 
     Parameters
     ----------
+    config
+        Shape of the map.
     draws
         The random numbers, by operation.
     permute

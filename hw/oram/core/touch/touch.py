@@ -66,8 +66,8 @@ class Touch(wiring.Component):
 
     Behaviour
     ---------
-    A page is under way from i(j) to r(j): the latest of ``settle_cycles`` after q(j), the cycle after its
-    ``page_written``, and the cycle after the last page's.
+    A page is under way from i(j) to r(j): the later of ``settle_cycles`` after q(j) and the cycle after its
+    ``page_written``.
 
     Why
     ---
