@@ -216,7 +216,7 @@ def test_correct_manager():
 )
 def test_each_bug_of_a_subordinate_is_found(fault, rule):
     with pytest.raises(PropertyFailure, match=rule):
-        bounded(SubordinateSpec(fault), depth=8)
+        bounded(SubordinateSpec(fault), depth=8, solver="sat")
 
 
 @pytest.mark.parametrize("channel", ["aw", "w", "ar"])
@@ -230,4 +230,4 @@ def test_each_bug_of_a_subordinate_is_found(fault, rule):
 )
 def test_each_bug_of_a_manager_is_found(channel, fault, rule):
     with pytest.raises(PropertyFailure, match=rule.format(channel)):
-        bounded(ManagerSpec(f"{channel} {fault}"), depth=6)
+        bounded(ManagerSpec(f"{channel} {fault}"), depth=6, solver="sat")

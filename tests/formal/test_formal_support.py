@@ -114,7 +114,7 @@ def test_trace_of_a_step_starts_at_its_own_state():
 def test_bounded_sees_only_its_depth():
     bounded(Counter(top=6, claim=4), depth=5)
     with pytest.raises(PropertyFailure, match="count stays in range"):
-        bounded(Counter(top=6, claim=4), depth=6)
+        bounded(Counter(top=6, claim=4), depth=6, solver="sat")
 
 
 def test_violation_beyond_the_induction_depth_is_found_by_pdr():

@@ -334,7 +334,7 @@ REGISTER_BUGS = {
 def test_seeded_protocol_bug_is_found(bug):
     old, new, words = PROTOCOL_BUGS[bug]
     with pytest.raises(PropertyFailure, match=words):
-        bounded(ProtocolSpec(mutant(RegisterFile, old, new)), depth=8)
+        bounded(ProtocolSpec(mutant(RegisterFile, old, new)), depth=8, solver="sat")
 
 
 # The longest traces, of up to three writes and two ends; others find these rules broken as well.
@@ -352,4 +352,4 @@ SLOW = {
 def test_seeded_bug_is_found(bug):
     old, new, words = REGISTER_BUGS[bug]
     with pytest.raises(PropertyFailure, match=words):
-        bounded(RegisterSpec(mutant(RegisterFile, old, new)), depth=10, reset="low")
+        bounded(RegisterSpec(mutant(RegisterFile, old, new)), depth=10, reset="low", solver="sat")

@@ -158,7 +158,7 @@ CUTTER_BUGS = {
 def test_cutter_bug_is_found(bug):
     part_units, old, new = CUTTER_BUGS[bug]
     with pytest.raises(PropertyFailure):
-        bounded(CutterSpec(part_units, 2, mutant(RowCutter, old, new)), depth=14)
+        bounded(CutterSpec(part_units, 2, mutant(RowCutter, old, new)), depth=14, solver="sat")
 
 
 PACKER_BUGS = {
@@ -172,4 +172,4 @@ PACKER_BUGS = {
 @pytest.mark.parametrize("bug", PACKER_BUGS)
 def test_packer_bug_is_found(bug):
     with pytest.raises(PropertyFailure):
-        bounded(PackerSpec(4, mutant(RowPacker, *PACKER_BUGS[bug])), depth=10)
+        bounded(PackerSpec(4, mutant(RowPacker, *PACKER_BUGS[bug])), depth=10, solver="sat")

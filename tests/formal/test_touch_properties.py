@@ -280,7 +280,9 @@ def test_a_leak_breaks_the_proof(leak):
     gate, old, new = LEAKS[leak]
     spec = IssueSpec if gate is Issue else ReleaseSpec
     with pytest.raises(PropertyFailure, match="the bus shows the same"):
-        bounded(spec(mutant(gate, old, new), copies=2), depth=DEPTHS[spec], reset="low", seconds=600)
+        bounded(
+            spec(mutant(gate, old, new), copies=2), depth=DEPTHS[spec], reset="low", seconds=600, solver="sat"
+        )
 
 
 BUGS = {
@@ -302,4 +304,4 @@ def test_a_bug_is_found(bug):
     gate, old, new, words = BUGS[bug]
     spec = IssueSpec if gate is Issue else ReleaseSpec
     with pytest.raises(PropertyFailure, match=words):
-        bounded(spec(mutant(gate, old, new)), depth=22, reset="low", seconds=600)
+        bounded(spec(mutant(gate, old, new)), depth=22, reset="low", seconds=600, solver="sat")
