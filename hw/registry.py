@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 ENGINES: dict[str, str] = {
     "attention": "hw.attention.engine:AttentionEngine",
     "conv": "hw.conv.engine:ConvEngine",
+    "oram": "hw.oram.engine:OramEngine",
     "scheduler": "hw.scheduler.engine:SchedulerEngine",
 }
 
