@@ -28,8 +28,9 @@ def mix_column(column: Value) -> Value:
     """Multiply a column, 4 bytes, by {02} x^0 + {01} x + {01} x^2 + {03} x^3, all bytes in one word."""
     next_one, next_two, next_three = (column.rotate_right(8 * n) for n in (1, 2, 3))
     pair = column ^ next_one  # {02} a + {03} b = {02} (a + b) + b
-    carries = (pair >> 7) & 0x01010101
-    doubled = ((pair & 0x7F7F7F7F) << 1) ^ carries ^ (carries << 1) ^ (carries << 3) ^ (carries << 4)
+    carries = pair.shift_right(7) & 0x01010101
+    doubled = (pair & 0x7F7F7F7F).shift_left(1) ^ carries
+    doubled ^= carries.shift_left(1) ^ carries.shift_left(3) ^ carries.shift_left(4)
     return (doubled ^ next_one ^ next_two ^ next_three)[:32]
 
 

@@ -49,9 +49,13 @@ def parts(word: Value) -> list[Value]:
     return [exclusive_or(words[n] for n in indices) for indices in sums]
 
 
+# Shifts by constants are `shift_left` and `shift_right`, which are slices: behind `<<` Amaranth looks for
+# cycles between all pairs of bits, which took longer than all the rest of the map's generation.
+
+
 def part_product(a: Value, b: Value) -> Value:
     """Multiply two parts: three rows are a LUT of six inputs, and their six sums another."""
-    rows = [Mux(b[n], a, 0) << n for n in range(PART_BITS)]
+    rows = [Mux(b[n], a, 0).shift_left(n) for n in range(PART_BITS)]
     groups = [exclusive_or(rows[at : at + 3]) for at in range(0, PART_BITS, 3)]
     return exclusive_or(groups)[:PRODUCT_BITS]
 
@@ -66,7 +70,7 @@ def combine(m: Module, products: Sequence[Value]) -> Value:
             low, both, high = products[n : n + 3]
             middle = low ^ both ^ high
             level.append(Signal(width + 2 * shift, name=f"combined_{width}_{n // 3}"))
-            m.d.comb += level[-1].eq(low ^ middle << shift ^ high << 2 * shift)
+            m.d.comb += level[-1].eq(low ^ middle.shift_left(shift) ^ high.shift_left(2 * shift))
         products, width = level, width + 2 * shift
     return products[0]
 
@@ -74,8 +78,8 @@ def combine(m: Module, products: Sequence[Value]) -> Value:
 def reduce(product: Value) -> Value:
     """Reduce a mirrored product modulo x^128 + x^7 + x^2 + x + 1: 128 bits."""
     low = product[BLOCK_BITS - 1 :]
-    high = (product[: BLOCK_BITS - 1] << 1)[:BLOCK_BITS]
+    high = product[: BLOCK_BITS - 1].shift_left(1)
     # What of x^7, x^2 and x times the high half is beyond x^127 again.
-    beyond = exclusive_or((high << (BLOCK_BITS - n))[:BLOCK_BITS] for n in (1, 2, 7))
+    beyond = exclusive_or(high[:n].shift_left(BLOCK_BITS - n) for n in (1, 2, 7))
     total = high ^ beyond
-    return low ^ total ^ (total >> 1) ^ (total >> 2) ^ (total >> 7)
+    return low ^ total ^ total.shift_right(1) ^ total.shift_right(2) ^ total.shift_right(7)

@@ -70,7 +70,7 @@ class KeySchedule(wiring.Component):
         looked_up = substitute(m, "sbox", waiting[:_WORD_BITS])
         m.d.sync += [
             self.done.eq(0),
-            waiting.eq(waiting >> _WORD_BITS),
+            waiting.eq(waiting.shift_right(_WORD_BITS)),
         ]
         with m.If((step >= 1) & (step <= 5)):
             m.d.sync += substituted.eq(Cat(substituted[_WORD_BITS:], looked_up))

@@ -94,7 +94,7 @@ class PageOpener(wiring.Component):
             m.d.comb += opener.i.payload.eq(self.i.payload)
             m.d.sync += [rest.eq(self.i.payload[shape.beat_bits :]), left.eq(pace - 1)]
         with m.Elif(left != 0):
-            m.d.sync += [rest.eq(rest >> shape.beat_bits), left.eq(left - 1)]
+            m.d.sync += [rest.eq(rest.shift_right(shape.beat_bits)), left.eq(left - 1)]
         joined, part = Signal(len(rest), reset_less=True), Signal(range(pace))
         whole = Cat(joined, opened)
         m.d.comb += [
