@@ -33,11 +33,13 @@ In proofs the reset is itself free by default: it may come in any cycle.
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -218,6 +220,29 @@ def cover(spec: Elaboratable, depth: int, *, reset: Reset = "low", seconds: int 
     return Proof(method="cover", depth=longest, seconds=spent, properties=names)
 
 
+@functools.cache
+def _worker() -> Callable[[Path], int]:
+    """Give what has a job answered by `tests.support.proofs.worker`, started once, and gives the status."""
+    command = [sys.executable, "-m", "tests.support.proofs.worker"]
+    worker = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    stdin, stdout = worker.stdin, worker.stdout
+    assert stdin is not None
+    assert stdout is not None
+
+    def answer(job: Path) -> int:
+        stdin.write(f"{job}\n")
+        stdin.flush()
+        return int(stdout.readline())
+
+    def end() -> None:
+        stdin.close()
+        worker.wait()
+        stdout.close()
+
+    atexit.register(end)
+    return answer
+
+
 def _ask(spec: Elaboratable, question: str, **options: Any) -> dict[str, Any]:
     ports = None if isinstance(spec, wiring.Component) else getattr(spec, "ports", [])
     with tempfile.TemporaryDirectory(prefix="formal-") as directory:
@@ -225,18 +250,10 @@ def _ask(spec: Elaboratable, question: str, **options: Any) -> dict[str, Any]:
         text.write_text(rtlil.convert(spec, name="top", ports=ports))
         job = Path(directory) / "job.json"
         job.write_text(json.dumps({"rtlil": str(text), "question": question, "pdr": False, **options}))
-        run = subprocess.run(
-            [sys.executable, "-m", "tests.support.proofs.worker", str(job)],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        answer = job.with_suffix(".answer.json")
-        if run.returncode or not answer.exists():
-            raise RuntimeError(
-                f"Yosys failed ({run.returncode}):\n{run.stdout[-3000:]}\n{run.stderr[-3000:]}"
-            )
+        status, answer = _worker()(job), job.with_suffix(".answer.json")
+        if status or not answer.exists():
+            said = job.with_suffix(".log").read_text(errors="replace")
+            raise RuntimeError(f"Yosys failed ({status}):\n{said[-3000:]}")
         result: dict[str, Any] = json.loads(answer.read_text())
         return result
 

@@ -1,12 +1,14 @@
 """The Yosys side of `tests.support.proofs.formal`: one process per question, as Yosys exits on an error.
 
-Run as ``python -m tests.support.proofs.worker JOB.json``.  The job names an RTLIL file and a question; the
-answer is written beside it as JSON, the solver's own words go to standard output.
+Run as ``python -m tests.support.proofs.worker``, with Yosys loaded once.  Every line of standard input is the
+path of a job, which names an RTLIL file and a question.  A process forked for it writes the answer beside it
+as JSON, and the solver's own words into a log; a line of standard output then says how it ended.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -260,7 +262,20 @@ def answer(job: dict[str, Any], directory: Path) -> dict[str, Any]:
     return result
 
 
+def serve() -> None:
+    """Answer jobs until standard input ends."""
+    for line in sys.stdin:
+        job_path = Path(line.strip())
+        if child := os.fork():
+            print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+            continue
+        with job_path.with_suffix(".log").open("wb") as log:
+            os.dup2(log.fileno(), 1)
+            os.dup2(log.fileno(), 2)
+        job = json.loads(job_path.read_text())
+        job_path.with_suffix(".answer.json").write_text(json.dumps(answer(job, job_path.parent)))
+        return
+
+
 if __name__ == "__main__":
-    job_path = Path(sys.argv[1])
-    job = json.loads(job_path.read_text())
-    job_path.with_suffix(".answer.json").write_text(json.dumps(answer(job, job_path.parent)))
+    serve()
