@@ -74,34 +74,27 @@ def test_parts_are_synthesized_once_and_added_up(cache, monkeypatch):
     assert again.total.dsp == 3
 
 
-def test_memories_in_luts_are_counted_as_such(cache):
+def test_memories_in_luts_and_registers_that_no_shift_register_may_swallow(cache):
+    """A RAM32M16 of 32 words of 14 bits, four registers that stay, and four that become a shift register."""
     text = """
-module kernel(input clk, input en, input [4:0] at, input [4:0] from, input [13:0] i, output [13:0] o);
+module kernel(input clk, input en, input [4:0] at, input [4:0] from, input [13:0] i, output [13:0] o,
+              output kept, output free);
   (* ram_style = "distributed" *) reg [13:0] memory [0:31];
   always @(posedge clk) if (en) memory[at] <= i;
   assign o = memory[from];
+  (* shreg_extract = "no" *) reg [3:0] stages = 4'h0;
+  assign kept = stages[3];
+  always @(posedge clk) stages <= {stages[2:0], i[0]};
+  reg [3:0] line = 4'h0;
+  assign free = line[3];
+  always @(posedge clk) line <= {line[2:0], i[1]};
 endmodule
 """
     (part,) = synthesize(text, "kernel").parts
-    assert part.memory_lut == 8  # one RAM32M16: 32 words of 14 bits
-    assert part.each.lut >= 8
+    assert part.memory_lut == 8 + 1
+    assert part.each.lut == 8 + 1
+    assert part.each.ff == 4
     assert part.each.bram36 == 0
-
-
-def test_registers_that_no_shift_register_may_swallow_stay(cache):
-    chain = """
-module kernel(input clk, input i, output o);
-  {attribute} reg [3:0] stages = 4'h0;
-  assign o = stages[3];
-  always @(posedge clk) stages <= {{stages[2:0], i}};
-endmodule
-"""
-    kept, free = (
-        synthesize(chain.format(attribute=attribute), "kernel").total
-        for attribute in ('(* shreg_extract = "no" *)', "")
-    )
-    assert (kept.ff, kept.lut) == (4, 0)
-    assert free.lut == 1
 
 
 def test_text_that_yosys_refuses_leaves_nothing(cache):
