@@ -188,10 +188,10 @@ def test_short_jobs_hide_the_latency_of_their_descriptors():
 def test_jobs_that_share_keys_and_values():
     """Heads with scales of their own: a job each, and the keys stay on chip."""
     rng = np.random.default_rng(4)
-    config = small(cached_keys=128, folds=2, ports_per_stream=2)
+    config = small(folds=2, ports_per_stream=2)
     shape = {
         "queries": 5,
-        "keys": 50,
+        "keys": 25,
         "heads": 2,
         "kv_group": 2,
         "pack": 1,
@@ -203,7 +203,7 @@ def test_jobs_that_share_keys_and_values():
     jobs.append(random_job(rng, config, **shape, windowed=False, causal=True))
     launch = Launch(config, jobs, 0, 256)
     run(config, [launch])
-    assert sum(launch.read[1:]) == 2 * 50 * (48 + 32)  # twice: the last job's are others
+    assert sum(launch.read[1:]) == 2 * 25 * (48 + 32)  # twice: the last job's are others
 
 
 def test_empty_jobs_are_done_at_once():
