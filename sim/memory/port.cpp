@@ -94,7 +94,9 @@ void Port::take_data(uint64_t edge, const uint32_t* request) {
   transaction.last_edge = edge;
   transaction.hold_edge = edge + jitter_.latency();
   // The bytes change at some moment before the response: as late as possible, or in jitter mode also as early.
-  if (jitter_.on() && jitter_.below(2)) commit(transaction);
+  if (jitter_.on() && jitter_.below(2))
+    for (size_t i = 0; i < filling_; ++i)  // those of one identifier in their order
+      if (writes_[i]->id == transaction.id) commit(*writes_[i]);
 }
 
 void Port::take(uint64_t edge, const uint32_t* request, const uint32_t* response) {

@@ -211,3 +211,12 @@ def test_views_share_the_store():
         for address, nbytes in ((base - 1, 1), (base + 32 * CHANNEL, 1), (base, -1)):
             with pytest.raises(ValueError, match="address, nbytes must be within 0x10000000000"):
                 memory.view.array(address, nbytes)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_writes_of_one_identifier_take_effect_in_order(seed):
+    """As AXI has it: what is written last to an address stays, though many such writes are under way."""
+    jittery = replace(MEMORIES["fast"][0], jitter_percent=50, jitter_latency_cycles=48, seed=seed)
+    with NativeMemory(config=jittery, data_bits=256) as memory:
+        write_all(memory, [4096] * 12)
+        assert memory.view.array(4096, 32)[0] == 11
