@@ -1,18 +1,10 @@
 """``loomwork sim oram``: files of operations in, files of results, labels and accesses out."""
 
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
 
-from hw.board.resources import Resources
-from hw.engine import Engine
-from hw.oram.config import OramConfig
-from hw.oram.kernel.arguments import argument_table
-from hw.oram.model.workload import OramWorkload
-from hw.registry import ENGINES
 from sim.engines.oram.adapter import ADAPTER
 from sim.memory.trace import TRANSFER, Channel
 from sim.run.run import RunResult
@@ -31,38 +23,9 @@ RESULTS = [
 ]
 
 
-class Map(Engine[OramConfig, OramWorkload]):
-    """The engine without gates."""
-
-    name, summary = "oram", "Oblivious map"
-    config_type, workload_type = OramConfig, OramWorkload
-
-    def default_config(self, board):
-        return OramConfig()
-
-    def arguments(self, config, board):
-        return argument_table(config)
-
-    def body(self, config, board, placer):
-        raise AssertionError
-
-    def resources(self, config, board):
-        return Resources(lut=0, ff=0, dsp=0, bram36=0, uram=0)
-
-    def placement(self, config, board):
-        return {}
-
-    def predict(self, workload, config, board):
-        raise AssertionError
-
-
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    module = ModuleType("hw.oram.engine")
-    module.Map = Map
-    monkeypatch.setitem(sys.modules, "hw.oram.engine", module)
-    monkeypatch.setitem(ENGINES, "oram", "hw.oram.engine:Map")
     Path("ops.csv").write_text(OPERATIONS)
     Path("c.yaml").write_text("log_n: 8\n")
 
