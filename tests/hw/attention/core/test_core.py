@@ -49,7 +49,7 @@ def random_jobs(rng, config, count, *, most_keys=60):
     return jobs
 
 
-@pytest.mark.parametrize("seed", seeds(2, 20))
+@pytest.mark.parametrize("seed", seeds(1, 20))
 def test_random_jobs_exact_to_the_bit_and_the_cycle(seed):
     rng = np.random.default_rng(seed)
     config = random_config(rng)
