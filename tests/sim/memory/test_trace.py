@@ -9,7 +9,7 @@ import pytest
 
 from hw.board.memory_timing import HostTiming
 from hw.errors import InputError
-from sim.memory.trace import TRANSFER, Channel, accesses, read_trace
+from sim.memory.trace import TRANSFER, Channel, accesses, read_trace, write_bus_trace
 from tests.support.memory.master import RandomManager, config, read_all, run_managers, write_all
 from tests.support.memory.native import NativeMemory
 
@@ -56,6 +56,24 @@ def test_random_traffic_is_counted_alike(tmp_path):
         assert sums[Channel.AW] == sums[Channel.W] == port["write_bytes"]
         assert (counts[Channel.AR], counts[Channel.AW]) == (port["read_bursts"], port["write_bursts"])
         assert counts[Channel.B] == port["write_bursts"]
+
+
+def test_accesses_as_text(tmp_path):
+    transfers = [
+        (10, 0x1000, 256, 0, Channel.AR, 0),
+        (20, 0x1000, 64, 0, Channel.R, 0),
+        (30, 0x1000, 256, 0, Channel.AW, 0),
+        (30, 0x1000, 64, 0, Channel.W, 0),
+        (31, 0x8000, 64, 1, Channel.AW, 0),
+        (40, 0x1000, 0, 0, Channel.B, 0),
+    ]
+    write_bus_trace(tmp_path / "bus.csv", np.array(transfers, TRANSFER), ["host0", "host1"])
+    assert (tmp_path / "bus.csv").read_text().splitlines() == [
+        "cycle,port,direction,address,bytes",
+        "10,host0,read,0x1000,256",
+        "30,host0,write,0x1000,256",
+        "31,host1,write,0x8000,64",
+    ]
 
 
 def test_a_file_that_cannot_be_written(tmp_path, capfd):
