@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.lib.fifo import Fifo
 from hw.lib.place import Placer
@@ -39,7 +39,7 @@ class CommandOpener(wiring.Component):
     enable : In(1)
         The keys are there.
     i : In(stream of BEAT_BITS)
-        Records, ``config.interval`` cycles apart at least.
+        Records, ``config.interval`` cycles apart at least; taken at once.
     command : Out(stream of command_layout, always ready)
         `latency` cycles after the record's first beat was offered.  Numbers of operations run around.  A
         command with a wrong tag is ``rejected`` and has key and code 0; one with an unknown code or a key of
@@ -74,10 +74,10 @@ class CommandOpener(wiring.Component):
     def latency(config: OramConfig) -> int:
         """Give the cycles from a record's first beat to the command; the header's block takes one."""
         last_block = record_shape(config).slots
-        return last_block + PageOpen.VERDICT_LATENCY + CommandOpener._AFTER
+        return Fifo.LATENCY + last_block + PageOpen.VERDICT_LATENCY + CommandOpener._AFTER
 
     def elaborate(self, platform: Any) -> Module:
-        """Blocks -> cipher -> the text's first block waits for the verdict, the others are values."""
+        """Blocks -> cipher -> the first of the text waits for the verdict, the others are values."""
         m = Module()
         config, shape = self._config, self._shape
         m.submodules.open = opener = PageOpen(shape, self._placer)
@@ -86,15 +86,17 @@ class CommandOpener(wiring.Component):
         m.d.comb += opener.power.eq(self.power)
         record_nonces(m, opener.request, self.enable, COMMAND)
 
+        m.submodules.beats = beats = Fifo(BEAT_BITS, depth=2 * config.command_bytes // BEAT_BYTES)
+        connect(m, flipped(self.i), beats.i)
         place = Signal(range(config.command_bytes // BLOCK_BYTES))
         lane = place[: _BEAT_BLOCKS.bit_length() - 1]
         sealed = (place != 0) & (place <= shape.slots)
         moves = Signal()
         m.d.comb += [
-            opener.i.valid.eq(self.i.valid & sealed),
-            opener.i.payload.eq(self.i.payload.word_select(lane, BLOCK_BITS)),
-            moves.eq(self.i.valid & (opener.i.ready | ~sealed)),
-            self.i.ready.eq(moves & (lane == _BEAT_BLOCKS - 1)),
+            opener.i.valid.eq(beats.o.valid & sealed),
+            opener.i.payload.eq(beats.o.payload.word_select(lane, BLOCK_BITS)),
+            moves.eq(beats.o.valid & (opener.i.ready | ~sealed)),
+            beats.o.ready.eq(moves & (lane == _BEAT_BLOCKS - 1)),
         ]
         with m.If(moves):
             m.d.sync += place.eq(place + 1)
