@@ -71,7 +71,13 @@ Transaction* Port::accept(uint64_t edge, bool write, uint64_t address, uint32_t 
 }
 
 void Port::record(uint64_t edge, AxiChannel channel, const Transaction& transaction, uint32_t at, uint32_t bytes) {
-  if (trace_) trace_->add(edge, base_ + transaction.address + at, bytes, index_, channel);
+  if (trace_) trace_->add(edge, base_ + transaction.address + at, bytes, index_, channel, waited_[channel]);
+  waited_[channel] = 0;
+}
+
+void Port::stalled(uint64_t& counter, AxiChannel channel) {
+  ++counter;
+  ++waited_[channel];
 }
 
 void Port::take_data(uint64_t edge, const uint32_t* request) {
@@ -121,7 +127,7 @@ void Port::take(uint64_t edge, const uint32_t* request, const uint32_t* response
         backend_.read(transaction);
       }
     } else {
-      ++counters_.read_address_stall;
+      stalled(counters_.read_address_stall, kAr);
     }
   }
   // Data before its address handshake is not taken, so that data of this edge belong to an earlier address.
@@ -129,7 +135,7 @@ void Port::take(uint64_t edge, const uint32_t* request, const uint32_t* response
     if (shown & kWReady)
       take_data(edge, request);
     else
-      ++counters_.write_data_stall;
+      stalled(counters_.write_data_stall, kW);
   }
   if (flags & kAwValid) {
     if (shown & kAwReady) {
@@ -142,7 +148,7 @@ void Port::take(uint64_t edge, const uint32_t* request, const uint32_t* response
         backend_.write(transaction);
       }
     } else {
-      ++counters_.write_address_stall;
+      stalled(counters_.write_address_stall, kAw);
     }
   }
   if (shown & kRValid) {
@@ -156,7 +162,7 @@ void Port::take(uint64_t edge, const uint32_t* request, const uint32_t* response
       backend_.read_taken(transaction, data_bytes_);
       if (transaction->bytes_moved == transaction->bytes) drop(reads_, transaction);
     } else {
-      ++counters_.read_data_stall;
+      stalled(counters_.read_data_stall, kR);
     }
   }
   if (shown & kBValid) {
@@ -167,7 +173,7 @@ void Port::take(uint64_t edge, const uint32_t* request, const uint32_t* response
       --filling_;
       responding_ = nullptr;
     } else {
-      ++counters_.response_stall;
+      stalled(counters_.response_stall, kB);
     }
   }
 }

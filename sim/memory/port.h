@@ -46,6 +46,7 @@ class Port {
 
   Transaction* accept(uint64_t edge, bool write, uint64_t address, uint32_t length, uint32_t id);
   // Records a transfer where there is a trace: `at` bytes into the burst.
+  void stalled(uint64_t& counter, AxiChannel channel);
   void record(uint64_t edge, AxiChannel channel, const Transaction& transaction, uint32_t at, uint32_t bytes);
   void take_data(uint64_t edge, const uint32_t* request);
   void commit(Transaction& transaction);
@@ -63,6 +64,7 @@ class Port {
   Jitter jitter_;
   Tampers& tampers_;
   Trace* trace_;  // null: none
+  uint16_t waited_[5] = {};  // edges since valid rose, by channel
   std::deque<std::unique_ptr<Transaction>> reads_, writes_;
   std::vector<std::unique_ptr<Transaction>> spare_;
   uint64_t ids_ = 0;              // identifiers reads have used, modulo 64

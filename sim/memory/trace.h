@@ -21,8 +21,8 @@ class Trace {
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
 
-  void add(uint64_t edge, uint64_t address, uint32_t bytes, int port, AxiChannel channel) {
-    const Record record{edge, address, bytes, static_cast<uint8_t>(port), channel, 0};
+  void add(uint64_t edge, uint64_t address, uint32_t bytes, int port, AxiChannel channel, uint16_t waited) {
+    const Record record{edge, address, bytes, static_cast<uint8_t>(port), channel, waited};
     std::fwrite(&record, sizeof record, 1, file_);
   }
   // Whether all of it is in the file.
@@ -33,7 +33,7 @@ class Trace {
     uint64_t edge, address;
     uint32_t bytes;
     uint8_t port, channel;
-    uint16_t none;
+    uint16_t waited;
   };
   static_assert(sizeof(Record) == 24, "what sim/memory/trace.py reads");
 

@@ -56,6 +56,12 @@ def test_random_traffic_is_counted_alike(tmp_path):
         assert sums[Channel.AW] == sums[Channel.W] == port["write_bytes"]
         assert (counts[Channel.AR], counts[Channel.AW]) == (port["read_bursts"], port["write_bursts"])
         assert counts[Channel.B] == port["write_bursts"]
+        waited = {c: own[own["channel"] == c]["waited"].sum() for c in Channel}
+        for channel, name in (
+            (Channel.AR, "read_address"), (Channel.AW, "write_address"), (Channel.W, "write_data"),
+            (Channel.R, "read_data"), (Channel.B, "response"),
+        ):  # fmt: skip
+            assert waited[channel] == port[f"{name}_stall_cycles"] > 0
 
 
 def test_accesses_as_text(tmp_path):

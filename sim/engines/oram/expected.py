@@ -1,0 +1,115 @@
+"""The bus trace that a launch should have left, from the labels it revealed and what the host did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.oram.config import BEAT_BYTES, OramConfig
+from hw.oram.movers.timing import Timing
+from sim.golden.oram import trace as golden
+from sim.golden.oram.hosts import RecordedHost
+from sim.memory.trace import Channel, accesses
+
+Trace = NDArray[Any]
+
+
+def expected_accesses(
+    config: OramConfig,
+    trace: Trace,
+    ports: Sequence[str],
+    addresses: Mapping[str, int],
+    touched: Sequence[Sequence[int | None]],
+    *,
+    slots: int,
+    empty_pages: int,
+) -> list[golden.Access]:
+    """Give the reads and writes of a launch, in order, from the first look at a command on.
+
+    Parameters
+    ----------
+    config
+        Shape of the map.
+    trace
+        What a run recorded at the host's ports (`sim.memory.trace.read_trace`): of it, only when the launch
+        began, and what the host did (how long it let offers wait, when its data and answers came) is used.
+    ports
+        Those of the host's memory, in order.
+    addresses
+        Of the buffers ``pages``, ``commands`` and ``responses``.
+    touched
+        Pages of every operation's touches: what labels say.
+    slots
+        Of the rings.
+    empty_pages
+        Pages that the launch wrote before.
+    """
+    times = Timing(config)
+    timing = golden.Timing(
+        position_cycles=times.position,
+        touch_cycles=times.touch,
+        seal=times.page_sealed,
+        response=times.response_sealed,
+    )
+    launch = golden.Launch(
+        pages=addresses["pages"],
+        commands=addresses["commands"],
+        responses=addresses["responses"],
+        slots=slots,
+        start=_begin(trace, ports) - timing.command_address,
+    )
+    host = _recorded_host(config, trace, ports, addresses["pages"], empty_pages)
+    return golden.simulate(config, timing, launch, host, touched).accesses
+
+
+def recorded_accesses(trace: Trace, ports: Sequence[str]) -> list[golden.Access]:
+    """Give the reads and writes that a run recorded, in the form and order of `expected_accesses`."""
+    begun = accesses(trace[trace["cycle"] >= _begin(trace, ports)])
+    return sorted(
+        golden.Access(cycle, ports[port], channel == Channel.AW, address, size)
+        for cycle, address, size, port, channel, _ in begun.tolist()
+    )
+
+
+def _begin(trace: Trace, ports: Sequence[str]) -> int:
+    """Give the cycle of the first look at a command."""
+    looks = (trace["port"] == ports.index(golden.RING)) & (trace["channel"] == Channel.AR)
+    return int(trace["cycle"][looks][0] - trace["waited"][looks][0])
+
+
+def _recorded_host(
+    config: OramConfig, trace: Trace, ports: Sequence[str], pages: int, empty_pages: int
+) -> RecordedHost:
+    bursts = sum(
+        1 for n in range(empty_pages) for _ in golden.bursts(pages + n * config.page_bytes, config.page_bytes)
+    )
+    before = {Channel.AW: bursts, Channel.W: empty_pages * config.page_beats, Channel.B: bursts}
+
+    def on(port: str, channel: Channel) -> Trace:
+        own = trace[(trace["port"] == ports.index(port)) & (trace["channel"] == channel)]
+        return own[before.get(channel, 0) if port == golden.PAGES else 0 :]
+
+    def waits(port: str, channel: Channel) -> Iterator[int]:
+        return iter(on(port, channel)["waited"].tolist())
+
+    def data(port: str) -> Iterator[tuple[int, int]]:
+        cycles = on(port, Channel.R)["cycle"]
+        ends = np.cumsum(on(port, Channel.AR)["bytes"] // BEAT_BYTES, dtype=np.int64)
+        begins = np.append(0, ends[:-1])
+        return zip(cycles[begins].tolist(), cycles[ends - 1].tolist(), strict=True)
+
+    return RecordedHost(
+        address_waits={
+            (port, write): waits(port, Channel.AW if write else Channel.AR)
+            for port in (golden.PAGES, golden.RING)
+            for write in (False, True)
+        },
+        data={port: data(port) for port in (golden.PAGES, golden.RING)},
+        beat_waits={port: waits(port, Channel.W) for port in (golden.PAGES, golden.RING)},
+        answers={port: iter(on(port, Channel.B)["cycle"].tolist()) for port in (golden.PAGES, golden.RING)},
+        found=repeat(True),
+    )
