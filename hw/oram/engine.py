@@ -11,23 +11,40 @@ from hw.oram.config import OramConfig
 from hw.oram.kernel.arguments import argument_table
 from hw.oram.kernel.body import OramBody
 from hw.oram.model.capacity import check_capacity
+from hw.oram.model.predict import predict
+from hw.oram.model.workload import OramWorkload
+from hw.oram.resources import estimate
 from hw.prediction import Prediction
 
 
-class OramEngine(Engine[OramConfig, object]):
+class OramEngine(Engine[OramConfig, OramWorkload]):
     """A map in the host's memory whose accesses tell the host nothing; see `hw.oram`."""
 
     name = "oram"
     summary = "oblivious map in the host's memory: get, put, delete at a fixed rate, sealed pages"
     config_type = OramConfig
-    workload_type = object
+    workload_type = OramWorkload
 
     def default_config(self, board: Board) -> OramConfig:
-        """Give the map of 2^20 keys of 8 bytes."""
-        return OramConfig()
+        """Give the map of 2^20 keys with values of 8 bytes.
+
+        Raises
+        ------
+        InputError
+            When the board has no access to the host's memory, or too little of its own.
+        """
+        config = OramConfig()
+        check_capacity(config, board)
+        return config
 
     def arguments(self, config: OramConfig, board: Board) -> ArgumentTable:
-        """See `hw.oram.kernel.arguments.argument_table`."""
+        """See `hw.oram.kernel.arguments.argument_table`.
+
+        Raises
+        ------
+        InputError
+            When the map does not fit the board's memories; with what needs how much.
+        """
         check_capacity(config, board)
         return argument_table(config)
 
@@ -36,15 +53,15 @@ class OramEngine(Engine[OramConfig, object]):
         return OramBody(config, placer)
 
     def resources(self, config: OramConfig, board: Board) -> Resources:
-        """See ..."""
-        return Resources(dsp=1, lut=1, ff=1, bram36=1, uram=0)
+        """See `hw.oram.resources.estimate`."""
+        return estimate(config)
 
     def placement(self, config: OramConfig, board: Board) -> dict[str, int]:
-        """Give each port to HBM a channel of its own, as far as there are any; the host has one."""
-        hbm = [port for port in self.arguments(config, board).ports if port.startswith("gmem")]
-        channels = {port: n % board.memory.channels for n, port in enumerate(hbm)}
-        return {"host1": 0, "host0": 0} | channels
+        """Give each port to HBM a channel of its own, as far as there are any; the host's memory has one."""
+        ports = self.arguments(config, board).ports
+        hbm = [port for port in ports if port.startswith("gmem")]
+        return dict.fromkeys(ports, 0) | {port: n % board.memory.channels for n, port in enumerate(hbm)}
 
-    def predict(self, workload: object, config: OramConfig, board: Board) -> Prediction:
-        """See ..."""
-        raise NotImplementedError
+    def predict(self, workload: OramWorkload, config: OramConfig, board: Board) -> Prediction:
+        """See `hw.oram.model.predict.predict`."""
+        return predict(workload, config, board)
