@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hw.board import Board
@@ -54,6 +55,10 @@ class Design:
         The board it was made for.
     resources
         The engine's own estimate of what it takes.
+    config
+        The engine's configuration.
+    templates
+        Folder of the engine's own templates, if it has one; see `hw.engine.Engine`.
     """
 
     top_name: str
@@ -63,6 +68,8 @@ class Design:
     ports: tuple[MemoryPort, ...]
     board: Board
     resources: Resources
+    config: Any
+    templates: Path | None
 
     @property
     def config_hash(self) -> str:

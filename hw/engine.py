@@ -9,6 +9,7 @@ streams out), the **movers** (descriptors to DMA to streams) and the **body** th
 from __future__ import annotations
 
 import abc
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from amaranth.lib import wiring
@@ -37,12 +38,15 @@ class Engine(abc.ABC, Generic[Config, Workload]):
     workload_type : type
         The frozen dataclass of what is asked of the engine in one launch: shapes, modes and formats as plain
         values, checked by themselves, without tensors and without a configuration.
+    templates : Path, optional
+        Folder of templates that take the place of those of `hw.package` with the same name.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     config_type: ClassVar[type[Any]]
     workload_type: ClassVar[type[Any]]
+    templates: ClassVar[Path | None] = None
 
     @abc.abstractmethod
     def default_config(self, board: Board) -> Config:

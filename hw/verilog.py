@@ -113,6 +113,8 @@ def generate(engine: Engine[Any, Any], config: Any, board: Board, *, sources: bo
         ports=ports,
         board=board,
         resources=resources,
+        config=config,
+        templates=engine.templates,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from hw.board import Board
 from hw.board.resources import Resources
 from hw.engine import Engine
@@ -24,6 +26,8 @@ class OramEngine(Engine[OramConfig, OramWorkload]):
     summary = "oblivious map in the host's memory: get, put, delete at a fixed rate, sealed pages"
     config_type = OramConfig
     workload_type = OramWorkload
+    #: The host's script feeds the ring.
+    templates = Path(__file__).with_name("templates")
 
     def default_config(self, board: Board) -> OramConfig:
         """Give the map of 2^20 keys with values of 8 bytes.

@@ -35,8 +35,9 @@ _FILES = {
 
 def render(design: Design) -> dict[str, str]:
     """Give the text of every file by name; ``meta.json``, which lists the others, comes last."""
+    folders = [TEMPLATES] if design.templates is None else [design.templates, TEMPLATES]
     environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
+        loader=FileSystemLoader(folders),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
