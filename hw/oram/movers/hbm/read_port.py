@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
@@ -143,7 +143,7 @@ class ReadPort(wiring.Component):
             with m.If(arbiter.source == index):
                 m.d.comb += command.length.eq(self._beats(read) * self._lines.port_bytes)
         m.d.comb += [
-            command.address[aligned:].eq(self.base[aligned:] + arbiter.o.payload[aligned:]),
+            command.address.eq(Cat(Const(0, aligned), self.base[aligned:] + arbiter.o.payload[aligned:])),
             splitter.command.valid.eq(arbiter.o.valid),
             arbiter.o.ready.eq(splitter.command.ready),
             addresses.i.valid.eq(splitter.o.valid),
