@@ -28,6 +28,10 @@ _ITEM_CYCLES = 4
 #: data to the stage, together.
 _WRITE_EXTRA = 50
 _POSITION_EXTRA = 32
+#: Cycles from a command's acceptance to its issue besides the HBM's, and how many intervals it waits for its
+#: turn on the way, at most: `hw.oram.movers.timing.Timing` has them exactly.
+_ACCEPT_EXTRA = 128
+_ACCEPT_TURNS = 6
 
 #: Fields of the configuration with few legal values.
 _CHOICES: dict[str, tuple[object, ...]] = {
@@ -315,7 +319,7 @@ class OramConfig:
     @property
     def accepted(self) -> int:
         """Operations between the acceptance of their command and the issue of their first touch, at most."""
-        return 2 * self.position_inflight
+        return -(-(self.position_cycles + _ACCEPT_EXTRA) // self.interval) + _ACCEPT_TURNS
 
     @property
     def command_records(self) -> int:
@@ -369,5 +373,5 @@ class OramConfig:
     @property
     def operation_bits(self) -> int:
         """Bits of the number of an operation, which runs around: of all from the command to the window."""
-        ahead = 2 * self.position_inflight + 2 * self.inflight
+        ahead = self.accepted + 2 * self.inflight
         return (ahead + self.window).bit_length()

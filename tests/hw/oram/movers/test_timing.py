@@ -1,0 +1,24 @@
+"""The way of an operation, against what the configuration makes room for."""
+
+import pytest
+
+from hw.oram.config import OramConfig
+from hw.oram.movers.timing import Timing
+
+
+@pytest.mark.parametrize("touch", ["one", "both"])
+@pytest.mark.parametrize("pad", ["skip", "always"])
+@pytest.mark.parametrize("value_bytes", [8, 32, 64, 384, 512])
+@pytest.mark.parametrize("aes_lanes", [1, 4])
+@pytest.mark.parametrize("position_cycles", [16, 288, 1000])
+def test_no_operation_waits_for_room_before_its_issue(touch, pad, value_bytes, aes_lanes, position_cycles):
+    """As many are accepted as are under way at the full rate, and one whose issue is not counted yet."""
+    config = OramConfig(
+        touch=touch,
+        pad=pad,
+        value_bytes=value_bytes,
+        aes_lanes=aes_lanes,
+        position_cycles=position_cycles,
+    )
+    assert (config.accepted - 1) * config.interval >= Timing(config).position
+    assert config.operation_bits <= 12
