@@ -15,6 +15,8 @@ from hw.oram.config import BEAT_BYTES, BLOCK_BYTES
 
 #: Bytes of a key.
 KEY_BYTES = 8
+#: A burst to the host's memory does not cross a multiple of as many bytes.
+BURST_BYTES = 1024
 #: Published times of an operation of BOLT on a U55C, V = 8 bytes, alpha 0.2: keys and seconds (the authors'
 #: artifact, logs of BOLT-benchmark).
 BOLT_SECONDS = {1 << 20: 4.57e-6, 5 << 20: 5.80e-6}
@@ -32,6 +34,10 @@ class Traffic:
         From and to the host's memory.
     reads, writes
         Accesses of the host's memory: pages, buckets of a tree.
+    bursts
+        Of all accesses, see `page_bursts`.
+    slots
+        Places of a key, or of a block of labels, that are read and written.
     host_bytes, hbm_bytes
         Memory that the map takes altogether.
     """
@@ -41,6 +47,8 @@ class Traffic:
     write_bytes: float
     reads: float
     writes: float
+    bursts: float
+    slots: float
     host_bytes: float
     hbm_bytes: float
 
@@ -58,6 +66,11 @@ class Traffic:
 def _page(slots: int, value_bytes: int, *, header: int = BLOCK_BYTES + 8) -> int:
     """Give the bytes of a page: tag and which slots are in use, then the slots."""
     return -(-(header + slots * (KEY_BYTES + value_bytes)) // BEAT_BYTES) * BEAT_BYTES
+
+
+def page_bursts(page_bytes: int) -> float:
+    """Give the bursts of a page on average over all pages, which lie one behind the other."""
+    return 1 + (page_bytes - math.gcd(page_bytes, BURST_BYTES)) / BURST_BYTES
 
 
 def _check(log_n: int, value_bytes: int) -> None:
@@ -111,7 +124,8 @@ def bolt(log_n: int, value_bytes: int, *, alpha: float = 0.2, bin_keys: int = 8)
     bounds = bolt_bounds(log_n, alpha=alpha, bin_keys=bin_keys)
     keys = 1 << log_n
     bins = keys / bin_keys
-    page, touched = _page(math.ceil(bounds.load), value_bytes), 2 * (1 - alpha)
+    slots, touched = math.ceil(bounds.load), 2 * (1 - alpha)
+    page = _page(slots, value_bytes)
     waiting = bounds.hbm_keys + bounds.queue
     return Traffic(
         name="BOLT",
@@ -119,6 +133,8 @@ def bolt(log_n: int, value_bytes: int, *, alpha: float = 0.2, bin_keys: int = 8)
         write_bytes=touched * page,
         reads=touched,
         writes=touched,
+        bursts=2 * touched * page_bursts(page),
+        slots=2 * touched * slots,
         host_bytes=(1 - alpha) * bins * page,
         hbm_bytes=keys * 4 * 12 + waiting * value_bytes + 4 * bins,
     )
@@ -147,14 +163,15 @@ def path_oram(
     Z = 4 is the smallest bucket that the paper measures a small stash for (section 7).  The highest levels
     lie in HBM, as many as hold ``alpha`` of the keys' slots.  The position map lies in HBM too, as ours does;
     with ``recursive`` it lies in smaller Path ORAMs, 16 labels a block (section 6), each an access more,
-    until one is no larger than the levels in HBM and joins them; keys are then places of an array.
+    until one is no larger than the levels in HBM, or than a block, and joins them; keys are then places of an
+    array.
     """
     _check(log_n, value_bytes)
     keys = 1 << log_n
     cached = _cached_levels(log_n, alpha, bucket_slots)
     buckets = path_levels(log_n) - cached
     page = _page(bucket_slots, value_bytes)
-    moved, accesses = buckets * page, buckets
+    moved, accesses, bursts = buckets * page, buckets, buckets * page_bursts(page)
     host = ((2 << log_n) - (1 << cached)) * page
     top = ((1 << cached) - 1) * page
     label_bytes = 4
@@ -162,10 +179,11 @@ def path_oram(
     if recursive:
         labels = 16
         small, small_page = log_n, _page(bucket_slots, labels * label_bytes)
-        while (1 << small) * label_bytes > top:
+        while (1 << small) * label_bytes > max(top, labels * label_bytes):
             small -= 4
             moved += path_levels(small) * small_page
             accesses += path_levels(small)
+            bursts += path_levels(small) * page_bursts(small_page)
             host += ((2 << small) - 1) * small_page
         name, hbm = "Path ORAM, recursive", top + (1 << small) * label_bytes
     return Traffic(
@@ -174,6 +192,8 @@ def path_oram(
         write_bytes=moved,
         reads=accesses,
         writes=accesses,
+        bursts=2 * bursts,
+        slots=2 * accesses * bucket_slots,
         host_bytes=host,
         hbm_bytes=hbm,
     )
@@ -217,6 +237,8 @@ def hash_table(log_n: int, value_bytes: int, *, puts: float = 0.5, full: float =
         write_bytes=puts * page,
         reads=reads,
         writes=puts,
+        bursts=(reads + puts) * page_bursts(page),
+        slots=(reads + puts) * slots,
         host_bytes=keys / (full * slots) * page,
         hbm_bytes=0.0,
     )

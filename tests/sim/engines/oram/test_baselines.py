@@ -141,6 +141,13 @@ def test_path_oram_recursion(alpha, maps):
     assert not maps or 4 << 20 - 4 * (maps - 1) > room
 
 
+def test_path_oram_recursion_without_a_level_in_hbm():
+    """Maps of 2^16, 2^12, 2^8 and 2^4 labels; the last is a block and stays."""
+    plain, nested = path_oram(20, 8, alpha=0.0), path_oram(20, 8, alpha=0.0, recursive=True)
+    assert nested.reads == plain.reads + 17 + 13 + 9 + 5
+    assert nested.hbm_bytes == 64
+
+
 @pytest.mark.parametrize(("load", "slots"), [(3.0, 4), (0.75, 1), (6.0, 4)])
 def test_hash_table_run(load, slots):
     rng = random.Random(3)

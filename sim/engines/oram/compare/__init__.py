@@ -1,0 +1,1 @@
+"""The oblivious map beside others."""

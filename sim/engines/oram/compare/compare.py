@@ -1,0 +1,300 @@
+"""The oblivious map beside others: what an operation takes, as tables and as files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from rich.table import Table
+
+from hw.board import Board
+from hw.config import config_dict
+from hw.errors import InputError
+from hw.oram.config import OramConfig
+from hw.oram.engine import OramEngine
+from hw.oram.model.capacity import check_capacity, hbm_bytes, host_structures
+from hw.oram.model.flow import host_link
+from hw.oram.model.workload import OramWorkload
+from hw.prediction import Prediction
+from sim.compare.table import Column, Columns, table
+from sim.engines.oram.baselines import (
+    BOLT_SECONDS,
+    Traffic,
+    bolt,
+    bolt_cycles,
+    hash_table,
+    page_bursts,
+    path_oram,
+)
+from sim.engines.oram.compare.measure import Measured, Shape, dumped
+from sim.report.text import percent, signed_percent, sized, times
+
+#: Value of ``format`` in the comparison's JSON.
+COMPARE_FORMAT = "loomwork-compare-oram/1"
+#: Ours.
+OURS: dict[str, Shape] = {
+    "Loomwork, one, skip": ("one", "skip"),
+    "Loomwork, one, always": ("one", "always"),
+    "Loomwork, both, skip": ("both", "skip"),
+    "Loomwork, both, always": ("both", "always"),
+}
+BOLT = "BOLT"
+OTHERS: dict[str, Callable[[OramConfig], Traffic]] = {
+    BOLT: lambda config: bolt(
+        config.log_n, config.value_bytes, alpha=config.alpha, bin_keys=config.items_per_label
+    ),
+    "Path ORAM": lambda config: path_oram(config.log_n, config.value_bytes, alpha=config.alpha),
+    "Path ORAM, recursive": lambda config: path_oram(
+        config.log_n, config.value_bytes, alpha=config.alpha, recursive=True
+    ),
+    "hash table, insecure": lambda config: hash_table(config.log_n, config.value_bytes),
+}
+METHODS = (*OURS, *OTHERS)
+#: Operations that are predicted, in a row.
+_OPERATIONS = 100_000
+#: Bytes of the values whose times BOLT published.
+_BOLT_VALUE_BYTES = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    """What an operation of a map takes on average, and what the map does.
+
+    Members
+    -------
+    log_n, value_bytes, method
+        Of the map: N = 2^log_n keys.
+    source
+        Of the cycles: predicted, published, on the line through what is, or link: the least that the link to
+        the host takes.
+    page_bytes, accesses, bursts, slots
+        Of pages in the host's memory, both ways, see `sim.engines.oram.baselines.Traffic`; commands and
+        responses are the same for all maps and left out.
+    slots_of_bolt
+        Slots over those of BOLT's bound.
+    cycles, operations_per_second
+        At the board's clock and behind its link to the host.
+    host_bytes, hbm_bytes
+        Memory the map takes altogether.
+    fits
+        Whether the board has it.
+    """
+
+    log_n: int
+    value_bytes: int
+    method: str
+    source: str
+    page_bytes: float
+    accesses: float
+    bursts: float
+    slots: float
+    slots_of_bolt: float
+    cycles: float
+    operations_per_second: float
+    host_bytes: float
+    hbm_bytes: float
+    fits: bool
+
+
+def variant(config: OramConfig, method: str, log_n: int, value_bytes: int) -> OramConfig:
+    """Give the configuration of one of ours, or the one whose shape another map gets.
+
+    Raises
+    ------
+    InputError
+        When there is no such map.
+    """
+    touch, pad = OURS.get(method, (config.touch, config.pad))
+    return replace(config, log_n=log_n, value_bytes=value_bytes, touch=touch, pad=pad)
+
+
+def figures_of(config: OramConfig, board: Board, method: str) -> Figures:
+    """Give the figures of a map of the shape of ``config``."""
+    if method in OURS:
+        prediction = OramEngine().predict(
+            OramWorkload(operations=_OPERATIONS, initialize=False), config, board
+        )
+        traffic = our_traffic(config, prediction, method)
+        source, cycles, fits = (
+            "predicted",
+            float(prediction.details["cycles_per_operation"]),
+            _fits(config, board),
+        )
+    else:
+        traffic = OTHERS[method](config)
+        source, cycles = _other_cycles(config, board, method, traffic)
+        assert board.host is not None  # else there was no link
+        fits = traffic.hbm_bytes <= board.memory.total_bytes and traffic.host_bytes <= board.host.total_bytes
+    return Figures(
+        log_n=config.log_n,
+        value_bytes=config.value_bytes,
+        method=method,
+        source=source,
+        page_bytes=traffic.moved_bytes,
+        accesses=traffic.accesses,
+        bursts=traffic.bursts,
+        slots=traffic.slots,
+        slots_of_bolt=traffic.slots / OTHERS[BOLT](config).slots,
+        cycles=cycles,
+        operations_per_second=board.clock_mhz * 1e6 / cycles,
+        host_bytes=traffic.host_bytes,
+        hbm_bytes=traffic.hbm_bytes,
+        fits=fits,
+    )
+
+
+def our_traffic(config: OramConfig, prediction: Prediction, method: str) -> Traffic:
+    """Give what a predicted launch moves for an operation."""
+    operations = prediction.details["operations"]
+    read, written = (moved["pages"] / operations for moved in (prediction.read_bytes, prediction.write_bytes))
+    reads, writes = read / config.page_bytes, written / config.page_bytes
+    return Traffic(
+        name=method,
+        read_bytes=read,
+        write_bytes=written,
+        reads=reads,
+        writes=writes,
+        bursts=(reads + writes) * page_bursts(config.page_bytes),
+        slots=(reads + writes) * config.slots,
+        host_bytes=host_structures(config)[0].total_bytes,
+        hbm_bytes=hbm_bytes(config),
+    )
+
+
+def _other_cycles(config: OramConfig, board: Board, method: str, traffic: Traffic) -> tuple[str, float]:
+    """Give where the cycles of an operation of another map come from, and how many they are.
+
+    BOLT does one operation after the other: its published time, and the link's for pages of larger values.
+    Of the others there is the link alone: bytes each way, or the write bursts under way, of pages and of
+    commands and responses like ours.
+    """
+    link = host_link(board)
+    if method == BOLT:
+        published = OTHERS[BOLT](replace(config, value_bytes=_BOLT_VALUE_BYTES))
+        more = max(0.0, traffic.moved_bytes - published.moved_bytes)
+        cycles = bolt_cycles(config.log_n, clock_mhz=board.clock_mhz) + more * link.byte_cycles
+        as_published = config.keys in BOLT_SECONDS and config.value_bytes == _BOLT_VALUE_BYTES
+        return "published" if as_published else "line", cycles
+    moved = max(traffic.read_bytes, traffic.write_bytes) + config.command_bytes
+    write_bursts = traffic.bursts * traffic.writes / traffic.accesses + 1
+    return "link", max(moved * link.byte_cycles, write_bursts * link.write_burst_cycles)
+
+
+def _fits(config: OramConfig, board: Board) -> bool:
+    try:
+        check_capacity(config, board)
+    except InputError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Figures of all maps for numbers of keys and sizes of values, and what was measured of ours.
+
+    Members
+    -------
+    board, config
+        What all have in common; `variant` gives what differs.
+    figures
+        In order of values, keys and `METHODS`.
+    measured
+        By method.
+    """
+
+    board: Board
+    config: OramConfig
+    figures: tuple[Figures, ...]
+    measured: Mapping[str, Measured]
+
+    @cached_property
+    def log_ns(self) -> list[int]:
+        """Numbers of keys, in increasing order."""
+        return sorted({figures.log_n for figures in self.figures})
+
+    @cached_property
+    def values(self) -> list[int]:
+        """Sizes of values, in increasing order."""
+        return sorted({figures.value_bytes for figures in self.figures})
+
+    def of(self, method: str, log_n: int, value_bytes: int) -> Figures:
+        """Find the figures of a map."""
+        wanted = (method, log_n, value_bytes)
+        return next(each for each in self.figures if (each.method, each.log_n, each.value_bytes) == wanted)
+
+    @property
+    def exact(self) -> bool:
+        """Whether every co-simulation gave the golden model's bits."""
+        return all(measured.exact for measured in self.measured.values())
+
+    def document(self, known: Mapping[str, Measured]) -> dict[str, Any]:
+        """Give the content of the comparison's file, with all ``known`` measurements by their keys."""
+        return {
+            "board": self.board.name,
+            "config": config_dict(self.config),
+            "figures": [asdict(figures) for figures in self.figures],
+            "measured": dumped(known),
+        }
+
+
+COLUMNS: Columns[Figures] = (
+    Column("keys", lambda figures: f"2^{figures.log_n}"),
+    Column("map", lambda figures: figures.method, text=True),
+    Column("cycles from", lambda figures: figures.source, text=True),
+    Column("page bytes", lambda figures: f"{figures.page_bytes:,.1f}"),
+    Column("accesses", lambda figures: f"{figures.accesses:,.2f}"),
+    Column("bursts", lambda figures: f"{figures.bursts:,.2f}"),
+    Column("slots", lambda figures: f"{figures.slots:,.1f}"),
+    Column("of BOLT's", lambda figures: times(figures.slots_of_bolt, places=2)),
+    Column("cycles", lambda figures: f"{figures.cycles:,.1f}"),
+    Column("M ops/s", lambda figures: f"{figures.operations_per_second / 1e6:,.2f}"),
+    Column("host memory", lambda figures: sized(figures.host_bytes)),
+    Column("HBM", lambda figures: sized(figures.hbm_bytes)),
+    Column("fits", lambda figures: "yes" if figures.fits else "no", text=True),
+)
+
+#: A map that was simulated, beside the formulas.
+MEASURED_COLUMNS: Columns[tuple[str, Measured]] = (
+    Column("map", lambda found: found[0], text=True),
+    Column("page bytes, measured", lambda found: f"{found[1].counted.page_bytes:,.1f}"),
+    Column("formula", lambda found: f"{found[1].predicted.page_bytes:,.1f}"),
+    Column("bursts", lambda found: f"{found[1].counted.bursts:,.3f}"),
+    Column("formula", lambda found: f"{found[1].predicted.bursts:,.3f}"),
+    Column("cycles", lambda found: f"{found[1].counted.cycles:,.2f}"),
+    Column("predicted", lambda found: f"{found[1].predicted.cycles:,.2f}"),
+    Column("error", lambda found: signed_percent(found[1].cycles_error)),
+    Column("HBM bytes", lambda found: f"{found[1].counted.hbm_bytes:,}"),
+    Column("formula", lambda found: f"{found[1].predicted.hbm_bytes:,}"),
+    Column("bit-exact", lambda found: "yes" if found[1].exact else "NO"),
+    Column("seconds", lambda found: f"{found[1].seconds:.1f}"),
+)
+
+
+def oram_tables(comparison: Comparison) -> tuple[Table, ...]:
+    """Give the tables for a terminal: for each size of values the fewest and the most keys; what was measured
+    beside the formulas.
+    """
+    config, ends = comparison.config, (comparison.log_ns[0], comparison.log_ns[-1])
+    found = [
+        table(
+            f"An operation on values of {value_bytes} bytes, {percent(config.alpha, places=0)} of the labels "
+            f"in HBM, {comparison.board.name}",
+            COLUMNS,
+            [each for each in comparison.figures if each.value_bytes == value_bytes and each.log_n in ends],
+            style=lambda each: "green" if each.method in OURS else "",
+            ends_section=lambda each: each.method == METHODS[-1],
+        )
+        for value_bytes in comparison.values
+    ]
+    if comparison.measured:
+        found.append(
+            table(
+                "Simulated, and the formulas for the pages that were touched",
+                MEASURED_COLUMNS,
+                comparison.measured.items(),
+                style=lambda found: "" if found[1].exact else "bold red",
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,171 @@
+"""The gates of a small oblivious map, simulated, beside what the formulas say of the same operations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import TypeAdapter
+
+from hw.board import Board
+from hw.errors import InputError
+from hw.oram.config import OramConfig
+from hw.oram.core.layouts import Code
+from hw.oram.engine import OramEngine
+from hw.oram.kernel.arguments import PAGE_PORT
+from hw.oram.model.capacity import hbm_bytes
+from hw.prediction import Prediction
+from sim.engines.oram.adapter import ADAPTER
+from sim.engines.oram.baselines import page_bursts
+from sim.engines.oram.cases import SMALL
+from sim.engines.oram.job import CODES, KEYS, SEED, VALUES
+from sim.memory.trace import Channel, accesses, read_trace
+from sim.run.adapter import Tensor
+from sim.run.memories import is_host_port
+
+#: Whether a key has one label or two, and whether an operation touches a page always: ``touch`` and ``pad``
+#: of `OramConfig`.
+Shape = tuple[Literal["one", "both"], Literal["skip", "always"]]
+#: Operations of a measurement.
+OPERATIONS = 2000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """What operations took, as counted or as the formulas have it; initialization is left out.
+
+    Members
+    -------
+    cycles
+        An operation, from the map's being empty to the end of the launch.
+    page_bytes, bursts
+        Of pages an operation, both ways.
+    hbm_bytes
+        Bytes of HBM that are in use.
+    """
+
+    cycles: float
+    page_bytes: float
+    bursts: float
+    hbm_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """A co-simulation of the map."""
+
+    counted: Counted  #: By the gates, and on the buses of the memory models.
+    predicted: Counted  #: By the formulas, for the pages that were touched.
+    exact: bool  #: Whether every bit of the responses was the golden model's.
+    seconds: float  #: Of simulation, without building the simulator.
+
+    @property
+    def cycles_error(self) -> float:
+        """The relative error of the predicted cycles."""
+        return self.predicted.cycles / self.counted.cycles - 1
+
+
+_MEASURED = TypeAdapter(dict[str, Measured])
+
+
+def dumped(known: Mapping[str, Measured]) -> Any:
+    """Give measurements by their keys as JSON has them."""
+    return _MEASURED.dump_python(dict(known))
+
+
+def measured_of(document: Mapping[str, Any]) -> dict[str, Measured]:
+    """Take the measurements from the content of a comparison's file, by their keys.
+
+    What was wrong is left out, to be looked at again: it may have been the golden model.
+    """
+    found = _MEASURED.validate_python(document["measured"])
+    return {key: measured for key, measured in found.items() if measured.exact}
+
+
+def measured_config(shape: Shape) -> OramConfig:
+    """Give the map that is measured."""
+    touch, pad = shape
+    return replace(SMALL, touch=touch, pad=pad)
+
+
+def random_tensors(config: OramConfig, seed: int) -> dict[str, Tensor]:
+    """Give gets and puts, and a delete at times, of random keys: as many keys as the map holds."""
+    rng = np.random.default_rng(seed)
+    keys = rng.integers(1 << config.key_bits, size=config.keys, dtype=np.uint64)
+    return {
+        CODES: rng.choice([Code.GET, Code.PUT, Code.DELETE], p=[0.5, 0.4, 0.1], size=OPERATIONS),
+        KEYS: rng.choice(keys, size=OPERATIONS),
+        VALUES: rng.integers(256, size=(OPERATIONS, config.value_bytes), dtype=np.uint8),
+        SEED: np.array(seed),
+    }
+
+
+def measure(config: OramConfig, board: Board, seed: int, directory: Path) -> Measured:
+    """Run the map's gates on random operations; ``directory`` gets the simulator's log and the buses' traces.
+
+    Raises
+    ------
+    InputError
+        When the board has no access to the host's memory, or the configuration does not fit it.
+    """
+    from sim.run.run import run
+
+    if board.host is None:
+        raise InputError("board", board.name, "one with access to the host's memory, where pages lie")
+    traces = {memory.name: directory / f"{memory.name}.trace" for memory in (board.memory, board.host)}
+    tensors = random_tensors(config, seed)
+    result = run("oram", config, board, tensors, directory=directory, seed=seed, traces=traces)
+    report = result.report
+    workload = ADAPTER.workload(result.job, config)
+    table = OramEngine().arguments(config, board)
+    host_ports = [port for port in table.ports if is_host_port(port)]
+    counted = Counted(
+        cycles=(report.cycles.cycles_total - report.details["initialization_cycles"]) / OPERATIONS,
+        hbm_bytes=_written_bytes(read_trace(traces[board.memory.name])),
+        **_pages(config, read_trace(traces[board.host.name]), host_ports.index(PAGE_PORT)),
+    )
+    for path in traces.values():
+        path.unlink()
+    prediction = OramEngine().predict(replace(workload, initialize=False), config, board)
+    return Measured(
+        counted=counted,
+        predicted=predicted(config, prediction),
+        exact=result.bit_exact,
+        seconds=report.simulation.run_seconds,
+    )
+
+
+def predicted(config: OramConfig, prediction: Prediction) -> Counted:
+    """Give what the formulas say of the operations of a launch that does not initialize."""
+    operations = prediction.details["operations"]
+    page_bytes = (prediction.read_bytes["pages"] + prediction.write_bytes["pages"]) / operations
+    return Counted(
+        cycles=prediction.details["cycles_per_operation"],
+        page_bytes=page_bytes,
+        bursts=page_bytes / config.page_bytes * page_bursts(config.page_bytes),
+        hbm_bytes=hbm_bytes(config),
+    )
+
+
+def _pages(config: OramConfig, trace: NDArray[Any], port: int) -> dict[str, float]:
+    """Count bytes and bursts of pages an operation; of the writes, those of all pages come first."""
+    found = accesses(trace[trace["port"] == port])
+    writes = found[found["channel"] == Channel.AW]
+    empty = int(np.searchsorted(np.cumsum(writes["bytes"]), config.host_pages * config.page_bytes)) + 1
+    reads = found[found["channel"] == Channel.AR]
+    moved = int(reads["bytes"].sum()) + int(writes[empty:]["bytes"].sum())
+    return {
+        "page_bytes": moved / OPERATIONS,
+        "bursts": (len(reads) + len(writes) - empty) / OPERATIONS,
+    }
+
+
+def _written_bytes(trace: NDArray[Any]) -> int:
+    """Count the bytes of a memory that were ever written: those of all beats at different places."""
+    beats = trace[trace["channel"] == Channel.W]
+    places = beats[["port", "address", "bytes"]]
+    return int(np.unique(places)["bytes"].sum())

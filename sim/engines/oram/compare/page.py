@@ -1,0 +1,174 @@
+"""One self-contained HTML page of the oblivious map beside others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from html import escape
+from pathlib import Path
+
+import plotly.graph_objects as go
+
+from sim.compare.rows import write_document
+from sim.compare.table import cells, csv_text, titles
+from sim.engines.oram.compare.compare import (
+    BOLT,
+    COLUMNS,
+    COMPARE_FORMAT,
+    MEASURED_COLUMNS,
+    METHODS,
+    OURS,
+    Comparison,
+    Figures,
+)
+from sim.engines.oram.compare.measure import Measured
+from sim.host.files import write_text
+from sim.report.parts import Tile, chart, exact_tile, write_page
+from sim.report.style import RUNS, menu, styled
+from sim.report.text import percent, signed_percent, sized, times
+
+#: Name of the comparison's file in its directory.
+DATA_NAME = "compare.json"
+#: Keys that the headline figures are of, where they are among those compared.
+_HEADLINE = 20
+#: The map that the headline figures are of.
+_FIRST = METHODS[0]
+
+
+def write_comparison(
+    comparison: Comparison, directory: Path, known: Mapping[str, Measured]
+) -> tuple[Path, ...]:
+    """Write ``compare.json``, ``compare.csv`` and ``compare.html`` into a directory, and give their paths.
+
+    Raises `InputError` when the directory cannot be written to.
+    """
+    data, table, page = (directory / name for name in (DATA_NAME, "compare.csv", "compare.html"))
+    content = comparison.document(known)
+    write_document(data, COMPARE_FORMAT, content)
+    write_text(table, csv_text(content["figures"]))
+    write_page(
+        "oram_compare.html.j2",
+        page,
+        board=comparison.board,
+        config=comparison.config,
+        alpha=percent(comparison.config.alpha, places=0),
+        tiles=_tiles(comparison),
+        traffic=chart(traffic(comparison), "traffic"),
+        accesses=chart(accesses(comparison), "accesses"),
+        cycles=chart(cycles(comparison), "cycles"),
+        hbm=chart(hbm(comparison), "hbm"),
+        measured_columns=titles(MEASURED_COLUMNS),
+        measured=[cells(MEASURED_COLUMNS, found) for found in comparison.measured.items()],
+        columns=titles(COLUMNS),
+        groups=[
+            (
+                f"values of {value_bytes} bytes",
+                [cells(COLUMNS, each) for each in comparison.figures if each.value_bytes == value_bytes],
+            )
+            for value_bytes in comparison.values
+        ],
+    )
+    return data, table, page
+
+
+def _tiles(comparison: Comparison) -> list[Tile]:
+    log_n = min(comparison.log_ns, key=lambda log_n: abs(log_n - _HEADLINE))
+    value_bytes = comparison.values[0]
+    ours, bolt = (comparison.of(method, log_n, value_bytes) for method in (_FIRST, BOLT))
+    there = f"2^{log_n} keys, {value_bytes} bytes"
+    rate = ours.operations_per_second / bolt.operations_per_second
+    tiles = [
+        Tile("Slots moved an operation", times(ours.slots_of_bolt, places=2), f"of BOLT’s bound; {there}"),
+        Tile("Bytes of pages an operation", f"{ours.page_bytes:,.1f}", f"BOLT {bolt.page_bytes:,.1f}"),
+        Tile("Operations a second", times(rate, places=0), f"of BOLT’s, one at a time; {there}"),
+    ]
+    if comparison.measured:
+        worst = max((found.cycles_error for found in comparison.measured.values()), key=abs)
+        tiles += [
+            exact_tile(found.exact for found in comparison.measured.values()),
+            Tile("Prediction error", signed_percent(worst), "cycles, the worst of what was simulated"),
+        ]
+    return tiles
+
+
+def _lines(
+    comparison: Comparison, title: str, value: Callable[[Figures], float], text: Callable[[Figures], str]
+) -> go.Figure:
+    """Draw a line for each map over the number of keys, for one size of values at a time; open marks do not
+    fit the board.
+    """
+    figure = go.Figure()
+    for value_bytes in comparison.values:
+        for number, method in enumerate(METHODS):
+            found = [comparison.of(method, log_n, value_bytes) for log_n in comparison.log_ns]
+            colour, ours = RUNS[number], method in OURS
+            figure.add_scatter(
+                x=comparison.log_ns,
+                y=[value(each) for each in found],
+                name=escape(method),
+                mode="lines+markers",
+                visible=value_bytes == comparison.values[0],
+                line={"color": colour, "width": 3 if ours else 1.6, "dash": "solid" if ours else "dash"},
+                marker={
+                    "size": 9 if ours else 7,
+                    "symbol": "circle" if ours else "square",
+                    "color": [colour if each.fits else "white" for each in found],
+                    "line": {"color": colour, "width": 2},
+                },
+                customdata=[f"{escape(method)}, {each.source}<br>{text(each)}" for each in found],
+                hovertemplate="2^%{x} keys<br>%{customdata}<extra></extra>",
+            )
+    labels = [f"values of {value_bytes} bytes" for value_bytes in comparison.values]
+    figure.update_xaxes(title="keys", tickvals=comparison.log_ns, tickprefix="2^")
+    figure.update_yaxes(type="log", title=title, dtick=1)
+    styled(figure, height=470)
+    return figure.update_layout(
+        legend={"orientation": "v", "x": 1.01, "y": 1, "yanchor": "top"},
+        updatemenus=[menu(labels, len(METHODS), y=1.03)],
+    )
+
+
+def traffic(comparison: Comparison) -> go.Figure:
+    """Draw bytes of pages an operation."""
+    return _lines(
+        comparison,
+        "bytes an operation (logarithmic)",
+        lambda each: each.page_bytes,
+        lambda each: f"{each.page_bytes:,.1f} bytes<br>{each.slots:,.1f} slots",
+    )
+
+
+def accesses(comparison: Comparison) -> go.Figure:
+    """Draw bursts of pages an operation."""
+    return _lines(
+        comparison,
+        "bursts an operation (logarithmic)",
+        lambda each: each.bursts,
+        lambda each: f"{each.bursts:,.2f} bursts for {each.accesses:,.2f} pages",
+    )
+
+
+def cycles(comparison: Comparison) -> go.Figure:
+    """Draw cycles an operation."""
+    return _lines(
+        comparison,
+        "cycles an operation (logarithmic)",
+        lambda each: each.cycles,
+        lambda each: f"{each.cycles:,.1f} cycles<br>{each.operations_per_second / 1e6:,.2f} M ops/s",
+    )
+
+
+def hbm(comparison: Comparison) -> go.Figure:
+    """Draw bytes of HBM, and how many the board has; a map without any has no line."""
+    figure = _lines(
+        comparison,
+        "bytes of HBM (logarithmic)",
+        lambda each: each.hbm_bytes,
+        lambda each: f"{sized(each.hbm_bytes)} of HBM, {sized(each.host_bytes)} of the host’s",
+    )
+    figure.add_hline(
+        y=comparison.board.memory.total_bytes,
+        line={"dash": "dot", "width": 1.5},
+        annotation_text=f"{escape(comparison.board.title)}: {sized(comparison.board.memory.total_bytes)}",
+        annotation_position="top left",
+    )
+    return figure
