@@ -22,6 +22,7 @@ COUNTED = {
         ("opening and sealing of commands", "permutation and draws"): added(
             (1, (4_816, 3_126)), (1, (2_987, 2_578)), (3, _AES), (2, _PRODUCTS)
         ),
+        ("keys",): added((1, (4_870, 8_931)), (2, _PRODUCTS)),
     },
     8: {("stage",): (45_038, 50_379)},
 }
