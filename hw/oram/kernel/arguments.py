@@ -54,7 +54,8 @@ def record_names(config: OramConfig) -> list[str]:
 def argument_table(config: OramConfig) -> ArgumentTable:
     """Give the table: scalars, then pointers, then counters.
 
-    Only what the host sees anyway is counted: bytes at its own ports, and none at the ports of HBM.
+    Keys, and the addresses of pages and tables, are taken by the launch that initializes.  Only what the host
+    sees anyway is counted: bytes at its own ports, and none at the ports of HBM.
     """
 
     def scalar(name: str, doc: str, *, secret: bool = False) -> Argument:

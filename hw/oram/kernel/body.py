@@ -152,8 +152,8 @@ class OramBody(wiring.Component):
             commands.halt.eq(sequencer.halt),
             page_writer.halt.eq(sequencer.halt),
             responses.halt.eq(sequencer.halt),
-            page_reader.base.eq(self.args.pages),
-            page_writer.base.eq(self.args.pages),
+            page_reader.base.eq(self._place(m, sequencer, "pages")),
+            page_writer.base.eq(page_reader.base),
             sequencer.init_busy.eq(init.busy | position.clearing | buckets.busy | records.busy),
             sequencer.fault.late_operation.eq(touch.late.operation),
             sequencer.fault.late_touch.eq(touch.late.touch | stage.late | opener.starved),
@@ -171,7 +171,7 @@ class OramBody(wiring.Component):
         for table, names in ((buckets, position_names(config)), (records, record_names(config))):
             for n, name in enumerate(names):
                 connect(m, table.axi[n], flipped(getattr(self, f"gmem{gmem}")))
-                m.d.comb += table.base[n].eq(self.args[name])
+                m.d.comb += table.base[n].eq(self._place(m, sequencer, name))
                 gmem += 1
         busy = []
         for port in self.signature.ports:
@@ -181,6 +181,15 @@ class OramBody(wiring.Component):
         m.d.comb += sequencer.bus_busy.eq(Cat(busy).any())
         self._count(m, commands, responses, queries, touch, sequencer)
         return m
+
+    def _place(self, m: Module, sequencer: Any, name: str) -> Value:
+        """Give an address as it was when the map was initialized: whoever starts the next launch cannot lay
+        one table over another.
+        """
+        place = Signal.like(self.args[name], name=f"{name}_place", reset_less=True)
+        with m.If(sequencer.keys_start):
+            m.d.sync += place.eq(self.args[name])
+        return place
 
     def _write_pages(
         self, m: Module, init: Any, touch: Any, stage: Any, sealer: Any, page_writer: Any
