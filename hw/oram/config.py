@@ -72,7 +72,7 @@ class OramConfig:
     pad
         "skip": a label in HBM touches no page of the host. "always": it touches a page drawn at random.
     mac_bits
-        Bits of a page's and a record's tag that are checked: 64, 96 or 128.
+        Bits of a page's tag that are checked: 64, 96 or 128.
     aes_lanes
         AES-128 pipelines that open pages, and as many that seal them: 1, 2 or 4.
     position_ports, record_ports

@@ -5,6 +5,8 @@ import numpy as np
 from hw.oram.core.layouts import Code, Status
 from sim.golden.oram.map import Command, ObliviousMap
 
+#: The map with the fewest keys, and HBM that answers at once.
+SMALLEST = {"log_n": 8, "inflight": 4, "position_cycles": 16, "touch_cycles": 16, "settle_cycles": 16}
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 

@@ -39,7 +39,7 @@ class CommandOpener(wiring.Component):
     enable : In(1)
         The keys are there.
     i : In(stream of BEAT_BITS)
-        Records, ``config.interval`` cycles apart at least; taken at once.
+        Records, ``config.interval`` cycles apart at least, their beats four at most; taken at once.
     command : Out(stream of command_layout, always ready)
         `latency` cycles after the record's first beat was offered.  Numbers of operations run around.  A
         command with a wrong tag is ``rejected`` and has key and code 0; one with an unknown code or a key of

@@ -43,7 +43,8 @@ class Keys(wiring.Component):
 
     Behaviour
     ---------
-    About 400 cycles and the powers, which take five a block.
+    The time of four key schedules; of two and the table of the page's powers, if that is longer; and less than
+    ten cycles more.
     """
 
     def __init__(self, *, page: PageShape, record: PageShape, placer: Placer) -> None:

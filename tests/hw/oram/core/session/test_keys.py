@@ -1,0 +1,61 @@
+"""All keys of a map and the powers of both hash keys, from session key and seed, twice."""
+
+import random
+
+from hw.lib.place import InlinePlacer
+from hw.oram.core.crypto.config import PageShape
+from hw.oram.core.crypto.key_schedule import KeySchedule
+from hw.oram.core.crypto.power_table import PowerTable
+from hw.oram.core.session.keys import Keys
+from sim.golden.oram import aes
+from sim.golden.oram.front import map_keys
+from tests.support.gateware.streams import set_all, simulate
+from tests.support.oram.blocks import bits
+from tests.support.oram.pages import powers
+
+#: Pages whose powers are there before the last key, and after it.
+SHORT, LONG = (PageShape(page_bytes=size, lanes=4) for size in (128, 2048))
+RECORD = PageShape(page_bytes=48, lanes=1)
+
+
+def run(page, count):
+    """Give the cycles from start to done of ``count`` launches one after the other, all checked."""
+    rng, took = random.Random(page.page_bytes), []
+    dut = Keys(page=page, record=RECORD, placer=InlinePlacer())
+    names = ("session", "page", "permutation", "draw")
+    tables = {"session": (dut.session_power, RECORD), "page": (dut.page_power, page)}
+
+    async def bench(ctx):
+        for _ in range(count):
+            session, seed = rng.randbytes(16), rng.randbytes(16)
+            written = {name: {} for name in tables}
+            set_all(ctx, [(dut.session, bits(session)), (dut.seed, bits(seed)), (dut.start, 1)])
+            cycle = 0
+            while not ctx.get(dut.done):
+                await ctx.tick()
+                cycle += 1
+                ctx.set(dut.start, 0)
+                for name, (power, _) in tables.items():
+                    if ctx.get(power.en):
+                        written[name][ctx.get(power.slot)] = ctx.get(power.value)
+            took.append(cycle)
+            set_all(ctx, [(dut.session, 0), (dut.seed, 0)])
+            await ctx.tick()
+            assert not ctx.get(dut.done)
+            keys = dict(zip(names, (session, *map_keys(seed)), strict=True))
+            for name, key in keys.items():
+                found = [ctx.get(word) for word in getattr(dut, f"{name}_keys")]
+                assert found == [bits(words) for words in aes.expand_key(key)], name
+            for name, (_, shape) in tables.items():
+                assert written[name] == {slot: bits(value) for slot, value in powers(shape, keys[name])}
+
+    simulate(dut, bench)
+    return took
+
+
+def test_keys():
+    """Four keys one after the other; or two, and the powers that follow from the second."""
+    in_turn = 4 * KeySchedule.LATENCY
+    assert all(in_turn < cycles < in_turn + 10 for cycles in run(SHORT, 3))
+    with_powers = 2 * KeySchedule.LATENCY + PowerTable.latency(LONG)
+    assert all(with_powers < cycles < with_powers + 10 for cycles in run(LONG, 1))
