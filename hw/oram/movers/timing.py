@@ -7,8 +7,8 @@ from hw.lib.skid import Skid
 from hw.oram.config import OramConfig
 from hw.oram.core.crypto.front import Front
 from hw.oram.core.crypto.keystream import Keystream
-from hw.oram.core.crypto.page_seal import PageSeal
-from hw.oram.core.pages.opener import PageOpener, page_shape
+from hw.oram.core.pages.opener import PageOpener
+from hw.oram.core.pages.sealer import PageSealer
 from hw.oram.core.position.position import Position
 from hw.oram.core.session.command_opener import CommandOpener
 from hw.oram.core.session.response_sealer import ResponseSealer
@@ -65,10 +65,8 @@ class Timing:
     @property
     def page_sealed(self) -> int:
         """From a touch's turn to the last beat of its page, sealed."""
-        schedule, beats = self._schedule, page_shape(self._config).beats
-        composed = schedule.page + Fifo.LATENCY
-        keystream = schedule.seal + Fifo.LATENCY + Keystream.LATENCY
-        return self.stage + max(composed, keystream) + (beats - 1) + PageSeal.LATENCY + (beats - 1)
+        begins = max(self._schedule.page, self._schedule.seal + Keystream.LATENCY)
+        return self.stage + begins + PageSealer.latency(self._config)
 
     @property
     def response_sealed(self) -> int:

@@ -25,7 +25,7 @@ def run_timed(unit, sent, watched, *, before=(), requests=(), constants=(), read
     before
         Lists of (signal, value), a cycle each: they are given before cycle 0.
     requests
-        (stream, bits): put one after the other as early as they are taken, from ``before`` on.
+        (stream, payloads): put one after the other as early as they are taken.
     constants
         (signal, value) that last.
     ready
@@ -68,6 +68,8 @@ def run_timed(unit, sent, watched, *, before=(), requests=(), constants=(), read
                     payloads[cycle] = word >> 1
 
     async def ask(ctx):
+        for _ in before:
+            await ctx.tick()
         for stream, payloads in requests:
             await put(ctx, stream, payloads)
 

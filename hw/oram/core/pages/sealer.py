@@ -38,15 +38,16 @@ class PageSealer(wiring.Component):
     round_keys, power
         As of `PageSeal`.
     request : In(stream of seal_layout)
-        Page and version, `KEYSTREAM` cycles before a page's second beat at the latest.
+        Page and version of each page, as early as one likes, or after its first beat: beats that wait for it
+        have places.
     i : In(stream of BEAT_BITS, always ready)
     o : Out(stream of BEAT_BITS, always ready)
-        The last beat `latency` cycles after the page's last came, or, if that is later, than it would have
-        come `Keystream.LATENCY` cycles after its request.
+        The last beat `latency` cycles after the page's first came, or, if that is later, `latency` and
+        `Keystream.LATENCY` after its request.
 
     Behaviour
     ---------
-    Of pages that come at least as far apart as their beats take, none waits for another.
+    Of pages that come, and are asked for, at least as far apart as their beats take, none waits for another.
     """
 
     def __init__(self, config: OramConfig, placer: Placer) -> None:
@@ -61,6 +62,12 @@ class PageSealer(wiring.Component):
                 "o": Out(stream.Signature(BEAT_BITS, always_ready=True)),
             }
         )
+
+    @staticmethod
+    def latency(config: OramConfig) -> int:
+        """Give the cycles from a page's first beat to its last one sealed: all in, then all out."""
+        beats = page_shape(config).beats
+        return Fifo.LATENCY + (beats - 1) + PageSeal.LATENCY + (beats - 1)
 
     def elaborate(self, platform: Any) -> Module:
         """Beats wait, go in part by part, and are joined again."""

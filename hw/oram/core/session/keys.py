@@ -43,8 +43,8 @@ class Keys(wiring.Component):
 
     Behaviour
     ---------
-    The time of four key schedules; of two and the table of the page's powers, if that is longer; and less than
-    ten cycles more.
+    The time of four key schedules, or of two and the table of the page's powers, if that is longer; and a few
+    cycles more.
     """
 
     def __init__(self, *, page: PageShape, record: PageShape, placer: Placer) -> None:

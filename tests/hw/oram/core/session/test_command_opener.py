@@ -46,7 +46,7 @@ def commands(rng, config, count):
 
 
 def spoil(rng, config, records):
-    """Flip a bit of the tag or of what is sealed, in a third; and give the last command in another's place."""
+    """Flip a bit of the tag or of what is sealed, in a third; the last is given in another's place."""
     broken = rng.random(len(records)) < 0.3
     for n in np.flatnonzero(broken):
         records[n, rng.integers(16, 48 + config.value_bytes)] ^= 1 << rng.integers(8)
