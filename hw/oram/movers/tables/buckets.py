@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -104,8 +104,10 @@ class Buckets(wiring.Component):
                 m.d.comb += [reader.base[p].eq(self.base[at]), writer.base[p].eq(self.base[at])]
             readers.append(reader)
             writers.append(writer)
-        # A line in the cutter is on its way, too.
-        waiting = Cat(write.valid for write in self.write).any() | Cat(w.i.valid for w in writers).any()
+        # A line in the cutter is on its way, too: its first beat leaves in the second cycle.
+        came, cut = Cat(write.valid for write in self.write).any(), Signal()
+        m.d.sync += cut.eq(came)
+        waiting = came | cut | Cat(w.i.valid for w in writers).any()
         m.d.comb += [
             self.busy.eq(Cat(writer.busy for writer in writers).any() | waiting),
             self.late.eq(Cat(writer.late for writer in writers).any()),

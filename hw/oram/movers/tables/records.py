@@ -46,7 +46,7 @@ class Records(wiring.Component):
     header : Out(stream of 32 bytes)
         Headers of fresh records, in order.
     record_there, header_there : Out(1)
-        Pulses: one more lies in front of ``record``, or of ``header``, whole from the second cycle after
+        Pulses: one more lies in front of ``record``, or of ``header``, whole from the third cycle after
         this one on.
     write : In(stream of record_write_layout)
     empty : In(stream of record_layout)

@@ -1,0 +1,90 @@
+"""Buckets of both tables read and written over their ports, against tables of bytes."""
+
+import random
+
+import pytest
+
+from hw.lib.place import InlinePlacer
+from hw.oram.config import BUCKET_BYTES, OramConfig
+from hw.oram.core.position.lookahead import TABLES
+from hw.oram.movers.hbm.line_writer import LineWriter
+from hw.oram.movers.tables.buckets import Buckets
+from tests.hw.oram.movers.tables.ports import (
+    BusyWatch,
+    Table,
+    base_of,
+    check,
+    memories_of,
+    raw,
+    run,
+    written_bytes,
+)
+from tests.support.gateware.streams import STALLS, grid
+from tests.support.oram.workloads import SMALLEST
+
+CONFIG = OramConfig(**(SMALLEST | {"settle_cycles": 4096}), position_ports=4)
+UNIT = Buckets(CONFIG, InlinePlacer())
+BITS = 8 * BUCKET_BYTES
+
+
+def tables_of(memories):
+    ports = CONFIG.position_ports // TABLES
+    return [Table(memories, first=n * ports, ports=ports, line_bytes=BUCKET_BYTES) for n in range(TABLES)]
+
+
+def word(line, data, strobe):
+    return line | data << CONFIG.bucket_bits | strobe << CONFIG.bucket_bits + BITS
+
+
+def beats(word):
+    strobe = word >> CONFIG.bucket_bits + BITS
+    return sum(strobe >> at & 0xFFFFFFFF != 0 for at in range(0, BUCKET_BYTES, 32))
+
+
+@pytest.mark.parametrize(("stall", "away", "seed"), grid((0.0, 0.7), STALLS))
+def test_read_and_write(stall, away, seed):
+    rng = random.Random(f"{stall} {away} {seed}")
+    memories, background = memories_of(UNIT, stall=stall / 2, latency=(1, 40), overtaking=True)
+    half, expected, written, puts, gets = CONFIG.buckets // 2, [], {}, [], []
+    for n, table in enumerate(tables_of(memories)):
+        asked = [rng.randrange(half, 2 * half) for _ in range(24)]
+        writes = []
+        for _ in range(24):
+            line, data = rng.randrange(half), rng.getrandbits(BITS)
+            strobe = rng.getrandbits(BUCKET_BYTES) & rng.choice([-1, 0x3F << 90, 3]) | 1 << rng.randrange(128)
+            writes.append(word(line, data, strobe))
+            table.write(written, line, 0, data, strobe)
+        expected.append([table.content(line, BUCKET_BYTES) for line in asked])
+        puts += [(UNIT.request[n], asked, stall), (raw(UNIT.write[n]), writes, stall)]
+        gets.append((raw(UNIT.bucket[n]), len(asked), away))
+    watch = BusyWatch(UNIT, UNIT.write, beats)
+    assert run(UNIT, puts, gets, background=[*background, watch.watch], seed=seed) == expected
+    assert written_bytes(memories) == written
+    watch.check(memories)
+
+
+#: Cycles from a write to the bus, with those of the cutter not counted; and the deadline.
+WAY, DEADLINE = LineWriter.LATENCY, 80
+SHORT = Buckets(OramConfig(**(SMALLEST | {"settle_cycles": DEADLINE}), position_ports=2), InlinePlacer())
+
+
+@pytest.mark.parametrize(("latency", "late"), [(DEADLINE - WAY - 1, 0), (DEADLINE - WAY, 1)])
+def test_late(latency, late):
+    """From the writer on: a line waits in the cutter for its turn."""
+    then = check(late=late, error=0)
+    for table in range(TABLES):
+        _, background = memories_of(SHORT, latency=(latency, latency))
+        puts = [(raw(SHORT.write[table]), [word(3, 5, 1 << 40)], 0)]
+        run(SHORT, puts, [], background=background, then=then)
+
+
+@pytest.mark.parametrize("table", range(TABLES))
+@pytest.mark.parametrize("way", ["read", "write"])
+def test_error(table, way):
+    at = base_of(table) + 3 * BUCKET_BYTES + 40
+    _, background = memories_of(SHORT, faulty=frozenset([at]))
+    for lines, wrong in (([2, 4], 0), ([2, 3, 4], 1)):
+        puts, gets = [(SHORT.request[table], lines, 0)], [(raw(SHORT.bucket[table]), len(lines), 0)]
+        if way == "write":
+            puts, gets = [(raw(SHORT.write[table]), [word(line, 5, 1 << 40) for line in lines], 0)], []
+        run(SHORT, puts, gets, background=background, then=check(error=wrong, late=0))
