@@ -1,0 +1,180 @@
+"""Launches step by step: when each thing begins, when it ends, and what is refused."""
+
+import random
+
+import pytest
+
+from hw.oram.kernel.arguments import Fault
+from hw.oram.kernel.sequencer import LASTING, Sequencer
+from tests.support.gateware.streams import set_all, simulate
+
+#: Cycles without a burst that end something.
+QUIET = 128
+UNIT = Sequencer()
+LEVELS = ("initialize", "init_busy", "commands_busy", "operations_busy", "bus_busy")
+PULSES = ("keys_start", "init_start", "run_start", "done")
+
+
+class World:
+    """The sequencer, what it is told, and in which cycles it said what."""
+
+    def __init__(self, ctx):
+        self._ctx, self._told = ctx, dict.fromkeys(LEVELS, 0)
+        self.cycle, self.pulses = 0, {name: [] for name in PULSES}
+
+    async def step(self, cycles=1, *, start=0, keys_done=0, fault=0, **levels):
+        """Set levels that stay; pulses are given in the first of the cycles."""
+        self._told |= levels
+        for n in range(cycles):
+            pulses = {"start": start, "keys_done": keys_done} if n == 0 else {"start": 0, "keys_done": 0}
+            faults = {one.name.lower(): int(n == 0 and bool(fault & one)) for one in LASTING}
+            told = [(getattr(UNIT, name), value) for name, value in (self._told | pulses).items()]
+            set_all(self._ctx, [*told, (UNIT.fault, faults)])
+            await self._ctx.tick()
+            self.cycle += 1
+            for name, seen in self.pulses.items():
+                if self._ctx.get(getattr(UNIT, name)):
+                    seen.append(self.cycle)
+
+    async def initialized(self):
+        """Launch, and give the keys and the empty map as long as they take."""
+        await self.step(start=1, initialize=1)
+        await self.step(5)
+        await self.step(keys_done=1)
+        await self.step(1 + QUIET + 1)
+
+    def get(self, name):
+        return self._ctx.get(getattr(UNIT, name))
+
+
+def play(scenario):
+    async def bench(ctx):
+        await scenario(World(ctx))
+
+    simulate(UNIT, bench)
+
+
+def test_a_launch_that_initializes():
+    """Keys; then the empty map, until its writes are answered and the ports quiet; then commands."""
+
+    async def scenario(world):
+        await world.step(3)
+        await world.step(start=1, initialize=1)
+        assert world.pulses["keys_start"] == [4]
+        await world.step(2 * QUIET)
+        assert world.get("initializing")
+        assert not world.get("enable")
+        await world.step(keys_done=1, init_busy=1)
+        begun = world.cycle
+        assert world.pulses["init_start"] == [begun]
+        assert world.get("enable")
+        await world.step(QUIET + 30)
+        await world.step(bus_busy=1)
+        await world.step(QUIET, init_busy=0)
+        assert not world.pulses["run_start"]
+        await world.step(QUIET + 20, bus_busy=0)
+        assert world.pulses["run_start"] == [begun + 3 * QUIET + 32]
+        assert not world.get("initializing")
+        assert world.get("enable")
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_done_when_answered_and_quiet(seed):
+    """However the ports are, it is over in the cycle after both."""
+    rng = random.Random(seed)
+
+    async def scenario(world):
+        await world.initialized()
+        for number in range(1, 4):
+            if number > 1:
+                await world.step(rng.randrange(5), initialize=0)
+                await world.step(start=1)
+            assert len(world.pulses["run_start"]) == number
+            await world.step(2, commands_busy=1)
+            quiet = 0
+            ends = {"commands_busy": rng.randrange(500), "operations_busy": rng.randrange(500)}
+            for cycle in range(900):
+                levels = {name: int(cycle < end) for name, end in ends.items()}
+                bus = int(cycle < 600 and rng.random() < 0.02)
+                expected = quiet == QUIET and not any(levels.values())
+                before = len(world.pulses["done"])
+                await world.step(bus_busy=bus, **levels)
+                quiet = 0 if bus else min(QUIET, quiet + 1)
+                assert len(world.pulses["done"]) - before == expected
+                if expected:
+                    break
+            assert len(world.pulses["done"]) == number
+            assert world.get("status") == 0
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_refused_at_once(again):
+    """Nothing begins, and a launch as it should be clears the bit."""
+    fault = Fault.AGAIN if again else Fault.EMPTY
+
+    async def scenario(world):
+        if again:
+            await world.initialized()
+            await world.step(2 * QUIET)
+        before = {name: len(seen) for name, seen in world.pulses.items()}
+        await world.step(start=1, initialize=int(again))
+        assert world.pulses["done"][-1] == world.cycle
+        assert world.get("status") == fault
+        assert not world.get("halt")
+        await world.step(3 * QUIET)
+        assert {name: len(seen) for name, seen in world.pulses.items()} == before | {
+            "done": before["done"] + 1
+        }
+        assert world.get("status") == fault
+        await world.step(start=1, initialize=int(not again))
+        assert world.get("status") == 0
+        assert world.pulses["run_start" if again else "keys_start"][-1] == world.cycle
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("fault", LASTING)
+def test_faults_last(fault):
+    """A launch with one ends when the ports are quiet, whatever is not answered; the next at once."""
+
+    async def scenario(world):
+        await world.initialized()
+        await world.step(200, commands_busy=1, operations_busy=1)
+        assert not world.pulses["done"]
+        await world.step(fault=fault, bus_busy=1)
+        assert world.get("status") == fault
+        assert world.get("halt")
+        await world.step(QUIET)
+        assert not world.pulses["done"]
+        await world.step(QUIET + 1, bus_busy=0)
+        assert world.pulses["done"] == [world.cycle]
+        for initialize, refused in ((0, 0), (1, Fault.AGAIN)):
+            await world.step(5)
+            await world.step(start=1, initialize=initialize)
+            assert world.pulses["done"][-1] == world.cycle
+            assert world.get("status") == fault | refused
+        await world.step(3 * QUIET)
+        assert len(world.pulses["run_start"]) == 1
+        assert len(world.pulses["done"]) == 3
+
+    play(scenario)
+
+
+def test_a_fault_while_the_empty_map_is_written():
+    """It is not waited for any more."""
+
+    async def scenario(world):
+        await world.step(start=1, initialize=1)
+        await world.step(keys_done=1, init_busy=1, commands_busy=1)
+        await world.step(2 * QUIET)
+        assert not world.pulses["run_start"]
+        await world.step(fault=Fault.LATE_WRITE)
+        await world.step(2 * QUIET)
+        assert len(world.pulses["run_start"]) == len(world.pulses["done"]) == 1
+        assert world.get("status") == Fault.LATE_WRITE
+
+    play(scenario)
