@@ -125,7 +125,7 @@ def measure(config: OramConfig, board: Board, seed: int, directory: Path) -> Mea
     host_ports = [port for port in table.ports if is_host_port(port)]
     counted = Counted(
         cycles=(report.cycles.cycles_total - report.details["initialization_cycles"]) / OPERATIONS,
-        hbm_bytes=_written_bytes(read_trace(traces[board.memory.name])),
+        hbm_bytes=_used_bytes(read_trace(traces[board.memory.name])),
         **_pages(config, read_trace(traces[board.host.name]), host_ports.index(PAGE_PORT)),
     )
     for path in traces.values():
@@ -164,8 +164,7 @@ def _pages(config: OramConfig, trace: NDArray[Any], port: int) -> dict[str, floa
     }
 
 
-def _written_bytes(trace: NDArray[Any]) -> int:
-    """Count the bytes of a memory that were ever written: those of all beats at different places."""
-    beats = trace[trace["channel"] == Channel.W]
-    places = beats[["port", "address", "bytes"]]
-    return int(np.unique(places)["bytes"].sum())
+def _used_bytes(trace: NDArray[Any]) -> int:
+    """Count the bytes of a memory that were ever read or written: those of all beats at different places."""
+    beats = trace[(trace["channel"] == Channel.W) | (trace["channel"] == Channel.R)]
+    return int(np.unique(beats[["port", "address", "bytes"]])["bytes"].sum())

@@ -132,7 +132,7 @@ def test_what_does_not_fit_says_so(comparison):
 
 
 def test_measurements_count_what_is_on_the_buses(monkeypatch, tmp_path):
-    """Initialization's writes are left out, the other port too, and a place written twice counts once."""
+    """Initialization's writes are left out, the other port too, and a place used twice counts once."""
     config = measured_config(("one", "skip"))
     size, empty = config.page_bytes, config.host_pages
 
@@ -158,12 +158,15 @@ def test_measurements_count_what_is_on_the_buses(monkeypatch, tmp_path):
         rings = [(901, 0, 64, 0, Channel.AR, 0), (902, 0, 64, 0, Channel.AW, 0)]
         transfers(traces["host"], pages + rings + later)
         beats = [(1, 0, 32, 0, Channel.W, 0), (2, 32, 32, 0, Channel.W, 0), (3, 0, 32, 1, Channel.W, 0)]
-        transfers(traces["hbm"], [*beats, (4, 0, 32, 0, Channel.W, 0), (5, 64, 32, 0, Channel.R, 0)])
+        transfers(
+            traces["hbm"],
+            [*beats, (4, 0, 32, 0, Channel.W, 0), (5, 64, 32, 0, Channel.R, 0), (6, 0, 32, 0, Channel.R, 0)],
+        )
         return Ran(tensors)
 
     monkeypatch.setattr("sim.run.run.run", run)
     found = measure(config, BOARD, 3, tmp_path)
-    assert found.counted == Counted(cycles=20.0, page_bytes=2 * size / 2000, bursts=2 / 2000, hbm_bytes=96)
+    assert found.counted == Counted(cycles=20.0, page_bytes=2 * size / 2000, bursts=2 / 2000, hbm_bytes=128)
     assert (found.exact, found.seconds) == (True, 1.5)
     assert list(tmp_path.iterdir()) == []
     assert found.predicted.hbm_bytes == hbm_bytes(config)
