@@ -9,6 +9,8 @@ from hw.errors import InputError, check_field_types, check_power_of_two
 
 #: Bytes of a beat of the host ports: PCIe's slave bridge has 512 bits.
 BEAT_BYTES = 64
+#: Bytes of the longest burst; none crosses a multiple of as many.
+BURST_BYTES = 1024
 #: Bytes of an AES block, and of a GCM tag as it is stored.
 BLOCK_BYTES = 16
 #: Bytes of a bucket of the position map, and of those at its front that say which entries are in use.
@@ -281,6 +283,14 @@ class OramConfig:
         """R, bytes of a sealed command, and of a sealed response."""
         value = -(-self.value_bytes // BLOCK_BYTES) * BLOCK_BYTES
         return -(-(3 * BLOCK_BYTES + value) // BEAT_BYTES) * BEAT_BYTES
+
+    @property
+    def ring_group(self) -> int:
+        """G, commands that are asked for and responses that are written at once, at most: a power of two, no
+        more than a burst, and so few that the bounds leave room for four groups.
+        """
+        most = min(BURST_BYTES // self.command_bytes, self.inflight // 2)
+        return 1 << (most.bit_length() - 1)
 
     @property
     def draws(self) -> int:

@@ -121,7 +121,6 @@ class OramBody(wiring.Component):
         connect(m, stage.response, answers.i)
         connect(m, answers.o, responses.beat)
         turn, cycles = touch.turn, PageOpener.latency(config)
-        last = turn.valid & turn.payload.last
         m.d.comb += [
             touch.command_there.eq(commands.there),
             touch.page_there.eq(page_reader.there),
@@ -132,7 +131,6 @@ class OramBody(wiring.Component):
             touch.stop.eq(sequencer.halt),
             stage.touch.valid.eq(delay(m, "turn", turn.valid, cycles)),
             stage.touch.payload.eq(delay(m, "turned", turn.payload, cycles, reset=False)),
-            responses.announce.eq(last),
         ]
         self._write_pages(m, init, touch, stage, sealer, page_writer)
         connect(m, init.record, records.empty)

@@ -96,11 +96,9 @@ def _recorded_host(
     def waits(port: str, channel: Channel) -> Iterator[int]:
         return iter(on(port, channel)["waited"].tolist())
 
-    def data(port: str) -> Iterator[tuple[int, int]]:
-        cycles = on(port, Channel.R)["cycle"]
+    def data(port: str) -> Iterator[Sequence[int]]:
         ends = np.cumsum(on(port, Channel.AR)["bytes"] // BEAT_BYTES, dtype=np.int64)
-        begins = np.append(0, ends[:-1])
-        return zip(cycles[begins].tolist(), cycles[ends - 1].tolist(), strict=True)
+        return (burst.tolist() for burst in np.split(on(port, Channel.R)["cycle"], ends[:-1]))
 
     return RecordedHost(
         address_waits={

@@ -13,8 +13,8 @@ class Host(Protocol):
     def take_address(self, port: str, write: bool, valid: int) -> int:
         """Give the cycle of the handshake of an address that is valid from cycle ``valid`` on."""
 
-    def give_data(self, port: str, accepted: int, beats: int) -> tuple[int, int]:
-        """Give the cycles of the handshakes of a read burst's first and last beat."""
+    def give_data(self, port: str, accepted: int, beats: int) -> Sequence[int]:
+        """Give the cycles of the handshakes of a read burst's beats."""
 
     def take_data(self, port: str, valid: int) -> int:
         """Give the cycle of the handshake of a beat that is valid from cycle ``valid`` on."""
@@ -47,11 +47,11 @@ class SteadyHost:
         """At once."""
         return valid
 
-    def give_data(self, port: str, accepted: int, beats: int) -> tuple[int, int]:
+    def give_data(self, port: str, accepted: int, beats: int) -> Sequence[int]:
         """After the latency, and after what was asked for before."""
         first = max(accepted + self.read_latency, self._busy.get(port, -1) + 1)
         self._busy[port] = first + beats - 1
-        return first, first + beats - 1
+        return range(first, first + beats)
 
     def take_data(self, port: str, valid: int) -> int:
         """At once."""
@@ -75,7 +75,7 @@ class RecordedHost:
     address_waits
         By port and whether it writes: cycles each address was valid before its handshake.
     data
-        By port: cycles of the handshakes of read bursts' first and last beats.
+        By port: cycles of the handshakes of each read burst's beats.
     beat_waits
         By port: cycles each written beat was valid before its handshake.
     answers
@@ -85,7 +85,7 @@ class RecordedHost:
     """
 
     address_waits: dict[tuple[str, bool], Iterator[int]]
-    data: dict[str, Iterator[tuple[int, int]]]
+    data: dict[str, Iterator[Sequence[int]]]
     beat_waits: dict[str, Iterator[int]]
     answers: dict[str, Iterator[int]]
     found: Iterator[bool]
@@ -94,7 +94,7 @@ class RecordedHost:
         """As long after it became valid as it was."""
         return valid + next(self.address_waits[port, write])
 
-    def give_data(self, port: str, accepted: int, beats: int) -> tuple[int, int]:
+    def give_data(self, port: str, accepted: int, beats: int) -> Sequence[int]:
         """When they were."""
         return next(self.data[port])
 

@@ -6,16 +6,15 @@ accepted, and touches are issued and turn; what the bus shows of it follows afte
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hw.oram.config import BEAT_BYTES, OramConfig
+from hw.oram.config import BEAT_BYTES, BURST_BYTES, OramConfig
 from sim.golden.oram.gates import Gates
 from sim.golden.oram.hosts import Host
 
-#: Bursts do not cross multiples of as many bytes.
-BURST_BYTES = 1024
 #: Ports: pages, commands and responses.
 PAGES, RING = "host0", "host1"
 
@@ -41,15 +40,20 @@ class Timing:
     command_there, page_there, page_left, page_written, response_written
         From what the bus shows to the pulse at the gates: after the last beat of a command, of a page that is
         read, of a page that is written; after the answer to a page's write, and to a response's.
-    read_address, write_address
-        From issue to the address of the page's read, and from the sealed page's last beat to that of its
-        write.
+    read_address, write_address, response_address
+        From issue to the address of the page's read, from the sealed page's last beat to that of its write,
+        and from the cycle in which responses go to that of theirs.
     seal, response
         From turn to the last beat of the sealed page, and of the operation's response.
+    response_wait
+        That a response waits for others at most.
     command_address
-        From the request of a command to its address on the bus.
+        From the request of commands to their address on the bus.
     command_seen
-        From the last beat of a command on the bus until it is compared with what is expected.
+        From a beat of a command on the bus until it is compared with what is expected.
+    command_spacing, command_return
+        From a request to the next at least; from when all that is dropped was seen, and the time between two
+        looks is over, to the second look.
     """
 
     position_cycles: int
@@ -58,13 +62,17 @@ class Timing:
     page_there: int = 1
     page_left: int = 1
     page_written: int = 1
-    response_written: int = 1
+    response_written: int = 3
     read_address: int = 8
     write_address: int = 3
+    response_address: int = 8
     seal: int
     response: int
+    response_wait: int = 128
     command_address: int = 7
     command_seen: int = 2
+    command_spacing: int = 3
+    command_return: int = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,16 +140,15 @@ class _Reader:
         self._host, self._port, self._accesses = host, port, accesses
         self._address = -1
 
-    def read(self, valid: int, address: int, size: int) -> tuple[int, int, int]:
-        """Give the cycles of the handshakes of the first address, the first beat and the last beat."""
-        found: tuple[int, int, int] | None = None
+    def read(self, valid: int, address: int, size: int) -> list[tuple[int, int]]:
+        """Give for each beat the cycles of the handshakes of its burst's address, and of itself."""
+        beats = []
         for start, bytes_ in bursts(address, size):
             self._address = self._host.take_address(self._port, False, max(valid, self._address + 1))
             self._accesses.append(Access(self._address, self._port, False, start, bytes_))
-            first, last = self._host.give_data(self._port, self._address, bytes_ // BEAT_BYTES)
-            found = (found[0], found[1], last) if found else (self._address, first, last)
-        assert found is not None
-        return found
+            came = self._host.give_data(self._port, self._address, bytes_ // BEAT_BYTES)
+            beats += [(self._address, cycle) for cycle in came]
+        return beats
 
 
 def bursts(address: int, size: int) -> Iterator[tuple[int, int]]:
@@ -153,6 +160,12 @@ def bursts(address: int, size: int) -> Iterator[tuple[int, int]]:
         address = stop
 
 
+def _following(config: OramConfig, launch: Launch, number: int) -> int:
+    """Give how many records lie behind that of ``number`` in its group, which does not go around the ring."""
+    slot = (launch.first + number) % launch.slots
+    return -(slot + 1) % min(config.ring_group, launch.slots)
+
+
 class _Commands:
     """Requests commands ahead; one that is not written is asked for again, alone, until it is."""
 
@@ -162,57 +175,110 @@ class _Commands:
         self._timing, self._launch, self._host, self._reader = timing, launch, host, reader
         self._config, self._accepted = gates.config, gates.accepted
         self._operations = operations
-        self._request = launch.start - 1  # cycle of the last
-        self._seen = -1  # cycle in which the one that is next was compared
+        self._next = 0  # the first that is not asked for
+        self._earliest = launch.start  # cycle of the request for it, if there is room
+        self._beats: deque[tuple[int, int]] = deque()  # of what is asked for: cycles of address and beat
+        self._seen = -1  # cycle in which the one that is awaited was compared
 
     def arrival(self, number: int) -> int:
         """Give the cycle of the last beat of command ``number``, whose forerunners were accepted."""
-        self._request = max(self._request + 1, self._room(number))
+        seen = self._timing.command_seen
+        if number == self._next:
+            self._ahead(None)
         found, last = self._await(number)
         if not found:
-            last = max(last, self._read_ahead(number))
+            self._ahead(self._seen)
         while not found:
-            dropped = last + self._timing.command_seen
-            self._request = max(self._seen + self._launch.poll, dropped) + 2
+            dropped = max([last, *(cycle for _, cycle in self._beats)]) + seen
+            self._beats.clear()
+            self._next = number
+            self._ask(max(self._seen + self._launch.poll, dropped) + self._timing.command_return, 1)
             found, last = self._await(number)
-            if found:  # others are asked for once it is known
-                self._request = last + self._timing.command_seen
+            self._earliest = last + seen + self._timing.command_spacing  # others, once it is known
         return last
 
     def end(self) -> None:
         """Read the record that ends an endless launch, and what was asked for before it came."""
         self.arrival(self._operations)
-        self._read_ahead(self._operations)
+        self._ahead(self._seen)
 
-    def _read_ahead(self, number: int) -> int:
-        """Read commands behind ``number`` until that is seen not to be one; give the last beat's cycle."""
-        last = -1
-        most = len(self._accepted) + self._config.command_records  # there is no room for others
-        for ahead in range(number + 1, most if self._launch.endless else min(most, self._operations)):
-            request = max(self._request + 1, self._room(ahead))
-            if request > self._seen:
+    def _ahead(self, until: int | None) -> None:
+        """Make the next request, or all those up to cycle ``until``."""
+        while self._launch.endless or self._next < self._operations:
+            following = _following(self._config, self._launch, self._next)
+            if not self._launch.endless:
+                following = min(following, self._operations - self._next - 1)
+            room = self._room(self._next + following)
+            if room is None:
                 break
-            self._request = request
-            _, _, last = self._read(ahead)
-        return last
+            request = max(self._earliest, room)
+            if until is not None and request > until:
+                break
+            self._ask(request, following + 1)
+            if until is None:
+                break
 
-    def _room(self, number: int) -> int:
-        """Give the cycle from which there is room: when the command so many before has gone to be opened."""
+    def _room(self, number: int) -> int | None:
+        """Give the cycle from which there is room: after the command so many before went to be opened."""
         holder = number - self._config.command_records
-        beats = self._config.command_bytes // BEAT_BYTES
-        return self._accepted[holder] + beats + 1 if holder >= 0 else self._launch.start
+        if holder < 0:
+            return self._launch.start
+        if holder >= len(self._accepted):
+            return None
+        return self._accepted[holder] + self._config.command_bytes // BEAT_BYTES + 2
 
-    def _read(self, number: int) -> tuple[int, int, int]:
+    def _ask(self, request: int, count: int) -> None:
+        """Ask for so many records, the next first."""
         size = self._config.command_bytes
-        slot = (self._launch.first + number) % self._launch.slots
-        valid = self._request + self._timing.command_address
-        return self._reader.read(valid, self._launch.commands + slot * size, size)
+        slot = (self._launch.first + self._next) % self._launch.slots
+        valid = request + self._timing.command_address
+        self._beats.extend(self._reader.read(valid, self._launch.commands + slot * size, count * size))
+        self._next += count
+        self._earliest = request + self._timing.command_spacing
 
     def _await(self, number: int) -> tuple[bool, int]:
-        """Read the command that is next: tell whether it is written, and the cycle of its last beat."""
-        accepted, first, last = self._read(number)
+        """Take the command that is next: tell whether it is written, and the cycle of its last beat."""
+        beats = [self._beats.popleft() for _ in range(self._config.command_bytes // BEAT_BYTES)]
+        accepted, first = beats[0]
         self._seen = first + self._timing.command_seen
-        return self._host.has_command(number, accepted), last
+        return self._host.has_command(number, accepted), beats[-1][1]
+
+
+class _Responses:
+    """Writes responses when the last of a group is there, or the first of those that wait did long enough."""
+
+    def __init__(self, timing: Timing, launch: Launch, writer: _Writer, gates: Gates) -> None:
+        self._timing, self._launch, self._writer, self._gates = timing, launch, writer, gates
+        self._waiting: list[tuple[int, int]] = []  # number, and cycle of its last beat
+
+    def put(self, number: int, last: int) -> None:
+        """Take response ``number``, whose last beat comes in cycle ``last``."""
+        if self._waiting and last > self._due:
+            self.end()
+        self._waiting.append((number, last))
+        if not _following(self._gates.config, self._launch, number):
+            self._go(last)
+
+    def end(self) -> None:
+        """Go on to when none waits."""
+        if self._waiting:
+            self._go(self._due)
+
+    @property
+    def _due(self) -> int:
+        return self._waiting[0][1] + self._timing.response_wait
+
+    def _go(self, cycle: int) -> None:
+        """Write those that wait."""
+        size, count = self._gates.config.command_bytes, len(self._waiting)
+        slot = (self._launch.first + self._waiting[0][0]) % self._launch.slots
+        address = self._launch.responses + slot * size
+        _, answered = self._writer.write(cycle + self._timing.response_address, address, count * size)
+        written = self._gates.response_written  # one a cycle
+        for _ in range(count):
+            before = written[-1] if written else -1
+            written.append(max(answered + self._timing.response_written, before + 1))
+        self._waiting.clear()
 
 
 def simulate(
@@ -226,7 +292,8 @@ def simulate(
     gates = Gates(config=config, position_cycles=timing.position_cycles, touch_cycles=timing.touch_cycles)
     commands = _Commands(timing, launch, host, _Reader(host, RING, accesses), gates, len(touched))
     reader = _Reader(host, PAGES, accesses)
-    writer, responses = (_Writer(host, port, accesses) for port in (PAGES, RING))
+    writer = _Writer(host, PAGES, accesses)
+    responses = _Responses(timing, launch, _Writer(host, RING, accesses), gates)
     for n, pages in enumerate(touched):
         if len(pages) != config.items:
             raise ValueError(f"operation {n} has {len(pages)} touches instead of {config.items}")
@@ -238,19 +305,15 @@ def simulate(
                 gates.turn()
                 continue
             address = launch.pages + page * config.page_bytes
-            _, _, there = reader.read(issued + timing.read_address, address, config.page_bytes)
+            _, there = reader.read(issued + timing.read_address, address, config.page_bytes)[-1]
             gates.page_there.append(there + timing.page_there)
             sealed = gates.turn() + timing.seal
             left, answered = writer.write(sealed + timing.write_address, address, config.page_bytes)
             gates.page_left.append(left + timing.page_left)
             gates.page_written.append(answered + timing.page_written)
             gates.release()
-        slot = (launch.first + n) % launch.slots
-        valid = gates.turned[-1] + timing.response + timing.write_address
-        _, answered = responses.write(
-            valid, launch.responses + slot * config.command_bytes, config.command_bytes
-        )
-        gates.response_written.append(answered + timing.response_written)
+        responses.put(n, gates.turned[-1] + timing.response)
+    responses.end()
     if launch.endless:
         commands.end()
     return Trace(sorted(accesses), gates)

@@ -1,11 +1,11 @@
-"""From the number of a block to the bursts it lies in."""
+"""From the number of a block, or of several that follow each other, to the bursts they lie in."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from amaranth.hdl import Module, Signal
-from amaranth.lib import stream, wiring
+from amaranth.hdl import Module
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
@@ -22,8 +22,13 @@ def bursts_at_most(beats: int) -> int:
     return 1 + -(-(beats - 1) // axi.MAX_BURST_BEATS)
 
 
+def group_layout(*, index_bits: int, group: int) -> data.StructLayout:
+    """Give what says which blocks are meant: the number of the first, and how many ``more`` follow it."""
+    return data.StructLayout({"index": index_bits, "more": range(group)})
+
+
 class BlockBursts(wiring.Component):
-    """Gives the bursts of blocks.
+    """Gives the bursts of groups of blocks.
 
     Parameters
     ----------
@@ -32,36 +37,43 @@ class BlockBursts(wiring.Component):
     beats
         Beats of a block.
     blocks
-        Blocks that may wait.
+        Groups that may wait.
+    group
+        Blocks of a group at most.
 
     Members
     -------
     base : In(64)
         Address of block 0, a multiple of a beat; constant while blocks are asked for.
-    i : In(stream of index_bits, always ready)
+    i : In(stream of group_layout, always ready)
     o : Out(stream of {"address": 64, "beats": 1 to 16, "last": 1})
-        As of `BurstSplitter`; ``last`` marks a block's last burst.
+        As of `BurstSplitter`; ``last`` marks a group's last burst.
     held : In(1)
-        No further block is begun.
+        No further group is begun.
     begun : Out(1)
-        A block is begun: its first burst is on ``o`` in the next cycle.
+        A group is begun: its first burst is on ``o`` in the next cycle.
 
     Behaviour
     ---------
-    A burst is on ``o`` `LATENCY` cycles after its block was on ``i``, or a cycle after the burst before left.
+    A burst is on ``o`` `LATENCY` cycles after its group was on ``i``, or a cycle after the burst before left.
     """
 
-    #: Cycles from the number of a block to its first burst: product, address, queue, splitter.
+    #: Cycles from the number of a group's block to its first burst: product, address, queue, splitter.
     LATENCY: ClassVar = 4 + Fifo.LATENCY + 1
 
-    def __init__(self, *, index_bits: int, beats: int, blocks: int) -> None:
+    def __init__(self, *, index_bits: int, beats: int, blocks: int, group: int = 1) -> None:
         self._beats = beats
         self._splitter = BurstSplitter(data_width=BEAT_BITS, addr_width=ADDRESS_BITS)
-        self.waiting = Fifo(ADDRESS_BITS - exact_log2(BEAT_BYTES), depth=blocks, ram_style="distributed")
+        place = data.StructLayout(
+            {"beat": ADDRESS_BITS - exact_log2(BEAT_BYTES), "beats": range(group * beats + 1)}
+        )
+        self.waiting = Fifo(place, depth=blocks, ram_style="distributed")
         super().__init__(
             {
                 "base": In(ADDRESS_BITS),
-                "i": In(stream.Signature(index_bits, always_ready=True)),
+                "i": In(
+                    stream.Signature(group_layout(index_bits=index_bits, group=group), always_ready=True)
+                ),
                 "o": Out(self._splitter.o.signature),
                 "held": In(1),
                 "begun": Out(1),
@@ -72,17 +84,20 @@ class BlockBursts(wiring.Component):
         """Product in registers of a DSP, sum, queue, splitter."""
         m = Module()
         m.submodules.splitter, m.submodules.waiting = splitter, waiting = self._splitter, self.waiting
-        bits = len(waiting.i.payload)
-        index = delay(m, "index", self.i.payload, 1, reset=False)
-        product = delay(m, "product", (index * self._beats)[:bits], 2, reset=False)
-        place = Signal(bits, reset_less=True)
-        m.d.sync += place.eq(product + self.base[exact_log2(BEAT_BYTES) :])
+        place = waiting.i.payload
+        index = delay(m, "index", self.i.payload.index, 1, reset=False)
+        product = delay(m, "product", (index * self._beats)[: len(place.beat)], 2, reset=False)
+        beat = delay(m, "beat", product + self.base[exact_log2(BEAT_BYTES) :], 1, reset=False)
+        beats = delay(
+            m, "beats", ((self.i.payload.more + 1) * self._beats)[: len(place.beats)], 4, reset=False
+        )
         m.d.comb += [
             waiting.i.valid.eq(delay(m, "given", self.i.valid, 4)),
-            waiting.i.payload.eq(place),
+            place.beat.eq(beat),
+            place.beats.eq(beats),
             splitter.command.valid.eq(waiting.o.valid & ~self.held),
-            splitter.command.payload.address.eq(waiting.o.payload << exact_log2(BEAT_BYTES)),
-            splitter.command.payload.length.eq(self._beats * BEAT_BYTES),
+            splitter.command.payload.address.eq(waiting.o.payload.beat << exact_log2(BEAT_BYTES)),
+            splitter.command.payload.length.eq(waiting.o.payload.beats << exact_log2(BEAT_BYTES)),
             waiting.o.ready.eq(splitter.command.ready & ~self.held),
             self.begun.eq(waiting.o.valid & waiting.o.ready),
         ]

@@ -72,7 +72,6 @@ class BlockReader(wiring.Component):
         m = Module()
         m.submodules.bursts, m.submodules.stored = bursts, stored = self._bursts, self.stored
         m.submodules.addresses = addresses = Skid(bursts.o.payload.shape())
-        connect(m, flipped(self.i), bursts.i)
         connect(m, bursts.o, addresses.i)
         connect(m, stored.o, flipped(self.o))
         arrived, last = Signal(), Signal()
@@ -80,6 +79,8 @@ class BlockReader(wiring.Component):
         position = Signal(range(self._beats))
         m.d.comb += [
             bursts.base.eq(self.base),
+            bursts.i.valid.eq(self.i.valid),
+            bursts.i.payload.index.eq(self.i.payload),
             self.axi.arvalid.eq(addresses.o.valid),
             self.axi.araddr.eq(addresses.o.payload.address),
             self.axi.arlen.eq(addresses.o.payload.beats - 1),

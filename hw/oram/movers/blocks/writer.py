@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Signal
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.lib import axi
-from hw.lib.fifo import Fifo
 from hw.oram.core.layouts import ADDRESS_BITS, BEAT_BITS
 from hw.oram.core.touch.credits import Credits
-from hw.oram.movers.blocks.bursts import BlockBursts, bursts_at_most
+from hw.oram.movers.blocks.group_writer import GroupWriter
 
 
 class BlockWriter(wiring.Component):
@@ -62,18 +61,13 @@ class BlockWriter(wiring.Component):
     #: Cycles from a block's last beat to ``awvalid``; from its last handshake on w to ``left``; from its last
     #: on b to ``written``.
     ADDRESS_LATENCY: ClassVar = 3
-    LEFT_LATENCY: ClassVar = 1
-    WRITTEN_LATENCY: ClassVar = 1
+    LEFT_LATENCY: ClassVar = GroupWriter.LEFT_LATENCY
+    WRITTEN_LATENCY: ClassVar = GroupWriter.WRITTEN_LATENCY
 
     def __init__(self, *, index_bits: int, beats: int, blocks: int, outstanding: int) -> None:
         self._beats = beats
-        self._bursts = BlockBursts(index_bits=index_bits, beats=beats, blocks=blocks)
+        self.writer = GroupWriter(index_bits=index_bits, beats=beats, blocks=blocks, outstanding=outstanding)
         self.whole = Credits(blocks, full=False)
-        self.stored = Fifo(BEAT_BITS, depth=beats * blocks, ram_style="block")
-        burst = data.StructLayout({"after": range(axi.MAX_BURST_BEATS), "last": 1})
-        most = bursts_at_most(beats)
-        self.opened = Fifo(burst, depth=blocks * most, ram_style="distributed")
-        self.notes = Fifo(1, depth=outstanding * most, ram_style="distributed")
         super().__init__(
             {
                 "base": In(ADDRESS_BITS),
@@ -88,12 +82,11 @@ class BlockWriter(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Beats -> FIFO -> w; bursts of blocks that are whole -> aw; b -> notes."""
+        """Each block is a group, announced ahead, and held until its beats are there."""
         m = Module()
-        m.submodules.bursts, m.submodules.whole = bursts, whole = self._bursts, self.whole
-        m.submodules.stored, m.submodules.opened = stored, opened = self.stored, self.opened
-        m.submodules.notes = notes = self.notes
-        connect(m, flipped(self.i), bursts.i)
+        m.submodules.writer, m.submodules.whole = writer, whole = self.writer, self.whole
+        connect(m, flipped(self.beat), writer.beat)
+        connect(m, writer.axi, flipped(self.axi))
         position = Signal(range(self._beats))
         ends = position == self._beats - 1
         with m.If(self.beat.valid):
@@ -101,55 +94,14 @@ class BlockWriter(wiring.Component):
             with m.If(ends):
                 m.d.sync += position.eq(0)
         m.d.comb += [
-            bursts.base.eq(self.base),
-            stored.i.valid.eq(self.beat.valid),
-            stored.i.payload.eq(self.beat.payload),
+            writer.base.eq(self.base),
+            writer.i.valid.eq(self.i.valid),
+            writer.i.payload.index.eq(self.i.payload),
             whole.give.eq(self.beat.valid & ends),
-            whole.take.eq(bursts.begun),
-            bursts.held.eq(~whole.some | self.halt),
+            whole.take.eq(writer.begun),
+            writer.held.eq(~whole.some | self.halt),
+            self.left.eq(writer.left),
+            self.written.eq(writer.written),
+            self.error.eq(writer.error),
         ]
-
-        # One plain register, not a skid buffer: what was issued is on the bus in the next cycle, so that the
-        # data behind it may be.
-        issue, free = Signal(), Signal()
-        burst = bursts.o.payload
-        m.d.comb += [
-            free.eq(~self.axi.awvalid | self.axi.awready),
-            issue.eq(bursts.o.valid & free),
-            bursts.o.ready.eq(free),
-            opened.i.valid.eq(issue),
-            opened.i.payload.after.eq(burst.beats - 1),
-            opened.i.payload.last.eq(burst.last),
-            notes.i.valid.eq(issue),
-            notes.i.payload.eq(burst.last),
-        ]
-        with m.If(free):
-            m.d.sync += self.axi.awvalid.eq(issue)
-        with m.If(issue):
-            m.d.sync += [self.axi.awaddr.eq(burst.address), self.axi.awlen.eq(burst.beats - 1)]
-
-        sent, answered = Signal(), Signal()
-        count = Signal(range(axi.MAX_BURST_BEATS))
-        m.d.comb += [
-            sent.eq(self.axi.wvalid & self.axi.wready),
-            self.axi.wvalid.eq(stored.o.valid & opened.o.valid),
-            self.axi.wdata.eq(stored.o.payload),
-            self.axi.wstrb.eq(-1),
-            self.axi.wlast.eq(count == opened.o.payload.after),
-            stored.o.ready.eq(self.axi.wready & opened.o.valid),
-            opened.o.ready.eq(sent & self.axi.wlast),
-            self.axi.bready.eq(1),
-            answered.eq(self.axi.bvalid),
-            notes.o.ready.eq(answered),
-        ]
-        with m.If(sent):
-            m.d.sync += count.eq(count + 1)
-            with m.If(self.axi.wlast):
-                m.d.sync += count.eq(0)
-        m.d.sync += [
-            self.left.eq(sent & self.axi.wlast & opened.o.payload.last),
-            self.written.eq(answered & notes.o.payload),
-        ]
-        with m.If(answered & (self.axi.bresp != axi.RESP_OKAY)):
-            m.d.sync += self.error.eq(1)
         return m

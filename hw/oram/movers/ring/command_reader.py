@@ -13,7 +13,6 @@ from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
 from hw.oram.config import BEAT_BYTES, OramConfig
 from hw.oram.core.layouts import ADDRESS_BITS, BEAT_BITS
-from hw.oram.core.touch.credits import Credits
 from hw.oram.movers.blocks.bursts import BlockBursts
 
 #: Bits of a slot's number in a ring, of a sequence number, and of a number of operations.
@@ -65,12 +64,19 @@ class CommandReader(wiring.Component):
 
     Behaviour
     ---------
-    Records are asked for in order, one a cycle, while fewer than ``config.command_records`` are asked for or
-    held.  ``there`` is `THERE_LATENCY` cycles after the handshake of a record's last beat.  A record with
-    another sequence number than expected is dropped, and all that are asked for behind it; once they have
-    come, and ``poll`` cycles after it was seen, it is asked for again, alone, and when it is there, others
-    ahead as before.  A record with the expected number and the stop bit ends the launch.  It is no command:
-    the next launch's first has its number.
+    A request asks for the records up to the last of ``config.ring_group``, the last of the ring or the
+    launch's last command, whichever comes first, as one.  It is made in the first cycle, `SPACING` after the
+    one before or after ``start``, in which as of the cycle before there was room for them: no more than
+    ``config.command_records`` are asked for or held.  ``arvalid`` is up `ADDRESS_LATENCY` cycles after a
+    request, ``there`` `THERE_LATENCY` after the handshake of a record's last beat.
+
+    Beats are seen `SEEN_LATENCY` cycles after their handshake.  A record whose first beat is seen to have
+    another sequence number than expected is dropped, and all that are asked for up to this cycle behind it.
+    It is asked for again, alone, `RETURN_LATENCY` cycles after the last beat of these was seen, but no sooner
+    than ``poll`` cycles later than so long after its own first beat was.  When the last beat of one that is
+    there is seen, requests go on from the next record as if one had been made in this cycle.  A record with
+    the expected number and the stop bit ends the launch.  It is no command: the next launch's first has its
+    number.
 
     Why
     ---
@@ -78,17 +84,22 @@ class CommandReader(wiring.Component):
     one nonce.
     """
 
-    #: Cycles from ``start`` to ``arvalid``, and from the last beat of a record on the bus to ``there``.
-    ADDRESS_LATENCY: ClassVar = 1 + BlockBursts.LATENCY + Skid.LATENCY
+    #: Cycles of the above.
+    SPACING: ClassVar = 3
+    ADDRESS_LATENCY: ClassVar = BlockBursts.LATENCY + Skid.LATENCY
     THERE_LATENCY: ClassVar = 3
+    SEEN_LATENCY: ClassVar = 2
+    RETURN_LATENCY: ClassVar = 2 + SPACING
 
     def __init__(self, config: OramConfig) -> None:
         self._beats = config.command_bytes // BEAT_BYTES
         records = config.command_records
-        self._bursts = BlockBursts(index_bits=SLOT_BITS, beats=self._beats, blocks=records)
+        self._bursts = BlockBursts(
+            index_bits=SLOT_BITS, beats=self._beats, blocks=records, group=config.ring_group
+        )
         self.stored = Fifo(BEAT_BITS, depth=self._beats * records, ram_style="block")
-        self._records = records
-        self.outstanding = Credits(records, full=False)
+        self._records, self._group = records, config.ring_group
+        self.outstanding = Signal(range(records + 1))  # asked for, and not seen whole
         super().__init__(
             {
                 "base": In(ADDRESS_BITS),
@@ -111,7 +122,6 @@ class CommandReader(wiring.Component):
         """Requests run ahead of what has come; what does not match takes them back."""
         m = Module()
         m.submodules.bursts, m.submodules.stored = bursts, stored = self._bursts, self.stored
-        m.submodules.outstanding = outstanding = self.outstanding
         m.submodules.addresses = addresses = Skid(bursts.o.payload.shape())
         connect(m, bursts.o, addresses.i)
         connect(m, stored.o, flipped(self.o))
@@ -155,45 +165,57 @@ class CommandReader(wiring.Component):
             whole.eq(valid[1] & last[1]),
             good.eq(whole & ~dropping & ~refused),
             drop.eq(whole & ~good),
-            outstanding.take.eq(whole),
             stored.i.valid.eq(valid[1] & ~dropping & ~refused),
             stored.i.payload.eq(compared),
         ]
         m.d.sync += self.there.eq(good)
-        wait = Signal(POLL_BITS)
-        resume = dropping & ~outstanding.some & (wait == 0)
+        wait, resume = Signal(POLL_BITS), Signal()
+        m.d.sync += resume.eq(dropping & ~resume & (self.outstanding == 0) & (wait == 0))
         with m.If(refused):
             m.d.sync += [dropping.eq(1), ending.eq(equal), wait.eq(self.poll)]
         with m.Elif(wait != 0):
             m.d.sync += wait.eq(wait - 1)
 
-        # Requests, as long as the launch has some and there is room.
+        # Requests, as long as the launch has some and there is room: how many records, whether they fit, ask.
         unasked, missing = Signal(OPERATIONS_BITS), Signal(OPERATIONS_BITS)
         endless, alone = Signal(), Signal()
         slot = Signal(SLOT_BITS)
         held = Signal(range(self._records + 1))  # asked for, or in front of ``o``
         left = Signal(range(self._beats), init=final)  # beats of the record in front of ``o`` after this
-        given, freed, ask = Signal(), Signal(), Signal()
+        given, freed, ask, changed = Signal(), Signal(), Signal(), Signal()
+        ahead, more = Signal(range(self._group)), Signal(range(self._group))
+        fits, settled = Signal(), Signal(self.SPACING - 1)
+        m.d.comb += ahead.eq(~slot & self.mask)
+        with m.If(alone):
+            m.d.sync += more.eq(0)
+        with m.Elif(~endless & (unasked <= ahead)):
+            m.d.sync += more.eq(unasked - 1)
+        with m.Else():
+            m.d.sync += more.eq(ahead)
+        m.d.sync += [
+            fits.eq(
+                (held + more < self._records) & (endless | unasked.any()) & ~(alone & self.outstanding.any())
+            ),
+            settled.eq(Mux(changed, 0, settled << 1 | 1)),
+        ]
+        asked = Mux(ask, more + 1, 0)
         m.d.comb += [
             given.eq(self.o.valid & self.o.ready),
             freed.eq(given & (left == 0)),
-            ask.eq(
-                self.busy
-                & (held != self._records)
-                & (endless | unasked.any())
-                & ~(alone & outstanding.some)
-                & ~dropping
-                & ~self.halt
-            ),
+            ask.eq(self.busy & fits & settled[-1] & ~dropping & ~self.halt),
+            changed.eq(self.start | ask | resume | (good & alone)),
             bursts.i.valid.eq(ask),
-            bursts.i.payload.eq(slot & self.mask),
-            outstanding.give.eq(ask),
+            bursts.i.payload.index.eq(slot & self.mask),
+            bursts.i.payload.more.eq(more),
         ]
-        m.d.sync += held.eq(held + ask - freed - drop)
+        m.d.sync += [
+            held.eq(held + asked - freed - drop),
+            self.outstanding.eq(self.outstanding + asked - whole),
+        ]
         with m.If(given):
             m.d.sync += left.eq(Mux(left == 0, final, left - 1))
         with m.If(ask):
-            m.d.sync += [slot.eq(slot + 1), unasked.eq(unasked - 1)]
+            m.d.sync += [slot.eq(slot + asked), unasked.eq(unasked - asked)]
         with m.If(good):
             m.d.sync += [self.sequence.eq(self.sequence + 1), missing.eq(missing - 1), alone.eq(0)]
         with m.If(self.busy & ~endless & ~missing.any()):

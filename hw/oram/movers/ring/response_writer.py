@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.lib import axi
+from hw.lib.fifo import Fifo
 from hw.oram.config import BEAT_BYTES, OramConfig
 from hw.oram.core.layouts import ADDRESS_BITS, BEAT_BITS
-from hw.oram.movers.blocks.writer import BlockWriter
+from hw.oram.movers.blocks.group_writer import GroupWriter
 from hw.oram.movers.ring.command_reader import SLOT_BITS
 
 
 class ResponseWriter(wiring.Component):
-    """Writes responses in order, each into the slot of its sequence number.
+    """Writes responses in order, each into the slot of its sequence number, and several at once.
 
     Parameters
     ----------
@@ -31,34 +32,54 @@ class ResponseWriter(wiring.Component):
         Slots of the ring, a power of two, less 1.
     clear : In(1)
         Pulse: the next response's sequence number is 0.
-    announce : In(1)
-        Pulse: one more response will come; at the latest 8 cycles before its last beat.
     beat : In(stream of BEAT_BITS, always ready)
         The responses.
     halt : In(1)
-        No further response is begun.
+        No further responses are begun.
     written : Out(1)
-        Pulse: a response is written.
+        Pulse: a response is written; as many, one a cycle, as were written at once.
     axi : Out(axi.WriteSignature)
     error : Out(1)
+        As of `GroupWriter`.
 
     Behaviour
     ---------
-    As of `BlockWriter`.  The host empties slots before they come around: the ring has at least as many as
-    commands are given and not answered.
+    A response waits from its last beat on, in cycle t.  All that wait go at once in cycle t when the slot of
+    the one that came then is the last of ``config.ring_group``, or of the ring; else in cycle f + `WAIT`, f
+    being that of the oldest, with those that come in this cycle too.  ``awvalid`` is up `ADDRESS_LATENCY`
+    cycles after they go, as of `GroupWriter`.  The first pulse of ``written`` is `WRITTEN_LATENCY` cycles
+    after the last answer, or in the cycle after the last pulse for those before.
+
+    The host empties slots before they come around: the ring has at least as many as commands are given and
+    not answered.
+
+    Why
+    ---
+    A bridge has few writes under way, each of which takes long (`hw.board.memory_timing.HostTiming`), and
+    pages need them.  With groups, responses take a sixteenth each.  A map that answers every 8 cycles fills
+    the largest group in `WAIT`; one that has little to do answers later by as much, which is less than the
+    write takes.
     """
+
+    #: Cycles that a response waits for others at most.
+    WAIT: ClassVar = 128
+    ADDRESS_LATENCY: ClassVar = 1 + GroupWriter.ADDRESS_LATENCY
+    WRITTEN_LATENCY: ClassVar = GroupWriter.WRITTEN_LATENCY + 2
 
     def __init__(self, config: OramConfig) -> None:
         blocks = config.response_records
-        self.writer = BlockWriter(
-            index_bits=SLOT_BITS, beats=config.command_bytes // BEAT_BYTES, blocks=blocks, outstanding=blocks
+        self._beats = config.command_bytes // BEAT_BYTES
+        self._group = config.ring_group
+        self.writer = GroupWriter(
+            index_bits=SLOT_BITS, beats=self._beats, blocks=blocks, outstanding=blocks, group=self._group
         )
+        self.sizes = Fifo(range(self._group), depth=blocks, ram_style="distributed")
+        self.due = Signal(range(blocks + 1))  # written, and not said
         super().__init__(
             {
                 "base": In(ADDRESS_BITS),
                 "mask": In(SLOT_BITS),
                 "clear": In(1),
-                "announce": In(1),
                 "beat": In(stream.Signature(BEAT_BITS, always_ready=True)),
                 "halt": In(1),
                 "written": Out(1),
@@ -68,22 +89,48 @@ class ResponseWriter(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Count slots."""
+        """Count what waits, and for how long; of each group how many it has, until it is answered."""
         m = Module()
-        m.submodules.writer = writer = self.writer
+        m.submodules.writer, m.submodules.sizes = writer, sizes = self.writer, self.sizes
         connect(m, flipped(self.beat), writer.beat)
         connect(m, writer.axi, flipped(self.axi))
-        slot = Signal(SLOT_BITS)
-        with m.If(self.announce):
-            m.d.sync += slot.eq(slot + 1)
+        group, final = self._group, self._beats - 1
+        place, whole = Signal(range(self._beats)), Signal()
+        m.d.sync += whole.eq(self.beat.valid & (place == final))
+        with m.If(self.beat.valid):
+            m.d.sync += place.eq(Mux(place == final, 0, place + 1))
+
+        slot, oldest = Signal(SLOT_BITS), Signal(SLOT_BITS)  # of the next response, of the first that waits
+        waiting, more = Signal(range(group)), Signal(range(group))
+        wait = Signal(range(self.WAIT))
+        ends, go = Signal(), Signal()
+        m.d.comb += [
+            ends.eq((slot | ~self.mask)[: len(waiting)] == group - 1),
+            go.eq((whole & ends) | ((waiting != 0) & (wait == 0))),
+            more.eq(Mux(whole, waiting, waiting - 1)),
+        ]
+        with m.If(waiting == 0):
+            m.d.sync += wait.eq(self.WAIT - 1)
+        with m.Else():
+            m.d.sync += wait.eq(wait - 1)
+        with m.If(whole):
+            m.d.sync += [slot.eq(slot + 1), waiting.eq(waiting + 1)]
+        with m.If(go):
+            m.d.sync += [oldest.eq(slot + whole), waiting.eq(0)]
         with m.If(self.clear):
-            m.d.sync += slot.eq(0)
+            m.d.sync += [slot.eq(0), oldest.eq(0)]
         m.d.comb += [
             writer.base.eq(self.base),
-            writer.i.valid.eq(self.announce),
-            writer.i.payload.eq(slot & self.mask),
-            writer.halt.eq(self.halt),
-            self.written.eq(writer.written),
+            writer.i.valid.eq(go),
+            writer.i.payload.index.eq(oldest & self.mask),
+            writer.i.payload.more.eq(more),
+            writer.held.eq(self.halt),
+            sizes.i.valid.eq(go),
+            sizes.i.payload.eq(more),
+            sizes.o.ready.eq(writer.written),
             self.error.eq(writer.error),
         ]
+        said = self.due != 0
+        answered = Mux(writer.written, sizes.o.payload + 1, 0)
+        m.d.sync += [self.due.eq(self.due + answered - said), self.written.eq(said)]
         return m

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 from amaranth.hdl import Cat
@@ -15,8 +16,9 @@ from tests.support.gateware.streams import seeds, set_all, simulate
 
 BEAT = 64
 SLOTS = 32
-#: Records of one beat and of two; eight are asked for or held at most.
-SHAPES = {value: OramConfig(log_n=8, inflight=4, value_bytes=value) for value in (8, 64)}
+#: Records of one beat, of two and of three; 16 are asked for or held at most, four make a group.
+SHAPES = {value: OramConfig(log_n=8, inflight=8, value_bytes=value) for value in (8, 64, 128)}
+GROUP = 4
 
 
 def record(config, sequence, rng, *, stop=False):
@@ -104,9 +106,9 @@ def test_ring_in_two_launches(value, pauses, seed):
     assert all(0 <= at - base < SLOTS * size for at, _ in memory.reads)
 
 
-@pytest.mark.parametrize("value", SHAPES)
+@pytest.mark.parametrize("value", [8, 64])
 def test_requests_run_ahead_by_the_room(value):
-    config = SHAPES[value]
+    config, beats = SHAPES[value], SHAPES[value].command_bytes // BEAT
     rng = random.Random(value)
     dut = CommandReader(config)
     memory = AxiMemory(dut.axi)
@@ -119,30 +121,30 @@ def test_requests_run_ahead_by_the_room(value):
         ctx.set(dut.start, 0)
         await ctx.tick().repeat(100)
         asked = len(memory.reads)
-        assert asked == config.command_records, "as many as there is room for"
-        for taken in range(1, 4):
+        assert asked == config.command_records // GROUP, "as many as there is room for"
+        for taken in range(1, 3 * GROUP):
             ctx.set(dut.o.ready, 1)
-            await ctx.tick().repeat(config.command_bytes // BEAT)
+            await ctx.tick().repeat(beats)
             ctx.set(dut.o.ready, 0)
             await ctx.tick().repeat(20)
-            assert len(memory.reads) == asked + taken, "one more for each that is taken"
+            assert len(memory.reads) == asked + taken // GROUP, "a group when there is room for all of it"
 
     simulate(dut, bench, background=memory.testbenches())
-    first = memory.cycles["ar"][0]
-    assert first == CommandReader.ADDRESS_LATENCY
-    ahead = memory.cycles["ar"][: config.command_records]
-    assert ahead == list(range(first, first + len(ahead))), "one a cycle"
+    assert memory.reads == [(at * beats * BEAT, GROUP * beats) for at in range(0, 24, GROUP)]
+    first = CommandReader.SPACING + CommandReader.ADDRESS_LATENCY
+    ahead = memory.cycles["ar"][: config.command_records // GROUP]
+    assert ahead == list(range(first, first + len(ahead) * CommandReader.SPACING, CommandReader.SPACING))
 
 
 def test_a_record_that_is_not_there_is_asked_for_again_after_the_poll():
-    config = SHAPES[8]
+    config = replace(SHAPES[8], inflight=64)  # groups of 16, room for eight
     rng = random.Random(0)
     dut = CommandReader(config)
     memory = AxiMemory(dut.axi, latency=(5, 5))
     there = []
 
     async def bench(ctx):
-        set_all(ctx, [(dut.mask, SLOTS - 1), (dut.poll, 100), (dut.start, 1)])
+        set_all(ctx, [(dut.mask, 127), (dut.poll, 100), (dut.start, 1)])
         await ctx.tick()
         ctx.set(dut.start, 0)
         tick = ctx.tick().sample(dut.there)
@@ -153,20 +155,22 @@ def test_a_record_that_is_not_there_is_asked_for_again_after_the_poll():
             there.extend([t] * whole)
 
     simulate(dut, bench, background=memory.testbenches())
-    room = config.command_records
     asked, came = memory.cycles["ar"], memory.cycles["r"]
-    assert [at for at, _ in memory.reads[:room]] == [BEAT * n for n in range(room)]
-    # Seen two cycles after it came; asked for again, alone, when all behind it came and the time is over.
-    again = asked[room:]
-    assert again[0] == came[0] + 2 + 1 + 100 + CommandReader.ADDRESS_LATENCY
-    polls = again[:3]
-    assert [b - a for a, b in itertools.pairwise(polls)] == [again[1] - again[0]] * 2
-    assert memory.reads[room + 2] == (0, 1)
+    # Seen two cycles after it came; five groups were asked for by then, a request every third cycle.
+    before = [cycle for cycle in asked if cycle - CommandReader.ADDRESS_LATENCY <= came[0] + 2]
+    assert before == list(range(before[0], before[0] + 15, 3))
+    assert memory.reads[:5] == [(1024 * n, 16) for n in range(5)]
+    # Asked for again, alone, when all behind it came and the time is over.
+    again = asked[5:]
+    assert again[0] == came[0] + 2 + 100 + CommandReader.RETURN_LATENCY + CommandReader.ADDRESS_LATENCY
+    assert [b - a for a, b in itertools.pairwise(again[:3])] == [again[0] - came[0] + 5] * 2
     assert len(there) == 1
     found = next(n for n, cycle in enumerate(came) if cycle + CommandReader.THERE_LATENCY == there[0])
-    assert memory.reads[found] == (0, 1)
+    polls = found - 5 * 16 + 1
+    assert memory.reads[5 : 5 + polls] == [(0, 1)] * polls
     # Then ahead again, from the next one on.
-    assert [at for at, _ in memory.reads[found + 1 : found + room]] == [BEAT * n for n in range(1, room)]
+    assert memory.reads[5 + polls : 7 + polls] == [(BEAT, 15), (1024, 16)]
+    assert again[polls] == came[found] + 2 + CommandReader.SPACING + CommandReader.ADDRESS_LATENCY
 
 
 def test_nothing_is_asked_for_after_a_halt():
@@ -182,7 +186,7 @@ def test_nothing_is_asked_for_after_a_halt():
         ctx.set(dut.halt, 1)
         await ctx.tick().repeat(CommandReader.ADDRESS_LATENCY)
         asked = len(memory.reads)
-        assert asked > config.command_records
+        assert asked > config.command_records // GROUP
         await ctx.tick().repeat(200)
         assert len(memory.reads) == asked
 
@@ -225,33 +229,71 @@ def test_stream(value, stall):
     assert got == [b"".join(sent[: counts[0]]), b"".join(sent[counts[0] :])]
 
 
-def test_responses_go_around_the_ring():
-    config = SHAPES[64]
-    rng = random.Random(1)
+@pytest.mark.parametrize("slots", [2, 8])
+@pytest.mark.parametrize("value", SHAPES)
+@pytest.mark.parametrize("seed", seeds(2, 8))
+def test_responses_go_around_the_ring(seed, value, slots):
+    config = SHAPES[value]
+    rng = random.Random(seed)
     dut = ResponseWriter(config)
-    base, size, slots, count = 0x4_0000, config.command_bytes, 8, 21
-    memory = AxiMemory(dut.axi, stall=0.3)
+    base, size, count = 0x4_0040, config.command_bytes, 41
+    memory = AxiMemory(dut.axi, stall=0.3 * seed, seed=seed)
     responses = [rng.randbytes(size) for _ in range(count)]
+    whole, written, offered = [], [], []
 
     async def bench(ctx):
         set_all(ctx, [(dut.base, base), (dut.mask, slots - 1)])
-        tick = ctx.tick().sample(dut.written)
-        written = 0
+        tick = ctx.tick().sample(Cat(dut.written, dut.axi.awvalid, dut.axi.awready))
+        t, before = 0, 0
+
+        async def step(beat=None):
+            nonlocal t, before
+            set_all(ctx, [(dut.beat.valid, beat is not None), (dut.beat.payload, beat or 0)])
+            _, _, flags = await tick
+            written.extend([t] * (flags & 1))
+            if flags >> 1 & 1 and not before:
+                offered.append(t)
+            before = flags >> 1 == 1
+            t += 1
+
         for response in responses:
-            driven = [(dut.announce, 1)] + [(dut.announce, 0)] * 8
-            driven += [
-                (dut.beat.payload, int.from_bytes(response[n : n + BEAT], "little"))
-                for n in range(0, size, BEAT)
-            ]
-            for signal, value in driven:
-                set_all(ctx, [(signal, value), (dut.beat.valid, signal is dut.beat.payload)])
-                written += (await tick)[2]
-            ctx.set(dut.beat.valid, 0)
-        for _ in range(100):
-            written += (await tick)[2]
-        assert written == count
+            for _ in range(rng.choice([0, 0, 3, 40, 127, 128, 129, 300])):
+                await step()
+            for n in range(0, size, BEAT):
+                await step(int.from_bytes(response[n : n + BEAT], "little"))
+            whole.append(t - 1)
+        for _ in range(300):
+            await step()
 
     simulate(dut, bench, background=memory.testbenches())
-    assert [at for at, _ in memory.writes] == [base + n % slots * size for n in range(count)]
+    # Groups end with the ring's or four records', or when the first waited long enough.
+    groups = []
+    for n, cycle in enumerate(whole):
+        ended = groups and (groups[-1][0] % min(slots, GROUP) + len(groups[-1]) == min(slots, GROUP))
+        if not groups or ended or cycle > whole[groups[-1][0]] + ResponseWriter.WAIT:
+            groups.append([])
+        groups[-1].append(n)
+    bursts, goes, last_bursts = [], [], []
+    for group in groups:
+        full = (group[-1] + 1) % min(slots, GROUP) == 0
+        begin = base + group[0] % slots * size
+        end = begin + len(group) * size
+        cuts = [begin, *range(begin // 1024 * 1024 + 1024, end, 1024), end]
+        bursts += [(a, (b - a) // BEAT) for a, b in itertools.pairwise(cuts)]
+        last_bursts.append(len(bursts) - 1)
+        goes += [whole[group[-1]] if full else whole[group[0]] + ResponseWriter.WAIT] * (len(cuts) - 1)
+    assert memory.writes == bursts
+    assert len(groups) < count
+    expected = []
+    for at, go in enumerate(goes):
+        behind = memory.cycles["aw"][at - 1] + 1 if at else 0
+        expected.append(max(go + ResponseWriter.ADDRESS_LATENCY, behind))
+    assert offered == expected
+    pulses = []
+    for group, burst in zip(groups, last_bursts, strict=True):
+        for _ in group:
+            first = memory.cycles["b"][burst] + ResponseWriter.WRITTEN_LATENCY
+            pulses.append(max(first, pulses[-1] + 1 if pulses else 0))
+    assert written == pulses
     for n in range(count - slots, count):
         assert memory.content(base + n % slots * size, size) == responses[n]

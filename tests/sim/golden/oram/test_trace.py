@@ -38,10 +38,12 @@ class JitterHost(SteadyHost):
         return valid + wait
 
     def give_data(self, port, accepted, beats):
-        first = max(accepted + self.read_latency + self._draw((port, "r"), 60), self._last[port, "r"] + 1)
-        last = self._last[port, "r"] = first + beats - 1 + self._draw((port, "gap"), 4) * (beats > 1)
-        self.log.data[port].append((first, last))
-        return first, last
+        came = [max(accepted + self.read_latency + self._draw((port, "r"), 60), self._last[port, "r"] + 1)]
+        for _ in range(beats - 1):
+            came.append(came[-1] + 1 + self._draw((port, "gap"), 4))
+        self._last[port, "r"] = came[-1]
+        self.log.data[port].append(came)
+        return came
 
     def take_data(self, port, valid):
         wait = self._draw((port, "w"), 3)
@@ -78,6 +80,10 @@ class Machine:
         # Requests of commands.
         self.held, self.next, self.known, self.alone = 0, 0, 0, False
         self.resume_from, self.outstanding = 0, 0
+        self.held_before, self.changed = 0, launch.start - 3
+        self.asked, self.coming = deque(), []
+        # Responses that wait, and those that are written and not counted.
+        self.whole, self.due = [], 0
         self.halted = False
         self.reads = {port: deque() for port in (PAGES, RING)}
         self.writes = {port: deque() for port in (PAGES, RING)}
@@ -94,6 +100,7 @@ class Machine:
                 do(*args)
             self.request()
             self.gates()
+            self.respond()
             for port in (PAGES, RING):
                 self.bus(port)
             self.t += 1
@@ -112,28 +119,56 @@ class Machine:
     # Commands.
     def request(self):
         if self.dropping and not self.outstanding and self.t >= self.resume_from:
-            self.drop_from, self.alone, self.next = None, True, self.known
-            return
-        last = self.launch.endless or self.next < self.operations
-        room = self.held < self.config.command_records
-        if last and room and not (self.alone and self.outstanding) and not self.dropping and not self.halted:
-            number, size = self.next, self.config.command_bytes
-            slot = (self.launch.first + number) % self.launch.slots
-            block = number, self.launch.commands + slot * size, size
-            self.reads[RING].extend(self.split(self.t + self.timing.command_address, block))
-            self.next += 1
-            self.held += 1
-            self.outstanding += 1
+            self.drop_from, self.alone, self.next, self.changed = None, True, self.known, self.t + 1
+        elif self.t >= self.changed + 3 and not self.dropping and not self.halted:
+            self.ask()
+        self.held_before = self.held
 
-    def compare(self, number, accepted, first):
+    def group(self, number):
+        """Give the slot of a record, and whether it is the last of its group."""
+        slot = (self.launch.first + number) % self.launch.slots
+        return (
+            slot,
+            slot == self.launch.slots - 1 or slot % self.config.ring_group == self.config.ring_group - 1,
+        )
+
+    def ask(self):
+        count = 0
+        while self.launch.endless or self.next + count < self.operations:
+            count += 1
+            if self.alone or self.group(self.next + count - 1)[1]:
+                break
+        room = self.held_before + count <= self.config.command_records
+        if not count or not room or (self.alone and self.outstanding):
+            return
+        size = self.config.command_bytes
+        block = None, self.launch.commands + self.group(self.next)[0] * size, count * size
+        self.reads[RING].extend(self.split(self.t + self.timing.command_address, block))
+        self.asked.extend(range(self.next, self.next + count))
+        self.next += count
+        self.held += count
+        self.outstanding += count
+        self.changed = self.t
+
+    def came(self, taken, cycles):
+        """Beats of commands are to come."""
+        for cycle in cycles:
+            self.coming.append(taken)
+            if len(self.coming) == 1:
+                self.at(cycle + self.timing.command_seen, self.compare, self.asked[0], taken)
+            if len(self.coming) == self.config.command_bytes // 64:
+                self.at(cycle + self.timing.command_seen, self.complete, self.asked.popleft(), cycle)
+                self.coming.clear()
+
+    def compare(self, number, accepted):
         """A command's first beat is compared."""
         if self.dropping or self.halted:
             return
-        if number == self.operations:
-            self.host.has_command(number, accepted)
-            self.later[self.t + 1].append((setattr, (self, "halted", True)))
-            self.refused = number
-        elif not self.host.has_command(number, accepted):
+        if self.host.has_command(number, accepted):
+            if number == self.operations:
+                self.later[self.t + 1].append((setattr, (self, "halted", True)))
+                self.refused = number
+        else:
             self.drop_from, self.resume_from = self.t + 1, self.t + 1 + self.launch.poll
             self.refused = number
 
@@ -143,7 +178,7 @@ class Machine:
     def dropping(self):
         return self.drop_from is not None and self.t >= self.drop_from
 
-    def whole(self, number, last):
+    def complete(self, number, last):
         """A command's last beat is compared."""
         self.later[self.t + 1].append((self.add, ("outstanding", -1)))
         if self.halted or self.dropping or self.refused == number:
@@ -151,7 +186,9 @@ class Machine:
             self.refused = None
             return
         self.known += 1
-        self.at(self.t + 1, setattr, self, "alone", False)
+        if self.alone:
+            self.changed = self.t
+            self.at(self.t + 1, setattr, self, "alone", False)
         self.at(last + self.timing.command_there + 1, self.add, "there", 1)
 
     # Gates.
@@ -203,30 +240,39 @@ class Machine:
                 if last:
                     self.at(t + 2, self.add, "inflight", -1)
                     self.answering += 1
-                    slot = (self.launch.first + self.turned) % self.launch.slots
-                    size = config.command_bytes
-                    block = None, self.launch.responses + slot * size, size
-                    self.writes[RING].extend(self.split(t + timing.response + timing.write_address, block))
+                    self.at(t + timing.response, self.whole.append, (t + timing.response, self.turned))
                     self.turned += 1
         if self.unreleased and self.unreleased[0][2] and t >= self.unreleased[0][1]:
             page, _, _ = self.unreleased.popleft()
             self.at(t + 1, self.add, "on_board", -1)
             self.later[t + 3].append((self.board.subtract, ([page],)))
 
+    # Responses.
+    def respond(self):
+        if self.whole:
+            (begun, first), (_, last) = self.whole[0], self.whole[-1]
+            if self.group(last)[1] or self.t == begun + self.timing.response_wait:
+                size, count = self.config.command_bytes, len(self.whole)
+                block = count, self.launch.responses + self.group(first)[0] * size, count * size
+                self.writes[RING].extend(self.split(self.t + self.timing.response_address, block))
+                self.whole.clear()
+        if self.due:
+            self.due -= 1
+            self.at(self.t + 1, self.add, "answering", -1)
+
     # Bus.
     def split(self, valid, block):
         what, address, size = block
         parts = list(bursts(address, size))
         return [
-            (valid, what, start, bytes_, at == 0, at == len(parts) - 1)
-            for at, (start, bytes_) in enumerate(parts)
+            (valid, what, start, bytes_, at == len(parts) - 1) for at, (start, bytes_) in enumerate(parts)
         ]
 
     def bus(self, port):
         t = self.t
         for queue, write in ((self.reads[port], False), (self.writes[port], True)):
             if queue and t >= queue[0][0] and t > self.busy[port, write]:
-                _, what, start, bytes_, first, last = queue.popleft()
+                _, what, start, bytes_, last = queue.popleft()
                 taken = self.busy[port, write] = self.host.take_address(port, write, t)
                 self.accesses.append(Access(taken, port, write, start, bytes_))
                 if write:
@@ -234,13 +280,11 @@ class Machine:
                         final = beat == bytes_ // 64 - 1
                         self.beats[port].append((what, taken, final, final and last))
                 else:
-                    begin, end = self.host.give_data(port, taken, bytes_ // 64)
+                    came = self.host.give_data(port, taken, bytes_ // 64)
                     if port == PAGES and last:
-                        self.at(end + self.timing.page_there + 1, self.add, "pages_there", 1)
-                    if port == RING and first:
-                        self.at(begin + self.timing.command_seen, self.compare, what, taken, begin)
-                    if port == RING and last:
-                        self.at(end + self.timing.command_seen, self.whole, what, end)
+                        self.at(came[-1] + self.timing.page_there + 1, self.add, "pages_there", 1)
+                    if port == RING:
+                        self.came(taken, came)
         if self.beats[port] and t > self.busy[port, "beat"]:
             what, taken, of_burst, of_block = self.beats[port].popleft()
             sent = self.busy[port, "beat"] = self.host.take_data(port, t)
@@ -250,8 +294,8 @@ class Machine:
                 self.at(sent + self.timing.page_left + 1, self.add, "writing", -1)
                 self.at(answer + self.timing.page_written + 1, what.__setitem__, 2, True)
             elif of_block:
-                self.answered += 1
-                self.at(answer + self.timing.response_written + 1, self.add, "answering", -1)
+                self.answered += what
+                self.at(answer + self.timing.response_written, self.add, "due", what)
 
 
 def touched(config, rng, count, pages=None):
@@ -322,8 +366,8 @@ def test_steady_trace_by_hand():
     assert trace.accesses == [
         Access(command, RING, False, (1 << 12) + 50 * 64, 64),
         Access(issue + 8, PAGES, False, (1 << 20) + 7 * 256, 256),
-        Access(turn + 17 + 3, RING, True, (1 << 14) + 50 * 64, 64),
         Access(turn + 31 + 3, PAGES, True, (1 << 20) + 7 * 256, 256),
+        Access(turn + 17 + 128 + 8, RING, True, (1 << 14) + 50 * 64, 64),
     ]
     assert trace.gates.released == [turn + 31 + 3 + 3 + 200 + 2]
     roomy = replace(config, inflight=128)

@@ -1,0 +1,145 @@
+"""Writes groups of blocks, each when it is told to."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.lib import axi
+from hw.lib.fifo import Fifo
+from hw.oram.core.layouts import ADDRESS_BITS, BEAT_BITS
+from hw.oram.movers.blocks.bursts import BlockBursts, bursts_at_most
+
+
+class GroupWriter(wiring.Component):
+    """Writes blocks that follow each other as one, many such groups at once.
+
+    Parameters
+    ----------
+    index_bits
+        Bits of the number of a block.
+    beats
+        Beats of a block.
+    blocks
+        Blocks whose first beat was given or that were announced, and that have not left, at most.
+    outstanding
+        Blocks that were announced and are not answered, at most.
+    group
+        Blocks of a group at most.
+
+    Members
+    -------
+    base : In(64)
+        Address of block 0.
+    i : In(stream of group_layout, always ready)
+        Announces a group.
+    held : In(1)
+        No further group is begun.
+    begun : Out(1)
+        A group is begun: its first ``awvalid`` is up 2 cycles later.
+    beat : In(stream of BEAT_BITS, always ready)
+        Beats of the blocks in order; all those of a group are given when it is begun, but for the last three
+        cycles.
+    left, written : Out(1)
+        Pulses: a group's last beat is on its way to memory; a group's last response has come.
+    axi : Out(axi.WriteSignature)
+    error : Out(1)
+        A response other than OKAY came since reset.
+
+    Behaviour
+    ---------
+    ``awvalid`` of a group's first burst is up `ADDRESS_LATENCY` cycles after it was announced, unless held,
+    or in the cycle after the burst before was taken; further bursts follow.  ``wvalid`` comes with or after
+    its burst's ``awvalid``, a beat a cycle, and never waits for ``awready``.  ``left`` and ``written`` are in
+    the cycle after the handshakes; ``bready`` is always high.
+    """
+
+    #: Cycles from a group to ``awvalid``; from its last handshake on w to ``left``; from its last on b to
+    #: ``written``.
+    ADDRESS_LATENCY: ClassVar = BlockBursts.LATENCY + 1
+    LEFT_LATENCY: ClassVar = 1
+    WRITTEN_LATENCY: ClassVar = 1
+
+    def __init__(self, *, index_bits: int, beats: int, blocks: int, outstanding: int, group: int = 1) -> None:
+        self._bursts = BlockBursts(index_bits=index_bits, beats=beats, blocks=blocks, group=group)
+        self.stored = Fifo(BEAT_BITS, depth=beats * blocks, ram_style="block")
+        burst = data.StructLayout({"after": range(axi.MAX_BURST_BEATS), "last": 1})
+        most = bursts_at_most(beats)  # no group has more than its blocks would alone
+        self.opened = Fifo(burst, depth=blocks * most, ram_style="distributed")
+        self.notes = Fifo(1, depth=outstanding * most, ram_style="distributed")
+        super().__init__(
+            {
+                "base": In(ADDRESS_BITS),
+                "i": In(self._bursts.i.signature),
+                "held": In(1),
+                "begun": Out(1),
+                "beat": In(stream.Signature(BEAT_BITS, always_ready=True)),
+                "left": Out(1),
+                "written": Out(1),
+                "axi": Out(axi.WriteSignature(data_width=BEAT_BITS, addr_width=ADDRESS_BITS)),
+                "error": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Beats -> FIFO -> w; bursts of groups -> aw; b -> notes."""
+        m = Module()
+        m.submodules.bursts = bursts = self._bursts
+        m.submodules.stored, m.submodules.opened = stored, opened = self.stored, self.opened
+        m.submodules.notes = notes = self.notes
+        connect(m, flipped(self.i), bursts.i)
+        m.d.comb += [
+            bursts.base.eq(self.base),
+            bursts.held.eq(self.held),
+            self.begun.eq(bursts.begun),
+            stored.i.valid.eq(self.beat.valid),
+            stored.i.payload.eq(self.beat.payload),
+        ]
+
+        # One plain register, not a skid buffer: what was issued is on the bus in the next cycle, so that the
+        # data behind it may be.
+        issue, free = Signal(), Signal()
+        burst = bursts.o.payload
+        m.d.comb += [
+            free.eq(~self.axi.awvalid | self.axi.awready),
+            issue.eq(bursts.o.valid & free),
+            bursts.o.ready.eq(free),
+            opened.i.valid.eq(issue),
+            opened.i.payload.after.eq(burst.beats - 1),
+            opened.i.payload.last.eq(burst.last),
+            notes.i.valid.eq(issue),
+            notes.i.payload.eq(burst.last),
+        ]
+        with m.If(free):
+            m.d.sync += self.axi.awvalid.eq(issue)
+        with m.If(issue):
+            m.d.sync += [self.axi.awaddr.eq(burst.address), self.axi.awlen.eq(burst.beats - 1)]
+
+        sent, answered = Signal(), Signal()
+        count = Signal(range(axi.MAX_BURST_BEATS))
+        m.d.comb += [
+            sent.eq(self.axi.wvalid & self.axi.wready),
+            self.axi.wvalid.eq(stored.o.valid & opened.o.valid),
+            self.axi.wdata.eq(stored.o.payload),
+            self.axi.wstrb.eq(-1),
+            self.axi.wlast.eq(count == opened.o.payload.after),
+            stored.o.ready.eq(self.axi.wready & opened.o.valid),
+            opened.o.ready.eq(sent & self.axi.wlast),
+            self.axi.bready.eq(1),
+            answered.eq(self.axi.bvalid),
+            notes.o.ready.eq(answered),
+        ]
+        with m.If(sent):
+            m.d.sync += count.eq(count + 1)
+            with m.If(self.axi.wlast):
+                m.d.sync += count.eq(0)
+        m.d.sync += [
+            self.left.eq(sent & self.axi.wlast & opened.o.payload.last),
+            self.written.eq(answered & notes.o.payload),
+        ]
+        with m.If(answered & (self.axi.bresp != axi.RESP_OKAY)):
+            m.d.sync += self.error.eq(1)
+        return m
