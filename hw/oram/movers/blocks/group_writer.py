@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.lib import axi
 from hw.lib.fifo import Fifo
 from hw.oram.core.layouts import ADDRESS_BITS, BEAT_BITS
-from hw.oram.movers.blocks.bursts import BlockBursts, bursts_at_most
+from hw.oram.movers.blocks.bursts import BlockBursts, bursts_at_most, group_layout
 
 
 class GroupWriter(wiring.Component):
@@ -73,7 +73,9 @@ class GroupWriter(wiring.Component):
         super().__init__(
             {
                 "base": In(ADDRESS_BITS),
-                "i": In(self._bursts.i.signature),
+                "i": In(
+                    stream.Signature(group_layout(index_bits=index_bits, group=group), always_ready=True)
+                ),
                 "held": In(1),
                 "begun": Out(1),
                 "beat": In(stream.Signature(BEAT_BITS, always_ready=True)),
