@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from hw.board import Board
 from hw.errors import InputError
-from hw.oram.config import BEAT_BYTES, BLOCK_BYTES, OramConfig
+from hw.oram.config import BEAT_BYTES, BLOCK_BYTES, BURST_BYTES, OramConfig
 from hw.oram.model.link import Link
+from hw.oram.movers.ring.command_reader import CommandReader
+from hw.oram.movers.ring.response_writer import ResponseWriter
 from hw.oram.movers.timing import Timing
 
-#: Bursts do not cross multiples of as many bytes.
-_BURST_BYTES = 1024
 #: Cycles from a gate to a port's address, and from a port's last beat to what a gate counts.
 _ADDRESS_CYCLES, _THERE_CYCLES = 8, 3
 #: Cycles from a turn to the first issue that counts it, and from a page's release to its next issue.
@@ -56,7 +56,7 @@ def initialization_cycles(config: OramConfig, board: Board) -> float:
     page_cycles = max(
         config.item_cycles,
         config.page_bytes * link.byte_cycles,
-        -(-config.page_bytes // _BURST_BYTES) * link.write_burst_cycles,
+        -(-config.page_bytes // BURST_BYTES) * link.write_burst_cycles,
     )
     beats = max(config.records / config.record_ports, 2 * config.buckets / config.position_ports)
     keys = _KEY_CYCLES + _POWER_CYCLES * config.page_bytes / BLOCK_BYTES
@@ -88,6 +88,7 @@ def flow(config: OramConfig, board: Board, pages: Sequence[int | None]) -> tuple
     there: list[float] = []  # by operation
     accepted: list[float] = []
     answered: list[float] = []
+    waiting: list[float] = []  # by response that is not written: when it was there
     issued: list[float] = []  # by touch
     turned: list[float] = []
     waited: list[bool] = []  # for the host
@@ -97,18 +98,28 @@ def flow(config: OramConfig, board: Board, pages: Sequence[int | None]) -> tuple
     waits = {"page": 0.0, "host": 0.0, "credit": 0.0}
     half = Flow(0, 0, 0, 0)
 
-    def ask(number: int, request: float) -> None:
-        if number < operations:
-            there.append(_read(link, request + _ADDRESS_CYCLES, size) + _THERE_CYCLES)
+    def ask(request: float) -> None:
+        """Ask for the next group of commands."""
+        count = min(config.ring_group, operations - len(there))
+        last = _read(link, request + CommandReader.ADDRESS_LATENCY, count * size)
+        beats = size // BEAT_BYTES
+        there.extend(last - (count - 1 - n) * beats + CommandReader.THERE_LATENCY for n in range(count))
 
-    for number in range(config.command_records):
-        ask(number, number)
+    def answer(go: float) -> None:
+        """Write the responses that wait."""
+        _, written = _write(link, go + ResponseWriter.ADDRESS_LATENCY, len(waiting) * size)
+        answered.extend(written + ResponseWriter.WRITTEN_LATENCY + n for n in range(len(waiting)))
+        waiting.clear()
+
+    for begin in range(0, min(config.command_records, operations), config.ring_group):
+        ask(begin // config.ring_group * CommandReader.SPACING)
     for n in range(operations):
         accept = max(there[n], accepted[-1] + config.interval if n else 0)
         if n >= config.accepted:
             accept = max(accept, issued[(n - config.accepted) * items] + _TOLD_CYCLES)
         accepted.append(accept)
-        ask(n + config.command_records, accept + size / BEAT_BYTES + 1)
+        if min(len(there) + config.ring_group, operations) == n + 1 + config.command_records:
+            ask(accept + size / BEAT_BYTES + 2)
         for at in range(items):
             page = pages[n * items + at]
             issue = issued[-1] + step if issued else 0
@@ -139,15 +150,23 @@ def flow(config: OramConfig, board: Board, pages: Sequence[int | None]) -> tuple
                 free_from[page] = released[-1] + _FREE_CYCLES
             turned.append(turn)
             waited.append(turn > ready)
-        answered.append(_write(link, turned[-1] + timing.response_sealed + _THERE_CYCLES, size)[1])
+        whole = turned[-1] + timing.response_sealed
+        if waiting and whole > waiting[0] + ResponseWriter.WAIT:
+            answer(waiting[0] + ResponseWriter.WAIT)
+        waiting.append(whole)
+        if not (n + 1) % config.ring_group:
+            answer(whole)
         if n + 1 == operations // 2:
-            half = Flow(answered[-1] + _QUIET_CYCLES, **waits)
+            # Of many operations, half end with a group, which is answered.
+            half = Flow((answered or [whole])[-1] + _QUIET_CYCLES, **waits)
+    if waiting:
+        answer(waiting[0] + ResponseWriter.WAIT)
     return half, Flow(answered[-1] + _QUIET_CYCLES, **waits)
 
 
 def _bursts(size: int) -> list[int]:
-    """Cut a block, as if it began at a multiple of `_BURST_BYTES`."""
-    return [min(_BURST_BYTES, size - at) for at in range(0, size, _BURST_BYTES)]
+    """Cut a block, as if it began at a multiple of `BURST_BYTES`."""
+    return [min(BURST_BYTES, size - at) for at in range(0, size, BURST_BYTES)]
 
 
 def _read(link: Link, cycle: float, size: int) -> float:

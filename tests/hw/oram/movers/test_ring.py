@@ -95,7 +95,7 @@ def test_ring_in_two_launches(value, pauses, seed):
         set_all(ctx, [(dut.base, base), (dut.mask, SLOTS - 1), (dut.poll, 30)])
         take = Take(rng, rng.choice([1.0, 0.2]), size // BEAT)
         for operations in (counts[0], 0):
-            words, there = await launch(ctx, dut, take, operations=operations, host=host, spare=200)
+            words, there = await launch(ctx, dut, take, operations=operations, host=host, spare=500)
             got.append(words)
             assert there == counts[len(got) - 1]
             assert ctx.get(dut.sequence) == sum(counts[: len(got)])
