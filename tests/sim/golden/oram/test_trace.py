@@ -353,6 +353,25 @@ def test_every_limit_is_met():
         assert trace.accesses == Machine(config, TIMING, LAUNCH, hosts[1], asked).run()
 
 
+@pytest.mark.parametrize(
+    ("value", "inflight", "slots"), [(8, 64, 64), (8, 64, 4), (128, 32, 32), (384, 8, 16)]
+)
+def test_groups_end_with_the_ring_and_bursts_with_their_address(value, inflight, slots):
+    """Rings that begin anywhere, groups of up to 16 records of a beat, four of three, and none of seven."""
+    config = replace(CONFIG, value_bytes=value, inflight=inflight, alpha=0)
+    launch = replace(LAUNCH, commands=0x1040, responses=0x20180, slots=slots, endless=True)
+    rng = np.random.default_rng(value + inflight)
+    count = 150
+    asked = touched(config, rng, count)
+    commands = np.cumsum(rng.choice([0, 400], p=[0.98, 0.02], size=count + 1)).tolist()
+    hosts = [JitterHost(read_latency=60, write_latency=80, commands=commands) for _ in range(2)]
+    trace = simulate(config, TIMING, launch, hosts[0], asked)
+    assert trace.accesses == Machine(config, TIMING, launch, hosts[1], asked).run()
+    sizes = {access.bytes for access in trace.accesses if access.port == RING}
+    assert max(sizes) <= 1024
+    assert len(sizes) > (config.ring_group > 1)
+
+
 def test_steady_trace_by_hand():
     """One operation after the other on an idle machine; then pages the interval apart."""
     config = replace(CONFIG, alpha=0)
