@@ -11,12 +11,10 @@ import math
 from dataclasses import dataclass
 
 from hw.errors import InputError
-from hw.oram.config import BEAT_BYTES, BLOCK_BYTES
+from hw.oram.config import BEAT_BYTES, BLOCK_BYTES, BURST_BYTES
 
 #: Bytes of a key.
 KEY_BYTES = 8
-#: A burst to the host's memory does not cross a multiple of as many bytes.
-BURST_BYTES = 1024
 #: Published times of an operation of BOLT on a U55C, V = 8 bytes, alpha 0.2: keys and seconds (the authors'
 #: artifact, logs of BOLT-benchmark).
 BOLT_SECONDS = {1 << 20: 4.57e-6, 5 << 20: 5.80e-6}
