@@ -95,7 +95,7 @@ class Keys(wiring.Component):
             last.block.eq(number),
         ]
         with m.If(again):
-            m.d.comb += [last.key.eq(fresh), last.block.eq(0)]
+            m.d.comb += last.key.eq(fresh)
         for n, name in enumerate(DERIVED[:-1], start=1):
             begins = Signal(name=f"{name}_begins")
             m.d.sync += begins.eq(derived & (number == n))

@@ -105,9 +105,9 @@ class Buckets(wiring.Component):
             readers.append(reader)
             writers.append(writer)
         # A line in the cutter is on its way, too: its first beat leaves in the second cycle.
-        came, cut = Cat(write.valid for write in self.write).any(), Signal()
-        m.d.sync += cut.eq(came)
-        waiting = came | cut | Cat(w.i.valid for w in writers).any()
+        cut = Signal()
+        m.d.sync += cut.eq(Cat(write.valid for write in self.write).any())
+        waiting = cut | Cat(w.i.valid for w in writers).any()
         m.d.comb += [
             self.busy.eq(Cat(writer.busy for writer in writers).any() | waiting),
             self.late.eq(Cat(writer.late for writer in writers).any()),

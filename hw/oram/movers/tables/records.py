@@ -164,7 +164,7 @@ class Records(wiring.Component):
         with m.Else():
             connect(m, flipped(self.write), writer.i)
         m.d.comb += [
-            self.busy.eq(writer.busy | writer.i.valid),
+            self.busy.eq(writer.busy),
             self.late.eq(writer.late),
             self.error.eq(Cat(reader.error, writer.error).any()),
         ]

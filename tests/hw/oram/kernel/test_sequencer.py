@@ -41,7 +41,7 @@ class World:
         await self.step(start=1, initialize=1)
         await self.step(5)
         await self.step(keys_done=1)
-        await self.step(1 + QUIET + 1)
+        await self.step(1 + QUIET)
 
     def get(self, name):
         return self._ctx.get(getattr(UNIT, name))
@@ -64,11 +64,12 @@ def test_a_launch_that_initializes():
         await world.step(2 * QUIET)
         assert world.get("initializing")
         assert not world.get("enable")
-        await world.step(keys_done=1, init_busy=1)
+        await world.step(keys_done=1)
         begun = world.cycle
         assert world.pulses["init_start"] == [begun]
         assert world.get("enable")
-        await world.step(QUIET + 30)
+        await world.step()
+        await world.step(QUIET + 29, init_busy=1)
         await world.step(bus_busy=1)
         await world.step(QUIET, init_busy=0)
         assert not world.pulses["run_start"]
@@ -92,12 +93,12 @@ def test_done_when_answered_and_quiet(seed):
                 await world.step(rng.randrange(5), initialize=0)
                 await world.step(start=1)
             assert len(world.pulses["run_start"]) == number
-            await world.step(2, commands_busy=1)
+            await world.step(commands_busy=1)
             quiet = 0
-            ends = {"commands_busy": rng.randrange(500), "operations_busy": rng.randrange(500)}
+            ends = {"commands_busy": rng.randrange(800), "operations_busy": rng.randrange(800)}
             for cycle in range(900):
                 levels = {name: int(cycle < end) for name, end in ends.items()}
-                bus = int(cycle < 600 and rng.random() < 0.02)
+                bus = int(cycle < 400 and rng.random() < 0.02)
                 expected = quiet == QUIET and not any(levels.values())
                 before = len(world.pulses["done"])
                 await world.step(bus_busy=bus, **levels)

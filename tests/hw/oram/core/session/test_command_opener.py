@@ -40,7 +40,8 @@ def commands(rng, config, count):
     codes[odd] = rng.integers(5, 256, odd.sum())
     keys = rng.integers(0, 1 << config.key_bits, count, np.uint64)
     if config.key_bits < 64:
-        keys[rng.random(count) < 0.2] += np.uint64(1 << rng.integers(config.key_bits, 64))
+        for bit in (config.key_bits, 63):
+            keys[rng.random(count) < 0.2] |= np.uint64(1 << bit)
     values = rng.integers(0, 256, (count, config.value_bytes), np.uint8)
     return Operations(codes=codes, keys=keys, values=values)
 

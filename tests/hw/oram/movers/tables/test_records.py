@@ -55,9 +55,11 @@ def test_read_and_write(stall, away, seed):
     memories, background = memories_of(UNIT, stall=stall / 2, latency=(1, 40), overtaking=True)
     table, written = table_of(memories), {}
     lines = rng.sample(range(CONFIG.records), CONFIG.records)
-    half = CONFIG.records // 2
+    half, border = CONFIG.records // 2, [CONFIG.host_pages - 1, CONFIG.host_pages]
+    lines = [line for line in lines if line not in border] + border
     writes = draw_writes(rng, UNIT, table, written, lines[:half])
     touched, fresh = ([rng.choice(lines[half:]) for _ in range(14)] for _ in range(2))
+    touched += border
     read = [word for line in touched for word in words(table.content(line, SIZE), SIZE // 64, 64)]
     versions = [
         line | (table.content(line, 8) & VERSION_MASK) << 48 for line in touched if line < CONFIG.host_pages
@@ -74,7 +76,7 @@ def test_read_and_write(stall, away, seed):
         ],
         [
             (UNIT.record, len(read), away),
-            (raw(UNIT.version), len(versions), away),
+            (raw(UNIT.version), len(versions), stall / 2),
             (UNIT.header, len(headers), away),
         ],
         background=[*background, watch.watch],
