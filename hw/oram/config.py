@@ -42,7 +42,6 @@ _CHOICES: dict[str, tuple[object, ...]] = {
     "pad": ("skip", "always"),
     "mac_bits": (64, 96, 128),
     "aes_lanes": (1, 2, 4),
-    "commands": ("ring", "stream"),
 }
 
 
@@ -84,9 +83,6 @@ class OramConfig:
         Operations between the issue of their page's read and their turn: a power of two from 4 to 256.
     overflow_entries
         Items on chip that found their list full: a power of two from 4 to 256.
-    commands
-        "ring": sealed commands come from a ring in host memory, and responses go into one. "stream": both
-        are AXI streams.
     interval_cycles
         Cycles between operations at least, or 0 for the least the engine can do.
     position_cycles, touch_cycles, settle_cycles
@@ -110,7 +106,6 @@ class OramConfig:
     record_ports: int = 8
     inflight: int = 128
     overflow_entries: int = 128
-    commands: Literal["ring", "stream"] = "ring"
     interval_cycles: int = 0
     position_cycles: int = 288
     touch_cycles: int = 352

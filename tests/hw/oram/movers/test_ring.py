@@ -9,7 +9,6 @@ from amaranth.hdl import Cat
 
 from hw.oram.config import OramConfig
 from hw.oram.movers.ring.command_reader import CommandReader
-from hw.oram.movers.ring.command_stream import CommandStream
 from hw.oram.movers.ring.response_writer import ResponseWriter
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import seeds, set_all, simulate
@@ -191,42 +190,6 @@ def test_nothing_is_asked_for_after_a_halt():
         assert len(memory.reads) == asked
 
     simulate(dut, bench, background=memory.testbenches())
-
-
-@pytest.mark.parametrize("value", SHAPES)
-@pytest.mark.parametrize("stall", [0.0, 0.6])
-def test_stream(value, stall):
-    config = SHAPES[value]
-    rng = random.Random(value)
-    dut = CommandStream(config)
-    counts = (13, 9)
-    sent = [record(config, rng.getrandbits(64), rng) for _ in range(sum(counts))]
-    records = [*sent, record(config, 0, rng, stop=True), record(config, 0, rng)]
-    data = b"".join(records)
-    beats = [int.from_bytes(data[n : n + BEAT], "little") for n in range(0, len(data), BEAT)]
-    got = []
-
-    async def feed(ctx):
-        # Whatever comes behind the stop stays where it is.
-        for at, beat in enumerate(beats):
-            while rng.random() < stall:
-                await ctx.tick()
-            set_all(ctx, [(dut.i.valid, 1), (dut.i.payload, beat)])
-            if at == len(beats) - config.command_bytes // BEAT:
-                return
-            await ctx.tick().until(dut.i.ready)
-            ctx.set(dut.i.valid, 0)
-
-    async def bench(ctx):
-        take = Take(rng, 1 - stall, config.command_bytes // BEAT)
-        for operations in (counts[0], 0):
-            words, there = await launch(ctx, dut, take, operations=operations, spare=120)
-            got.append(words)
-            assert there == counts[len(got) - 1]
-        assert not ctx.get(dut.i.ready)
-
-    simulate(dut, bench, feed)
-    assert got == [b"".join(sent[: counts[0]]), b"".join(sent[counts[0] :])]
 
 
 @pytest.mark.parametrize("slots", [2, 8])
