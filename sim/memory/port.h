@@ -45,8 +45,9 @@ class Port {
   };
 
   Transaction* accept(uint64_t edge, bool write, uint64_t address, uint32_t length, uint32_t id);
-  // Records a transfer where there is a trace: `at` bytes into the burst.
+  // Counts an edge at which what is offered on `channel` was not taken.
   void stalled(uint64_t& counter, AxiChannel channel);
+  // Records a transfer where there is a trace: `at` bytes into the burst.
   void record(uint64_t edge, AxiChannel channel, const Transaction& transaction, uint32_t at, uint32_t bytes);
   void take_data(uint64_t edge, const uint32_t* request);
   void commit(Transaction& transaction);

@@ -9,6 +9,7 @@ from pathlib import Path
 import plotly.graph_objects as go
 
 from hw.scheduler.planner.baselines import Allocation, Greedy, Replacement, method_name
+from sim.compare.files import DATA_NAME
 from sim.compare.rows import write_document
 from sim.compare.table import cells, titles
 from sim.plans.compare import COMPARE_FORMAT, ROW_COLUMNS, SUMMARY_COLUMNS, Comparison
@@ -16,9 +17,6 @@ from sim.plans.rows import COSMA, FULL, GREEDY, IDEAL, WHOLE, PlanRow
 from sim.report.parts import Tile, chart, write_page
 from sim.report.style import INK, RUNS, beside, hover, menu, styled
 from sim.report.text import percent, sized
-
-#: Name of the comparison's file in its directory.
-DATA_NAME = "compare.json"
 
 #: From nothing saved to everything; what moves more than the baseline stands out.
 _SHARES = [[0, "#c8504b"], [0.4999, "#f3dfc9"], [0.5, "#f4f6f8"], [0.75, "#a9d0d6"], [1, "#2a7f8e"]]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from sim.compare.rows import write_document
+from sim.compare.files import write_files
 from sim.compare.simulated import CoSimulation
-from sim.compare.table import cells, csv_text, titles
+from sim.compare.table import cells, titles
 from sim.engines.attention.baselines import SPILLING
 from sim.engines.attention.baselines.work import flash_law_bytes
 from sim.engines.attention.compare.compare import (
@@ -23,13 +23,9 @@ from sim.engines.attention.compare.compare import (
     Figures,
     prediction_error,
 )
-from sim.host.files import write_text
-from sim.report.parts import Tile, chart, write_page
+from sim.report.parts import Tile, chart
 from sim.report.style import INK, RUNS, beside, styled
 from sim.report.text import percent, signed_percent, sized, times
-
-#: Name of the comparison's file in its directory.
-DATA_NAME = "compare.json"
 
 #: Length that the headline figures are of, where it is among those compared.
 _HEADLINE = 1024
@@ -40,17 +36,12 @@ _LAW = "N²d²/M"
 def write_comparison(
     comparison: Comparison, directory: Path, known: Mapping[str, CoSimulation]
 ) -> tuple[Path, ...]:
-    """Write ``compare.json``, ``compare.csv`` and ``compare.html`` into a directory, and give their paths.
-
-    Raises `InputError` when the directory cannot be written to.
-    """
-    data, table, page = (directory / name for name in (DATA_NAME, "compare.csv", "compare.html"))
-    content = comparison.document(known)
-    write_document(data, COMPARE_FORMAT, content)
-    write_text(table, csv_text(content["figures"]))
-    write_page(
+    """Write the comparison's files; see `write_files`."""
+    return write_files(
+        directory,
+        COMPARE_FORMAT,
+        comparison.document(known),
         "attention_compare.html.j2",
-        page,
         setting=comparison.setting,
         on_chip=sized(comparison.setting.machine.on_chip_bytes),
         tiles=_tiles(comparison),
@@ -68,7 +59,6 @@ def write_comparison(
             for row in comparison.rows
         ],
     )
-    return data, table, page
 
 
 def _tiles(comparison: Comparison) -> list[Tile]:

@@ -19,6 +19,7 @@ from hw.board import Board, load_board
 from hw.config import check_fits, config_dict, config_hash, load_config
 from hw.errors import InputError
 from hw.registry import find_engine
+from sim.compare.files import DATA_NAME
 from sim.compare.rows import Task, make_rows, read_rows, write_document
 from sim.compare.simulated import CoSimulation, co_simulations_of
 from sim.compare.table import show
@@ -30,7 +31,7 @@ from sim.engines.attention.compare.compare import (
     Setting,
     attention_tables,
 )
-from sim.engines.attention.compare.page import DATA_NAME, write_comparison
+from sim.engines.attention.compare.page import write_comparison
 from sim.host.digest import key_of, source_digest
 from sim.host.paths import check_directory
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from sim.compare.rows import write_document
+from sim.compare.files import write_files
 from sim.compare.simulated import CoSimulation
-from sim.compare.table import cells, csv_text, titles
+from sim.compare.table import cells, titles
 from sim.engines.conv.baselines.codenet import CLOCK_MHZ, LOOP_CYCLES
 from sim.engines.conv.compare.compare import (
     CHOSEN,
@@ -23,13 +23,10 @@ from sim.engines.conv.compare.compare import (
     Comparison,
     Figures,
 )
-from sim.host.files import write_text
-from sim.report.parts import Tile, chart, write_page
+from sim.report.parts import Tile, chart
 from sim.report.style import RUNS, beside, styled
 from sim.report.text import percent, sized, times
 
-#: Name of the comparison's file in its directory.
-DATA_NAME = "compare.json"
 #: What the headline figures are of.
 _HEADLINE, _OPERATION = "config c", "depthwise, square"
 
@@ -37,17 +34,12 @@ _HEADLINE, _OPERATION = "config c", "depthwise, square"
 def write_comparison(
     comparison: Comparison, directory: Path, known: Mapping[str, CoSimulation]
 ) -> tuple[Path, ...]:
-    """Write ``compare.json``, ``compare.csv`` and ``compare.html`` into a directory, and give their paths.
-
-    Raises `InputError` when the directory cannot be written to.
-    """
-    data, table, page = (directory / name for name in (DATA_NAME, "compare.csv", "compare.html"))
-    content = comparison.document(known)
-    write_document(data, COMPARE_FORMAT, content)
-    write_text(table, csv_text(content["figures"]))
-    write_page(
+    """Write the comparison's files; see `write_files`."""
+    return write_files(
+        directory,
+        COMPARE_FORMAT,
+        comparison.document(known),
         "conv_compare.html.j2",
-        page,
         board=comparison.setting.board,
         loop_cycles=LOOP_CYCLES,
         tiles=_tiles(comparison),
@@ -65,7 +57,6 @@ def write_comparison(
         published_columns=titles(PUBLISHED_COLUMNS),
         published=[cells(PUBLISHED_COLUMNS, found) for found in comparison.published],
     )
-    return data, table, page
 
 
 def _tiles(comparison: Comparison) -> list[Tile]:

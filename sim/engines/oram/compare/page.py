@@ -8,8 +8,8 @@ from pathlib import Path
 
 import plotly.graph_objects as go
 
-from sim.compare.rows import write_document
-from sim.compare.table import cells, csv_text, titles
+from sim.compare.files import write_files
+from sim.compare.table import cells, titles
 from sim.engines.oram.compare.compare import (
     BOLT,
     COLUMNS,
@@ -21,13 +21,10 @@ from sim.engines.oram.compare.compare import (
     Figures,
 )
 from sim.engines.oram.compare.measure import Measured
-from sim.host.files import write_text
-from sim.report.parts import Tile, chart, exact_tile, write_page
+from sim.report.parts import Tile, chart, exact_tile
 from sim.report.style import RUNS, menu, styled
 from sim.report.text import percent, signed_percent, sized, times
 
-#: Name of the comparison's file in its directory.
-DATA_NAME = "compare.json"
 #: Keys that the headline figures are of, where they are among those compared.
 _HEADLINE = 20
 #: The map that the headline figures are of.
@@ -37,17 +34,12 @@ _FIRST = METHODS[0]
 def write_comparison(
     comparison: Comparison, directory: Path, known: Mapping[str, Measured]
 ) -> tuple[Path, ...]:
-    """Write ``compare.json``, ``compare.csv`` and ``compare.html`` into a directory, and give their paths.
-
-    Raises `InputError` when the directory cannot be written to.
-    """
-    data, table, page = (directory / name for name in (DATA_NAME, "compare.csv", "compare.html"))
-    content = comparison.document(known)
-    write_document(data, COMPARE_FORMAT, content)
-    write_text(table, csv_text(content["figures"]))
-    write_page(
+    """Write the comparison's files; see `write_files`."""
+    return write_files(
+        directory,
+        COMPARE_FORMAT,
+        comparison.document(known),
         "oram_compare.html.j2",
-        page,
         board=comparison.board,
         config=comparison.config,
         alpha=percent(comparison.config.alpha, places=0),
@@ -67,7 +59,6 @@ def write_comparison(
             for value_bytes in comparison.values
         ],
     )
-    return data, table, page
 
 
 def _tiles(comparison: Comparison) -> list[Tile]:

@@ -16,6 +16,7 @@ from hw.errors import InputError
 from hw.oram.config import OramConfig
 from hw.oram.engine import OramEngine
 from hw.oram.model.flow import host_link
+from sim.compare.files import DATA_NAME
 from sim.compare.rows import Task, make_rows, read_rows, write_document
 from sim.compare.table import show
 from sim.engines.oram.compare.compare import (
@@ -29,7 +30,7 @@ from sim.engines.oram.compare.compare import (
     variant,
 )
 from sim.engines.oram.compare.measure import Measured, measure, measured_config, measured_of
-from sim.engines.oram.compare.page import DATA_NAME, write_comparison
+from sim.engines.oram.compare.page import write_comparison
 from sim.host.digest import key_of, source_digest
 from sim.host.paths import check_directory
 from sim.host.progress import Activity

@@ -1,0 +1,39 @@
+"""The files of a comparison: what was found as data and as a table, and a page that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from sim.compare.rows import write_document
+from sim.compare.table import csv_text
+from sim.host.files import write_text
+from sim.report.parts import write_page
+
+#: Name of a comparison's data in its directory.
+DATA_NAME = "compare.json"
+
+
+def write_files(
+    directory: Path, form: str, content: Mapping[str, Any], template: str, /, **shown: Any
+) -> tuple[Path, ...]:
+    """Write ``compare.json``, ``compare.csv`` and ``compare.html`` into a directory, and give their paths.
+
+    Parameters
+    ----------
+    form, content
+        Of the data, see `write_document`; the table is of its ``figures``.
+    template, shown
+        Of the page, see `write_page`.
+
+    Raises
+    ------
+    InputError
+        When the directory cannot be written to.
+    """
+    data, table, page = (directory / name for name in (DATA_NAME, "compare.csv", "compare.html"))
+    write_document(data, form, content)
+    write_text(table, csv_text(content["figures"]))
+    write_page(template, page, **shown)
+    return data, table, page
