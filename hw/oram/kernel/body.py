@@ -128,6 +128,7 @@ class OramBody(wiring.Component):
             touch.record_there.eq(records.record_there),
             touch.fresh_there.eq(records.header_there),
             touch.response_written.eq(responses.written),
+            responses.there.eq(commands.there),
             touch.stop.eq(sequencer.halt),
             stage.touch.valid.eq(delay(m, "turn", turn.valid, cycles)),
             stage.touch.payload.eq(delay(m, "turned", turn.payload, cycles, reset=False)),

@@ -154,13 +154,13 @@ def flow(config: OramConfig, board: Board, pages: Sequence[int | None]) -> tuple
         if waiting and whole > waiting[0] + ResponseWriter.WAIT:
             answer(waiting[0] + ResponseWriter.WAIT)
         waiting.append(whole)
-        if not (n + 1) % config.ring_group:
+        if not (n + 1) % config.ring_group or (n + 1 < len(there) and there[n + 1] > whole):
             answer(whole)
         if n + 1 == operations // 2:
             # Of many operations, half end with a group, which is answered.
             half = Flow((answered or [whole])[-1] + _QUIET_CYCLES, **waits)
     if waiting:
-        answer(waiting[0] + ResponseWriter.WAIT)
+        answer(waiting[-1])
     return half, Flow(answered[-1] + _QUIET_CYCLES, **waits)
 
 

@@ -6,6 +6,7 @@ accepted, and touches are issued and turn; what the bus shows of it follows afte
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -245,7 +246,7 @@ class _Commands:
 
 
 class _Responses:
-    """Writes responses when the last of a group is there, or the first of those that wait did long enough."""
+    """Writes responses when the last of a group or of all is there, or the first waited long enough."""
 
     def __init__(self, timing: Timing, launch: Launch, writer: _Writer, gates: Gates) -> None:
         self._timing, self._launch, self._writer, self._gates = timing, launch, writer, gates
@@ -254,15 +255,15 @@ class _Responses:
     def put(self, number: int, last: int) -> None:
         """Take response ``number``, whose last beat comes in cycle ``last``."""
         if self._waiting and last > self._due:
-            self.end()
+            self._go(self._due)
         self._waiting.append((number, last))
         if not _following(self._gates.config, self._launch, number):
             self._go(last)
 
-    def end(self) -> None:
-        """Go on to when none waits."""
-        if self._waiting:
-            self._go(self._due)
+    def proceed(self, there: int) -> None:
+        """Go on to when the next command is there, or, with none, to the end."""
+        if self._waiting and self._waiting[-1][1] < there:
+            self._go(self._waiting[-1][1])
 
     @property
     def _due(self) -> int:
@@ -298,6 +299,7 @@ def simulate(
         if len(pages) != config.items:
             raise ValueError(f"operation {n} has {len(pages)} touches instead of {config.items}")
         gates.command_there.append(commands.arrival(n) + timing.command_there)
+        responses.proceed(gates.command_there[n])
         gates.accept()
         for page in pages:
             issued = gates.issue(page)
@@ -313,7 +315,7 @@ def simulate(
             gates.page_written.append(answered + timing.page_written)
             gates.release()
         responses.put(n, gates.turned[-1] + timing.response)
-    responses.end()
+    responses.proceed(sys.maxsize)
     if launch.endless:
         commands.end()
     return Trace(sorted(accesses), gates)

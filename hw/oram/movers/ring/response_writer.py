@@ -32,6 +32,8 @@ class ResponseWriter(wiring.Component):
         Slots of the ring, a power of two, less 1.
     clear : In(1)
         Pulse: the next response's sequence number is 0.
+    there : In(1)
+        Pulse: a command is there, whose response will come.
     beat : In(stream of BEAT_BITS, always ready)
         The responses.
     halt : In(1)
@@ -45,8 +47,9 @@ class ResponseWriter(wiring.Component):
     Behaviour
     ---------
     A response waits from its last beat on, in cycle t.  All that wait go at once in cycle t when the slot of
-    the one that came then is the last of ``config.ring_group``, or of the ring; else in cycle f + `WAIT`, f
-    being that of the oldest, with those that come in this cycle too.  ``awvalid`` is up `ADDRESS_LATENCY`
+    the one that came then is the last of ``config.ring_group``, or of the ring, or when by then no further
+    command is there; else in cycle f + `WAIT`, f being that of the oldest, with those that come in this cycle
+    too.  ``awvalid`` is up `ADDRESS_LATENCY`
     cycles after they go, as of `GroupWriter`.  The first pulse of ``written`` is `WRITTEN_LATENCY` cycles
     after the last answer, or in the cycle after the last pulse for those before.
 
@@ -57,8 +60,8 @@ class ResponseWriter(wiring.Component):
     ---
     A bridge has few writes under way, each of which takes long (`hw.board.memory_timing.HostTiming`), and
     pages need them.  With groups, responses take a sixteenth each.  A map that answers every 8 cycles fills
-    the largest group in `WAIT`; one that has little to do answers later by as much, which is less than the
-    write takes.
+    the largest group in `WAIT`, which is less than the write takes.  One that has a single operation answers
+    at once.
     """
 
     #: Cycles that a response waits for others at most.
@@ -70,6 +73,7 @@ class ResponseWriter(wiring.Component):
         blocks = config.response_records
         self._beats = config.command_bytes // BEAT_BYTES
         self._group = config.ring_group
+        self._commands = config.command_records + config.accepted + config.inflight + blocks
         self.writer = GroupWriter(
             index_bits=SLOT_BITS, beats=self._beats, blocks=blocks, outstanding=blocks, group=self._group
         )
@@ -80,6 +84,7 @@ class ResponseWriter(wiring.Component):
                 "base": In(ADDRESS_BITS),
                 "mask": In(SLOT_BITS),
                 "clear": In(1),
+                "there": In(1),
                 "beat": In(stream.Signature(BEAT_BITS, always_ready=True)),
                 "halt": In(1),
                 "written": Out(1),
@@ -103,12 +108,16 @@ class ResponseWriter(wiring.Component):
         slot, oldest = Signal(SLOT_BITS), Signal(SLOT_BITS)  # of the next response, of the first that waits
         waiting, more = Signal(range(group)), Signal(range(group))
         wait = Signal(range(self.WAIT))
+        unanswered, alone = Signal(range(self._commands + 1)), Signal()  # commands; just one
+        following = Signal.like(unanswered)
         ends, go = Signal(), Signal()
         m.d.comb += [
             ends.eq((slot | ~self.mask)[: len(waiting)] == group - 1),
-            go.eq((whole & ends) | ((waiting != 0) & (wait == 0))),
+            following.eq(unanswered + self.there - whole),
+            go.eq((whole & (ends | alone)) | ((waiting != 0) & (wait == 0))),
             more.eq(Mux(whole, waiting, waiting - 1)),
         ]
+        m.d.sync += [unanswered.eq(following), alone.eq(following == 1)]
         with m.If(waiting == 0):
             m.d.sync += wait.eq(self.WAIT - 1)
         with m.Else():

@@ -199,19 +199,23 @@ def test_responses_go_around_the_ring(seed, value, slots):
     config = SHAPES[value]
     rng = random.Random(seed)
     dut = ResponseWriter(config)
-    base, size, count = 0x4_0040, config.command_bytes, 41
+    base, size, count = 0x4_0040, config.command_bytes, 61
     memory = AxiMemory(dut.axi, stall=0.3 * seed, seed=seed)
     responses = [rng.randbytes(size) for _ in range(count)]
-    whole, written, offered = [], [], []
+    commands, whole, written, offered = [], [], [], []
 
     async def bench(ctx):
         set_all(ctx, [(dut.base, base), (dut.mask, slots - 1)])
         tick = ctx.tick().sample(Cat(dut.written, dut.axi.awvalid, dut.axi.awready))
-        t, before = 0, 0
+        t, before, wanted = 0, 0, 0
 
         async def step(beat=None):
             nonlocal t, before
-            set_all(ctx, [(dut.beat.valid, beat is not None), (dut.beat.payload, beat or 0)])
+            there = len(commands) < wanted
+            commands.extend([t] * there)
+            set_all(
+                ctx, [(dut.beat.valid, beat is not None), (dut.beat.payload, beat or 0), (dut.there, there)]
+            )
             _, _, flags = await tick
             written.extend([t] * (flags & 1))
             if flags >> 1 & 1 and not before:
@@ -219,8 +223,9 @@ def test_responses_go_around_the_ring(seed, value, slots):
             before = flags >> 1 == 1
             t += 1
 
-        for response in responses:
-            for _ in range(rng.choice([0, 0, 3, 40, 127, 128, 129, 300])):
+        for n, response in enumerate(responses):
+            wanted = min(max(n + 1 + rng.choice([0, 0, 1, 4, 9]), wanted), count)
+            for _ in range(rng.choice([9, 9, 12, 40, 127, 128, 129, 300])):
                 await step()
             for n in range(0, size, BEAT):
                 await step(int.from_bytes(response[n : n + BEAT], "little"))
@@ -229,22 +234,23 @@ def test_responses_go_around_the_ring(seed, value, slots):
             await step()
 
     simulate(dut, bench, background=memory.testbenches())
-    # Groups end with the ring's or four records', or when the first waited long enough.
-    groups = []
+    # Groups end with the ring's or four records', when no command is left, or the first waited long enough.
+    groups, alone = [], []
     for n, cycle in enumerate(whole):
-        ended = groups and (groups[-1][0] % min(slots, GROUP) + len(groups[-1]) == min(slots, GROUP))
+        ended = groups and (alone[-1] or not (groups[-1][-1] + 1) % min(slots, GROUP))
+        alone.append(sum(there <= cycle for there in commands) == n + 1)
         if not groups or ended or cycle > whole[groups[-1][0]] + ResponseWriter.WAIT:
             groups.append([])
         groups[-1].append(n)
     bursts, goes, last_bursts = [], [], []
     for group in groups:
-        full = (group[-1] + 1) % min(slots, GROUP) == 0
+        at_once = alone[group[-1]] or (group[-1] + 1) % min(slots, GROUP) == 0
         begin = base + group[0] % slots * size
         end = begin + len(group) * size
         cuts = [begin, *range(begin // 1024 * 1024 + 1024, end, 1024), end]
         bursts += [(a, (b - a) // BEAT) for a, b in itertools.pairwise(cuts)]
         last_bursts.append(len(bursts) - 1)
-        goes += [whole[group[-1]] if full else whole[group[0]] + ResponseWriter.WAIT] * (len(cuts) - 1)
+        goes += [whole[group[-1]] if at_once else whole[group[0]] + ResponseWriter.WAIT] * (len(cuts) - 1)
     assert memory.writes == bursts
     assert len(groups) < count
     expected = []

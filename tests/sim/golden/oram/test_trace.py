@@ -73,6 +73,7 @@ class Machine:
         self.t = launch.start
         # Counters of gates.
         self.there = self.waiting = self.inflight = self.writing = self.answering = self.on_board = 0
+        self.commands = 0
         self.accepts, self.issues, self.turns = deque(), deque(), deque()
         self.accept_from = self.issue_from = self.turn_from = 0
         self.accepted = self.issued = self.turned = 0
@@ -84,7 +85,7 @@ class Machine:
         self.asked, self.coming = deque(), []
         # Responses that wait, and those that are written and not counted.
         self.whole, self.due = [], 0
-        self.halted = False
+        self.ended = self.halted = False  # its end was seen; nothing more is asked for
         self.reads = {port: deque() for port in (PAGES, RING)}
         self.writes = {port: deque() for port in (PAGES, RING)}
         self.beats = {port: deque() for port in (PAGES, RING)}
@@ -162,10 +163,11 @@ class Machine:
 
     def compare(self, number, accepted):
         """A command's first beat is compared."""
-        if self.dropping or self.halted:
+        if self.dropping or self.ended:
             return
         if self.host.has_command(number, accepted):
             if number == self.operations:
+                self.ended = True
                 self.later[self.t + 1].append((setattr, (self, "halted", True)))
                 self.refused = number
         else:
@@ -181,7 +183,7 @@ class Machine:
     def complete(self, number, last):
         """A command's last beat is compared."""
         self.later[self.t + 1].append((self.add, ("outstanding", -1)))
-        if self.halted or self.dropping or self.refused == number:
+        if self.ended or self.dropping or self.refused == number:
             self.later[self.t + 1].append((self.add, ("held", -1)))
             self.refused = None
             return
@@ -189,6 +191,7 @@ class Machine:
         if self.alone:
             self.changed = self.t
             self.at(self.t + 1, setattr, self, "alone", False)
+        self.at(last + self.timing.command_there, self.add, "commands", 1)
         self.at(last + self.timing.command_there + 1, self.add, "there", 1)
 
     # Gates.
@@ -251,7 +254,9 @@ class Machine:
     def respond(self):
         if self.whole:
             (begun, first), (_, last) = self.whole[0], self.whole[-1]
-            if self.group(last)[1] or self.t == begun + self.timing.response_wait:
+            came, waited = self.whole[-1][0], self.t == begun + self.timing.response_wait
+            alone = came == self.t and last + 1 == self.commands
+            if self.group(last)[1] or alone or waited:
                 size, count = self.config.command_bytes, len(self.whole)
                 block = count, self.launch.responses + self.group(first)[0] * size, count * size
                 self.writes[RING].extend(self.split(self.t + self.timing.response_address, block))
@@ -385,8 +390,8 @@ def test_steady_trace_by_hand():
     assert trace.accesses == [
         Access(command, RING, False, (1 << 12) + 50 * 64, 64),
         Access(issue + 8, PAGES, False, (1 << 20) + 7 * 256, 256),
+        Access(turn + 17 + 8, RING, True, (1 << 14) + 50 * 64, 64),
         Access(turn + 31 + 3, PAGES, True, (1 << 20) + 7 * 256, 256),
-        Access(turn + 17 + 128 + 8, RING, True, (1 << 14) + 50 * 64, 64),
     ]
     assert trace.gates.released == [turn + 31 + 3 + 3 + 200 + 2]
     roomy = replace(config, inflight=128)
