@@ -1,4 +1,4 @@
-"""The cocotb module around one kernel call: as XRT would, through registers and memory and nothing else.
+"""The cocotb module around kernel calls: as XRT would, through registers and memory and nothing else.
 
 It runs inside the simulator's process, in the folder that holds the plan.  Memory is filled and read through
 NumPy views onto the models' stores; between start and interrupt Python sleeps on one signal.
@@ -7,6 +7,7 @@ NumPy views onto the models' stores; between start and interrupt Python sleeps o
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from cocotb.triggers import FallingEdge, RisingEdge
 from numpy.typing import NDArray
 
 from sim.bench.lite import LiteManager
-from sim.bench.plan import GUARD_BYTES, Answer, PlacedBuffer, Plan
+from sim.bench.plan import GUARD_BYTES, Answer, Call, PlacedBuffer, Plan
 from sim.memory.view import MemoryView
 
 _CONTROL, _GLOBAL_INTERRUPT, _INTERRUPT_ENABLE, _INTERRUPT_STATUS = 0x00, 0x04, 0x08, 0x0C
@@ -27,7 +28,7 @@ _GUARD, _UNWRITTEN = 0xA5, 0xC3
 
 
 @cocotb.test()
-async def kernel_call(top: Any) -> None:
+async def kernel_calls(top: Any) -> None:
     """Carry out the plan in the working directory and leave the answer there."""
     folder = Path.cwd()
     plan = Plan.load(folder)
@@ -45,10 +46,33 @@ async def kernel_call(top: Any) -> None:
     await FallingEdge(top.clk)
 
     assert await registers.read(_CONTROL) & _IDLE, "the kernel is not idle after reset"
-    for offset, value in plan.writes:
-        await registers.write(offset, value)
     await registers.write(_GLOBAL_INTERRUPT, 1)
     await registers.write(_INTERRUPT_ENABLE, 1)
+    calls = [await _call(top, registers, memories, plan, writes) for writes in plan.calls]
+    simulated = int(top.cycle.value)
+    seconds = time.monotonic() - began
+    Answer(
+        calls=calls,
+        cycles_simulated=simulated,
+        simulation_seconds=seconds,
+        memories={name: view.counters() for name, view in memories.items()},
+        violations=(
+            *(f"{name}: {text}" for name, view in memories.items() for text in view.errors(at_end=True)),
+            *_collect(plan, memories, folder),
+        ),
+    ).save(folder)
+
+
+async def _call(
+    top: Any,
+    registers: LiteManager,
+    memories: dict[str, MemoryView],
+    plan: Plan,
+    writes: Sequence[tuple[int, int]],
+) -> Call:
+    """Carry out one call."""
+    for offset, value in writes:
+        await registers.write(offset, value)
     top.cycle_limit.value = int(top.cycle.value) + plan.cycle_limit
     started = await registers.write(_CONTROL, _START)
     if top.finished.value != 1:
@@ -69,19 +93,7 @@ async def kernel_call(top: Any) -> None:
         name: await registers.read(offset) | await registers.read(offset + 4) << 32
         for name, offset in plan.counters.items()
     }
-    simulated = int(top.cycle.value)
-    seconds = time.monotonic() - began
-    Answer(
-        counters=counters,
-        cycles_start_to_done=done - started,
-        cycles_simulated=simulated,
-        simulation_seconds=seconds,
-        memories={name: view.counters() for name, view in memories.items()},
-        violations=(
-            *(f"{name}: {text}" for name, view in memories.items() for text in view.errors(at_end=True)),
-            *_collect(plan, memories, folder),
-        ),
-    ).save(folder)
+    return Call(counters=counters, cycles_start_to_done=done - started)
 
 
 def _guards(buffer: PlacedBuffer, view: MemoryView) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

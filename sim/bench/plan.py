@@ -38,14 +38,15 @@ class PlacedBuffer:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """One kernel call."""
+    """Kernel calls, one after the other without reset."""
 
-    writes: Sequence[tuple[int, int]]  #: Registers to write before the start: byte offset and 32-bit value.
+    #: Of each call the registers to write before the start: byte offset and 32-bit value.
+    calls: Sequence[Sequence[tuple[int, int]]]
     #: Registers to read after the end: byte offset of the 64-bit register, by name.
     counters: Mapping[str, int]
     buffers: Sequence[PlacedBuffer]  #: What stands behind the pointers.
     memories: Sequence[str]  #: Names of all memories.
-    cycle_limit: int  #: Cycles after which a kernel that has not finished is given up.
+    cycle_limit: int  #: Cycles after which a kernel that has not finished a call is given up.
 
     def save(self, directory: Path) -> None:
         """Write the plan where the simulation looks for it."""
@@ -60,11 +61,18 @@ class Plan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class Call:
     """What came of a kernel call."""
 
     counters: Mapping[str, int]  #: The kernel's counters.
     cycles_start_to_done: int  #: Cycles from the write of the start bit to the interrupt.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What came of a plan."""
+
+    calls: Sequence[Call]  #: In order.
     cycles_simulated: int  #: All cycles, with reset and register access.
     simulation_seconds: float  #: Wall time from the first to the last of those cycles.
     memories: Mapping[str, Any]  #: Counters of each memory model, by the memory's name.
@@ -78,4 +86,6 @@ class Answer:
     @classmethod
     def load(cls, directory: Path) -> Answer:
         """Read what `save` wrote."""
-        return cls(**json.loads((directory / ANSWER_FILE).read_text()))
+        data = json.loads((directory / ANSWER_FILE).read_text())
+        data["calls"] = [Call(**call) for call in data["calls"]]
+        return cls(**data)

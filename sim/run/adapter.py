@@ -60,12 +60,14 @@ class Tamper:
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """One kernel call."""
+    """One kernel call, or several one after the other without reset between them."""
 
     scalars: Mapping[str, int]  #: By argument name.
     buffers: tuple[Buffer, ...]  #: Behind the pointers.
     nulls: tuple[str, ...] = ()  #: Pointers that point nowhere: their registers are 0.
     tampers: tuple[Tamper, ...] = ()  #: In order where several wait for one burst.
+    #: Of each further call the arguments that change; a pointer's number counts from where its buffer begins.
+    then: tuple[Mapping[str, int], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""One kernel call in the simulator: Verilog, argument table and buffers in; counters and bytes out."""
+"""A launch in the simulator: Verilog, argument table and buffers in; counters and bytes out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MEMORY_CONFIG = "memory.cfg"
 
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
-    """What came of a kernel call."""
+    """What came of a launch."""
 
     built: Built  #: The simulator it ran in.
     answer: Answer  #: Counters, cycles and memory statistics.
@@ -61,10 +61,11 @@ def simulate(
     waves: Path | None = None,
     traces: Mapping[str, Path] | None = None,
 ) -> Simulated:
-    """Build the simulator if need be, and carry out one kernel call in it; see `sim.run.run.run`.
+    """Build the simulator if need be, and carry out a launch in it; see `sim.run.run.run`.
 
     ``directory`` is emptied first.  After a good run it holds the logs; after a failed one everything; after
-    an interrupted one it is gone.  ``expected_cycles`` is for the progress line and the watchdog. Raises
+    an interrupted one it is gone.  ``expected_cycles``, of all calls, is for the progress line and the
+    watchdog.  Raises
     `InputError` when launch, table and board do not fit together or a folder cannot be written, `ToolError`
     when the simulator cannot be built, and `SimulationError` when the kernel hangs, breaks a rule of AXI or
     writes where it must not.
@@ -81,7 +82,7 @@ def simulate(
         tampers=launch.tampers,
     )
     plan = Plan(
-        writes=register_writes(launch, table, buffers),
+        calls=register_writes(launch, table, buffers),
         counters={register.argument.name: register.offset for register in table.counter_registers},
         buffers=buffers,
         memories=tuple(ports_by_memory(table.ports, board)),

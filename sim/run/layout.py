@@ -62,19 +62,32 @@ def place_buffers(
 
 def register_writes(
     launch: Launch, table: ArgumentTable, buffers: tuple[PlacedBuffer, ...]
-) -> tuple[tuple[int, int], ...]:
-    """Give every write of an argument register: byte offset and 32-bit word.
+) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """Give for each call every write of an argument register: byte offset and 32-bit word.
 
-    Raises `InputError` when a scalar is missing, unknown, or wider than its register.
+    Raises `InputError` when a scalar is missing, an argument unknown, or a number wider than its register.
     """
     scalars = sorted(argument.name for argument in table.call if argument.kind is Kind.SCALAR)
     if sorted(launch.scalars) != scalars:
         raise InputError("scalars of the launch", sorted(launch.scalars), f"those of the table: {scalars}")
     addresses = {buffer.argument: buffer.address for buffer in buffers}
     values = {**launch.scalars, **dict.fromkeys(launch.nulls, 0), **addresses}
+    further = [
+        {name: addresses.get(name, 0) + number for name, number in call.items()} for call in launch.then
+    ]
+    for call in further:
+        if not call.keys() <= values.keys():
+            raise InputError("arguments of a further call", sorted(call), f"among {sorted(values)}")
+    return tuple(_words(call, table) for call in (values, *further))
+
+
+def _words(values: Mapping[str, int], table: ArgumentTable) -> tuple[tuple[int, int], ...]:
+    """Give the writes of one call."""
     words = []
     for register in table.registers:
         name, bits = register.argument.name, register.argument.bits
+        if name not in values:
+            continue
         value = int(values[name])
         if not -(1 << (bits - 1)) <= value < 1 << bits:
             raise InputError(f"argument {name}", value, f"a number of {bits} bit")

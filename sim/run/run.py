@@ -133,6 +133,7 @@ def run(
     from sim.run.accounting import build_report
 
     answer = simulated.answer
+    (call,) = answer.calls
     report = build_report(
         engine=engine.name,
         board=board.name,
@@ -140,12 +141,12 @@ def run(
         config=config_dict(config),
         config_hash=config_hash(engine.name, config, board),
         tool_versions=_versions(simulated),
-        counters=answer.counters,
+        counters=call.counters,
         job_cycles=adapter.job_cycles(job, config, simulated.buffers),
         simulation={
             "memory_mode": memory_mode,
             "seed": seed,
-            "cycles_start_to_done": answer.cycles_start_to_done,
+            "cycles_start_to_done": call.cycles_start_to_done,
             "cycles_simulated": answer.cycles_simulated,
             "run_seconds": answer.simulation_seconds,
             "build_seconds": simulated.built.seconds,

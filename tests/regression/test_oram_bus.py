@@ -5,18 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hw.board import load_board
 from hw.oram.core.layouts import Code
-from hw.registry import find_engine
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.oram.adapter import ADAPTER
 from sim.engines.oram.cases import SMALL
-from sim.engines.oram.expected import expected_accesses, recorded_accesses
 from sim.memory.trace import read_trace
-from sim.run.layout import place_buffers
 from sim.run.run import run
+from tests.support.oram.bus import BOARD, Bus
 
-BOARD = load_board("u55c")
 CASES = [
     pytest.param(case, id=case.name, marks=[pytest.mark.soak] if case.soak or case.config != SMALL else [])
     for case in ADAPTER.cases()
@@ -43,23 +39,7 @@ def recorded(config, tensors, path, *, memory="model", seed=0):
 def test_the_bus_follows_from_the_labels(case, tmp_path):
     config, job = case.config, ADAPTER.job(case.tensors, case.config)
     trace = recorded(config, case.tensors, tmp_path / "bus.trace", memory=case.memory, seed=case.seed)
-    engine, launch = find_engine("oram"), ADAPTER.launch(job, config, BOARD)
-    table = engine.arguments(config, BOARD)
-    placed = place_buffers(launch, table, engine.placement(config, BOARD), BOARD)
-    ports = [port for port in table.ports if port.startswith("host")]
-    expected = expected_accesses(
-        config,
-        trace,
-        ports,
-        {buffer.argument: buffer.address for buffer in placed},
-        [[page for page, _ in outcome.touches] for outcome in job.played.outcomes],
-        slots=launch.scalars["ring_slots"],
-        empty_pages=config.host_pages,
-    )
-    got = recorded_accesses(trace, ports)
-    assert len(got) == len(expected)
-    for at, pair in enumerate(zip(got, expected, strict=True)):
-        assert pair[0] == pair[1], f"burst {at}"
+    Bus(config, ADAPTER.launch(job, config, BOARD), trace).follows(job, empty_pages=config.host_pages)
 
 
 def test_equal_labels_give_equal_buses_whatever_is_asked(tmp_path):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import repeat
 from typing import Any
 
@@ -22,11 +23,11 @@ def expected_accesses(
     config: OramConfig,
     trace: Trace,
     ports: Sequence[str],
-    addresses: Mapping[str, int],
+    launch: golden.Launch,
     touched: Sequence[Sequence[int | None]],
     *,
-    slots: int,
-    empty_pages: int,
+    empty_pages: int = 0,
+    found: Iterable[bool] = repeat(True),
 ) -> list[golden.Access]:
     """Give the reads and writes of a launch, in order, from the first look at a command on.
 
@@ -35,18 +36,19 @@ def expected_accesses(
     config
         Shape of the map.
     trace
-        What a run recorded at the host's ports (`sim.memory.trace.read_trace`): of it, only when the launch
-        began, and what the host did (how long it let offers wait, when its data and answers came) is used.
+        What was recorded in the launch at the host's ports (`sim.memory.trace.read_trace`): of it, only when
+        the launch began, and what the host did (how long it let offers wait, when its data and answers came)
+        is used.
     ports
         Those of the host's memory, in order.
-    addresses
-        Of the buffers ``pages``, ``commands`` and ``responses``.
+    launch
+        Its arguments; when it started is taken from ``trace``.
     touched
         Pages of every operation's touches: what labels say.
-    slots
-        Of the rings.
     empty_pages
         Pages that the launch wrote before.
+    found
+        For each read of a command whether it was written, in order.
     """
     times = Timing(config)
     timing = golden.Timing(
@@ -55,14 +57,8 @@ def expected_accesses(
         seal=times.page_sealed,
         response=times.response_sealed,
     )
-    launch = golden.Launch(
-        pages=addresses["pages"],
-        commands=addresses["commands"],
-        responses=addresses["responses"],
-        slots=slots,
-        start=_begin(trace, ports) - timing.command_address,
-    )
-    host = _recorded_host(config, trace, ports, addresses["pages"], empty_pages)
+    launch = replace(launch, start=_begin(trace, ports) - timing.command_address)
+    host = _recorded_host(config, trace, ports, launch.pages, empty_pages, found)
     return golden.simulate(config, timing, launch, host, touched).accesses
 
 
@@ -82,7 +78,12 @@ def _begin(trace: Trace, ports: Sequence[str]) -> int:
 
 
 def _recorded_host(
-    config: OramConfig, trace: Trace, ports: Sequence[str], pages: int, empty_pages: int
+    config: OramConfig,
+    trace: Trace,
+    ports: Sequence[str],
+    pages: int,
+    empty_pages: int,
+    found: Iterable[bool],
 ) -> RecordedHost:
     bursts = sum(
         1 for n in range(empty_pages) for _ in golden.bursts(pages + n * config.page_bytes, config.page_bytes)
@@ -109,5 +110,5 @@ def _recorded_host(
         data={port: data(port) for port in (golden.PAGES, golden.RING)},
         beat_waits={port: waits(port, Channel.W) for port in (golden.PAGES, golden.RING)},
         answers={port: iter(on(port, Channel.B)["cycle"].tolist()) for port in (golden.PAGES, golden.RING)},
-        found=repeat(True),
+        found=iter(found),
     )

@@ -37,7 +37,7 @@ def test_waits_stay_within_the_deadlines(tmp_path):
         directory=tmp_path / "run",
         expected_cycles=operations * interval,
     )
-    counted = done.answer.counters
+    counted = done.answer.calls[0].counters
     for kind in TIMED:
         assert sum(counted[f"{kind}_{n}"] for n in range(CLASSES)) == operations
         assert counted[f"{kind}_{CLASSES - 1}"] == 0 or counted[f"{kind}_longest"] > STEP * (CLASSES - 1)

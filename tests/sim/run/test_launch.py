@@ -74,15 +74,27 @@ def test_bytes_arrive_and_are_counted(kernel, tmp_path, mode, size):
     done = simulate_call(kernel, call(size), tmp_path / "run", memory_mode=mode, seed=size)
     mask = np.resize(np.frombuffer(MASK.to_bytes(4, "little"), np.uint8), size)
     np.testing.assert_array_equal(done.buffers["sink"], data(size) ^ mask)
-    counters = done.answer.counters
+    (answer,) = done.answer.calls
+    counters = answer.counters
     assert (counters["host0_read_bytes"], counters["gmem1_write_bytes"]) == (size, size)
     assert counters["cycles_total"] == counters["cycles_busy"] + counters["cycles_stall_memory"]
     # The testbench counts the way from the register to the body and back too.
-    assert 0 < done.answer.cycles_start_to_done - counters["cycles_total"] < 10
+    assert 0 < answer.cycles_start_to_done - counters["cycles_total"] < 10
     assert done.answer.memories["host"]["ports"][0]["read_bytes"] == -(-size // 8) * 8
     assert done.answer.memories["main"]["ports"][0]["write_bytes"] == -(-size // 8) * 8
     left = {path.name for path in (tmp_path / "run").iterdir()}
     assert left == {"answer.json", "memory.cfg", "plan.json", "progress", "results.xml", "sim.log"}
+
+
+def test_several_calls_without_reset(kernel, tmp_path):
+    """Three parts under two masks; what is not said again stays."""
+    parts = ({}, {"mask": 5, "source": 256, "sink": 256}, {"bytes": 128, "source": 512, "sink": 512})
+    given = dataclasses.replace(call(640), scalars=call(256).scalars, then=parts[1:])
+    done = simulate_call(kernel, given, tmp_path / "run")
+    masks = np.repeat(np.array([MASK, 5], "<u4"), [64, 96]).view(np.uint8)
+    np.testing.assert_array_equal(done.buffers["sink"], data(640) ^ masks)
+    assert [one.counters["host0_read_bytes"] for one in done.answer.calls] == [256, 256, 128]
+    assert done.answer.memories["host"]["ports"][0]["read_bytes"] == 640
 
 
 def test_a_relative_directory_is_the_callers(kernel, tmp_path, monkeypatch):

@@ -63,7 +63,8 @@ def test_pointers_take_two_words_and_scalars_one():
     given = launch()
     a, b, c = buffers = place_buffers(given, TABLE, PLACEMENT, BOARD)
     moved = (dataclasses.replace(a, address=a.address + (5 << 32)), b, c)
-    assert register_writes(given, TABLE, moved) == (
+    (words,) = register_writes(given, TABLE, moved)
+    assert words == (
         (TABLE.offset("a"), a.address),
         (TABLE.offset("a") + 4, 5),
         (TABLE.offset("b"), b.address),
@@ -72,8 +73,18 @@ def test_pointers_take_two_words_and_scalars_one():
         (TABLE.offset("c") + 4, 0),
         (TABLE.offset("words"), 250),
     )
-    negative = register_writes(launch(words=-2), TABLE, buffers)
+    (negative,) = register_writes(launch(words=-2), TABLE, buffers)
     assert negative[-1] == (TABLE.offset("words"), 0xFFFFFFFE)
+
+
+def test_a_further_call_writes_what_changes():
+    given = dataclasses.replace(launch(), then=({"words": 3}, {"b": 64}))
+    placed = place_buffers(given, TABLE, PLACEMENT, BOARD)
+    _, second, third = register_writes(given, TABLE, placed)
+    assert second == ((TABLE.offset("words"), 3),)
+    assert third == ((TABLE.offset("b"), placed[1].address + 64), (TABLE.offset("b") + 4, 0))
+    with pytest.raises(InputError, match=r"^arguments of a further call must be among \['a', "):
+        register_writes(dataclasses.replace(given, then=({"d": 1},)), TABLE, placed)
 
 
 @pytest.mark.parametrize("words", [1 << 32, -(1 << 31) - 1])
@@ -106,7 +117,8 @@ def test_a_null_pointer_has_no_buffer_and_a_zero_register():
     given = dataclasses.replace(launch(), buffers=launch().buffers[1:], nulls=("a",))
     placed = place_buffers(given, TABLE, PLACEMENT, BOARD)
     assert [buffer.argument for buffer in placed] == ["b", "c"]
-    assert register_writes(given, TABLE, placed)[:2] == ((TABLE.offset("a"), 0), (TABLE.offset("a") + 4, 0))
+    (words,) = register_writes(given, TABLE, placed)
+    assert words[:2] == ((TABLE.offset("a"), 0), (TABLE.offset("a") + 4, 0))
 
 
 def test_links_become_addresses():

@@ -1,0 +1,113 @@
+"""Launches of the oblivious map without reset between them: all they answer, leave and show is that of one."""
+
+from dataclasses import replace
+from itertools import chain, repeat
+
+import numpy as np
+
+from hw.oram.core.layouts import Code
+from hw.oram.kernel.arguments import KEY_WORDS, Fault
+from hw.registry import find_engine
+from sim.build.design import kernel_design
+from sim.build.simulator import OPTIMIZE_VARIABLE
+from sim.engines.oram.adapter import ADAPTER
+from sim.engines.oram.buffers import COMMANDS, RESPONSES, launch_buffers
+from sim.engines.oram.cases import SMALL
+from sim.engines.oram.sealing import stop_record
+from sim.memory.trace import Channel, read_trace
+from sim.run.adapter import Tamper
+from sim.run.launch import simulate
+from sim.run.run import compare
+from tests.support.oram.bus import BOARD, Bus
+
+#: Operations until the first launch ends, the second, the third; one whose command comes late.
+ENDS, LATE = (70, 110, 150), 96
+SLOTS, SIZE = 256, SMALL.command_bytes
+RING = SLOTS * SIZE
+
+
+def job():
+    """Operations on few keys, so that later launches find what earlier ones left."""
+    rng, count = np.random.default_rng(11), ENDS[-1]
+    return ADAPTER.job(
+        {
+            "codes": rng.choice([*Code, 9], count, p=[0.05, 0.3, 0.4, 0.15, 0.05, 0.05]).astype(np.uint8),
+            "keys": rng.integers(24, size=count),
+            "values": rng.integers(256, size=(count, SMALL.value_bytes), dtype=np.uint8),
+            "rejected": rng.random(count) < 0.05,
+            "state": np.array(True),
+        },
+        SMALL,
+    )
+
+
+def several(job):
+    """Give the launch: two rings of commands, the first of which says stop in front of further ones.
+
+    A call that goes on before there is a map, and one that begins another, with other keys and other pages;
+    one of those that go on has these, too.
+    """
+    rings = np.zeros((2, SLOTS, SIZE), np.uint8)
+    rings[:, : ENDS[2]] = job.commands
+    rings[0, ENDS[0]], rings[1, ENDS[2]] = (stop_record(SMALL, ENDS[launch]) for launch in (0, 2))
+    rings[1, LATE, 0] ^= 1
+    late = RING + LATE * SIZE
+    commands, *others = launch_buffers(SMALL, rings.reshape(-1, SIZE), state=True)
+    foreign = {f"{name}{n}": n for name in ("session_key", "seed") for n in range(KEY_WORDS)} | {"pages": 64}
+    one = ADAPTER.launch(job, SMALL, BOARD)
+    return replace(
+        one,
+        scalars=one.scalars | {"initialize": 0, "operation_count": 0, "ring_slots": SLOTS},
+        buffers=(replace(commands, output=True), *others),
+        tampers=(Tamper(COMMANDS, late, 1, late, late, 1, 1),),
+        then=(
+            {"initialize": 1},
+            foreign | {"operation_count": 7},
+            {"initialize": 0, "operation_count": ENDS[1] - ENDS[0], COMMANDS: RING, RESPONSES: RING},
+            {"operation_count": 0},
+        ),
+    )
+
+
+def test_several_launches_are_as_one(tmp_path, monkeypatch):
+    monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")  # the simulator of `test_engines`, too
+    given, engine, whole = job(), find_engine("oram"), tmp_path / "bus.trace"
+    launch = several(given)
+    done = simulate(
+        kernel_design(engine, SMALL, BOARD),
+        engine.arguments(SMALL, BOARD),
+        engine.placement(SMALL, BOARD),
+        BOARD,
+        launch,
+        directory=tmp_path / "run",
+        expected_cycles=50_000,
+        traces={BOARD.host.name: whole},
+    )
+    counters = [call.counters for call in done.answer.calls]
+    assert [counted["status"] for counted in counters] == [Fault.EMPTY, 0, Fault.AGAIN, 0, 0]
+    assert [counted["answered_count"] for counted in counters] == [0, ENDS[0], *ENDS]
+    assert [counted["initialization_cycles"] > 0 for counted in counters] == [False, True, *[False] * 3]
+    refused = [counters[call] for call in (0, 2)]
+    assert not any(counted[name] for counted in refused for name in counted if name.endswith("_bytes"))
+
+    # What is answered, and left: not a byte of other responses.
+    rings = done.buffers[RESPONSES].reshape(2, SLOTS, SIZE)
+    answers = np.concatenate([rings[0, : ENDS[0]], rings[1, ENDS[0] : ENDS[2]]])
+    found = ADAPTER.outputs(given, SMALL, {**done.buffers, RESPONSES: answers})
+    assert compare(found, ADAPTER.golden(given, SMALL)) == ()
+    others = np.concatenate([rings[0, ENDS[0] :], rings[1, : ENDS[0]], rings[1, ENDS[2] :]])
+    assert (others == others[0, 0]).all()
+
+    # What is shown, of each launch from its first look at a command on.
+    bus = Bus(SMALL, launch, read_trace(whole))
+    reads = bus.trace[bus.trace["channel"] == Channel.AR]
+    begun = [
+        int(first["cycle"] - first["waited"])
+        for slot in (SLOTS + ENDS[0], SLOTS + ENDS[1])
+        for first in reads[reads["address"] == bus.addresses[COMMANDS] + slot * SIZE][:1]
+    ]
+    before, second, third = np.split(bus.trace, np.searchsorted(bus.trace["cycle"], begun))
+    looks = chain([True] * (LATE - ENDS[0]), [False], repeat(True))
+    replace(bus, trace=before).follows(given, until=ENDS[0], endless=True, empty_pages=SMALL.host_pages)
+    replace(bus, trace=second).follows(given, first=ENDS[0], until=ENDS[1], ring=RING, found=looks)
+    replace(bus, trace=third).follows(given, first=ENDS[1], ring=RING, endless=True)

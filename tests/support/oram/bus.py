@@ -1,0 +1,57 @@
+"""The bus of a launch beside the trace that its labels and the host give."""
+
+from dataclasses import dataclass, field
+from itertools import repeat
+
+from hw.board import load_board
+from hw.registry import find_engine
+from sim.engines.oram.buffers import COMMANDS, PAGES, RESPONSES
+from sim.engines.oram.expected import expected_accesses, recorded_accesses
+from sim.golden.oram.trace import Launch
+from sim.run.layout import place_buffers
+
+BOARD = load_board("u55c")
+
+
+@dataclass
+class Bus:
+    """Where a launch has its buffers, and what was recorded at the host's ports."""
+
+    config: object
+    launch: object  #: As the adapter gives it.
+    trace: object
+    addresses: dict = field(init=False)
+    ports: list = field(init=False)
+
+    def __post_init__(self):
+        engine = find_engine("oram")
+        table = engine.arguments(self.config, BOARD)
+        placed = place_buffers(self.launch, table, engine.placement(self.config, BOARD), BOARD)
+        self.addresses = {buffer.argument: buffer.address for buffer in placed}
+        self.ports = [port for port in table.ports if port.startswith("host")]
+
+    def follows(self, job, *, first=0, until=None, ring=0, found=None, empty_pages=0, endless=False):
+        """Check one call, of operations ``first`` to ``until``, whose rings begin ``ring`` bytes on."""
+        call = Launch(
+            pages=self.addresses[PAGES],
+            commands=self.addresses[COMMANDS] + ring,
+            responses=self.addresses[RESPONSES] + ring,
+            slots=self.launch.scalars["ring_slots"],
+            poll=self.launch.scalars["poll_cycles"],
+            first=first,
+            endless=endless,
+        )
+        touched = [[page for page, _ in outcome.touches] for outcome in job.played.outcomes[first:until]]
+        expected = expected_accesses(
+            self.config,
+            self.trace,
+            self.ports,
+            call,
+            touched,
+            empty_pages=empty_pages,
+            found=repeat(True) if found is None else found,
+        )
+        got = recorded_accesses(self.trace, self.ports)
+        assert len(got) == len(expected)
+        for at, pair in enumerate(zip(got, expected, strict=True)):
+            assert pair[0] == pair[1], f"burst {at}"

@@ -1,0 +1,66 @@
+"""One launch of everything that may make a difference, for what must not show any."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from hw.oram.core.layouts import Code
+from sim.engines.oram.job import simulation_keys
+from sim.golden.oram.front import map_keys
+from sim.golden.oram.map import Command, keyed_map
+from tests.support.oram.workloads import WORKLOADS, commands_of, load_commands
+
+
+class Mixed(NamedTuple):
+    """Operations as tensors of a job, and which of them belong together."""
+
+    tensors: dict
+    phases: dict  #: Numbers of the operations of each part, by its name.
+    fixed: np.ndarray  #: Of those of the last part, which ask always for the same.
+
+
+def mixed_launch(config, rng, each, compared=0):
+    """Give ``each`` operations of every workload on a map of 3/4 of its keys, as many of a host that knew labels
+    and as many again of it, then ``compared`` of which each, by a coin, is a GET of one key or anything.
+    """
+    keys = map_keys(simulation_keys(0)[1])
+    state = keyed_map(config, permutation_key=keys.permutation, draw_key=keys.draw)
+    universe = config.keys * 3 // 4
+    done, phases = [], {}
+
+    def phase(name, commands):
+        phases[name] = np.arange(len(done), len(done) + len(commands))
+        done.extend(commands)
+
+    loads = load_commands(config, universe)
+    phase("load", loads)
+    for workload in WORKLOADS:
+        phase(workload, commands_of(workload, rng, each, config, universe=config.keys))
+    state.run(done)
+    phase("starved", list(chosen(state, loads, rng, each, wanted=False)))
+    phase("burst on a page", list(chosen(state, loads, rng, each, wanted=True)))
+    fixed = rng.random(compared) < 0.5
+    others = commands_of("uniform", rng, compared, config, universe=config.keys)
+    one = Command(Code.GET, loads[0].key, bytes(config.value_bytes))
+    phase("compared", [one if same else other for same, other in zip(fixed, others, strict=True)])
+    values = b"".join(command.value for command in done)
+    tensors = {
+        "codes": np.array([command.code for command in done], np.uint8),
+        "keys": np.array([command.key for command in done], np.uint64),
+        "values": np.frombuffer(values, np.uint8).reshape(len(done), -1),
+        "rejected": np.array([command.rejected for command in done]),
+        "state": np.array(True),
+    }
+    return Mixed(tensors, phases, fixed)
+
+
+def chosen(state, loads, rng, count, *, wanted, page=3):
+    """Give GETs of keys that lie with ``page`` while there are some, or of none that do: its list gets long."""
+    for _ in range(count):
+        entries = state.position.entries
+        permuted = state.permuted([load.key for load in loads])
+        lie = [u in entries and page in entries[u].records for u in permuted]
+        those = [load for load, lies in zip(loads, lie, strict=True) if lies == wanted] or loads
+        command = those[rng.integers(len(those))]._replace(code=Code.GET)
+        state.run([command])
+        yield command
