@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass, replace
+
 import numpy as np
 import pytest
 
+from hw.oram.config import BLOCK_BYTES
 from hw.oram.core.layouts import Code
+from hw.oram.kernel.arguments import PAGE_PORT
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.oram.adapter import ADAPTER
+from sim.engines.oram.buffers import PAGES
 from sim.engines.oram.cases import SMALL
-from sim.memory.trace import read_trace
-from sim.run.run import run
-from tests.support.oram.bus import BOARD, Bus
+from sim.engines.oram.sealing import SEALED, sealed_bytes
+from sim.golden.oram.gcm import open_pages
+from sim.golden.oram.leakage import leaks, page_findings, same_distribution, same_mean
+from sim.memory.trace import Channel, read_trace
+from sim.run.adapter import Tamper
+from sim.run.run import compare, run
+from tests.support.oram.bus import BOARD, Bus, simulated
+from tests.support.oram.mixed import TOLD, Mixed, mixed_launch
 
-CASES = [
-    pytest.param(case, id=case.name, marks=[pytest.mark.soak] if case.soak or case.config != SMALL else [])
-    for case in ADAPTER.cases()
-    if case.memory != "jitter"
+#: A configuration, a memory, and how many operations as `mixed_launch` has them.
+LAUNCHES = [
+    pytest.param((SMALL, "model", 24, 240), id="small"),
+    *(
+        pytest.param((config, memory, 80, 900), id=f"{number}-{memory}", marks=pytest.mark.soak)
+        for number, config in enumerate(dict.fromkeys(case.config for case in ADAPTER.cases()))
+        for memory in ("model", "fast")
+    ),
 ]
 
 
@@ -25,28 +40,115 @@ def short_launches(monkeypatch):
     monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")  # the simulator of `test_engines`, too
 
 
-def recorded(config, tensors, path, *, memory="model", seed=0):
-    """Run a launch and give its trace."""
-    result = run(
-        "oram", config, BOARD, tensors,
-        directory=path.parent / "run", memory_mode=memory, seed=seed, traces={BOARD.host.name: path},
-    )  # fmt: skip
-    assert result.bit_exact
-    return read_trace(path)
+@dataclass
+class Seen:
+    """A launch, and what the host has of it.
+
+    Members
+    -------
+    archive
+        Pages as they were when they were read, in order [reads, P].
+    page, cycle, operation
+        Of each read of a page.
+    """
+
+    config: object
+    job: object
+    mixed: Mixed
+    bus: Bus
+    responses: np.ndarray
+    archive: np.ndarray
+
+    def __post_init__(self):
+        trace, size = self.bus.trace, self.config.page_bytes
+        on_port = trace["port"] == self.bus.ports.index(PAGE_PORT)
+        reads = trace[on_port & (trace["channel"] == Channel.AR)]
+        offset = reads["address"].astype(np.int64) - self.bus.addresses[PAGES]
+        begin = offset % size == 0
+        self.page, self.cycle = offset[begin] // size, reads["cycle"][begin].astype(np.int64)
+        outcomes = self.job.played.outcomes
+        self.operation = np.repeat(np.arange(len(outcomes)), [len(outcome.pages) for outcome in outcomes])
+        assert len(self.operation) == len(self.page)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_the_bus_follows_from_the_labels(case, tmp_path):
-    config, job = case.config, ADAPTER.job(case.tensors, case.config)
-    trace = recorded(config, case.tensors, tmp_path / "bus.trace", memory=case.memory, seed=case.seed)
-    Bus(config, ADAPTER.launch(job, config, BOARD), trace).follows(job, empty_pages=config.host_pages)
+@pytest.fixture(scope="module", params=LAUNCHES)
+def seen(request, tmp_path_factory):
+    """A host that keeps every page it is asked for, behind those that there are."""
+    config, memory, each, compared = request.param
+    mixed = mixed_launch(config, np.random.default_rng(5), each, compared)
+    job, size = ADAPTER.job(mixed.tensors, config), config.page_bytes
+    count, kept = Counter(), []
+    for outcome in job.played.outcomes:
+        for page in outcome.pages:
+            to = (config.host_pages + len(kept)) * size
+            kept.append(Tamper(PAGES, page * size, count[page], to, page * size, size, 0))
+            count[page] += 1
+    launch = ADAPTER.launch(job, config, BOARD)
+    room = (config.host_pages + len(kept)) * size
+    buffers = [replace(one, size_bytes=room) if one.argument == PAGES else one for one in launch.buffers]
+    launch = replace(launch, buffers=tuple(buffers), tampers=tuple(kept))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(OPTIMIZE_VARIABLE, "-O0")
+        done, trace = simulated(config, launch, tmp_path_factory.mktemp("seen"), memory_mode=memory)
+    pages, archive = np.split(done.buffers[PAGES].reshape(-1, size), [config.host_pages])
+    found = ADAPTER.outputs(job, config, {**done.buffers, PAGES: pages.reshape(-1)})
+    assert compare(found, ADAPTER.golden(job, config)) == ()
+    return Seen(config, job, mixed, Bus(config, launch, trace), found["responses"], archive)
+
+
+def test_the_bus_follows_from_the_labels(seen):
+    """Whatever is asked for: every workload, a page that nobody touches and one that everybody does."""
+    seen.bus.follows(seen.job, empty_pages=seen.config.host_pages)
+
+
+def test_every_page_and_version_is_sealed_once(seen):
+    """Each write is under the page's next version; no block is written twice, and none of a response."""
+    count, versions = Counter(), []
+    for page in seen.page.tolist():
+        count[page] += 1
+        versions.append(count[page])
+    numbers = [np.array(column, np.uint64) for column in (seen.page, versions)]
+    assert open_pages(seen.job.page_gcm, *numbers, seen.archive)[1].all()
+    answers = seen.responses[:, SEALED : SEALED + sealed_bytes(seen.config)]
+    for sealed in (seen.archive, answers):
+        blocks = np.ascontiguousarray(sealed).view(f"V{BLOCK_BYTES}")
+        assert len(np.unique(blocks)) == blocks.size
+
+
+def test_a_fixed_key_is_not_told_from_any(seen):
+    """A coin said which of the two an operation is, so that any difference of pages or gaps is a leak (TVLA).
+
+    Shifts by a deviation would be found, and in the soak by half of one; what is less has no room in a bus
+    that is the expected one to the cycle.
+    """
+    begin = seen.mixed.phases["compared"][0]
+    asked = seen.operation >= begin
+    fixed = seen.mixed.fixed[seen.operation[asked] - begin]
+    before = np.diff(seen.cycle, prepend=seen.cycle[0])[asked]
+    after = np.diff(seen.cycle, append=seen.cycle[-1])[asked]
+    samples = [(values[fixed], values[~fixed]) for values in (before, after, seen.page[asked])]
+    tests = 2 * len(samples)
+    findings = [test(*pair, tests) for pair in samples for test in (same_mean, same_distribution)]
+    assert leaks(findings) == []
+    assert max(finding.least for finding in findings) < 1
+    for one, other in samples:
+        shifted = one + other.std(), other
+        assert leaks([same_mean(*shifted, tests)])
+
+
+def test_pages_are_uniform_and_independent(seen):
+    """Of all that was asked for without knowing labels; LOADs touch pages in order."""
+    told = np.concatenate([seen.mixed.phases[name] for name in TOLD])
+    pages = seen.page[~np.isin(seen.operation, told)]
+    findings = page_findings(pages[:, None], seen.config.host_pages)
+    assert leaks(findings) == []
 
 
 def test_equal_labels_give_equal_buses_whatever_is_asked(tmp_path):
     """Misses of every kind reveal the same labels under the same seed: nothing is there, new keys come, and
     more and more do; the records in HBM are as different as can be.
     """
-    count, rng = 200, np.random.default_rng(3)
+    count, rng = 100, np.random.default_rng(3)
     traces = []
     for name, codes, keys in (
         ("absent", [Code.GET] * count, np.full(count, 7)),
@@ -60,6 +162,11 @@ def test_equal_labels_give_equal_buses_whatever_is_asked(tmp_path):
         }
         statuses = set(ADAPTER.job(tensors, SMALL).results.statuses.tolist())
         assert statuses == {"absent": {1}, "inserted": {2}, "mixed": {1, 6}}[name]
-        traces.append(recorded(SMALL, tensors, tmp_path / f"{name}.trace"))
+        path = tmp_path / f"{name}.trace"
+        result = run(
+            "oram", SMALL, BOARD, tensors, directory=tmp_path / "run", traces={BOARD.host.name: path}
+        )
+        assert result.bit_exact
+        traces.append(read_trace(path))
     for other in traces[1:]:
         np.testing.assert_array_equal(traces[0], other)

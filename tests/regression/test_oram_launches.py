@@ -1,4 +1,4 @@
-"""Launches of the oblivious map without reset between them: all they answer, leave and show is that of one."""
+"""Launches of the oblivious map without reset between them: they answer, leave and show what one does."""
 
 from dataclasses import replace
 from itertools import chain, repeat
@@ -7,18 +7,15 @@ import numpy as np
 
 from hw.oram.core.layouts import Code
 from hw.oram.kernel.arguments import KEY_WORDS, Fault
-from hw.registry import find_engine
-from sim.build.design import kernel_design
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.oram.adapter import ADAPTER
 from sim.engines.oram.buffers import COMMANDS, RESPONSES, launch_buffers
 from sim.engines.oram.cases import SMALL
 from sim.engines.oram.sealing import stop_record
-from sim.memory.trace import Channel, read_trace
+from sim.memory.trace import Channel
 from sim.run.adapter import Tamper
-from sim.run.launch import simulate
 from sim.run.run import compare
-from tests.support.oram.bus import BOARD, Bus
+from tests.support.oram.bus import BOARD, Bus, simulated
 
 #: Operations until the first launch ends, the second, the third; one whose command comes late.
 ENDS, LATE = (70, 110, 150), 96
@@ -71,18 +68,9 @@ def several(job):
 
 def test_several_launches_are_as_one(tmp_path, monkeypatch):
     monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")  # the simulator of `test_engines`, too
-    given, engine, whole = job(), find_engine("oram"), tmp_path / "bus.trace"
+    given = job()
     launch = several(given)
-    done = simulate(
-        kernel_design(engine, SMALL, BOARD),
-        engine.arguments(SMALL, BOARD),
-        engine.placement(SMALL, BOARD),
-        BOARD,
-        launch,
-        directory=tmp_path / "run",
-        expected_cycles=50_000,
-        traces={BOARD.host.name: whole},
-    )
+    done, trace = simulated(SMALL, launch, tmp_path)
     counters = [call.counters for call in done.answer.calls]
     assert [counted["status"] for counted in counters] == [Fault.EMPTY, 0, Fault.AGAIN, 0, 0]
     assert [counted["answered_count"] for counted in counters] == [0, ENDS[0], *ENDS]
@@ -99,7 +87,7 @@ def test_several_launches_are_as_one(tmp_path, monkeypatch):
     assert (others == others[0, 0]).all()
 
     # What is shown, of each launch from its first look at a command on.
-    bus = Bus(SMALL, launch, read_trace(whole))
+    bus = Bus(SMALL, launch, trace)
     reads = bus.trace[bus.trace["channel"] == Channel.AR]
     begun = [
         int(first["cycle"] - first["waited"])

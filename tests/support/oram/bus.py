@@ -1,16 +1,36 @@
-"""The bus of a launch beside the trace that its labels and the host give."""
+"""A launch with its bus recorded, and that bus beside the trace that labels and the host give."""
 
 from dataclasses import dataclass, field
 from itertools import repeat
 
 from hw.board import load_board
 from hw.registry import find_engine
+from sim.build.design import kernel_design
 from sim.engines.oram.buffers import COMMANDS, PAGES, RESPONSES
 from sim.engines.oram.expected import expected_accesses, recorded_accesses
 from sim.golden.oram.trace import Launch
+from sim.memory.trace import read_trace
+from sim.run.launch import simulate
 from sim.run.layout import place_buffers
 
 BOARD = load_board("u55c")
+
+
+def simulated(config, launch, directory, **options):
+    """Simulate a launch; give what came of it, and the trace at the host's ports."""
+    engine, path = find_engine("oram"), directory / "bus.trace"
+    done = simulate(
+        kernel_design(engine, config, BOARD),
+        engine.arguments(config, BOARD),
+        engine.placement(config, BOARD),
+        BOARD,
+        launch,
+        directory=directory / "run",
+        expected_cycles=1_000_000,
+        traces={BOARD.host.name: path},
+        **options,
+    )
+    return done, read_trace(path)
 
 
 @dataclass

@@ -10,6 +10,9 @@ from sim.golden.oram.front import map_keys
 from sim.golden.oram.map import Command, keyed_map
 from tests.support.oram.workloads import WORKLOADS, commands_of, load_commands
 
+#: Parts whose labels are in order, or chosen by who knows them.
+TOLD = ("load", "starved", "burst on a page")
+
 
 class Mixed(NamedTuple):
     """Operations as tensors of a job, and which of them belong together."""
@@ -20,12 +23,18 @@ class Mixed(NamedTuple):
 
 
 def mixed_launch(config, rng, each, compared=0):
-    """Give ``each`` operations of every workload on a map of 3/4 of its keys, as many of a host that knew labels
-    and as many again of it, then ``compared`` of which each, by a coin, is a GET of one key or anything.
+    """Give operations on a map that holds some keys.
+
+    Parameters
+    ----------
+    each
+        Operations of every workload, and of two that know labels: one spares a page, one asks for it alone.
+    compared
+        Operations behind them, of which each, by a coin, is a GET of one key or anything.
     """
     keys = map_keys(simulation_keys(0)[1])
     state = keyed_map(config, permutation_key=keys.permutation, draw_key=keys.draw)
-    universe = config.keys * 3 // 4
+    universe = config.keys // 4
     done, phases = [], {}
 
     def phase(name, commands):
@@ -33,14 +42,14 @@ def mixed_launch(config, rng, each, compared=0):
         done.extend(commands)
 
     loads = load_commands(config, universe)
-    phase("load", loads)
+    phase(TOLD[0], loads)
     for workload in WORKLOADS:
-        phase(workload, commands_of(workload, rng, each, config, universe=config.keys))
+        phase(workload, commands_of(workload, rng, each, config, universe=config.keys // 2))
     state.run(done)
-    phase("starved", list(chosen(state, loads, rng, each, wanted=False)))
-    phase("burst on a page", list(chosen(state, loads, rng, each, wanted=True)))
+    phase(TOLD[1], list(chosen(state, loads, rng, each, wanted=False)))
+    phase(TOLD[2], list(chosen(state, loads, rng, each, wanted=True)))
     fixed = rng.random(compared) < 0.5
-    others = commands_of("uniform", rng, compared, config, universe=config.keys)
+    others = commands_of("uniform", rng, compared, config, universe=config.keys // 2)
     one = Command(Code.GET, loads[0].key, bytes(config.value_bytes))
     phase("compared", [one if same else other for same, other in zip(fixed, others, strict=True)])
     values = b"".join(command.value for command in done)
@@ -55,7 +64,7 @@ def mixed_launch(config, rng, each, compared=0):
 
 
 def chosen(state, loads, rng, count, *, wanted, page=3):
-    """Give GETs of keys that lie with ``page`` while there are some, or of none that do: its list gets long."""
+    """Give GETs of keys that lie with ``page``, or of keys that do not, so that its list gets long."""
     for _ in range(count):
         entries = state.position.entries
         permuted = state.permuted([load.key for load in loads])
