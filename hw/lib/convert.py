@@ -14,7 +14,9 @@ from typing import Any
 
 from amaranth._toolchain.yosys import find_yosys
 from amaranth.back import rtlil
-from amaranth.hdl import Elaboratable, Fragment, MemoryInstance
+from amaranth.hdl import Const, Elaboratable, Fragment, MemoryInstance, Value
+from amaranth.hdl._ir import PortDirection
+from amaranth.lib import wiring
 
 from hw.lib.memory import NO_INIT
 
@@ -33,7 +35,7 @@ def to_verilog(component: Any, *, name: str, sources: bool = False) -> str:
     Parameters
     ----------
     component
-        A `wiring.Component`; its signature gives the ports.
+        A `wiring.Component`; its signature gives the ports, see `ports`.
     name
         Of the top module; modules within it are named ``NAME.x``.
     sources
@@ -45,7 +47,7 @@ def to_verilog(component: Any, *, name: str, sources: bool = False) -> str:
         If the content of a memory that is to have none is written in a way this module does not know.
     """
     with _emptied(component) as emptied:
-        text = rtlil.convert(emptied, name=name, emit_src=sources)
+        text = rtlil.convert(emptied, name=name, ports=ports(component), emit_src=sources)
     internal = _INTERNAL if sources else (*_INTERNAL, "src")
     removed = " ".join(f"-remove {attribute}" for attribute in internal)
     script = [
@@ -60,6 +62,18 @@ def to_verilog(component: Any, *, name: str, sources: bool = False) -> str:
     yosys = find_yosys(lambda version: version >= (0, 40))
     verilog: str = yosys.run(["-q", "-"], "\n".join(script), ignore_warnings=True)
     return verilog
+
+
+def ports(interface: Any) -> dict[str, tuple[Value, PortDirection]]:
+    """Name the ports of a component, or of the interface to one; what is constant, as of a stream that is
+    always ready, is none.
+    """
+    directions = {wiring.In: PortDirection.Input, wiring.Out: PortDirection.Output}
+    members = [
+        ("__".join(map(str, path)), Value.cast(value), directions[member.flow])
+        for path, member, value in interface.signature.flatten(interface)
+    ]
+    return {name: (value, way) for name, value, way in members if not isinstance(value, Const)}
 
 
 def without_content(netlist: str) -> str:

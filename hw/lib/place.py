@@ -20,7 +20,7 @@ from typing import Any, Protocol
 from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal, Signal
 from amaranth.lib import wiring
 
-from hw.lib.convert import to_verilog
+from hw.lib.convert import ports, to_verilog
 
 
 class Placer(Protocol):
@@ -96,9 +96,8 @@ class CellPlacer:
             reset = Signal(init=1, reset_less=True, name=f"{name}_rst", attrs={"keep": 1})
             m.d.sync += reset.eq(ResetSignal())
             connections["i_rst"] = reset
-        for path, member, value in signature.flatten(interface):
-            prefix = "i" if member.flow == wiring.In else "o"
-            connections[f"{prefix}_" + "__".join(map(str, path))] = value
+        for port, (value, direction) in ports(interface).items():
+            connections[f"{direction.value[0]}_{port}"] = value
         m.submodules[name] = Instance(cell, **connections)
         return interface
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Mux, Signal, Value
@@ -79,21 +80,28 @@ class OramBody(wiring.Component):
         m = Module()
         config, placer, timing = self._config, self._placer, Timing(self._config)
         pages = {"index_bits": config.record_index_bits, "beats": config.page_beats}
-        m.submodules.keys = keys = Keys(page=page_shape(config), record=record_shape(config), placer=placer)
+
+        def part(name: str, make: Callable[[], wiring.Component]) -> Any:
+            """Place a large part as a cell, with a reset of its own: tools map it alone."""
+            return placer.place(m, name, f"oram_{name}", make)
+
+        keys = part("keys", lambda: Keys(page=page_shape(config), record=record_shape(config), placer=placer))
         m.submodules.commands = commands = CommandReader(config)
-        m.submodules.queries = queries = Queries(config, placer)
-        m.submodules.position = position = Position(config)
-        m.submodules.buckets = buckets = Buckets(config, placer)
-        m.submodules.touch = touch = Touch(config, position_cycles=timing.position, touch_cycles=timing.touch)
-        m.submodules.records = records = Records(config, placer)
+        queries = part("queries", lambda: Queries(config, placer))
+        position = part("position", lambda: Position(config))
+        buckets = part("buckets", lambda: Buckets(config, placer))
+        touch = part(
+            "touch", lambda: Touch(config, position_cycles=timing.position, touch_cycles=timing.touch)
+        )
+        records = part("records", lambda: Records(config, placer))
         m.submodules.page_reader = page_reader = BlockReader(**pages, blocks=config.read_pages)
-        m.submodules.opener = opener = PageOpener(config, placer)
-        m.submodules.stage = stage = Stage(config)
-        m.submodules.sealer = sealer = PageSealer(config, placer)
+        opener = part("opener", lambda: PageOpener(config, placer))
+        stage = part("stage", lambda: Stage(config))
+        sealer = part("sealer", lambda: PageSealer(config, placer))
         m.submodules.page_writer = page_writer = BlockWriter(
             **pages, blocks=config.write_pages, outstanding=config.scoreboard_pages
         )
-        m.submodules.answers = answers = ResponseSealer(config, placer)
+        answers = part("answers", lambda: ResponseSealer(config, placer))
         m.submodules.responses = responses = ResponseWriter(config)
         m.submodules.init = init = Init(config)
         m.submodules.sequencer = sequencer = Sequencer()
