@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hw.board.resources import Resources
-from hw.oram.config import BEAT_BYTES, BLOCK_BYTES, OramConfig
+from hw.oram.config import BEAT_BYTES, OramConfig
 
 # LUT and FF of pages, commands, draws and stage are fitted to what Yosys counts, by `synth_xilinx -family
 # xcup -flatten` (`tests/hw/oram/test_resources.py`), with a tenth more for replication and for what placement
@@ -19,7 +19,7 @@ _SCHEDULE_LUT, _SCHEDULE_FF = 900, 2100
 _POWER_LUT, _POWER_FF = 5700, 2600
 # The position map and the stage, by label.
 _POSITION_LUT, _POSITION_FF = 11000, 9000
-_STAGE_LUT, _STAGE_FF = 50000, 55500
+_STAGE_LUT, _STAGE_FF, _STAGE_BRAM = 50000, 55500, 16
 # Gates and counters; a port to HBM and one to the host.
 _TOUCH_LUT, _TOUCH_FF = 8000, 8000
 _HBM_PORT_LUT, _HBM_PORT_FF, _HBM_PORT_BRAM = 2500, 3000, 9
@@ -48,7 +48,7 @@ def blocks(config: OramConfig) -> dict[str, Resources]:
         ),
         "keys": _resources(4 * _SCHEDULE_LUT + 2 * _POWER_LUT, 4 * _SCHEDULE_FF + 2 * _POWER_FF),
         "position map": _resources(labels * _POSITION_LUT, labels * _POSITION_FF, 4),
-        "stage": _resources(labels * _STAGE_LUT, labels * _STAGE_FF, BLOCK_BYTES + 2 * log),
+        "stage": _resources(labels * _STAGE_LUT, labels * _STAGE_FF, _STAGE_BRAM + 2 * log),
         "gates": _resources(labels * _TOUCH_LUT, labels * _TOUCH_FF, 8),
         "ports to HBM": _resources(ports * _HBM_PORT_LUT, ports * _HBM_PORT_FF, ports * _HBM_PORT_BRAM),
         "ports to the host": _resources(

@@ -146,16 +146,16 @@ class OramBody(wiring.Component):
 
         self._launch(m, keys, commands, responses, init, position, sequencer)
         for unit in (opener, sealer):
-            m.d.comb += [unit.power.eq(keys.page_power), *_equal(unit.round_keys, keys.page_keys)]
+            m.d.comb += [unit.power.eq(keys.page_power), unit.round_keys.eq(keys.page_keys)]
         m.d.comb += [
             answers.power.eq(keys.session_power),
             answers.enable.eq(sequencer.enable),
             queries.session_power.eq(keys.session_power),
             queries.enable.eq(sequencer.enable),
-            *_equal(answers.round_keys, keys.session_keys),
-            *_equal(queries.session_keys, keys.session_keys),
-            *_equal(queries.permutation_keys, keys.permutation_keys),
-            *_equal(queries.draw_keys, keys.draw_keys),
+            answers.round_keys.eq(keys.session_keys),
+            queries.session_keys.eq(keys.session_keys),
+            queries.permutation_keys.eq(keys.permutation_keys),
+            queries.draw_keys.eq(keys.draw_keys),
             commands.halt.eq(sequencer.halt),
             page_writer.halt.eq(sequencer.halt),
             responses.halt.eq(sequencer.halt),
@@ -300,7 +300,3 @@ class OramBody(wiring.Component):
             self.counters.rejected_count.eq(count("rejected", queries.rejected)),
             self.counters.initialization_cycles.eq(count_since(m, self.start, cycles)),
         ]
-
-
-def _equal(inner: Any, outer: Any) -> list[Any]:
-    return [one.eq(other) for one, other in zip(inner, outer, strict=True)]

@@ -18,6 +18,7 @@ from hw.lib.arguments import Argument, ArgumentTable, Kind
 from hw.lib.fifo import Fifo
 from hw.lib.kernel import BodySignature, Kernel
 from hw.lib.place import CellPlacer
+from hw.oram.config import OramConfig
 from hw.oram.movers.hbm.line_reader import LineReader
 from hw.oram.movers.hbm.line_writer import LineWriter
 from hw.oram.movers.hbm.lines import LineRead, Lines
@@ -28,7 +29,7 @@ NAME = "loomwork_lines"
 STEP, CLASSES = 16, 32
 #: What is timed: the second bucket of an operation is as the first.
 TIMED = ("bucket", "record", "record_head", "header")
-_DEADLINE = 255
+_DEADLINE = OramConfig().settle_cycles
 #: Cycles from the beginning of an operation to its writes.
 _WRITES = 400
 _BUCKET = LineRead(name="bucket", length=128, word_bytes=128)
@@ -39,7 +40,7 @@ _HEADER = LineRead(name="header", length=32, word_bytes=32)
 def line_table(ports: int) -> ArgumentTable:
     """Give the arguments: operations, their interval, and where the lines of each port lie."""
     names = [f"{kind}_{n}" for kind in TIMED for n in range(CLASSES)]
-    names += [f"{kind}_longest" for kind in (*TIMED, "bucket_write", "record_write")] + ["late", "cycles"]
+    names += [f"{kind}_longest" for kind in TIMED] + ["late", "cycles"]
     return ArgumentTable(
         (
             Argument(name="operations", kind=Kind.SCALAR, doc="Operations."),
@@ -113,11 +114,7 @@ class LineBody(wiring.Component):
             self._write(m, f"bucket_{n}", now, writer, [(came, (0, 3)[: 1 + n], which == n)])
         self._write(m, "record", now, record_writer, [(arrived[2], (0,), 1), (arrived[3], (0, 2, 5), 1)])
         late = Cat(writer.late | writer.error for writer in writers) | Cat(r.error for r in readers)
-        m.d.comb += [
-            self.counters.late.eq(late.any()),
-            self.counters.bucket_write_longest.eq(high_writer.longest),
-            self.counters.record_write_longest.eq(record_writer.longest),
-        ]
+        m.d.comb += self.counters.late.eq(late.any())
         return m
 
     def _clock(self, m: Module) -> tuple[Signal, Signal, Signal]:

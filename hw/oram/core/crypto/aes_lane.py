@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from amaranth.hdl import Cat, Module, Signal, Value
-from amaranth.lib import wiring
+from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.delay import payload_register
@@ -15,8 +15,9 @@ from hw.oram.config import BLOCK_BYTES
 from hw.oram.core.crypto.sbox import substitute
 
 BLOCK_BITS = 8 * BLOCK_BYTES
-#: Round keys of AES-128: one before the first round, and one a round.
+#: Round keys of AES-128, one before the first round and one a round; and all together, as ports have them.
 ROUND_KEYS = 11
+KEYS_LAYOUT = data.ArrayLayout(BLOCK_BITS, ROUND_KEYS)
 
 
 def shift_rows(state: Value) -> Value:
@@ -84,7 +85,7 @@ class AesLane(wiring.Component):
     -------
     i : In(128)
         Byte n of the block in bits 8 n to 8 n + 7, as everywhere here.
-    round_keys : In(128) array of 11
+    round_keys : In(KEYS_LAYOUT)
         Round key r belongs to the block that came ``r`` cycles ago, so they are constant while in use, or
         follow the blocks where two keys share a lane.
     o : Out(128)
@@ -99,9 +100,7 @@ class AesLane(wiring.Component):
 
     def __init__(self, placer: Placer) -> None:
         self._placer = placer
-        super().__init__(
-            {"i": In(BLOCK_BITS), "round_keys": In(BLOCK_BITS).array(ROUND_KEYS), "o": Out(BLOCK_BITS)}
-        )
+        super().__init__({"i": In(BLOCK_BITS), "round_keys": In(KEYS_LAYOUT), "o": Out(BLOCK_BITS)})
 
     def elaborate(self, platform: Any) -> Module:
         """Rounds in a row."""

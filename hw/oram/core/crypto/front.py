@@ -12,7 +12,7 @@ from hw.errors import InputError
 from hw.lib.delay import delay
 from hw.lib.place import Placer
 from hw.oram.config import PERMUTATION_ROUNDS
-from hw.oram.core.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS, AesLane
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS, KEYS_LAYOUT, ROUND_KEYS, AesLane
 
 #: Bits of the number of an operation, which a draw is made from.
 _NUMBER_BITS = 64
@@ -39,7 +39,7 @@ class Front(wiring.Component):
 
     Members
     -------
-    permutation_keys, draw_keys : In(128) array of 11
+    permutation_keys, draw_keys : In(KEYS_LAYOUT)
         Round keys; constant while any operation is under way.  The draws begin from number 0 with every
         reset, so a key for draws serves from one reset to the next.
     i : In(stream of key_bits)
@@ -71,11 +71,10 @@ class Front(wiring.Component):
         self._draws = draws
         self._interval = interval
         self._placer = placer
-        keys = In(BLOCK_BITS).array(ROUND_KEYS)
         super().__init__(
             {
-                "permutation_keys": keys,
-                "draw_keys": keys,
+                "permutation_keys": In(KEYS_LAYOUT),
+                "draw_keys": In(KEYS_LAYOUT),
                 "i": In(stream.Signature(key_bits)),
                 "o": Out(stream.Signature(front_layout(key_bits, draws), always_ready=True)),
             }

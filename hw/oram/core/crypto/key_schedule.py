@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.oram.core.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS, mix_column, shift_rows
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS, KEYS_LAYOUT, ROUND_KEYS, mix_column, shift_rows
 from hw.oram.core.crypto.sbox import substitute
 
 _WORD_BITS = 32
@@ -22,7 +22,7 @@ class KeySchedule(wiring.Component):
     start : In(1)
         Takes ``key`` and ``block``, whatever went on before.
     key, block : In(128)
-    round_keys : Out(128) array of 11
+    round_keys : Out(KEYS_LAYOUT)
     encrypted : Out(128)
         The block: of zeros, it is the hash key of GCM (SP 800-38D calls it H).
     done : Out(1)
@@ -45,7 +45,7 @@ class KeySchedule(wiring.Component):
                 "start": In(1),
                 "key": In(BLOCK_BITS),
                 "block": In(BLOCK_BITS),
-                "round_keys": Out(BLOCK_BITS).array(ROUND_KEYS),
+                "round_keys": Out(KEYS_LAYOUT),
                 "encrypted": Out(BLOCK_BITS),
                 "done": Out(1),
             }
@@ -56,8 +56,7 @@ class KeySchedule(wiring.Component):
         m = Module()
         keys = [Signal(BLOCK_BITS, name=f"key_{n}", reset_less=True) for n in range(ROUND_KEYS)]
         state = Signal(BLOCK_BITS, reset_less=True)
-        m.d.comb += [self.round_keys[n].eq(key) for n, key in enumerate(keys)]
-        m.d.comb += self.encrypted.eq(state)
+        m.d.comb += [self.round_keys.eq(Cat(keys)), self.encrypted.eq(state)]
         current = keys[-1]
 
         busy = Signal()

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 from hw.lib.place import Placer
-from hw.oram.core.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS, AesLane
+from hw.oram.core.crypto.aes_lane import KEYS_LAYOUT, AesLane
 from hw.oram.core.crypto.config import PageShape
 from hw.oram.core.layouts import seal_layout
 
@@ -28,7 +28,7 @@ class Keystream(wiring.Component):
 
     Members
     -------
-    round_keys : In(128) array of 11
+    round_keys : In(KEYS_LAYOUT)
         Constant while any page is under way.
     request : In(stream of seal_layout)
         Page and version: the initialization vector is their 6 bytes each, the lowest first.
@@ -53,7 +53,7 @@ class Keystream(wiring.Component):
         self._placer = placer
         super().__init__(
             {
-                "round_keys": In(BLOCK_BITS).array(ROUND_KEYS),
+                "round_keys": In(KEYS_LAYOUT),
                 "request": In(stream.Signature(seal_layout())),
                 "o": Out(stream.Signature(shape.beat_bits)),
                 "there": Out(1),
@@ -87,9 +87,8 @@ class Keystream(wiring.Component):
             m.d.comb += [
                 counter.eq(beat * lanes + n + 1),
                 cell.i.eq(Cat(self.request.payload, _big_endian(counter))),
+                cell.round_keys.eq(self.round_keys),
             ]
-            for key, outer in zip(cell.round_keys, self.round_keys, strict=True):
-                m.d.comb += key.eq(outer)
             blocks.append(cell.o)
         m.d.comb += [
             ahead.i.valid.eq(delay(m, "begun", begin, AesLane.LATENCY)),

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.lib.delay import payload_register
 from hw.lib.memory import RamStyle, uninitialised
 from hw.lib.place import Placer
-from hw.oram.core.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS, KEYS_LAYOUT
 from hw.oram.core.crypto.config import LUT_DEPTH, PageShape, beat_layout, power_layout
 from hw.oram.core.crypto.ghash import Ghash
 from hw.oram.core.crypto.keystream import Keystream
@@ -30,7 +30,7 @@ class PageSeal(wiring.Component):
 
     Members
     -------
-    round_keys : In(128) array of 11
+    round_keys : In(KEYS_LAYOUT)
     power : In(power_layout)
         Change with the key, between pages only.
     request : In(stream of seal_layout)
@@ -57,7 +57,7 @@ class PageSeal(wiring.Component):
         self._placer = placer
         super().__init__(
             {
-                "round_keys": In(BLOCK_BITS).array(ROUND_KEYS),
+                "round_keys": In(KEYS_LAYOUT),
                 "power": In(power_layout(shape)),
                 "request": In(stream.Signature(seal_layout())),
                 "i": In(stream.Signature(shape.beat_bits)),
@@ -72,8 +72,7 @@ class PageSeal(wiring.Component):
         m.submodules.keystream = keystream = Keystream(shape, self._placer)
         m.submodules.ghash = ghash = Ghash(shape, self._placer)
         connect(m, flipped(self.request), keystream.request)
-        for key, outer in zip(keystream.round_keys, self.round_keys, strict=True):
-            m.d.comb += key.eq(outer)
+        m.d.comb += keystream.round_keys.eq(self.round_keys)
         beat = Signal(range(shape.beats))
         taken, first = Signal(), Signal()
         m.d.comb += [

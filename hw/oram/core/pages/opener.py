@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.lib.place import Placer
 from hw.oram.config import OramConfig
-from hw.oram.core.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS
+from hw.oram.core.crypto.aes_lane import KEYS_LAYOUT
 from hw.oram.core.crypto.config import PageShape, power_layout
 from hw.oram.core.crypto.page_open import PageOpen
 from hw.oram.core.layouts import BEAT_BITS, seal_layout
@@ -49,7 +49,7 @@ class PageOpener(wiring.Component):
         shape = page_shape(config)
         super().__init__(
             {
-                "round_keys": In(BLOCK_BITS).array(ROUND_KEYS),
+                "round_keys": In(KEYS_LAYOUT),
                 "power": In(power_layout(shape)),
                 "request": In(stream.Signature(seal_layout())),
                 "there": Out(1),
@@ -70,11 +70,10 @@ class PageOpener(wiring.Component):
         m = Module()
         shape, pace = page_shape(self._config), self._config.page_beat_cycles
         m.submodules.open = opener = PageOpen(shape, self._placer)
-        for key, outer in zip(opener.round_keys, self.round_keys, strict=True):
-            m.d.comb += key.eq(outer)
         connect(m, flipped(self.request), opener.request)
         connect(m, opener.verdict, flipped(self.verdict))
         m.d.comb += [
+            opener.round_keys.eq(self.round_keys),
             opener.power.eq(self.power),
             self.there.eq(opener.there),
             self.starved.eq(opener.i.valid & ~opener.i.ready),

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.lib.fifo import Fifo
 from hw.lib.place import Placer
 from hw.oram.config import OramConfig
-from hw.oram.core.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS
+from hw.oram.core.crypto.aes_lane import KEYS_LAYOUT
 from hw.oram.core.crypto.config import power_layout
 from hw.oram.core.crypto.page_seal import PageSeal
 from hw.oram.core.layouts import BEAT_BITS, seal_layout
@@ -55,7 +55,7 @@ class PageSealer(wiring.Component):
         self._placer = placer
         super().__init__(
             {
-                "round_keys": In(BLOCK_BITS).array(ROUND_KEYS),
+                "round_keys": In(KEYS_LAYOUT),
                 "power": In(power_layout(page_shape(config))),
                 "request": In(stream.Signature(seal_layout())),
                 "i": In(stream.Signature(BEAT_BITS, always_ready=True)),
@@ -76,14 +76,13 @@ class PageSealer(wiring.Component):
         m.submodules.seal = sealer = PageSeal(shape, self._placer)
         m.submodules.beats = beats = Fifo(BEAT_BITS, depth=_WAITING)
         m.submodules.requests = requests = Fifo(seal_layout(), depth=_REQUESTS)
-        for key, outer in zip(sealer.round_keys, self.round_keys, strict=True):
-            m.d.comb += key.eq(outer)
         connect(m, flipped(self.request), requests.i)
         connect(m, requests.o, sealer.request)
         part = Signal(range(max(2, pace)))
         parts = Array(beats.o.payload.word_select(n, shape.beat_bits) for n in range(pace))
         moves = Signal()
         m.d.comb += [
+            sealer.round_keys.eq(self.round_keys),
             sealer.power.eq(self.power),
             beats.i.valid.eq(self.i.valid),
             beats.i.payload.eq(self.i.payload),

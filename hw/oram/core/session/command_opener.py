@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.lib.fifo import Fifo
 from hw.lib.place import Placer
 from hw.oram.config import BEAT_BYTES, BLOCK_BYTES, OramConfig
-from hw.oram.core.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS, KEYS_LAYOUT
 from hw.oram.core.crypto.config import power_layout
 from hw.oram.core.crypto.page_open import PageOpen
 from hw.oram.core.layouts import BEAT_BITS, Code, command_layout
@@ -58,7 +58,7 @@ class CommandOpener(wiring.Component):
         self._shape = record_shape(config)
         super().__init__(
             {
-                "round_keys": In(BLOCK_BITS).array(ROUND_KEYS),
+                "round_keys": In(KEYS_LAYOUT),
                 "power": In(power_layout(self._shape)),
                 "enable": In(1),
                 "i": In(stream.Signature(BEAT_BITS)),
@@ -81,9 +81,7 @@ class CommandOpener(wiring.Component):
         m = Module()
         config, shape = self._config, self._shape
         m.submodules.open = opener = PageOpen(shape, self._placer)
-        for key, outer in zip(opener.round_keys, self.round_keys, strict=True):
-            m.d.comb += key.eq(outer)
-        m.d.comb += opener.power.eq(self.power)
+        m.d.comb += [opener.round_keys.eq(self.round_keys), opener.power.eq(self.power)]
         record_nonces(m, opener.request, self.enable, COMMAND)
 
         m.submodules.beats = beats = Fifo(BEAT_BITS, depth=2 * config.command_bytes // BEAT_BYTES)

@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.place import Placer
-from hw.oram.core.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS, KEYS_LAYOUT
 from hw.oram.core.crypto.config import PageShape, power_layout
 from hw.oram.core.crypto.key_schedule import KeySchedule
 from hw.oram.core.crypto.power_table import PowerTable
@@ -34,7 +34,7 @@ class Keys(wiring.Component):
         Takes the two keys.
     session, seed : In(128)
         Constant until ``done``.
-    session_keys, page_keys, permutation_keys, draw_keys : Out(128) array of 11
+    session_keys, page_keys, permutation_keys, draw_keys : Out(KEYS_LAYOUT)
         Round keys.
     session_power, page_power : Out(power_layout)
         Powers of the hash keys on their way to all that hash.
@@ -50,13 +50,12 @@ class Keys(wiring.Component):
     def __init__(self, *, page: PageShape, record: PageShape, placer: Placer) -> None:
         self._shapes = {"session": record, "page": page}
         self._placer = placer
-        keys = Out(BLOCK_BITS).array(ROUND_KEYS)
         super().__init__(
             {
                 "start": In(1),
                 "session": In(BLOCK_BITS),
                 "seed": In(BLOCK_BITS),
-                **{f"{name}_keys": keys for name in ("session", *DERIVED)},
+                **{f"{name}_keys": Out(KEYS_LAYOUT) for name in ("session", *DERIVED)},
                 **{f"{name}_power": Out(power_layout(shape)) for name, shape in self._shapes.items()},
                 "done": Out(1),
             }
@@ -68,8 +67,7 @@ class Keys(wiring.Component):
         schedules = {}
         for name in ("session", *DERIVED):
             m.submodules[name] = schedules[name] = schedule = KeySchedule()
-            for n in range(ROUND_KEYS):
-                m.d.comb += getattr(self, f"{name}_keys")[n].eq(schedule.round_keys[n])
+            m.d.comb += getattr(self, f"{name}_keys").eq(schedule.round_keys)
         session, last = schedules["session"], schedules[DERIVED[-1]]
         m.d.comb += [session.start.eq(self.start), session.key.eq(self.session)]
 

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.lib.fifo import Fifo
 from hw.lib.place import Placer
 from hw.oram.config import OramConfig
-from hw.oram.core.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS
+from hw.oram.core.crypto.aes_lane import KEYS_LAYOUT
 from hw.oram.core.crypto.config import power_layout
 from hw.oram.core.crypto.front import Front
 from hw.oram.core.layouts import BEAT_BITS, command_layout, query_layout
@@ -32,7 +32,7 @@ class Queries(wiring.Component):
 
     Members
     -------
-    session_keys, permutation_keys, draw_keys : In(128) array of 11
+    session_keys, permutation_keys, draw_keys : In(KEYS_LAYOUT)
     session_power : In(power_layout)
     enable, i, value
         As of `CommandOpener`.
@@ -48,10 +48,9 @@ class Queries(wiring.Component):
         self._front = Front(
             key_bits=config.key_bits, draws=config.draws, interval=config.interval, placer=placer
         )
-        keys = In(BLOCK_BITS).array(ROUND_KEYS)
         super().__init__(
             {
-                **{f"{name}_keys": keys for name in ("session", "permutation", "draw")},
+                **{f"{name}_keys": In(KEYS_LAYOUT) for name in ("session", "permutation", "draw")},
                 "session_power": In(power_layout(record_shape(config))),
                 "enable": In(1),
                 "i": In(stream.Signature(BEAT_BITS)),
@@ -66,13 +65,6 @@ class Queries(wiring.Component):
         m = Module()
         config = self._config
         m.submodules.opener, m.submodules.front = opener, front = self._opener, self._front
-        for inner, outer in (
-            (opener.round_keys, self.session_keys),
-            (front.permutation_keys, self.permutation_keys),
-            (front.draw_keys, self.draw_keys),
-        ):
-            for key, given in zip(inner, outer, strict=True):
-                m.d.comb += key.eq(given)
         connect(m, flipped(self.i), opener.i)
         connect(m, opener.value, flipped(self.value))
         under_way = -(-front.latency(config.interval) // config.interval) + 1
@@ -82,6 +74,9 @@ class Queries(wiring.Component):
         connect(m, queries.o, flipped(self.query))
         taken = commands.o.valid & front.i.ready
         m.d.comb += [
+            opener.round_keys.eq(self.session_keys),
+            front.permutation_keys.eq(self.permutation_keys),
+            front.draw_keys.eq(self.draw_keys),
             opener.power.eq(self.session_power),
             opener.enable.eq(self.enable),
             self.rejected.eq(opener.command.valid & opener.command.payload.rejected),

@@ -12,7 +12,7 @@ from hw.lib.delay import payload_register
 from hw.lib.fifo import Fifo
 from hw.lib.place import Placer
 from hw.oram.config import BEAT_BYTES, BLOCK_BYTES, OramConfig
-from hw.oram.core.crypto.aes_lane import BLOCK_BITS, ROUND_KEYS
+from hw.oram.core.crypto.aes_lane import BLOCK_BITS, KEYS_LAYOUT
 from hw.oram.core.crypto.config import power_layout
 from hw.oram.core.crypto.page_seal import PageSeal
 from hw.oram.core.layouts import BEAT_BITS
@@ -60,7 +60,7 @@ class ResponseSealer(wiring.Component):
         self._shape = record_shape(config)
         super().__init__(
             {
-                "round_keys": In(BLOCK_BITS).array(ROUND_KEYS),
+                "round_keys": In(KEYS_LAYOUT),
                 "power": In(power_layout(self._shape)),
                 "enable": In(1),
                 "i": In(stream.Signature(response_layout(config), always_ready=True)),
@@ -79,9 +79,7 @@ class ResponseSealer(wiring.Component):
         m = Module()
         config, shape = self._config, self._shape
         m.submodules.seal = sealer = PageSeal(shape, self._placer)
-        for key, outer in zip(sealer.round_keys, self.round_keys, strict=True):
-            m.d.comb += key.eq(outer)
-        m.d.comb += sealer.power.eq(self.power)
+        m.d.comb += [sealer.round_keys.eq(self.round_keys), sealer.power.eq(self.power)]
         record_nonces(m, sealer.request, self.enable, RESPONSE)
 
         m.submodules.rows = rows = Fifo(response_layout(config), depth=2 * config.value_rows + 2)

@@ -13,13 +13,9 @@ from hw.oram.core.layouts import BEAT_BITS, operation_layout, record_layout, tou
 from hw.oram.core.touch.accept import Accept
 from hw.oram.core.touch.credits import Credits
 from hw.oram.core.touch.issue import Issue
-from hw.oram.core.touch.longest import WAIT_BITS, Longest
 from hw.oram.core.touch.release import Release
 from hw.oram.core.touch.timer import Timer
 
-#: What is waited for, of which the longest wait is known: an operation from its acceptance, the others from
-#: the issue of their touch.
-WAITS = ("operation", "keystream", "record", "fresh")
 #: Pulses that gate 2 counts.
 _RELEASE_PULSES = (
     "page_there",
@@ -61,8 +57,6 @@ class Touch(wiring.Component):
     activity : Out({"busy": 1, "page": 1, "host": 1, "credit": 1})
         What the cycle is used for, or what is waited for: ``busy`` counts before the others, and those in
         order.
-    longest : Out(13) array
-        Longest wait in cycles for each of `WAITS`.
 
     Behaviour
     ---------
@@ -103,7 +97,6 @@ class Touch(wiring.Component):
                 "halted": Out(1),
                 "late": Out(data.StructLayout({"operation": 1, "touch": 1})),
                 "activity": Out(data.StructLayout({"busy": 1, "page": 1, "host": 1, "credit": 1})),
-                "longest": Out(WAIT_BITS).array(len(WAITS)),
             }
         )
 
@@ -158,27 +151,4 @@ class Touch(wiring.Component):
         m.d.sync += stopped.eq(self.halted)
         for part in (accept, issue, release):
             m.d.comb += part.halt.eq(self.halted)
-
-        asked = {
-            "operation": (accept.accepted, self.operation.valid & self.operation.ready, config.accepted),
-            "keystream": (issue.page.valid, self.keystream_there, config.read_pages),
-            "record": (
-                issued.valid & issued.payload.record_valid,
-                self.record_there,
-                config.inflight * config.items,
-            ),
-            "fresh": (
-                issued.valid & issued.payload.last & issued.payload.keep,
-                release.fresh.give,
-                config.inflight,
-            ),
-        }
-        for n, name in enumerate(WAITS):
-            question, answer, limit = asked[name]
-            m.submodules[f"longest_{name}"] = longest = Longest(limit)
-            m.d.comb += [
-                longest.asked.eq(question),
-                longest.came.eq(answer),
-                self.longest[n].eq(longest.cycles),
-            ]
         return m

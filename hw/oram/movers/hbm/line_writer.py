@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -44,8 +44,6 @@ class LineWriter(wiring.Component):
         A beat was not answered within ``deadline`` cycles, since reset.
     error : Out(1)
         A response other than OKAY came since reset.
-    longest : Out(range(deadline + 1))
-        Cycles from ``i`` to its response that a beat took at most, since reset; of no meaning with ``late``.
 
     Behaviour
     ---------
@@ -77,7 +75,6 @@ class LineWriter(wiring.Component):
                 "busy": Out(1),
                 "late": Out(1),
                 "error": Out(1),
-                "longest": Out(range(deadline + 1)),
             }
         )
 
@@ -113,14 +110,4 @@ class LineWriter(wiring.Component):
             self.late.eq(Cat(port.late for port in ports).any()),
             self.error.eq(Cat(port.error for port in ports).any()),
         ]
-        # The ports in turn: nobody waits for a maximum.
-        turn = Signal(range(max(2, lines.ports)))
-        seen = Signal.like(self.longest)
-        m.d.sync += turn.eq(Mux(turn == lines.ports - 1, 0, turn + 1))
-        with m.Switch(turn):
-            for p, port in enumerate(ports):
-                with m.Case(p):
-                    m.d.sync += seen.eq(port.longest + Skid.LATENCY)
-        with m.If(seen > self.longest):
-            m.d.sync += self.longest.eq(seen)
         return m

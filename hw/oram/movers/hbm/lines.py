@@ -8,7 +8,7 @@ from amaranth.lib import data
 
 from hw.errors import InputError, check_power_of_two
 from hw.lib import axi
-from hw.oram.core.layouts import ADDRESS_BITS, HBM_BEAT_BYTES, beat_write_layout
+from hw.oram.core.layouts import ADDRESS_BITS, beat_write_layout
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,14 +62,6 @@ class Lines:
     def offset_bits(self) -> int:
         """Bits of the byte, from the base of its port, at which a line begins."""
         return (((1 << self.line_bits - self.port_bits) - 1) * self.line_bytes).bit_length()
-
-    def port_of(self, line: int) -> int:
-        """Give the port behind which a line lies."""
-        return line % self.ports
-
-    def offset_of(self, line: int) -> int:
-        """Give the byte, from the base of its port, at which a line begins."""
-        return line // self.ports * self.line_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,11 +135,6 @@ def read_signature(lines: Lines, reads: tuple[LineRead, ...]) -> axi.ReadSignatu
     """Give the port of a reader: its identifiers are the numbers of the ways of reading."""
     bits = max(1, (len(reads) - 1).bit_length())
     return axi.ReadSignature(data_width=8 * lines.port_bytes, addr_width=ADDRESS_BITS, id_width=bits)
-
-
-def port_signature() -> axi.Signature:
-    """Give a port of the kernel to HBM."""
-    return axi.Signature(data_width=8 * HBM_BEAT_BYTES, addr_width=ADDRESS_BITS)
 
 
 def write_signature(lines: Lines) -> axi.WriteSignature:

@@ -1,4 +1,4 @@
-"""One HBM port that writes beats with strobes, and watches how long their responses take."""
+"""One HBM port that writes beats with strobes, and watches that their responses come in time."""
 
 from __future__ import annotations
 
@@ -50,8 +50,6 @@ class WritePort(wiring.Component):
         A beat was not answered within ``deadline`` cycles, since reset.
     error : Out(1)
         A response other than OKAY came since reset.
-    longest : Out(range(deadline + 1))
-        Cycles that a beat waited for its response at most, since reset.
 
     Behaviour
     ---------
@@ -73,7 +71,6 @@ class WritePort(wiring.Component):
                 "busy": Out(1),
                 "late": Out(1),
                 "error": Out(1),
-                "longest": Out(range(deadline + 1)),
             }
         )
 
@@ -97,21 +94,15 @@ class WritePort(wiring.Component):
         # Responses come in order, so the beat at the head of `times` is the one that waits longest; its age
         # passes through the deadline while it is there, or was passed by the one before.
         age = Signal.like(now)
-        waiting, answered = Signal(), Signal()
+        waiting = Signal()
         m.d.comb += [
             self.axi.bready.eq(1),
             times.o.ready.eq(self.axi.bvalid),
             self.busy.eq(~times.empty),
         ]
-        m.d.sync += [
-            waiting.eq(times.o.valid),
-            answered.eq(self.axi.bvalid),
-            age.eq(now - times.o.payload),
-        ]
+        m.d.sync += [waiting.eq(times.o.valid), age.eq(now - times.o.payload)]
         with m.If(waiting & (age == self._deadline)):
             m.d.sync += self.late.eq(1)
-        with m.If(waiting & answered & (age > self.longest)):
-            m.d.sync += self.longest.eq(age)
         with m.If(self.axi.bvalid & (self.axi.bresp != axi.RESP_OKAY)):
             m.d.sync += self.error.eq(1)
         return m

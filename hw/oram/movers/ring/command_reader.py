@@ -45,8 +45,6 @@ class CommandReader(wiring.Component):
         Cycles from a record that was not written yet to the next look at it, at least.
     start : In(1)
         Pulse: a launch begins; these four are constant until its end.
-    clear : In(1)
-        Pulse: the next command's sequence number is 0.
     halt : In(1)
         Nothing is asked for any more.
     o : Out(stream of BEAT_BITS)
@@ -57,7 +55,7 @@ class CommandReader(wiring.Component):
     busy : Out(1)
         The launch's last command is not there yet.
     sequence : Out(64)
-        Sequence number of the next command: the number of commands since ``clear``.
+        Sequence number of the next command: the number of commands since reset.
     axi : Out(axi.ReadSignature)
     error : Out(1)
         A beat came with a response other than OKAY since reset.
@@ -70,7 +68,7 @@ class CommandReader(wiring.Component):
     ``config.command_records`` are asked for or held.  ``arvalid`` is up `ADDRESS_LATENCY` cycles after a
     request, ``there`` `THERE_LATENCY` after the handshake of a record's last beat.
 
-    Beats are seen `SEEN_LATENCY` cycles after their handshake.  A record whose first beat is seen to have
+    Beats are seen 2 cycles after their handshake.  A record whose first beat is seen to have
     another sequence number than expected is dropped, and all that are asked for up to this cycle behind it.
     It is asked for again, alone, `RETURN_LATENCY` cycles after the last beat of these was seen, but no sooner
     than ``poll`` cycles later than so long after its own first beat was.  When the last beat of one that is
@@ -88,7 +86,6 @@ class CommandReader(wiring.Component):
     SPACING: ClassVar = 3
     ADDRESS_LATENCY: ClassVar = BlockBursts.LATENCY + Skid.LATENCY
     THERE_LATENCY: ClassVar = 3
-    SEEN_LATENCY: ClassVar = 2
     RETURN_LATENCY: ClassVar = 2 + SPACING
 
     def __init__(self, config: OramConfig) -> None:
@@ -107,7 +104,6 @@ class CommandReader(wiring.Component):
                 "operations": In(OPERATIONS_BITS),
                 "poll": In(POLL_BITS),
                 "start": In(1),
-                "clear": In(1),
                 "halt": In(1),
                 "o": Out(stream.Signature(BEAT_BITS)),
                 "there": Out(1),
@@ -237,6 +233,4 @@ class CommandReader(wiring.Component):
                 unasked.eq(self.operations),
                 missing.eq(self.operations),
             ]
-        with m.If(self.clear):
-            m.d.sync += [slot.eq(0), number.eq(0), self.sequence.eq(0)]
         return m

@@ -30,8 +30,6 @@ class ResponseWriter(wiring.Component):
         Address of the ring's first slot, a multiple of a beat.
     mask : In(32)
         Slots of the ring, a power of two, less 1.
-    clear : In(1)
-        Pulse: the next response's sequence number is 0.
     there : In(1)
         Pulse: a command is there, whose response will come.
     beat : In(stream of BEAT_BITS, always ready)
@@ -83,7 +81,6 @@ class ResponseWriter(wiring.Component):
             {
                 "base": In(ADDRESS_BITS),
                 "mask": In(SLOT_BITS),
-                "clear": In(1),
                 "there": In(1),
                 "beat": In(stream.Signature(BEAT_BITS, always_ready=True)),
                 "halt": In(1),
@@ -126,8 +123,6 @@ class ResponseWriter(wiring.Component):
             m.d.sync += [slot.eq(slot + 1), waiting.eq(waiting + 1)]
         with m.If(go):
             m.d.sync += [oldest.eq(slot + whole), waiting.eq(0)]
-        with m.If(self.clear):
-            m.d.sync += [slot.eq(0), oldest.eq(0)]
         m.d.comb += [
             writer.base.eq(self.base),
             writer.i.valid.eq(go),
