@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 from typing import Any, ClassVar
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.errors import InputError
 from hw.lib.arbiter import lowest
+from hw.oram.core.bits import encode, named, select
 
 #: Operations whose comparisons one step takes together: a binary number of as many bits as a LUT chooses by.
 _GROUP = 8
@@ -75,21 +74,14 @@ class Recent(wiring.Component):
         m.d.sync += same.eq(Cat(known[n] & (old == self.number) for n, old in enumerate(numbers)))
 
         groups = [same[first : first + _GROUP] for first in range(0, self._depth, _GROUP)]
-        any_of = Signal(len(groups), reset_less=True)
+        some_of = Signal(len(groups), reset_less=True)
         first_of = [Signal(range(_GROUP), name=f"first_{n}", reset_less=True) for n in range(len(groups))]
-        m.d.sync += any_of.eq(Cat(group.any() for group in groups))
-        m.d.sync += [first.eq(_first(group)) for first, group in zip(first_of, groups, strict=True)]
-        first_group = lowest(any_of)
-        within = [Mux(chosen, first, 0) for chosen, first in zip(first_group, first_of, strict=True)]
+        m.d.sync += some_of.eq(Cat(group.any() for group in groups))
+        for n, group in enumerate(groups):
+            m.d.sync += first_of[n].eq(encode(named(m, f"first_of_{n}", lowest(group))))
+        first_group = named(m, "first_group", lowest(some_of))
         m.d.sync += [
-            self.found.eq(any_of.any()),
-            self.age.eq(Cat(functools.reduce(operator.or_, within), _first(any_of))),
+            self.found.eq(some_of.any()),
+            self.age.eq(Cat(select(first_group, first_of), encode(first_group))),
         ]
         return m
-
-
-def _first(flags: Value) -> Value:
-    """Give the number of the lowest bit that is set."""
-    first = lowest(flags)
-    bits = range((len(flags) - 1).bit_length())
-    return Cat(Cat(first[n] for n in range(len(flags)) if n >> bit & 1).any() for bit in bits)

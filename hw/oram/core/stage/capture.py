@@ -10,8 +10,8 @@ from amaranth.lib.wiring import In, Out
 
 from hw.lib.memory import uninitialised
 from hw.oram.config import BEAT_BYTES, OramConfig
+from hw.oram.core.bits import select
 from hw.oram.core.layouts import BEAT_BITS
-from hw.oram.core.stage.bits import select
 
 #: Pages or records whose value is kept, so long as it takes until it is asked for.
 BANKS = 8

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from hw.lib.delay import delay
 from hw.lib.memory import uninitialised
 from hw.oram.config import OramConfig
-from hw.oram.core.stage.bits import any_of, count_before, encode, lowest
+from hw.oram.core.bits import any_of, count_before, encode, lowest
 from hw.oram.core.stage.layouts import done_layout, item_layout, place_layout, state_layout
 from hw.oram.core.stage.overflow import Overflow
 from hw.oram.core.stage.recall import Recall
@@ -204,7 +204,7 @@ class Lists(wiring.Component):
         # Third: the list without them, and an item that waits takes the lowest free slot.
         just_moved = moved_slot & overflow.own_just_moved.replicate(slots)
         rest = kept & ~flush & ~just_moved
-        slot = lowest(~rest)
+        slot = lowest(m, "slot", ~rest)
         moves, move_slot = register(1, "moves"), register(slots, "move_slot")
         page_items, in_page = register(range(config.slots + 1), "page_items"), register(1, "in_page")
         stay = Mux(touch.page_valid, config.slots - self.page_free, 0)
@@ -237,6 +237,7 @@ class Lists(wiring.Component):
         now = [Signal(state, name=f"now_{label}") for label in range(labels)]
         for label in range(labels):
             m.d.comb += now[label].eq(Mux(after_this[label], touched, base[label]))
+        free = [lowest(m, f"free_{label}", ~now[label].bitmap) for label in range(labels)]
         second = Signal()
         if labels == 2:
             m.d.comb += second.eq(~twins & (now[1].load < now[0].load))
@@ -271,7 +272,7 @@ class Lists(wiring.Component):
             ]
             with m.If(touch.last):
                 for label in range(labels):
-                    put = lowest(~now[label].bitmap) & (puts & chosen[label]).replicate(slots)
+                    put = free[label] & (puts & chosen[label]).replicate(slots)
                     m.d.sync += [
                         slot_of[label].eq(put),
                         appended[label].bitmap.eq(now[label].bitmap | put),
@@ -279,7 +280,7 @@ class Lists(wiring.Component):
                     ]
                 if labels == 2:
                     with m.If(twins):
-                        put = lowest(~now[0].bitmap) & puts.replicate(slots)
+                        put = free[0] & puts.replicate(slots)
                         m.d.sync += [
                             appended[1].bitmap.eq(now[0].bitmap | put),
                             appended[1].load.eq(now[0].load + put.any()),

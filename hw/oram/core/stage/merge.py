@@ -11,8 +11,8 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.lib.delay import delay
 from hw.oram.config import BEAT_BYTES, BLOCK_BYTES, OramConfig
+from hw.oram.core.bits import any_of, encode, select
 from hw.oram.core.layouts import BEAT_BITS
-from hw.oram.core.stage.bits import any_of, encode, select
 from hw.oram.core.stage.key_match import LANES, WORD_BITS
 from hw.oram.core.stage.list_values import ListValues
 from hw.oram.core.stage.list_words import ListWords

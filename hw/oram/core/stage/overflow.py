@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.lib.memory import uninitialised
 from hw.oram.config import OramConfig
-from hw.oram.core.stage.bits import encode, lowest, select
+from hw.oram.core.bits import encode, lowest, named, select
 from hw.oram.core.stage.layouts import item_layout
 
 
@@ -118,8 +118,8 @@ class Overflow(wiring.Component):
         places = Signal(config.list_slots, reset_less=True)
         own_places = Signal(config.list_slots, reset_less=True)
         m.d.sync += [
-            places.eq(select(same_record & moved, slots)),
-            own_places.eq(select(same_record & same_key & moved, slots)),
+            places.eq(select(named(m, "moved_here", same_record & moved), slots)),
+            own_places.eq(select(named(m, "own_moved_here", same_record & same_key & moved), slots)),
         ]
 
         own, candidates, expired = vector("own_held"), vector("candidates"), vector("expired")
@@ -140,11 +140,12 @@ class Overflow(wiring.Component):
 
         next_move, room, full = vector("next_move"), vector("room"), Signal()
         own_entry = Signal.like(self.own_entry, name="own_entry_held", reset_less=True)
-        free = ~(waiting | moved) | own
+        free = named(m, "free", ~(waiting | moved) | own)
+        lowest_candidate, lowest_free = lowest(m, "candidate", candidates), lowest(m, "free", free)
         with m.If(self.decide):
             m.d.sync += [
-                next_move.eq(lowest(candidates)),
-                room.eq(lowest(free)),
+                next_move.eq(lowest_candidate),
+                room.eq(lowest_free),
                 full.eq(~free.any()),
                 own_entry.eq(encode(own)),
             ]

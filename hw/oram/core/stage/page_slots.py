@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.lib.delay import delay
 from hw.oram.config import OramConfig
-from hw.oram.core.stage.bits import count_before
+from hw.oram.core.bits import count_before
 from hw.oram.core.stage.schedule import Schedule
 
 

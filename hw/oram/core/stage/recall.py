@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from hw.lib.delay import delay
 from hw.lib.memory import uninitialised
 from hw.oram.config import OramConfig
-from hw.oram.core.stage.bits import any_of, encode, select
+from hw.oram.core.bits import any_of, encode, named, select
 from hw.oram.core.stage.layouts import item_layout, place_layout
 from hw.oram.core.stage.recent import Recent
 
@@ -139,9 +139,10 @@ class Recall(wiring.Component):
         unseen = Signal(slots, reset_less=True)
         equal_held = [Signal(turns, name=f"equal_{label}", reset_less=True) for label in range(labels)]
         known = Signal(turns)  # has a slot or none since reset
+        equal_known = [named(m, f"known_{label}", equal[label] & known) for label in range(labels)]
         with m.If(at[1]):
             m.d.sync += unseen.eq(
-                any_of([select(equal[label] & known, filled[label]) for label in range(labels)])
+                any_of([select(one, of) for one, of in zip(equal_known, filled, strict=True)])
             )
             with m.If(touch.last):
                 m.d.sync += known.eq(known | (1 << item.turn)[:turns])
@@ -155,13 +156,14 @@ class Recall(wiring.Component):
 
         # Where the records were last.
         by_kind = [records.newest[kind * turns :][:turns] for kind in range(items + labels)]
+        newest = named(m, "newest_turn", any_of(by_kind))
 
         def keep(found: Any, when: Any, name: str) -> None:
             held = Signal(found_layout(config), name=name, reset_less=True)
             with m.If(when):
                 m.d.sync += [
                     held.valid.eq(records.newest.any()),
-                    held.place.turn.eq(encode(any_of(by_kind))),
+                    held.place.turn.eq(encode(newest)),
                     held.place.kind.eq(encode(Cat(places.any() for places in by_kind))),
                 ]
             m.d.comb += found.eq(held)

@@ -11,9 +11,9 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 from hw.oram.config import BLOCK_BYTES, RECORD_HEADER_BYTES, VERSION_BITS, OramConfig
+from hw.oram.core.bits import count_before
 from hw.oram.core.layouts import BEAT_BITS, seal_layout, touch_layout
 from hw.oram.core.stage.beat_delay import BeatDelay
-from hw.oram.core.stage.bits import count_before
 from hw.oram.core.stage.capture import Capture
 from hw.oram.core.stage.key_match import KeyMatch
 from hw.oram.core.stage.layouts import (

@@ -11,8 +11,8 @@ from amaranth.lib.wiring import In, Out
 from hw.lib.delay import delay
 from hw.lib.memory import uninitialised
 from hw.oram.config import OramConfig
+from hw.oram.core.bits import select
 from hw.oram.core.layouts import Code
-from hw.oram.core.stage.bits import select
 from hw.oram.core.stage.capture import BANKS
 from hw.oram.core.stage.layouts import done_layout, response_layout, value_write_layout
 from hw.oram.core.stage.writer import change_layout

@@ -36,7 +36,8 @@ class LineCutter(wiring.Component):
 
     Behaviour
     ---------
-    ``o`` is registered.  A line takes a cycle for each beat of which a byte is written.
+    ``o`` is registered, and ``i.ready`` does not depend on it.  A line takes a cycle for each beat of which a
+    byte is written, and one more.
     """
 
     #: Cycles from a line to its first beat.
@@ -59,16 +60,14 @@ class LineCutter(wiring.Component):
         left = Signal(beats)
         chosen = Signal(beats)
         free = Signal()
-        rest = Signal(beats)
         m.d.comb += [
             chosen.eq(lowest(left)),
-            rest.eq(left & ~chosen),
             free.eq(~self.o.valid | self.o.ready),
-            self.i.ready.eq(~left.any() | (free & ~rest.any())),
+            self.i.ready.eq(~left.any()),
         ]
         out = payload_register(m, self.o.payload)
         with m.If(free):
-            m.d.sync += [self.o.valid.eq(left.any()), left.eq(rest), out.line.eq(held.line)]
+            m.d.sync += [self.o.valid.eq(left.any()), left.eq(left & ~chosen), out.line.eq(held.line)]
             for n in range(beats):
                 with m.If(chosen[n]):
                     m.d.sync += [

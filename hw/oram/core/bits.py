@@ -15,6 +15,16 @@ _GROUP = 6
 _CHAIN = 16
 
 
+def named(m: Module, name: str, value: Any) -> Signal:
+    """Give a signal of a value whose bits are taken one by one: an expression is written out for each of
+    them, and a design of vectors would take minutes to generate.
+    """
+    value = Value.cast(value)
+    signal = Signal(len(value), name=name)
+    m.d.comb += signal.eq(value)
+    return signal
+
+
 def any_of(values: Sequence[Any]) -> Value:
     """Give the bitwise or of values, as a tree."""
     values = [Value.cast(value) for value in values]
@@ -41,13 +51,14 @@ def encode(one: Value) -> Value:
     )
 
 
-def lowest(bits: Value) -> Value:
-    """Give the lowest bit that is set, alone."""
+def lowest(m: Module, name: str, bits: Value) -> Value:
+    """Give the lowest bit that is set, alone; ``name`` is that of signals within."""
     if len(bits) <= _CHAIN:
         return (bits & (~bits + 1))[: len(bits)]
+    bits = named(m, f"{name}_bits", bits)
     groups = [bits[at : at + 8] for at in range(0, len(bits), 8)]
-    first = lowest(Cat(group.any() for group in groups))
-    return Cat(lowest(group) & first[at].replicate(len(group)) for at, group in enumerate(groups))
+    first = named(m, f"{name}_first", lowest(m, name, Cat(group.any() for group in groups)))
+    return Cat(lowest(m, name, group) & first[at].replicate(len(group)) for at, group in enumerate(groups))
 
 
 def count_before(m: Module, name: str, bits: Value, *, cycles: int) -> list[Value]:
