@@ -46,9 +46,7 @@ def select(chosen: Any, values: Sequence[Any]) -> Value:
 def encode(one: Value) -> Value:
     """Give the number of the only bit that is set; 0 when none is."""
     width = max(1, (len(one) - 1).bit_length())
-    return Cat(
-        any_of([one[at] for at in range(len(one)) if at >> bit & 1] or [Const(0, 1)]) for bit in range(width)
-    )
+    return Cat(Cat(one[at] for at in range(len(one)) if at >> bit & 1).any() for bit in range(width))
 
 
 def lowest(m: Module, name: str, bits: Value) -> Value:

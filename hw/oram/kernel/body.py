@@ -217,7 +217,7 @@ class OramBody(wiring.Component):
             sealer.request.valid.eq(Mux(init.busy, init.request.valid, stage.seal.valid)),
             sealer.request.payload.eq(Mux(init.busy, init.request.payload, stage.seal.payload)),
             sealer.i.valid.eq(empty | stage.sealed.valid),
-            sealer.i.payload.eq(stage.sealed.payload & (~empty).replicate(len(stage.sealed.payload))),
+            sealer.i.payload.eq(Mux(empty, 0, stage.sealed.payload)),
             page_writer.i.valid.eq(init.announce.valid | (turn.valid & turn.payload.page_valid)),
             page_writer.i.payload.eq(Mux(init.busy, init.announce.payload, turn.payload.record)),
             init.page_left.eq(page_writer.left),

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.lib.memory import uninitialised
 from hw.oram.config import BEAT_BYTES, OramConfig
-from hw.oram.core.bits import select
+from hw.oram.core.bits import named, select
 from hw.oram.core.layouts import BEAT_BITS
 
 #: Pages or records whose value is kept, so long as it takes until it is asked for.
@@ -65,13 +65,14 @@ class Capture(wiring.Component):
             value = beat * lanes + lane - first
             return value // rows if 0 <= value < self._slots * rows else None
 
-        here = Array(
+        places = Array(
             Cat(
                 Const(0, 1) if (slot := slot_of(beat, lane)) is None else self.own[slot]
                 for lane in range(lanes)
             )
             for beat in range(self._beats)
-        )[index]
+        )
+        here = named(m, "here", places[index])
         row_of = Array(max(0, beat * lanes - first) % rows for beat in range(self._beats))[index]
         row = Signal(8 * config.row_bytes, reset_less=True)
         row_at, bank_at = Signal.like(self.row, reset_less=True), Signal.like(bank, reset_less=True)

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.lib.delay import delay
 from hw.oram.config import BEAT_BYTES, BLOCK_BYTES, OramConfig
-from hw.oram.core.bits import any_of, encode, select
+from hw.oram.core.bits import any_of, encode, named, select
 from hw.oram.core.layouts import BEAT_BITS
 from hw.oram.core.stage.key_match import LANES, WORD_BITS
 from hw.oram.core.stage.list_values import ListValues
@@ -166,7 +166,9 @@ class Merge(wiring.Component):
         slots_at = [
             _slot_at(beat - first, config.value_rows, config.slots) for beat in range(config.page_beats)
         ]
-        pick = by_beat([Const(0, items) if slot is None else held[slot] for slot in slots_at])
+        pick = named(
+            m, "pick", by_beat([Const(0, items) if slot is None else held[slot] for slot in slots_at])
+        )
         rows = [Const(max(0, beat - first) % config.value_rows, 3) for beat in range(config.page_beats)]
         item, row = Signal.like(values.item, reset_less=True), Signal.like(values.row, reset_less=True)
         takes = Signal(2, reset_less=True)
