@@ -2,10 +2,11 @@
 
 from amaranth.back import verilog
 from amaranth.hdl import Module
-from amaranth.lib import wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
+from hw.lib.convert import ports, to_verilog
 from hw.lib.place import CellPlacer, InlinePlacer
 
 
@@ -99,3 +100,35 @@ def test_text_is_the_same_every_time():
         return placer.verilog + top
 
     assert text() == text()
+
+
+def test_what_is_constant_is_no_port():
+    """A stream that is always ready, into a cell and out of it."""
+
+    class Passing(wiring.Component):
+        i: In(stream.Signature(8, always_ready=True))
+        o: Out(stream.Signature(8, always_ready=True))
+
+        def elaborate(self, platform):
+            m = Module()
+            m.d.sync += [self.o.valid.eq(self.i.valid), self.o.payload.eq(self.i.payload)]
+            return m
+
+    class Twice(wiring.Component):
+        i: In(stream.Signature(8, always_ready=True))
+        o: Out(stream.Signature(8, always_ready=True))
+
+        def elaborate(self, platform):
+            m = Module()
+            first, second = (placer.place(m, f"cell_{n}", "passing", Passing) for n in range(2))
+            wiring.connect(m, wiring.flipped(self.i), first.i)
+            wiring.connect(m, first.o, second.i)
+            wiring.connect(m, second.o, wiring.flipped(self.o))
+            return m
+
+    placer, twice = CellPlacer(), Twice()
+    text = to_verilog(twice, name="twice")
+    assert set(ports(twice)) == {"i__valid", "i__payload", "o__valid", "o__payload"}
+    assert ".i__valid(" in text
+    assert ".o__payload(" in text
+    assert "ready" not in text + placer.verilog
