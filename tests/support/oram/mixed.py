@@ -8,7 +8,7 @@ from hw.oram.core.layouts import Code
 from sim.engines.oram.job import simulation_keys
 from sim.golden.oram.front import map_keys
 from sim.golden.oram.map import Command, keyed_map
-from tests.support.oram.workloads import WORKLOADS, commands_of, load_commands
+from tests.support.oram.workloads import WORKLOADS, commands_of, load_commands, tensors_of
 
 #: Parts whose labels are in order, or chosen by who knows them.
 TOLD = ("load", "starved", "burst on a page")
@@ -52,15 +52,7 @@ def mixed_launch(config, rng, each, compared=0):
     others = commands_of("uniform", rng, compared, config, universe=config.keys // 2)
     one = Command(Code.GET, loads[0].key, bytes(config.value_bytes))
     phase("compared", [one if same else other for same, other in zip(fixed, others, strict=True)])
-    values = b"".join(command.value for command in done)
-    tensors = {
-        "codes": np.array([command.code for command in done], np.uint8),
-        "keys": np.array([command.key for command in done], np.uint64),
-        "values": np.frombuffer(values, np.uint8).reshape(len(done), -1),
-        "rejected": np.array([command.rejected for command in done]),
-        "state": np.array(True),
-    }
-    return Mixed(tensors, phases, fixed)
+    return Mixed(tensors_of(done) | {"state": np.array(True)}, phases, fixed)
 
 
 def chosen(state, loads, rng, count, *, wanted, page=3):

@@ -80,6 +80,17 @@ def commands_of(workload, rng, count, config, universe=None, kinds=(1, 4, 5, 2))
     ]
 
 
+def tensors_of(commands):
+    """Give commands as tensors of a job."""
+    values = b"".join(command.value for command in commands)
+    return {
+        "codes": np.array([command.code for command in commands], np.uint8),
+        "keys": np.array([command.key for command in commands], np.uint64),
+        "values": np.frombuffer(values, np.uint8).reshape(len(commands), -1),
+        "rejected": np.array([command.rejected for command in commands]),
+    }
+
+
 def load_commands(config, count):
     """Load the keys 0 ... ``count`` - 1 of `commands_of`."""
     spread = mix(np.arange(count, dtype=np.uint64) + np.uint64(7), config.key_bits).tolist()

@@ -1,0 +1,48 @@
+"""A million operations on the oblivious map's RTL, beside a dict: every TOUCH and PAD, memory that waits."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sim.engines.oram.cases import SMALL
+from sim.run.run import run
+from tests.support.oram.bus import BOARD
+from tests.support.oram.workloads import answers, commands_of, tensors_of
+
+MAP = replace(SMALL, log_n=14, aes_lanes=4, inflight=128, overflow_entries=256)
+CONFIGS = (
+    MAP,
+    replace(MAP, touch="both"),
+    replace(MAP, pad="always", value_bytes=64, inflight=64),
+    replace(MAP, touch="both", pad="always", key_bits=32),
+)
+OPERATIONS = 250_000
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: f"{config.touch}-{config.pad}")
+def test_a_million_answers_are_those_of_a_dict(config, tmp_path):
+    """PUTs until it is nearly full, then deletes, then all: whatever waits, late is nothing."""
+    rng, part = np.random.default_rng(17), OPERATIONS // 5
+    commands = [
+        command
+        for workload, kinds in (
+            ("uniform", (1, 2, 9, 1)),
+            ("zipf", (1, 4, 5, 2)),
+            ("uniform", (1, 2, 2, 7)),
+            ("burst", (1, 4, 5, 2)),
+            ("churn", (0, 1, 4, 3)),
+        )
+        for command in commands_of(workload, rng, part, config, config.keys * 7 // 8, kinds)
+    ]
+    result = run(
+        "oram", config, BOARD, tensors_of(commands), directory=tmp_path, memory_mode="jitter", seed=3
+    )
+    assert result.bit_exact, result.mismatches
+    assert result.report.details["status"] == 0
+    found = (result.integers[name] for name in ("statuses", "keys", "values"))
+    rows = zip(*(part.tolist() for part in found), strict=True)
+    expected = answers(commands, config, {})
+    for number, ((status, key, value), right) in enumerate(zip(rows, expected, strict=True)):
+        assert (status, key, bytes(value)) == right, f"operation {number}"
