@@ -26,6 +26,8 @@ _MODULE = re.compile(r"module (\S+)")
 _MEMORY = re.compile(r"  memory .*(\\\S+)")
 _MARK = f"  attribute \\{NO_INIT} "
 _CONTENT = "  cell $meminit_v2 "
+#: Yosys names fields without bits, too, which nothing can refer to: Verilog would give them two.
+_NO_BITS = re.compile(r"^(?: *\(\* .* \*\)\n)* *wire \[-1:0\] \S+ ?;\n", re.MULTILINE)
 _MEMORY_NAME = re.compile(r'    parameter \\MEMID "\\(\\\S+)"')
 
 
@@ -61,7 +63,7 @@ def to_verilog(component: Any, *, name: str, sources: bool = False) -> str:
     # Yosys warns of processes that stay processes, which is what they are to be.
     yosys = find_yosys(lambda version: version >= (0, 40))
     verilog: str = yosys.run(["-q", "-"], "\n".join(script), ignore_warnings=True)
-    return verilog
+    return _NO_BITS.sub("", verilog)
 
 
 def ports(interface: Any) -> dict[str, tuple[Value, PortDirection]]:

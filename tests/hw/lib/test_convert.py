@@ -5,8 +5,8 @@ import time
 
 import pytest
 from amaranth.back import rtlil, verilog
-from amaranth.hdl import Module
-from amaranth.lib import wiring
+from amaranth.hdl import Module, Signal
+from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
@@ -105,3 +105,24 @@ def test_what_is_not_known_is_noticed():
         without_content(without)
     with pytest.raises(ValueError, match="is no memory"):
         without_content(re.sub(r"  memory width 8 size 3 \\scratch", r"  wire \\scratch", text))
+
+
+def test_what_has_no_bits_has_no_name():
+    """With its source line or without: what stands before a name goes with it."""
+
+    class Fields(wiring.Component):
+        i: In(data.StructLayout({"word": 8, "zero": 0}))
+        o: Out(data.StructLayout({"word": 8, "zero": 0}))
+
+        def elaborate(self, platform):
+            m = Module()
+            state = Signal(self.i.shape())
+            m.d.sync += state.eq(self.i)
+            m.d.comb += self.o.word.eq(state.word + self.i.word)
+            return m
+
+    for sources in (False, True):
+        text = to_verilog(Fields(), name="fields", sources=sources)
+        assert ("src = " in text) == sources
+        assert "zero" not in text
+        assert not re.search(r"\*\)\n *assign", text)
