@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from hw.errors import InputError, check_field_types, check_power_of_two
@@ -228,7 +229,7 @@ class OramConfig:
         """Byte of a page at which the first value begins."""
         return self._slots_bytes(BLOCK_BYTES + 8, self.slots)[0]
 
-    @property
+    @cached_property
     def page_bytes(self) -> int:
         """P, bytes of a page: tag, which slots are in use, keys, values."""
         return self._slots_bytes(BLOCK_BYTES + 8, self.slots)[1]
@@ -273,13 +274,13 @@ class OramConfig:
         """Rows of a value."""
         return self.value_bytes // self.row_bytes
 
-    @property
+    @cached_property
     def command_bytes(self) -> int:
         """R, bytes of a sealed command, and of a sealed response."""
         value = -(-self.value_bytes // BLOCK_BYTES) * BLOCK_BYTES
         return -(-(3 * BLOCK_BYTES + value) // BEAT_BYTES) * BEAT_BYTES
 
-    @property
+    @cached_property
     def ring_group(self) -> int:
         """G, commands that are asked for and responses that are written at once, at most: a power of two, no
         more than a burst, and so few that the bounds leave room for four groups.
@@ -299,7 +300,7 @@ class OramConfig:
         """
         return 1 if self.interval >= PERMUTATION_ROUNDS + self.draws else 2
 
-    @property
+    @cached_property
     def least_interval_cycles(self) -> int:
         """Cycles an operation takes at least: the busiest of its parts, as many for each of its touches."""
         least = max(
@@ -321,7 +322,7 @@ class OramConfig:
         """Cycles from a touch of an operation to its next at least."""
         return -(-self.interval // self.items)
 
-    @property
+    @cached_property
     def accepted(self) -> int:
         """Operations between the acceptance of their command and the issue of their first touch, at most."""
         return -(-(self.position_cycles + _ACCEPT_EXTRA) // self.interval) + _ACCEPT_TURNS

@@ -9,9 +9,8 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.oram.kernel.arguments import Fault
+from hw.oram.movers.timing import QUIET_CYCLES
 
-#: Cycles without a burst at any port after which nothing can follow: more than any part takes.
-_QUIET_CYCLES = 128
 #: Faults that last, in the order of their bits.
 LASTING = tuple(fault for fault in Fault if fault not in (Fault.EMPTY, Fault.AGAIN))
 
@@ -78,14 +77,14 @@ class Sequencer(wiring.Component):
         m.d.sync += lasting.eq(lasting | self.fault.as_value())
         m.d.comb += [self.status.eq(Cat(lasting, refused)), self.halt.eq(lasting.any())]
 
-        quiet = Signal(range(_QUIET_CYCLES + 1))
+        quiet = Signal(range(QUIET_CYCLES + 1))
         ended = Signal()
         m.d.comb += ended.eq(
-            (quiet == _QUIET_CYCLES) & (self.halt | ~(self.commands_busy | self.operations_busy))
+            (quiet == QUIET_CYCLES) & (self.halt | ~(self.commands_busy | self.operations_busy))
         )
         with m.If(self.bus_busy):
             m.d.sync += quiet.eq(0)
-        with m.Elif(quiet != _QUIET_CYCLES):
+        with m.Elif(quiet != QUIET_CYCLES):
             m.d.sync += quiet.eq(quiet + 1)
 
         pulses = (self.keys_start, self.init_start, self.run_start, self.done)
@@ -105,7 +104,7 @@ class Sequencer(wiring.Component):
             with m.State("KEYS"), m.If(self.keys_done):
                 m.d.sync += [self.enable.eq(1), self.init_start.eq(1), quiet.eq(0)]
                 m.next = "INIT"
-            with m.State("INIT"), m.If((quiet == _QUIET_CYCLES) & (~self.init_busy | self.halt)):
+            with m.State("INIT"), m.If((quiet == QUIET_CYCLES) & (~self.init_busy | self.halt)):
                 m.d.sync += [self.initializing.eq(0), self.run_start.eq(1)]
                 m.next = "BEGIN"
             with m.State("BEGIN"):  # the reader is busy from the next cycle on

@@ -5,13 +5,16 @@ from __future__ import annotations
 from hw.board import Board
 from hw.errors import InputError
 from hw.oram.config import OramConfig
-from hw.oram.model.capacity import hbm_bytes
-from hw.oram.model.flow import Flow, flow, host_link, initialization_cycles, likely_pages
+from hw.oram.model.capacity import hbm_bytes, host_structures
+from hw.oram.model.flow import Flow, flow, likely_pages
+from hw.oram.model.link import Link, block_bursts
 from hw.oram.model.workload import OramWorkload
+from hw.oram.movers.timing import QUIET_CYCLES, Timing
 from hw.prediction import Prediction
 
-#: Operations that are followed one by one; more go on as the second half of these did.
-_FOLLOWED = 1024
+#: Operations that are followed one by one where their pages are not known; more go on as the second half of
+#: these did.  Of 2^14 to 2^18 keys, where few operations wait for a page but long, they may be 8 % off.
+_FOLLOWED = 4096
 
 
 def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Prediction:
@@ -34,8 +37,10 @@ def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Predict
         touched = round(operations * config.label_count * in_host)
     else:
         touched = sum(page is not None for page in pages)
-    times = _flow(config, board, workload)
-    before = round(initialization_cycles(config, board)) if workload.initialize else 0
+    used = host_structures(config)[0].total_bytes + 2 * workload.ring_slots * config.command_bytes
+    link = Link(board, used_bytes=used)
+    times = _flow(config, link, workload)
+    before = round(initialization_cycles(config, link)) if workload.initialize else 0
     waits = {name: round(getattr(times, name)) for name in ("page", "host", "credit")}
     busy = min(operations * config.items * config.item_cycles, round(times.total) - sum(waits.values()))
     read = {"pages": touched * config.page_bytes, "commands": operations * config.command_bytes}
@@ -53,7 +58,7 @@ def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Predict
         useful_macs=0,
         mac_slots_per_cycle=0,
         compulsory_bytes=sum(read.values()) + sum(write.values()),
-        memory_bytes_per_cycle=2 / host_link(board).byte_cycles,
+        memory_bytes_per_cycle=2 / link.byte_cycles,
         least_compute_cycles=operations * config.interval,
         details={
             "operations": operations,
@@ -64,11 +69,25 @@ def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Predict
     )
 
 
-def _flow(config: OramConfig, board: Board, workload: OramWorkload) -> Flow:
-    """Follow the first operations, and go on as they did."""
-    operations = workload.operations
-    followed = min(operations, _FOLLOWED)
-    pages = workload.pages or likely_pages(config, followed)
-    half, whole = flow(config, board, pages[: followed * config.items])
-    more = (operations - followed) / (followed - followed // 2)
+def initialization_cycles(config: OramConfig, link: Link) -> float:
+    """Give the cycles until the map is empty: keys, then pages in their interval, as the link takes them, or
+    the beats of records and buckets at their ports, if those take longer.
+    """
+    pages = link.least_cycles(
+        read_bytes=0,
+        write_bytes=config.host_pages * config.page_bytes,
+        write_bursts=config.host_pages * block_bursts(config.page_bytes),
+    )
+    pages = max(pages, config.host_pages * config.page_cycles) + link.write_cycles
+    beats = max(config.records / config.record_ports, 2 * config.buckets / config.position_ports)
+    return Timing(config).keys + max(pages, beats) + QUIET_CYCLES
+
+
+def _flow(config: OramConfig, link: Link, workload: OramWorkload) -> Flow:
+    """Follow all operations whose pages are known, else some."""
+    if workload.pages is not None:
+        return flow(config, link, workload.pages)[1]
+    followed = min(workload.operations, _FOLLOWED)
+    half, whole = flow(config, link, likely_pages(config, followed))
+    more = (workload.operations - followed) / (followed - followed // 2)
     return Flow(*(cycles + more * (cycles - before) for cycles, before in zip(whole, half, strict=True)))

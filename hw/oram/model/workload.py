@@ -20,15 +20,19 @@ class OramWorkload:
     pages
         The page of the host's memory of every touch, in order, None for a touch without one; an operation has
         `OramConfig.items` touches.  Without it pages are as likely as labels make them.
+    ring_slots
+        Of commands, and of responses: with the pages they are what the host's cache should hold.
     """
 
     operations: int
     initialize: bool = True
     pages: tuple[int | None, ...] | None = None
+    ring_slots: int = 1024
 
     def __post_init__(self) -> None:
-        if self.operations < 1:
-            raise InputError("operations", self.operations, "at least 1")
+        for name in ("operations", "ring_slots"):
+            if getattr(self, name) < 1:
+                raise InputError(name, getattr(self, name), "at least 1")
         if self.pages is not None and (not self.pages or len(self.pages) % self.operations):
             legal = f"as many for each of {self.operations} operations"
             raise InputError("touches of pages", len(self.pages), legal)

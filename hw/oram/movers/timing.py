@@ -6,8 +6,10 @@ from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
 from hw.oram.config import OramConfig
 from hw.oram.core.crypto.front import Front
+from hw.oram.core.crypto.key_schedule import KeySchedule
 from hw.oram.core.crypto.keystream import Keystream
-from hw.oram.core.pages.opener import PageOpener
+from hw.oram.core.crypto.power_table import PowerTable
+from hw.oram.core.pages.opener import PageOpener, page_shape
 from hw.oram.core.pages.sealer import PageSealer
 from hw.oram.core.position.position import Position
 from hw.oram.core.session.command_opener import CommandOpener
@@ -19,6 +21,10 @@ from hw.oram.movers.hbm.line_reader import LineReader
 #: From a word in a port's queue to the user of a line: two more where the queue is in block RAM, and what is
 #: lost where ports of one table are taken in turn.
 _COLLECT = Fifo.DEEP_LATENCY - Fifo.LATENCY + 2
+#: Cycles of the keys' registers between what they wait for.
+_KEYS_EXTRA = 8
+#: Cycles without a burst at any port after which nothing can follow: more than any part takes.
+QUIET_CYCLES = 128
 
 
 class Timing:
@@ -33,6 +39,12 @@ class Timing:
     def __init__(self, config: OramConfig) -> None:
         self._config = config
         self._schedule = Schedule(config)
+
+    @property
+    def keys(self) -> int:
+        """From the begin of a launch that initializes to all keys and powers: `hw.oram.core.session.keys`."""
+        powers = PowerTable.latency(page_shape(self._config))
+        return KeySchedule.LATENCY * 2 + max(KeySchedule.LATENCY * 2, powers) + _KEYS_EXTRA
 
     @property
     def command(self) -> int:

@@ -88,6 +88,7 @@ class OramAdapter(EngineAdapter):
         return OramWorkload(
             operations=len(outcomes),
             pages=tuple(page for outcome in outcomes for page, _ in outcome.touches),
+            ring_slots=len(outcomes),
         )
 
     def label(self, job: OramJob, config: OramConfig) -> str:

@@ -11,7 +11,8 @@ import math
 from dataclasses import dataclass
 
 from hw.errors import InputError
-from hw.oram.config import BEAT_BYTES, BLOCK_BYTES, BURST_BYTES
+from hw.oram.config import BEAT_BYTES, BLOCK_BYTES
+from hw.oram.model.link import block_bursts
 
 #: Bytes of a key.
 KEY_BYTES = 8
@@ -33,7 +34,7 @@ class Traffic:
     reads, writes
         Accesses of the host's memory: pages, buckets of a tree.
     bursts
-        Of all accesses, see `page_bursts`.
+        Of all accesses, see `block_bursts`.
     slots
         Places of a key, or of a block of labels, that are read and written.
     host_bytes, hbm_bytes
@@ -64,11 +65,6 @@ class Traffic:
 def _page(slots: int, value_bytes: int, *, header: int = BLOCK_BYTES + 8) -> int:
     """Give the bytes of a page: tag and which slots are in use, then the slots."""
     return -(-(header + slots * (KEY_BYTES + value_bytes)) // BEAT_BYTES) * BEAT_BYTES
-
-
-def page_bursts(page_bytes: int) -> float:
-    """Give the bursts of a page on average over all pages, which lie one behind the other."""
-    return 1 + (page_bytes - math.gcd(page_bytes, BURST_BYTES)) / BURST_BYTES
 
 
 def _check(log_n: int, value_bytes: int) -> None:
@@ -131,7 +127,7 @@ def bolt(log_n: int, value_bytes: int, *, alpha: float = 0.2, bin_keys: int = 8)
         write_bytes=touched * page,
         reads=touched,
         writes=touched,
-        bursts=2 * touched * page_bursts(page),
+        bursts=2 * touched * block_bursts(page),
         slots=2 * touched * slots,
         host_bytes=(1 - alpha) * bins * page,
         hbm_bytes=keys * 4 * 12 + waiting * value_bytes + 4 * bins,
@@ -169,7 +165,7 @@ def path_oram(
     cached = _cached_levels(log_n, alpha, bucket_slots)
     buckets = path_levels(log_n) - cached
     page = _page(bucket_slots, value_bytes)
-    moved, accesses, bursts = buckets * page, buckets, buckets * page_bursts(page)
+    moved, accesses, bursts = buckets * page, buckets, buckets * block_bursts(page)
     host = ((2 << log_n) - (1 << cached)) * page
     top = ((1 << cached) - 1) * page
     label_bytes = 4
@@ -181,7 +177,7 @@ def path_oram(
             small -= 4
             moved += path_levels(small) * small_page
             accesses += path_levels(small)
-            bursts += path_levels(small) * page_bursts(small_page)
+            bursts += path_levels(small) * block_bursts(small_page)
             host += ((2 << small) - 1) * small_page
         name, hbm = "Path ORAM, recursive", top + (1 << small) * label_bytes
     return Traffic(
@@ -235,7 +231,7 @@ def hash_table(log_n: int, value_bytes: int, *, puts: float = 0.5, full: float =
         write_bytes=puts * page,
         reads=reads,
         writes=puts,
-        bursts=(reads + puts) * page_bursts(page),
+        bursts=(reads + puts) * block_bursts(page),
         slots=(reads + puts) * slots,
         host_bytes=keys / (full * slots) * page,
         hbm_bytes=0.0,

@@ -15,7 +15,7 @@ from hw.errors import InputError
 from hw.oram.config import OramConfig
 from hw.oram.engine import OramEngine
 from hw.oram.model.capacity import check_capacity, hbm_bytes, host_structures
-from hw.oram.model.flow import host_link
+from hw.oram.model.link import Link, block_bursts
 from hw.oram.model.workload import OramWorkload
 from hw.prediction import Prediction
 from sim.compare.table import Column, Columns, table
@@ -25,7 +25,6 @@ from sim.engines.oram.baselines import (
     bolt,
     bolt_cycles,
     hash_table,
-    page_bursts,
     path_oram,
 )
 from sim.engines.oram.compare.measure import Measured, Shape, dumped
@@ -156,7 +155,7 @@ def our_traffic(config: OramConfig, prediction: Prediction, method: str) -> Traf
         write_bytes=written,
         reads=reads,
         writes=writes,
-        bursts=(reads + writes) * page_bursts(config.page_bytes),
+        bursts=(reads + writes) * block_bursts(config.page_bytes),
         slots=(reads + writes) * config.slots,
         host_bytes=host_structures(config)[0].total_bytes,
         hbm_bytes=hbm_bytes(config),
@@ -168,18 +167,20 @@ def _other_cycles(config: OramConfig, board: Board, method: str, traffic: Traffi
 
     BOLT does one operation after the other: its published time, and the link's for pages of larger values.
     Of the others there is the link alone: bytes each way, or the write bursts under way, of pages and of
-    commands and responses like ours.
+    commands and responses in groups like ours.
     """
-    link = host_link(board)
+    link = Link(board, used_bytes=round(traffic.host_bytes))
     if method == BOLT:
         published = OTHERS[BOLT](replace(config, value_bytes=_BOLT_VALUE_BYTES))
         more = max(0.0, traffic.moved_bytes - published.moved_bytes)
         cycles = bolt_cycles(config.log_n, clock_mhz=board.clock_mhz) + more * link.byte_cycles
         as_published = config.keys in BOLT_SECONDS and config.value_bytes == _BOLT_VALUE_BYTES
         return "published" if as_published else "line", cycles
-    moved = max(traffic.read_bytes, traffic.write_bytes) + config.command_bytes
-    write_bursts = traffic.bursts * traffic.writes / traffic.accesses + 1
-    return "link", max(moved * link.byte_cycles, write_bursts * link.write_burst_cycles)
+    return "link", link.least_cycles(
+        read_bytes=traffic.read_bytes + config.command_bytes,
+        write_bytes=traffic.write_bytes + config.command_bytes,
+        write_bursts=traffic.bursts * traffic.writes / traffic.accesses + 1 / config.ring_group,
+    )
 
 
 def _fits(config: OramConfig, board: Board) -> bool:

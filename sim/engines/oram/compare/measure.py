@@ -18,9 +18,9 @@ from hw.oram.core.layouts import Code
 from hw.oram.engine import OramEngine
 from hw.oram.kernel.arguments import PAGE_PORT
 from hw.oram.model.capacity import hbm_bytes
+from hw.oram.model.link import block_bursts
 from hw.prediction import Prediction
 from sim.engines.oram.adapter import ADAPTER
-from sim.engines.oram.baselines import page_bursts
 from sim.engines.oram.cases import SMALL
 from sim.engines.oram.job import CODES, KEYS, SEED, VALUES
 from sim.memory.trace import Channel, accesses, read_trace
@@ -146,7 +146,7 @@ def predicted(config: OramConfig, prediction: Prediction) -> Counted:
     return Counted(
         cycles=prediction.details["cycles_per_operation"],
         page_bytes=page_bytes,
-        bursts=page_bytes / config.page_bytes * page_bursts(config.page_bytes),
+        bursts=page_bytes / config.page_bytes * block_bursts(config.page_bytes),
         hbm_bytes=hbm_bytes(config),
     )
 

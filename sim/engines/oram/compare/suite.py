@@ -15,7 +15,7 @@ from hw.config import config_hash, load_config
 from hw.errors import InputError
 from hw.oram.config import OramConfig
 from hw.oram.engine import OramEngine
-from hw.oram.model.flow import host_link
+from hw.oram.model.link import Link
 from sim.compare.files import DATA_NAME
 from sim.compare.rows import Task, make_rows, read_rows, write_document
 from sim.compare.table import show
@@ -58,7 +58,7 @@ def run_compare(
     wanted = named(measured)
     sizes = [(v, n) for v in numbers("--values", values) for n in numbers("--log-n", log_ns)]
     board = load_board(board_name)
-    host_link(board)
+    Link(board, used_bytes=0)
     config: OramConfig = load_config(OramEngine(), config_path, board)
     points = [(variant(config, method, n, v), method) for v, n in sizes for method in METHODS]
     simulated = simulate or partial(_co_simulated, board, seed, output)

@@ -15,9 +15,9 @@ from hw.errors import InputError
 from hw.oram.config import OramConfig
 from hw.oram.engine import OramEngine
 from hw.oram.model.capacity import hbm_bytes
-from hw.oram.model.flow import host_link
+from hw.oram.model.link import block_bursts
 from hw.oram.model.workload import OramWorkload
-from sim.engines.oram.baselines import bolt, bolt_cycles, hash_table, page_bursts, path_oram
+from sim.engines.oram.baselines import bolt, bolt_cycles, hash_table, path_oram
 from sim.engines.oram.compare import suite
 from sim.engines.oram.compare.compare import (
     BOLT,
@@ -105,25 +105,37 @@ def test_others_are_the_formulas_for_our_shape(alpha):
 
 
 def test_cycles_of_others():
-    link = host_link(BOARD)
+    """BOLT's are published, and of larger values the link's time for what is more; of others there is the
+    link: bytes of both directions, and bursts that are under way for 750 ns and 3 cycles.
+    """
+    second = BOARD.clock_mhz * 1e6
     for log_n, value_bytes, source in ((20, 8, "published"), (20, 64, "line"), (24, 8, "line")):
+        traffic = bolt(log_n, value_bytes)
+        missed = 1 - 8 * 2**20 / traffic.host_bytes
+        byte = second * ((1 - missed) / 12.77e9 + missed / 11.4e9)
         found = figures_of(variant(CONFIG, BOLT, log_n, value_bytes), BOARD, BOLT)
-        more = (bolt(log_n, value_bytes).moved_bytes - bolt(log_n, 8).moved_bytes) * link.byte_cycles
+        more = (traffic.moved_bytes - bolt(log_n, 8).moved_bytes) * byte
         assert found.source == source
         assert found.cycles == pytest.approx(bolt_cycles(log_n, clock_mhz=300.0) + more)
-    tree = figures_of(variant(CONFIG, "Path ORAM", 20, 8), BOARD, "Path ORAM")
-    # Six buckets of a burst each and the response: bursts under way are what limits.
-    assert tree.cycles == pytest.approx((path_oram(20, 8).writes + 1) * link.write_burst_cycles)
+
+    small = figures_of(variant(CONFIG, "Path ORAM", 12, 8), BOARD, "Path ORAM")  # 1 MB: in the host's cache
+    traffic = path_oram(12, 8)
+    written = traffic.write_bytes + CONFIG.command_bytes
+    each = 0.75 * 300 + 3
+    bursts = traffic.bursts / 2 + 1 / 16
+    assert small.cycles == pytest.approx((bursts * each + written * second / 12.77e9) / 32)
+
     large = figures_of(variant(CONFIG, "Path ORAM", 20, 384), BOARD, "Path ORAM")
-    bytes_ = path_oram(20, 384).write_bytes + variant(CONFIG, FIRST, 20, 384).command_bytes
-    assert large.cycles == pytest.approx(bytes_ * link.byte_cycles)
+    moved = path_oram(20, 384).moved_bytes + 2 * variant(CONFIG, FIRST, 20, 384).command_bytes
+    missed = 1 - 8 * 2**20 / path_oram(20, 384).host_bytes
+    assert large.cycles == pytest.approx(moved * missed * second / 12.45e9)
 
 
 @pytest.mark.parametrize("page_bytes", [64, 128, 256, 320, 896, 1024, 1088, 4736])
 def test_bursts_of_pages_end_to_end(page_bytes):
     pages = 1024
     count = sum((n * page_bytes + page_bytes - 1) // 1024 - n * page_bytes // 1024 + 1 for n in range(pages))
-    assert page_bursts(page_bytes) == count / pages
+    assert block_bursts(page_bytes) == count / pages
 
 
 def test_what_does_not_fit_says_so(comparison):
