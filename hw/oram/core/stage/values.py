@@ -115,7 +115,7 @@ class Values(wiring.Component):
             has_held = Signal()
             sources.append((has_held & ~touch.first, held))
             m.d.comb += [held_write.addr.eq(row_3), held_write.data.eq(old), held_write.en.eq(own_3 & found)]
-            with m.If(own_3):
+            with m.If(own_3 & (row_3 == rows - 1)):  # until then it says so of the touches before
                 m.d.sync += has_held.eq(found | (has_held & ~touch.first))
         chosen = select(Cat(here for here, _ in sources), [value for _, value in sources])
         m.d.sync += [

@@ -167,6 +167,7 @@ VARIANTS = {
     "64 bytes": ({"value_bytes": 64}, 90),
     "128 bytes": ({"value_bytes": 128, "touch": "both", "pad": "always"}, 0),
     "512 bytes": ({"value_bytes": 512, "slots": 4}, 0),
+    "192 bytes, padded": ({"value_bytes": 192, "slots": 4, "list_slots": 7, "pad": "always"}, 24),
     "short keys": ({"slots": 4, "list_slots": 5, "key_bits": 32}, 0),
     "long pages": ({"slots": 20, "aes_lanes": 2, "pad": "always"}, 40),
     "one": ({}, 160),  # last, for the tests that follow have its simulator
