@@ -6,20 +6,20 @@ import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hw.board import Board
 from hw.errors import InputError
+from sim.run.result import RunResult
 from sim.run.tensors import save_results
-
-if TYPE_CHECKING:
-    from sim.report.report import Report
 
 Tensor = NDArray[Any]
 Tensors = Mapping[str, Tensor]
+#: Of launches by their names.
+Results = Mapping[str, RunResult]
 
 #: Name of the plan among the tensors of an engine that executes plans: see `EngineAdapter.read_plan`.
 PLAN = "(plan)"
@@ -92,21 +92,21 @@ class Demo:
     title: str  #: One line: whose tensors these are.
     config: Any  #: The engine's configuration.
     #: Input tensors of each launch, by the name of its row in the table; or a function that makes them from
-    #: the results (`EngineAdapter.results`) of the launches before it.
-    launches: Mapping[str, Tensors | Callable[[Mapping[str, Tensors]], Tensors]]
-    #: Given the results (`EngineAdapter.results`) and the report of each launch by name, lines to print below
-    #: the table.
-    conclude: Callable[[Mapping[str, Mapping[str, Tensor]], Mapping[str, Report]], Sequence[str]] = (
-        lambda results, reports: ()
-    )
-    #: Given the results of each launch by name, pictures for the page by what they show: uint8
-    #: ``[rows, columns, 3]``, red, green and blue.
-    pictures: Callable[[Mapping[str, Mapping[str, Tensor]]], Mapping[str, NDArray[np.uint8]]] = (
-        lambda results: {}
-    )
-    #: Files to leave beside the reports, by name, written before the first launch: a line that says what one
-    #: shows, and what writes it to a path.
-    documents: Mapping[str, tuple[str, Callable[[Path], None]]] = field(default_factory=dict)
+    #: the launches before it.
+    launches: Mapping[str, Tensors | Callable[[Results], Tensors]]
+    #: Given all launches, lines to print below the table.
+    conclude: Callable[[Results], Sequence[str]] = lambda results: ()
+    #: Given all launches, pictures for the page by what they show: uint8 ``[rows, columns, 3]``, red, green
+    #: and blue.
+    pictures: Callable[[Results], Mapping[str, NDArray[np.uint8]]] = lambda results: {}
+    #: Files to leave beside the reports, by name: a line that says what one shows, and what writes it to a
+    #: path, given all launches.
+    documents: Mapping[str, tuple[str, Callable[[Results, Path], None]]] = field(default_factory=dict)
+    #: Whether launches record every transfer at the host's memory; what is recorded goes with the simulation.
+    traced: bool = False
+    #: Whether what was simulated is kept, and not simulated again while all that it follows from is the same:
+    #: for what takes minutes.
+    kept: bool = False
 
 
 class EngineAdapter(abc.ABC):
@@ -181,6 +181,15 @@ class EngineAdapter(abc.ABC):
         Raises `InputError` when the engine reveals none.
         """
         raise InputError("--labels", str(path), f"left out: the engine {self.name} reveals no labels")
+
+    def trace_mismatches(
+        self, job: Any, config: Any, trace: Path, addresses: Mapping[str, int]
+    ) -> tuple[str, ...]:
+        """Compare what a run recorded at the host's memory (`sim.memory.trace`) with what it should have
+        been, given the addresses of the launch's buffers: a line for a difference; nothing where an engine
+        does not say what the host sees.
+        """
+        return ()
 
     def job_cycles(self, job: Any, config: Any, buffers: Mapping[str, NDArray[np.uint8]]) -> dict[str, int]:
         """Read from what the kernel wrote how many cycles each job of the launch took, by name, in order;

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -19,8 +18,10 @@ from sim.report.figures import SUMMARY, labels, lines, summary
 from sim.report.page import render
 from sim.report.parts import exact_tile, write_page
 from sim.report.pictures import embedded
-from sim.report.report import Report, save
-from sim.run.adapter import Demo, Tensor
+from sim.report.report import save
+from sim.run.adapter import Demo
+from sim.run.part import KEPT_NAME, Part, find_part, keep, part_key
+from sim.run.result import RunResult
 from sim.run.run import find_adapter, run
 
 
@@ -56,58 +57,78 @@ def demo(
         page,
         charts=False,
         board=on.title,
-        tiles=[exact_tile((r.bit_exact for r in part["reports"]), part["engine"]) for part in parts],
-        parts=[(part, labels(part["reports"]), list(lines(part["reports"], SUMMARY))) for part in parts],
+        tiles=[exact_tile((r.bit_exact for r in part.reports), part.engine) for part, _ in parts],
+        parts=[
+            (part, note, labels(part.reports), list(lines(part.reports, SUMMARY))) for part, note in parts
+        ],
     )
     console.print()
     console.print(f"Page     {page}", soft_wrap=True)
-    return all(report.bit_exact for part in parts for report in part["reports"])
+    return all(part.bit_exact for part, _ in parts)
 
 
-def _show(name: str, chosen: Demo, board: Board, root: Path, console: Console) -> dict[str, Any]:
-    """Show one engine, and give what the page says of it."""
-    directory = root / name
+def _show(name: str, chosen: Demo, board: Board, root: Path, console: Console) -> tuple[Part, str]:
+    """Show one engine, simulated if need be; give what the page says of it, with a note where nothing was."""
     console.print(f"[bold]{name}[/bold] on {board.name}: {chosen.title}")
-    made = {f"{name}/report.html": "Report: cycles, bytes, predictions"}
-    for file, (title, write) in chosen.documents.items():
-        write(directory / file)
-        made[f"{name}/{file}"] = title
+    key = part_key(name, chosen.config, board) if chosen.kept else ""
+    part, note = find_part(name, key, root) if chosen.kept else None, ""
+    if part is None:
+        part = _simulated(name, chosen, board, root, console)
+        if chosen.kept:
+            keep(part, key, root)
+    else:
+        file = root / name / KEPT_NAME
+        note = f"Not simulated again, since nothing it follows from has changed; without {file} it will be."
+    console.print(summary([*part.reports]))
+    for line in filter(None, (note, *part.outcome)):
+        console.print(line, markup=False)
+    console.print()
+    for path in part.made:
+        console.print(f"Made     {root / path}", soft_wrap=True)
+    console.print()
+    return part, note
+
+
+def _simulated(name: str, chosen: Demo, board: Board, root: Path, console: Console) -> Part:
+    """Put an engine's launches through its gates."""
+    directory = root / name
     verilog = directory / "verilog"
     write_package(generate(find_engine(name), chosen.config, board), verilog)
-    reports: dict[str, Report] = {}
-    results: dict[str, Mapping[str, Tensor]] = {}
+    saved: dict[str, str] = {}
+    results: dict[str, RunResult] = {}
     for launch, given in chosen.launches.items():
         tensors = given(results) if callable(given) else given
         folder = directory / _slug(launch)
-        done = run(name, chosen.config, board, tensors, seed=0, memory_mode="model", directory=folder)
+        traces = {board.host.name: folder / "bus.trace"} if chosen.traced and board.host else {}
+        done = run(
+            name, chosen.config, board, tensors,
+            seed=0, memory_mode="model", directory=folder, traces=traces,
+        )  # fmt: skip
         report = dataclasses.replace(done.report, label=launch)
         file = f"{_slug(launch)}.report.json"
         save(report, directory / file)
-        made[f"{name}/{file}"] = f"Report as data: {launch}"
-        reports[launch] = report
-        results[launch] = done.outputs
+        saved[f"{name}/{file}"] = f"Report as data: {launch}"
+        results[launch] = dataclasses.replace(done, measured=report)
         for mismatch in done.mismatches:
             console.print(f"{launch}: {mismatch}", style="red", markup=False)
-    console.print(summary([*reports.values()]))
-    outcome = tuple(chosen.conclude(results, reports))
-    for line in outcome:
-        console.print(line, markup=False)
-    console.print()
-    render([*reports.values()], directory / "report.html")
-    for path in made:
-        console.print(f"Made     {root / path}", soft_wrap=True)
-    made[f"{name}/verilog"] = "Verilog, and what Vitis needs with it"
-    console.print(f"Verilog  {verilog}", soft_wrap=True)
-    console.print()
-    shown = [*reports.values()]
-    return {
-        "engine": name,
-        "title": chosen.title,
-        "outcome": outcome,
-        "pictures": {title: embedded(pixels) for title, pixels in chosen.pictures(results).items()},
-        "reports": shown,
-        "made": made,
-    }
+    reports = [done.report for done in results.values()]
+    render(reports, directory / "report.html")
+    made = {f"{name}/report.html": "Report: cycles, bytes, predictions"}
+    for file, (title, write) in chosen.documents.items():
+        write(results, directory / file)
+        made[f"{name}/{file}"] = title
+    made |= {**saved, f"{name}/verilog": "Verilog, and what Vitis needs with it"}
+    part = Part(
+        engine=name,
+        title=chosen.title,
+        outcome=tuple(chosen.conclude(results)),
+        pictures={title: embedded(pixels) for title, pixels in chosen.pictures(results).items()},
+        reports=reports,
+        made=made,
+    )
+    for path in (path for done in results.values() for path in done.traces.values()):
+        path.unlink()
+    return part
 
 
 def _slug(name: str) -> str:

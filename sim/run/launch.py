@@ -36,6 +36,7 @@ class Simulated:
     built: Built  #: The simulator it ran in.
     answer: Answer  #: Counters, cycles and memory statistics.
     buffers: Mapping[str, NDArray[np.uint8]]  #: Bytes of every output buffer, by argument name.
+    addresses: Mapping[str, int]  #: Of all buffers, by argument name.
     waves: Path | None  #: The waveform file, when one was asked for.
 
 
@@ -126,7 +127,8 @@ def simulate(
         raise
     for data in directory.glob("*.npy"):
         data.unlink()
-    return Simulated(built=built, answer=answer, buffers=results, waves=wave_file)
+    addresses = {buffer.argument: buffer.address for buffer in buffers}
+    return Simulated(built=built, answer=answer, buffers=results, addresses=addresses, waves=wave_file)
 
 
 def _watch(progress: Path, activity: Activity, expected_cycles: int) -> Callable[[], None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,41 +18,12 @@ from sim.build.design import kernel_design
 from sim.host.background import in_background
 from sim.run.adapter import EngineAdapter, Tensor
 from sim.run.memories import MODES, channel_traffic
+from sim.run.result import RunResult
 
 if TYPE_CHECKING:
-    from sim.report.report import Report
     from sim.run.launch import Simulated
 
 BACKENDS = ("rtl", "golden")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunResult:
-    """What came of a run."""
-
-    #: What the user's output file holds, in real units; see `sim.run.adapter.EngineAdapter.results`.
-    outputs: Mapping[str, Tensor]
-    #: The outputs in integers, as the RTL gave them; the golden model's own with the golden backend.
-    integers: Mapping[str, Tensor]
-    golden: Mapping[str, Tensor]  #: The outputs in integers, as the golden model gives them.
-    job: Any = field(default=None, repr=False)  #: What the adapter made of the tensors.
-    #: A line for each output that differs in any bit; empty when the RTL is exact.
-    mismatches: tuple[str, ...] = ()
-    #: The report; None with the golden backend, which has no cycles to report.
-    measured: Report | None = field(default=None, repr=False)
-    waves: Path | None = None  #: The waveform file, when one was asked for.
-
-    @property
-    def bit_exact(self) -> bool:
-        """Whether every output bit equals the golden model's."""
-        return not self.mismatches
-
-    @property
-    def report(self) -> Report:
-        """The report of a run that simulated gates."""
-        if self.measured is None:
-            raise InputError("backend", "golden", "rtl where a report is asked for: only gates have cycles")
-        return self.measured
 
 
 def find_adapter(engine_name: str) -> EngineAdapter:
@@ -87,7 +57,8 @@ def run(
     waves
         Waveform file to write, its suffix replaced by ``.fst`` or ``.vcd``, whichever this machine can write.
     traces
-        Files for every transfer at the ports of a memory, by the memory's name; see `sim.memory.trace`.
+        Files for every transfer at the ports of a memory, by the memory's name; see `sim.memory.trace`. That
+        of the host's memory is compared with what the host should have seen.
     backend
         ``"rtl"``, or ``"golden"``: the same launch on the golden model alone.
 
@@ -129,6 +100,8 @@ def run(
     integers = adapter.outputs(job, config, simulated.buffers)
     golden = expected.result()
     mismatches = compare(integers, golden)
+    if board.host is not None and traces and board.host.name in traces:
+        mismatches += adapter.trace_mismatches(job, config, traces[board.host.name], simulated.addresses)
 
     from sim.run.accounting import build_report
 
@@ -166,6 +139,8 @@ def run(
         mismatches=mismatches,
         measured=report,
         waves=simulated.waves,
+        traces=traces or {},
+        addresses=simulated.addresses,
     )
 
 

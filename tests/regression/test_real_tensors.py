@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from hw.board import load_board
-from sim.engines.attention import minilm
 from sim.engines.attention.cases import SMALL
 from sim.engines.attention.demo import EncoderWalk
+from sim.golden import minilm
 from sim.run.run import run
 
 CAPTURE = Path(__file__).parents[1] / "data" / "minilm_layer0.npz"

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hw.attention.config import AttentionConfig
-from sim.engines.attention import minilm
-from sim.run.adapter import Demo, Tensor
-
-if TYPE_CHECKING:
-    from sim.report.report import Report
-
-Results = Mapping[str, Mapping[str, Tensor]]
+from sim.golden import minilm
+from sim.run.adapter import Demo, Results, Tensor
 
 
 def encoder_config(default: AttentionConfig) -> AttentionConfig:
@@ -72,11 +66,11 @@ class EncoderWalk:
         self._take(results, minilm.LAYERS - 1)
         return float(self._walk.sentence() @ minilm.embed(self._text))
 
-    def conclude(self, results: Results, reports: Mapping[str, Report]) -> Sequence[str]:
+    def conclude(self, results: Results) -> Sequence[str]:
         """Say how far the sentence is from that of exact attention."""
         cosine = self.cosine(results)
         what = "Sentence embedding with every head of every layer from the RTL"
         return [f"{what}: cosine {cosine:.6f} with the exact one."]
 
     def _take(self, results: Results, layer: int) -> None:
-        self._walk.take(np.asarray(results[self.names[layer]]["o"], np.float64))
+        self._walk.take(np.asarray(results[self.names[layer]].outputs["o"], np.float64))

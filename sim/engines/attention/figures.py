@@ -23,7 +23,8 @@ from hw.errors import InputError
 from sim.engines.attention.accuracy import quantized
 from sim.report.report import Report
 from sim.run.adapter import Tensor
-from sim.run.run import RunResult, run
+from sim.run.result import RunResult
+from sim.run.run import run
 
 BOARD = "u55c"
 Tensors = Mapping[str, Tensor]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +12,7 @@ from numpy.typing import NDArray
 from hw.errors import InputError
 from sim.engines.conv.cases import SMALL
 from sim.engines.conv.job import RESULT
-from sim.run.adapter import Demo, Tensor
-
-if TYPE_CHECKING:
-    from sim.report.report import Report
+from sim.run.adapter import Demo, Results, Tensor
 
 Picture = NDArray[np.uint8]
 #: The launch's name.
@@ -41,12 +37,12 @@ def conv_demo() -> Demo:
     picture = read_picture(photograph())
     tensors = layer(picture)
 
-    def conclude(results: Mapping[str, Mapping[str, Tensor]], reports: Mapping[str, Report]) -> Sequence[str]:
-        cycles, samples = reports[LAUNCH].cycles, tensors["x"].size // _COLOURS // len(FILTERS) * 9
+    def conclude(results: Results) -> Sequence[str]:
+        cycles, samples = results[LAUNCH].report.cycles, tensors["x"].size // _COLOURS // len(FILTERS) * 9
         what = (
             f"{samples:,} bilinear samples of {len(tensors['x'])} channels in {cycles.cycles_total:,} cycles"
         )
-        same = "all bytes of the pictures are" if reports[LAUNCH].bit_exact else "NOT all bytes are"
+        same = "all bytes of the pictures are" if results[LAUNCH].report.bit_exact else "NOT all bytes are"
         return [f"Photograph turned by {TURN:g}° and {ZOOM:g} x larger: {what}; {same} the golden model's."]
 
     return Demo(
@@ -54,7 +50,7 @@ def conv_demo() -> Demo:
         config=SMALL,
         launches={LAUNCH: tensors},
         conclude=conclude,
-        pictures=lambda results: {"photograph": picture, **pictures(results[LAUNCH][RESULT])},
+        pictures=lambda results: {"photograph": picture, **pictures(results[LAUNCH].outputs[RESULT])},
     )
 
 

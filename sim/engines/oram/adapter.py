@@ -14,11 +14,14 @@ from hw.oram.kernel.arguments import KEY_WORDS
 from hw.oram.model.workload import OramWorkload
 from sim.engines.oram.buffers import RESPONSES, launch_buffers
 from sim.engines.oram.cases import regression
+from sim.engines.oram.demo import oram_demo
+from sim.engines.oram.expected import trace_mismatches
 from sim.engines.oram.job import CODES, KEYS, SEED, VALUES, OramJob, read_job
 from sim.engines.oram.operations import Results, read_operations, write_labels, write_results
 from sim.engines.oram.sealing import open_responses, seal_responses
 from sim.engines.oram.state import golden_state, state_of
-from sim.run.adapter import Case, EngineAdapter, Launch, Tensor, Tensors
+from sim.memory.trace import read_trace
+from sim.run.adapter import Case, Demo, EngineAdapter, Launch, Tensor, Tensors
 
 #: Cycles from a look at a command that is not there to the next; all are there when a launch begins.
 _POLL_CYCLES = 64
@@ -49,7 +52,7 @@ class OramAdapter(EngineAdapter):
         scalars = {
             "initialize": 1,
             "operation_count": count,
-            "ring_slots": 1 << (count - 1).bit_length(),
+            "ring_slots": job.ring_slots,
             "poll_cycles": _POLL_CYCLES,
         }
         buffers = launch_buffers(config, job.commands, state=job.state)
@@ -82,6 +85,12 @@ class OramAdapter(EngineAdapter):
         """Write what the golden map revealed; see `sim.engines.oram.operations.write_labels`."""
         write_labels(path, [outcome.labels for outcome in job.played.outcomes])
 
+    def trace_mismatches(
+        self, job: OramJob, config: OramConfig, trace: Path, addresses: Mapping[str, int]
+    ) -> tuple[str, ...]:
+        """Compare the bus with what follows from the labels; see `sim.engines.oram.expected`."""
+        return trace_mismatches(job, read_trace(trace), addresses)
+
     def workload(self, job: OramJob, config: OramConfig) -> OramWorkload:
         """Give the pages that are touched."""
         outcomes = job.played.outcomes
@@ -98,6 +107,10 @@ class OramAdapter(EngineAdapter):
     def cases(self) -> Iterator[Case]:
         """See `sim.engines.oram.cases`."""
         yield from regression()
+
+    def demo(self, board: Board) -> Demo | None:
+        """See `sim.engines.oram.demo`; pages lie in the host's memory."""
+        return None if board.host is None else oram_demo()
 
 
 def _integers(results: Results, records: NDArray[np.uint8]) -> dict[str, Tensor]:

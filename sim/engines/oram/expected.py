@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import repeat
+from itertools import repeat, zip_longest
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hw.oram.config import BEAT_BYTES, OramConfig
+from hw.oram.kernel.arguments import argument_table
 from hw.oram.movers.timing import Timing
+from sim.engines.oram.buffers import COMMANDS, PAGES, RESPONSES
+from sim.engines.oram.job import OramJob
 from sim.golden.oram import trace as golden
 from sim.golden.oram.hosts import RecordedHost
 from sim.memory.trace import Channel, accesses
+from sim.run.memories import is_host_port
 
 Trace = NDArray[Any]
 
@@ -69,6 +73,27 @@ def recorded_accesses(trace: Trace, ports: Sequence[str]) -> list[golden.Access]
         golden.Access(cycle, ports[port], channel == Channel.AW, address, size)
         for cycle, address, size, port, channel, _ in begun.tolist()
     )
+
+
+def trace_mismatches(job: OramJob, trace: Trace, addresses: Mapping[str, int]) -> tuple[str, ...]:
+    """Give a line for the first burst of a launch, which began with an empty map, that labels and host do not
+    explain, or none; ``addresses`` are those of the launch's buffers, ``trace`` is as for
+    `expected_accesses`.
+    """
+    ports = [port for port in argument_table(job.config).ports if is_host_port(port)]
+    launch = golden.Launch(
+        pages=addresses[PAGES],
+        commands=addresses[COMMANDS],
+        responses=addresses[RESPONSES],
+        slots=job.ring_slots,
+    )
+    touched = [[page for page, _ in outcome.touches] for outcome in job.played.outcomes]
+    expected = expected_accesses(job.config, trace, ports, launch, touched, empty_pages=job.config.host_pages)
+    recorded = recorded_accesses(trace, ports)
+    for at, (seen, told) in enumerate(zip_longest(recorded, expected)):
+        if seen != told:
+            return (f"bus differs at burst {at:,}: {seen}, labels and host say {told}",)
+    return ()
 
 
 def _begin(trace: Trace, ports: Sequence[str]) -> int:

@@ -104,6 +104,11 @@ class OramJob:
         return records
 
     @property
+    def ring_slots(self) -> int:
+        """Records of either ring: as many as there are operations, rounded up to a power of two."""
+        return 1 << (len(self.operations) - 1).bit_length()
+
+    @property
     def page_gcm(self) -> Gcm:
         """What seals the pages."""
         return Gcm(map_keys(self.seed).page, tag_bytes=self.config.mac_bits // 8)

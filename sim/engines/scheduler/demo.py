@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +16,7 @@ from hw.scheduler.program.lower import lower
 from sim.host.files import write_text
 from sim.host.progress import Activity
 from sim.plans.page import render_plan
-from sim.run.adapter import PLAN, Demo, Tensor
-
-if TYPE_CHECKING:
-    from sim.report.report import Report
+from sim.run.adapter import PLAN, Demo, Results
 
 #: A layer in a quarter of what its largest operator works on, where tensors must come and go, and in more,
 #: where only inputs and outputs move: both on one kernel.
@@ -46,21 +42,20 @@ def scheduler_demo(board: Board) -> Demo:
         launches={shown: {PLAN: np.array(plan, object)} for shown, plan in plans.items()},
         conclude=partial(_conclude, plans),
         documents={
-            "plan.html": ("Plan: addresses over time, steps, certificate", partial(render_plan, first)),
-            "plan.json": ("Plan as data", lambda path: write_text(path, plan_to_json(first))),
+            "plan.html": (
+                "Plan: addresses over time, steps, certificate",
+                lambda results, path: render_plan(first, path),
+            ),
+            "plan.json": ("Plan as data", lambda results, path: write_text(path, plan_to_json(first))),
         },
     )
 
 
-def _conclude(
-    plans: Mapping[str, Plan],
-    results: Mapping[str, Mapping[str, Tensor]],
-    reports: Mapping[str, Report],
-) -> Sequence[str]:
+def _conclude(plans: Mapping[str, Plan], results: Results) -> Sequence[str]:
     """Set what was promised beside what was counted; loading the program is the kernel's, not the plan's."""
     lines = []
     for name, plan in plans.items():
-        totals, report = plan.totals, reports[name]
+        totals, report = plan.totals, results[name].report
         cycles = report.cycles
         read = sum(port.useful_read_bytes for port in report.traffic.ports)
         written = sum(port.useful_write_bytes for port in report.traffic.ports)

@@ -12,7 +12,7 @@ import pytest
 from hw.errors import InputError, ToolError
 from hw.registry import ENGINES
 from sim.build.doctor import Finding
-from sim.run.run import RunResult
+from sim.run.result import RunResult
 from tests.support.command_line import call, refused
 
 ROOT = Path(__file__).parents[3]

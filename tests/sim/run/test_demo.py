@@ -1,5 +1,6 @@
 """The demo: what it puts through the engine, what it leaves behind, and that a wrong bit fails it."""
 
+import dataclasses
 import io
 import json
 import re
@@ -10,17 +11,21 @@ import pytest
 from rich.console import Console
 
 import sim.run.demo
+import sim.run.part
 from hw.board import load_board
 from hw.errors import InputError
 from hw.scheduler.check.check import check
 from hw.scheduler.engine import SchedulerEngine
 from hw.scheduler.plan.documents import read_plan
-from sim.engines.attention import minilm
 from sim.engines.attention.demo import attention_demo
+from sim.engines.conv.cases import SMALL
+from sim.golden import minilm
 from sim.report.pictures import embedded
 from sim.report.report import load
 from sim.run.adapter import PLAN
 from sim.run.demo import demo
+from sim.run.part import part_key
+from sim.run.result import RunResult
 from sim.run.run import find_adapter
 from tests.support.attention.capture import capture
 from tests.support.pages.reports import arguments, synthetic
@@ -38,7 +43,7 @@ def stand_in(monkeypatch):
     """Put the golden model in the place of generator and simulator; ``wrong`` launches differ in a bit."""
     made = SimpleNamespace(launches=[], packages=[], wrong=())
 
-    def run(engine, config, board, tensors, *, seed, memory_mode, directory):
+    def run(engine, config, board, tensors, *, seed, memory_mode, directory, traces):
         made.launches.append((engine, config, board.name, memory_mode, tensors))
         chosen = find_adapter(engine)
         job = chosen.job(tensors, config)
@@ -47,7 +52,14 @@ def stand_in(monkeypatch):
         report = synthetic(bit_exact=exact, errors=chosen.errors(job, config, integers))
         results = chosen.results(job, config, integers)
         mismatches = () if exact else ("o differs in 1 of 2 elements",)
-        return SimpleNamespace(outputs=results, report=report, mismatches=mismatches)
+        return RunResult(
+            outputs=results,
+            integers=integers,
+            golden=integers,
+            mismatches=mismatches,
+            measured=report,
+            traces=traces,
+        )
 
     def write_package(design, directory):
         made.packages.append((design, directory))
@@ -203,7 +215,7 @@ def counted(plan, prediction, *, lost_bytes=0):
 def test_the_scheduler_shows_plan_and_run_side_by_side(bench, tmp_path, monkeypatch):
     made = []
 
-    def run(engine, config, board, tensors, *, seed, memory_mode, directory):
+    def run(engine, config, board, tensors, *, seed, memory_mode, directory, traces):
         adapter = find_adapter(engine)
         job = adapter.job(tensors, config)
         integers = adapter.golden(job, config)
@@ -227,7 +239,8 @@ def test_the_scheduler_shows_plan_and_run_side_by_side(bench, tmp_path, monkeypa
             simulation=seen,
             errors={},
         )
-        return SimpleNamespace(outputs=adapter.results(job, config, integers), report=report, mismatches=())
+        results = adapter.results(job, config, integers)
+        return RunResult(outputs=results, integers=integers, golden=integers, measured=report)
 
     monkeypatch.setattr(sim.run.demo, "run", run)
     passed, text = show(tmp_path, engines=["scheduler"])
@@ -264,7 +277,8 @@ def test_pictures_are_on_the_page(bench, tmp_path):
     results = adapter.results(job, config, adapter.golden(job, config))
     chosen = adapter.demo(load_board("u55c"))
     page = (tmp_path / "index.html").read_text()
-    for title, pixels in chosen.pictures({"photograph": results}).items():
+    launched = RunResult(outputs=results, integers={}, golden={})
+    for title, pixels in chosen.pictures({"photograph": launched}).items():
         assert f'<img src="{embedded(pixels)}" alt="{title}">' in page
 
 
@@ -273,3 +287,74 @@ def test_a_wrong_bit_is_said_of_pictures(bench, tmp_path):
     passed, text = show(tmp_path, engines=["conv"])
     assert not passed
     assert "NOT all bytes" in text
+
+
+# What takes minutes is kept.
+
+
+@pytest.fixture
+def kept(bench, monkeypatch):
+    """Let the convolution's demo be kept, under a key that can be changed."""
+    key = SimpleNamespace(now="one")
+    found = sim.run.demo.find_adapter("conv").demo(load_board("u55c"))
+    traced = SimpleNamespace(demo=lambda board: dataclasses.replace(found, kept=True))
+    monkeypatch.setattr(sim.run.demo, "find_adapter", lambda name: traced)
+    monkeypatch.setattr(sim.run.demo, "part_key", lambda engine, config, board: key.now)
+    monkeypatch.setattr(
+        sim.run.demo, "write_package", lambda design, directory: directory.mkdir(parents=True, exist_ok=True)
+    )
+    bench.key = key
+    return bench
+
+
+def test_what_is_kept_is_shown_again_and_said_to_be(kept, tmp_path):
+    passed, first = show(tmp_path, engines=["conv"])
+    assert passed
+    assert "Not simulated again" not in first
+    pictures = re.findall(r'<img src="([^"]*)"', (tmp_path / "index.html").read_text())
+    passed, again = show(tmp_path, engines=["conv"])
+    assert passed
+    assert len(kept.launches) == 1
+    assert "Not simulated again, since nothing it follows from has changed" in again
+    assert str(tmp_path / "conv" / "kept.json") in "".join(again.split())
+    assert [line for line in first.splitlines() if "Photograph" in line] == [
+        line for line in again.splitlines() if "Photograph" in line
+    ]
+    page = (tmp_path / "index.html").read_text()
+    assert "Not simulated again" in page
+    assert re.findall(r'<img src="([^"]*)"', page) == pictures
+
+
+@pytest.mark.parametrize("change", ["key", "file", "kept", "damaged"])
+def test_it_is_simulated_again_when_anything_changes(change, kept, tmp_path):
+    show(tmp_path, engines=["conv"])
+    file = tmp_path / "conv" / "kept.json"
+    if change == "key":
+        kept.key.now = "two"
+    elif change == "file":
+        (tmp_path / "conv" / "report.html").unlink()
+    elif change == "kept":
+        file.unlink()
+    else:
+        file.write_text(file.read_text()[:-9])
+    _, again = show(tmp_path, engines=["conv"])
+    assert len(kept.launches) == 2
+    assert "Not simulated again" not in again
+
+
+def test_what_was_wrong_is_not_kept(kept, tmp_path):
+    kept.wrong = (0,)
+    show(tmp_path, engines=["conv"])
+    assert not (tmp_path / "conv" / "kept.json").exists()
+
+
+def test_the_key_follows_from_sources_configuration_board_and_packages(monkeypatch):
+    u55c, u50 = load_board("u55c"), load_board("u50")
+    keys = [part_key("conv", SMALL, u55c), part_key("conv", SMALL, u50)]
+    keys.append(part_key("conv", dataclasses.replace(SMALL, bank_words=2 * SMALL.bank_words), u55c))
+    assert part_key("conv", SMALL, u55c) == keys[0]
+    monkeypatch.setattr(sim.run.part, "source_digest", lambda *packages: "other sources")
+    keys.append(part_key("conv", SMALL, u55c))
+    monkeypatch.setattr(sim.run.part, "distributions", lambda: [SimpleNamespace(name="numpy", version="9")])
+    keys.append(part_key("conv", SMALL, u55c))
+    assert len(set(keys)) == 5

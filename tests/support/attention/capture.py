@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from sim.engines.attention.minilm import Walk, paragraph, softmax_attention
+from sim.golden.minilm import Walk, paragraph, softmax_attention
 from sim.host.files import write_bytes
 
 CAPTURED_HEADS = 4

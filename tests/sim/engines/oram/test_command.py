@@ -7,7 +7,7 @@ import pytest
 
 from sim.engines.oram.adapter import ADAPTER
 from sim.memory.trace import TRANSFER, Channel
-from sim.run.run import RunResult
+from sim.run.result import RunResult
 from tests.support.command_line import call, refused
 
 OPERATIONS = "op,key,value\nput,7,0x1234\nput,9,5\nget,7,\ndelete,9,\nget,9,\nload,8,1\nput,7,6\n"

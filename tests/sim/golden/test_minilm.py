@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from hw.errors import ToolError
-from sim.engines.attention import minilm
+from sim.golden import minilm
 from tests.support.attention.capture import CAPTURED_HEADS, capture, small_capture
 
-CAPTURE = Path(__file__).parents[3] / "data" / "minilm_layer0.npz"
+CAPTURE = Path(__file__).parents[2] / "data" / "minilm_layer0.npz"
 
 #: Sentence, number of tokens, first eight components of its embedding.
 REFERENCE = (

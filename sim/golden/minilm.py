@@ -77,6 +77,18 @@ def tokens(text: str) -> list[int]:
     return numbers
 
 
+def words() -> NDArray[np.float32]:
+    """Give the vocabulary's vectors, float32 ``[30,522, 384]``, in the order of the token numbers."""
+    found: NDArray[np.float32] = _network().words
+    return found
+
+
+def word_of(token: int) -> str:
+    """Give the text of a token of the vocabulary."""
+    found: str = _tokenizer().id_to_token(token)
+    return found
+
+
 def softmax_attention(q: Floats, k: Floats, v: Floats) -> Floats:
     """Weigh ``v`` by the softmax of ``q k^T / sqrt(32)``, head by head."""
     logits = q @ k.transpose(0, 2, 1) / math.sqrt(q.shape[-1])
@@ -89,13 +101,13 @@ class _Network:
 
     def __init__(self, weights: Callable[[str], NDArray[np.float32]]) -> None:
         self._weights = functools.cache(lambda name: weights(name).astype(np.float64))
-        self._words = weights("embeddings.word_embeddings.weight")
+        self.words = weights("embeddings.word_embeddings.weight")
 
     def embedding(self, numbers: list[int]) -> Floats:
         """Sum word, position and segment vectors, then normalize: ``[tokens, 384]``."""
         positions = self._weights("embeddings.position_embeddings.weight")[: len(numbers)]
         segment = self._weights("embeddings.token_type_embeddings.weight")[0]
-        return self._normalized("embeddings.LayerNorm", self._words[numbers] + positions + segment)
+        return self._normalized("embeddings.LayerNorm", self.words[numbers] + positions + segment)
 
     def qkv(self, layer: int, hidden: Floats) -> Iterator[Floats]:
         """Project to queries, keys and values, each ``[heads, tokens, 32]``."""

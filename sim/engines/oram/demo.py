@@ -1,0 +1,109 @@
+"""The oblivious map's demo: a vocabulary in the host's memory, and sentences that are looked up unseen."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import numpy as np
+
+from hw.oram.config import OramConfig
+from sim.engines.oram.lookups import Lookups, Phase
+from sim.engines.oram.lookups_page import page_counts, write_lookups
+from sim.golden import minilm
+from sim.golden.oram.leakage import histogram, same_distribution
+from sim.memory.trace import accesses, read_trace
+from sim.run.adapter import Demo
+from sim.run.result import RunResult
+
+#: The launch's name.
+LAUNCH = "vocabulary"
+#: Pages of four slots, since the link to the host is what rows of 384 bytes wait for, and one for every
+#: operation, so that the host cannot tell labels in HBM either.  The overflow is full within 10^12 operations
+#: with less than 2^-40 (`hw.oram.model.lists`); records on four ports are there long before the deadlines.
+CONFIG = OramConfig(
+    value_bytes=384,
+    log_n=15,
+    items_per_label=2,
+    slots=4,
+    list_slots=7,
+    pad="always",
+    position_ports=2,
+    record_ports=4,
+    inflight=16,
+    overflow_entries=64,
+    touch_cycles=1024,
+    settle_cycles=512,
+)
+#: Of the paragraph, with as many tokens.
+SENTENCES = (
+    "It is in this that the distinction between the two engines lies.",
+    "We do not wish to deny to this latter all such claims.",
+)
+#: Look-ups of the skewed workload, and of the uniform one.
+DRAWS = 2048
+
+
+@functools.cache
+def vocabulary() -> Lookups:
+    """Give the vocabulary of all-MiniLM-L6-v2, int8 with a scale for each of the 384 dimensions, and its
+    look-ups: two sentences; words by Zipf's law in the order of their numbers, which is about that of their
+    frequency; words drawn uniformly.
+    """
+    words = minilm.words()
+    table = np.rint(words / np.abs(words).max(axis=0) * 127).astype(np.int8)
+    rng = np.random.default_rng(0)
+    shares = 1 / np.arange(1, len(table) + 1)
+    return Lookups(
+        table,
+        [
+            *(Phase(f"“{text}”", np.array(minilm.tokens(text))) for text in SENTENCES),
+            Phase("skewed", rng.choice(len(table), DRAWS, p=shares / shares.sum())),
+            Phase("uniform", rng.choice(len(table), DRAWS)),
+        ],
+    )
+
+
+def oram_demo() -> Demo:
+    """Give the vocabulary as a table in the host's memory, whose rows are looked up."""
+    author = minilm.paragraph()["author"]
+    return Demo(
+        title=f"the vocabulary of all-MiniLM-L6-v2 in the host's memory, and sentences of {author} looked up",
+        config=CONFIG,
+        launches={LAUNCH: lambda results: vocabulary().tensors},
+        conclude=lambda results: conclusions(vocabulary(), results[LAUNCH]),
+        documents={
+            "lookups.html": (
+                "What the host saw: sentences on the bus, histograms of pages",
+                lambda results, path: write_lookups(vocabulary(), results[LAUNCH], minilm.word_of, path),
+            )
+        },
+        traced=True,
+        kept=True,
+    )
+
+
+def conclusions(lookups: Lookups, done: RunResult) -> Sequence[str]:
+    """Say what was loaded, what was found, and what the host can tell of it.
+
+    The last two phases are the skewed and the uniform workload.
+    """
+    config = done.job.config
+    loading, *seen = lookups.seen(done)
+    rows, size = lookups.table.shape
+    every = (loading.reads[-1] - loading.reads[0]) / (rows - 1)
+    lines = [f"{rows:,} rows of {size} bytes loaded by the device, one every {every:.1f} cycles."]
+    for phase, right in zip(lookups.phases, lookups.right(done), strict=True):
+        lines.append(f"{phase.name}: {right:,} of {len(phase.rows):,} rows looked up are those loaded.")
+    [trace] = done.traces.values()
+    what = f"{len(accesses(read_trace(trace))):,} bursts at the host's memory"
+    exact = "each where and when" if done.bit_exact else "NOT all where and when"
+    lines.append(f"{what}, {exact} the trace simulator has it from the labels, knowing no key and no value.")
+    skewed, uniform = (page_counts(config, touched) for touched in seen[-2:])
+    flat = [histogram(np.repeat(np.arange(len(n)), n), len(n), tests=3).p for n in (skewed, uniform)]
+    same = same_distribution(seen[-2].pages, seen[-1].pages, tests=3).p
+    lines.append(
+        f"Pages that the skewed and the uniform workload touched: uniform by chi-squared, p = {flat[0]:.2f} "
+        f"and {flat[1]:.2f}; of one distribution by Kolmogorov and Smirnov, p = {same:.2f}."
+    )
+    return lines

@@ -1,0 +1,108 @@
+"""A table in the oblivious map, rows that are looked up in it, and what the host saw of that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hw.oram.core.layouts import Code, Status
+from sim.engines.oram.buffers import PAGES
+from sim.engines.oram.job import CODES, KEYS, SEED, VALUES, OramJob
+from sim.memory.trace import Channel, accesses, read_trace
+from sim.run.adapter import Tensor
+from sim.run.result import RunResult
+
+Int = NDArray[np.int64]
+
+
+class Seen(NamedTuple):
+    """What the host saw of some operations: the pages they touched, in order, and the cycles in which the
+    read and the write of each began.
+    """
+
+    pages: Int
+    reads: Int
+    writes: Int
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Look-ups that belong together: what they are, and the rows they ask for, in order."""
+
+    name: str
+    rows: Int
+
+
+@dataclass(frozen=True)
+class Lookups:
+    """A launch that loads a table, and then looks rows of it up.
+
+    Members
+    -------
+    table
+        int8 [rows, V]; a row's number is its key.
+    phases
+        What is looked up, in order.
+    """
+
+    table: NDArray[np.int8]
+    phases: Sequence[Phase]
+
+    @property
+    def asked(self) -> Int:
+        """Rows that all phases ask for."""
+        return np.concatenate([phase.rows for phase in self.phases])
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """Tensors of the launch; see `sim.engines.oram.job.read_job`."""
+        count, asked = len(self.table), self.asked
+        values = np.zeros((count + len(asked), self.table.shape[1]), np.uint8)
+        values[:count] = self.table.view(np.uint8)
+        return {
+            CODES: np.repeat([Code.LOAD, Code.GET], [count, len(asked)]).astype(np.uint8),
+            KEYS: np.concatenate([np.arange(count), asked]).astype(np.uint64),
+            VALUES: values,
+            SEED: np.array(0),
+        }
+
+    def right(self, done: RunResult) -> list[int]:
+        """Count for each phase the responses that have the row which was loaded."""
+        statuses, values = (done.outputs[name][len(self.table) :] for name in ("statuses", VALUES))
+        same = (values == self.table.view(np.uint8)[self.asked]).all(axis=1) & (statuses == Status.HIT)
+        return [int(part.sum()) for part in np.split(same, self._ends[:-1])]
+
+    def seen(self, done: RunResult) -> list[Seen]:
+        """Give what the host saw of the loading, and of each phase."""
+        whole = _seen(done)
+        job: OramJob = done.job
+        touches = np.cumsum([0, *(len(outcome.pages) for outcome in job.played.outcomes)])
+        ends = touches[len(self.table) + np.array([0, *self._ends])]
+        return [
+            Seen(*(column[start:end] for column in whole))
+            for start, end in zip([0, *ends], ends, strict=False)
+        ]
+
+    @property
+    def _ends(self) -> Int:
+        return np.cumsum([len(phase.rows) for phase in self.phases])
+
+
+def _seen(done: RunResult) -> Seen:
+    """Find the touches of a launch in its trace: reads and writes that begin where a page does, without the
+    writes of the empty map. Reads come in the order of operations, and so do writes.
+    """
+    config, first = done.job.config, done.addresses[PAGES]
+    [path] = done.traces.values()
+    found = accesses(read_trace(path))
+    offset = found["address"].astype(np.int64) - first
+    here = (
+        (offset >= 0) & (offset < config.host_pages * config.page_bytes) & (offset % config.page_bytes == 0)
+    )
+    reads, writes = (found[here & (found["channel"] == channel)] for channel in (Channel.AR, Channel.AW))
+    pages = (reads["address"].astype(np.int64) - first) // config.page_bytes
+    return Seen(pages, reads["cycle"].astype(np.int64), writes["cycle"][config.host_pages :].astype(np.int64))

@@ -1,0 +1,128 @@
+"""One self-contained HTML page of what the host saw of look-ups in the oblivious map."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects as go
+
+from hw.oram.config import OramConfig
+from sim.engines.oram.lookups import Int, Lookups, Seen
+from sim.report.parts import Tile, chart, exact_tile, write_page
+from sim.report.style import RUNS, styled
+from sim.run.result import RunResult
+
+#: Bars of a histogram.
+_BARS = 64
+#: Phases that are workloads: the last ones. Those before are sentences.
+_WORKLOADS = 2
+
+
+def write_lookups(lookups: Lookups, done: RunResult, word_of: Callable[[int], str], path: Path) -> None:
+    """Write the page; ``word_of`` gives the text of a row.
+
+    Raises
+    ------
+    InputError
+        When the path cannot be written.
+    """
+    config, rows = done.job.config, len(lookups.table)
+    _, *seen = lookups.seen(done)
+    shown = list(zip(lookups.phases, seen, strict=True))
+    sentences, workloads = shown[:-_WORKLOADS], shown[-_WORKLOADS:]
+    asked = [np.histogram(phase.rows, _BARS, (0, rows))[0] for phase, _ in workloads]
+    touched = [page_counts(config, touches) for _, touches in workloads]
+    names = [phase.name for phase, _ in workloads]
+    write_page(
+        "oram_lookups.html.j2",
+        path,
+        config=config,
+        rows=rows,
+        tiles=_tiles(lookups, done),
+        sentences=[
+            (
+                phase.name,
+                chart(bus(config, touches), f"bus{n}"),
+                [
+                    (word_of(int(row)), f"{page:,}")
+                    for row, page in zip(phase.rows, touches.pages, strict=True)
+                ],
+            )
+            for n, (phase, touches) in enumerate(sentences)
+        ],
+        histograms=[
+            *_histograms("Rows that were asked for", names, asked, rows),
+            *_histograms("Pages that the host saw", names, touched, config.host_pages),
+        ],
+    )
+
+
+def _tiles(lookups: Lookups, done: RunResult) -> list[Tile]:
+    right, count = sum(lookups.right(done)), len(lookups.asked)
+    return [
+        exact_tile([done.bit_exact]),
+        Tile("Rows looked up", f"{right:,} of {count:,}", "as they were loaded", right == count),
+        Tile("Rows loaded", f"{len(lookups.table):,}", f"of {lookups.table.shape[1]} bytes, by the device"),
+    ]
+
+
+def page_counts(config: OramConfig, touches: Seen) -> Int:
+    """Count the touches of pages, as many pages a bar."""
+    return np.histogram(touches.pages, _BARS, (0, config.host_pages))[0].astype(np.int64)
+
+
+def bus(config: OramConfig, touches: Seen) -> go.Figure:
+    """Draw when each page was read and written."""
+    figure = go.Figure()
+    start = touches.reads[0]
+    for page, read, write in zip(*map(np.ndarray.tolist, touches), strict=True):
+        figure.add_scatter(
+            x=[read - start, write - start],
+            y=[page, page],
+            mode="lines",
+            line={"color": RUNS[0], "width": 1},
+            showlegend=False,
+            hoverinfo="skip",
+        )
+    for number, (name, cycles, symbol) in enumerate(
+        (("read", touches.reads, "circle"), ("written", touches.writes, "square"))
+    ):
+        figure.add_scatter(
+            x=cycles - start,
+            y=touches.pages,
+            name=name,
+            mode="markers",
+            marker={"color": RUNS[number], "symbol": symbol, "size": 7},
+            hovertemplate=f"page %{{y:,}} {name}<br>in cycle %{{x:,}}<extra></extra>",
+        )
+    figure.update_xaxes(title="cycles since the first read", rangemode="tozero")
+    figure.update_yaxes(title="page", range=[0, config.host_pages])
+    return styled(figure, height=320)
+
+
+def _histograms(title: str, names: Sequence[str], found: Sequence[Int], places: int) -> list[tuple[str, str]]:
+    """Draw a histogram for each workload, all to one scale, and give each with its title."""
+    most = 1.08 * max(int(counts.max()) for counts in found)
+    return [
+        (f"{title}: {name}", chart(_histogram(counts, places, most), f"{title}{n}".replace(" ", "")))
+        for n, (name, counts) in enumerate(zip(names, found, strict=True))
+    ]
+
+
+def _histogram(counts: Int, places: int, most: float) -> go.Figure:
+    width = places / len(counts)
+    starts = np.arange(len(counts)) * width
+    figure = go.Figure()
+    figure.add_bar(
+        x=starts + width / 2,
+        y=counts,
+        width=width,
+        marker={"color": RUNS[0], "line": {"width": 0}},
+        customdata=[f"{np.ceil(s):,.0f} to {np.ceil(s + width) - 1:,.0f}" for s in starts],
+        hovertemplate="%{customdata}: %{y:,}<extra></extra>",
+    )
+    figure.update_xaxes(range=[0, places])
+    figure.update_yaxes(range=[0, most])
+    return styled(figure, height=260).update_layout(margin={"t": 12, "b": 40})

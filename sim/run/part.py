@@ -1,0 +1,87 @@
+"""One engine's part of the demo, and how it is kept where it takes minutes."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import distributions
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+import hw
+from hw.board import Board
+from hw.config import config_hash
+from hw.registry import simulation_side
+from sim.build.simulator import toolchain
+from sim.host.digest import key_of, source_digest
+from sim.host.files import write_bytes
+from sim.report.report import Report
+
+#: Name of the file that keeps a part, in its folder.
+KEPT_NAME = "kept.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """What a page says of one engine.
+
+    Members
+    -------
+    engine, title
+        The engine's name, and whose tensors went through it.
+    outcome
+        Lines that its demo concludes with.
+    pictures
+        Addresses of pictures by what they show, see `sim.report.pictures.embedded`.
+    reports
+        Of all launches.
+    made
+        What each file shows, by its path within the demo's directory.
+    """
+
+    engine: str
+    title: str
+    outcome: Sequence[str]
+    pictures: Mapping[str, str]
+    reports: Sequence[Report]
+    made: Mapping[str, str]
+
+    @property
+    def bit_exact(self) -> bool:
+        """Whether all launches were."""
+        return all(report.bit_exact for report in self.reports)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    key: str
+    part: Part
+
+
+_KEPT = TypeAdapter(_Kept)
+
+
+def part_key(engine: str, config: object, board: Board) -> str:
+    """Give a key of all that a part follows from: sources, configuration, board, packages, tools."""
+    sources = source_digest(hw, importlib.import_module(simulation_side(engine).partition(".")[0]))
+    installed = (f"{package.name} {package.version}" for package in distributions())
+    versions = (f"{tool} {version}" for tool, version in toolchain().versions().items())
+    return key_of([sources, config_hash(engine, config, board), *sorted({*installed, *versions})])
+
+
+def keep(part: Part, key: str, root: Path) -> None:
+    """Keep a part for `find_part`, if all in it was right: what was wrong is to be looked at again."""
+    if part.bit_exact:
+        write_bytes(root / part.engine / KEPT_NAME, _KEPT.dump_json(_Kept(key, part)))
+
+
+def find_part(engine: str, key: str, root: Path) -> Part | None:
+    """Give the part that was kept, None where it follows from something else or a file of it is gone."""
+    try:
+        kept = _KEPT.validate_json((root / engine / KEPT_NAME).read_bytes())
+    except (OSError, ValidationError):
+        return None
+    whole = kept.key == key and all((root / path).exists() for path in kept.part.made)
+    return kept.part if whole else None

@@ -1,0 +1,47 @@
+"""What comes of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from hw.errors import InputError
+
+if TYPE_CHECKING:
+    from sim.report.report import Report
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """What came of a run; see `sim.run.run.run`."""
+
+    #: What the user's output file holds, in real units; see `sim.run.adapter.EngineAdapter.results`.
+    outputs: Mapping[str, NDArray[Any]]
+    #: The outputs in integers, as the RTL gave them; the golden model's own with the golden backend.
+    integers: Mapping[str, NDArray[Any]]
+    golden: Mapping[str, NDArray[Any]]  #: The outputs in integers, as the golden model gives them.
+    job: Any = field(default=None, repr=False)  #: What the adapter made of the tensors.
+    #: A line for each output that differs in any bit, and for each trace that is not what it should be; empty
+    #: when the RTL is exact.
+    mismatches: tuple[str, ...] = ()
+    #: The report; None with the golden backend, which has no cycles to report.
+    measured: Report | None = field(default=None, repr=False)
+    waves: Path | None = None  #: The waveform file, when one was asked for.
+    traces: Mapping[str, Path] = field(default_factory=dict)  #: Of transfers, by the memory's name.
+    addresses: Mapping[str, int] = field(default_factory=dict)  #: Of the launch's buffers, by argument.
+
+    @property
+    def bit_exact(self) -> bool:
+        """Whether every output bit equals the golden model's."""
+        return not self.mismatches
+
+    @property
+    def report(self) -> Report:
+        """The report of a run that simulated gates."""
+        if self.measured is None:
+            raise InputError("backend", "golden", "rtl where a report is asked for: only gates have cycles")
+        return self.measured
