@@ -12,7 +12,8 @@ from rich.console import Console
 from hw.board import Board, load_board
 from hw.errors import InputError
 from hw.registry import ENGINES, find_engine
-from hw.verilog import generate, write_package
+from hw.verilog import write_package
+from sim.build.design import kernel_design
 from sim.host.console import console as default_console
 from sim.report.figures import SUMMARY, labels, lines, summary
 from sim.report.page import render
@@ -20,6 +21,7 @@ from sim.report.parts import exact_tile, write_page
 from sim.report.pictures import embedded
 from sim.report.report import save
 from sim.run.adapter import Demo
+from sim.run.ahead import built_ahead
 from sim.run.part import KEPT_NAME, Part, find_part, keep, part_key
 from sim.run.result import RunResult
 from sim.run.run import find_adapter, run
@@ -50,7 +52,22 @@ def demo(
     demos = [(name, found) for name in names if (found := find_adapter(name).demo(on)) is not None]
     if not demos:
         raise InputError("engines", ", ".join(names), "such that one of them has a demo")
-    parts = [_show(name, chosen, on, directory, console) for name, chosen in demos]
+    keys = {name: part_key(name, chosen.config, on) for name, chosen in demos if chosen.kept}
+    kept = {name: part for name, key in keys.items() if (part := find_part(name, key, directory))}
+    with built_ahead(on, {name: chosen.config for name, chosen in demos if name not in kept}):
+        parts = []
+        for name, chosen in demos:
+            console.print(f"[bold]{name}[/bold] on {on.name}: {chosen.title}")
+            part, note = kept.get(name), ""
+            if part is None:
+                part = _simulated(name, chosen, on, directory, console)
+                if name in keys:
+                    keep(part, keys[name], directory)
+            else:
+                file = directory / name / KEPT_NAME
+                note = f"Not simulated again: nothing it follows from has changed; without {file} it will be."
+            _print(part, note, directory, console)
+            parts.append((part, note))
     page = directory / "index.html"
     write_page(
         "demo.html.j2",
@@ -67,18 +84,8 @@ def demo(
     return all(part.bit_exact for part, _ in parts)
 
 
-def _show(name: str, chosen: Demo, board: Board, root: Path, console: Console) -> tuple[Part, str]:
-    """Show one engine, simulated if need be; give what the page says of it, with a note where nothing was."""
-    console.print(f"[bold]{name}[/bold] on {board.name}: {chosen.title}")
-    key = part_key(name, chosen.config, board) if chosen.kept else ""
-    part, note = find_part(name, key, root) if chosen.kept else None, ""
-    if part is None:
-        part = _simulated(name, chosen, board, root, console)
-        if chosen.kept:
-            keep(part, key, root)
-    else:
-        file = root / name / KEPT_NAME
-        note = f"Not simulated again, since nothing it follows from has changed; without {file} it will be."
+def _print(part: Part, note: str, root: Path, console: Console) -> None:
+    """Print what the page says of one engine, with a note where nothing was simulated."""
     console.print(summary([*part.reports]))
     for line in filter(None, (note, *part.outcome)):
         console.print(line, markup=False)
@@ -86,14 +93,13 @@ def _show(name: str, chosen: Demo, board: Board, root: Path, console: Console) -
     for path in part.made:
         console.print(f"Made     {root / path}", soft_wrap=True)
     console.print()
-    return part, note
 
 
 def _simulated(name: str, chosen: Demo, board: Board, root: Path, console: Console) -> Part:
     """Put an engine's launches through its gates."""
     directory = root / name
     verilog = directory / "verilog"
-    write_package(generate(find_engine(name), chosen.config, board), verilog)
+    write_package(kernel_design(find_engine(name), chosen.config, board), verilog)
     saved: dict[str, str] = {}
     results: dict[str, RunResult] = {}
     for launch, given in chosen.launches.items():

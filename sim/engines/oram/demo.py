@@ -8,11 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from hw.oram.config import OramConfig
-from sim.engines.oram.lookups import Lookups, Phase
+from sim.engines.oram.lookups import Lookups, Phase, burst_count
 from sim.engines.oram.lookups_page import page_counts, write_lookups
 from sim.golden import minilm
 from sim.golden.oram.leakage import histogram, same_distribution
-from sim.memory.trace import accesses, read_trace
 from sim.run.adapter import Demo
 from sim.run.result import RunResult
 
@@ -95,8 +94,7 @@ def conclusions(lookups: Lookups, done: RunResult) -> Sequence[str]:
     lines = [f"{rows:,} rows of {size} bytes loaded by the device, one every {every:.1f} cycles."]
     for phase, right in zip(lookups.phases, lookups.right(done), strict=True):
         lines.append(f"{phase.name}: {right:,} of {len(phase.rows):,} rows looked up are those loaded.")
-    [trace] = done.traces.values()
-    what = f"{len(accesses(read_trace(trace))):,} bursts at the host's memory"
+    what = f"{burst_count(done):,} bursts at the host's memory"
     exact = "each where and when" if done.bit_exact else "NOT all where and when"
     lines.append(f"{what}, {exact} the trace simulator has it from the labels, knowing no key and no value.")
     skewed, uniform = (page_counts(config, touched) for touched in seen[-2:])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,13 +92,22 @@ class Lookups:
         return np.cumsum([len(phase.rows) for phase in self.phases])
 
 
+def burst_count(done: RunResult) -> int:
+    """Count the bursts at the host's memory in a launch."""
+    return len(_accesses(done))
+
+
+def _accesses(done: RunResult) -> NDArray[Any]:
+    [path] = done.traces.values()
+    return accesses(read_trace(path))
+
+
 def _seen(done: RunResult) -> Seen:
     """Find the touches of a launch in its trace: reads and writes that begin where a page does, without the
     writes of the empty map. Reads come in the order of operations, and so do writes.
     """
     config, first = done.job.config, done.addresses[PAGES]
-    [path] = done.traces.values()
-    found = accesses(read_trace(path))
+    found = _accesses(done)
     offset = found["address"].astype(np.int64) - first
     here = (
         (offset >= 0) & (offset < config.host_pages * config.page_bytes) & (offset % config.page_bytes == 0)

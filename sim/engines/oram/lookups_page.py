@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from hw.oram.config import OramConfig
-from sim.engines.oram.lookups import Int, Lookups, Seen
+from sim.engines.oram.lookups import Int, Lookups, Seen, burst_count
 from sim.report.parts import Tile, chart, exact_tile, write_page
 from sim.report.style import RUNS, styled
 from sim.run.result import RunResult
@@ -65,6 +65,7 @@ def _tiles(lookups: Lookups, done: RunResult) -> list[Tile]:
         exact_tile([done.bit_exact]),
         Tile("Rows looked up", f"{right:,} of {count:,}", "as they were loaded", right == count),
         Tile("Rows loaded", f"{len(lookups.table):,}", f"of {lookups.table.shape[1]} bytes, by the device"),
+        Tile("Bursts at the host", f"{burst_count(done):,}", "all as labels and host say", done.bit_exact),
     ]
 
 
@@ -98,7 +99,7 @@ def bus(config: OramConfig, touches: Seen) -> go.Figure:
             hovertemplate=f"page %{{y:,}} {name}<br>in cycle %{{x:,}}<extra></extra>",
         )
     figure.update_xaxes(title="cycles since the first read", rangemode="tozero")
-    figure.update_yaxes(title="page", range=[0, config.host_pages])
+    figure.update_yaxes(title="page", range=[0, 1.03 * config.host_pages])
     return styled(figure, height=320)
 
 

@@ -1,5 +1,6 @@
 """The demo: what it puts through the engine, what it leaves behind, and that a wrong bit fails it."""
 
+import contextlib
 import dataclasses
 import io
 import json
@@ -41,7 +42,7 @@ def weights() -> None:
 
 def stand_in(monkeypatch):
     """Put the golden model in the place of generator and simulator; ``wrong`` launches differ in a bit."""
-    made = SimpleNamespace(launches=[], packages=[], wrong=())
+    made = SimpleNamespace(launches=[], packages=[], ahead=[], wrong=())
 
     def run(engine, config, board, tensors, *, seed, memory_mode, directory, traces):
         made.launches.append((engine, config, board.name, memory_mode, tensors))
@@ -61,12 +62,18 @@ def stand_in(monkeypatch):
             traces=traces,
         )
 
+    @contextlib.contextmanager
+    def built_ahead(board, configs):
+        made.ahead.append({*configs})
+        yield
+
     def write_package(design, directory):
         made.packages.append((design, directory))
 
     monkeypatch.setattr(sim.run.demo, "run", run)
+    monkeypatch.setattr(sim.run.demo, "built_ahead", built_ahead)
     monkeypatch.setattr(
-        sim.run.demo, "generate", lambda engine, config, board: (engine.name, config, board.name)
+        sim.run.demo, "kernel_design", lambda engine, config, board: (engine.name, config, board.name)
     )
     monkeypatch.setattr(sim.run.demo, "write_package", write_package)
     return made
@@ -315,7 +322,8 @@ def test_what_is_kept_is_shown_again_and_said_to_be(kept, tmp_path):
     passed, again = show(tmp_path, engines=["conv"])
     assert passed
     assert len(kept.launches) == 1
-    assert "Not simulated again, since nothing it follows from has changed" in again
+    assert kept.ahead == [{"conv"}, set()]
+    assert "Not simulated again: nothing it follows from has changed" in again
     assert str(tmp_path / "conv" / "kept.json") in "".join(again.split())
     assert [line for line in first.splitlines() if "Photograph" in line] == [
         line for line in again.splitlines() if "Photograph" in line
