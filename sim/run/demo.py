@@ -22,7 +22,7 @@ from sim.report.pictures import embedded
 from sim.report.report import save
 from sim.run.adapter import Demo
 from sim.run.ahead import built_ahead
-from sim.run.part import KEPT_NAME, Part, find_part, keep, part_key
+from sim.run.part import Part, find_part, keep, part_key
 from sim.run.result import RunResult
 from sim.run.run import find_adapter, run
 
@@ -58,36 +58,31 @@ def demo(
         parts = []
         for name, chosen in demos:
             console.print(f"[bold]{name}[/bold] on {on.name}: {chosen.title}")
-            part, note = kept.get(name), ""
+            part = kept.get(name)
             if part is None:
                 part = _simulated(name, chosen, on, directory, console)
-                if name in keys:
+                if chosen.kept:
                     keep(part, keys[name], directory)
-            else:
-                file = directory / name / KEPT_NAME
-                note = f"Not simulated again: nothing it follows from has changed; without {file} it will be."
-            _print(part, note, directory, console)
-            parts.append((part, note))
+            _print(part, directory, console)
+            parts.append(part)
     page = directory / "index.html"
     write_page(
         "demo.html.j2",
         page,
         charts=False,
         board=on.title,
-        tiles=[exact_tile((r.bit_exact for r in part.reports), part.engine) for part, _ in parts],
-        parts=[
-            (part, note, labels(part.reports), list(lines(part.reports, SUMMARY))) for part, note in parts
-        ],
+        tiles=[exact_tile((r.bit_exact for r in part.reports), part.engine) for part in parts],
+        parts=[(part, labels(part.reports), list(lines(part.reports, SUMMARY))) for part in parts],
     )
     console.print()
     console.print(f"Page     {page}", soft_wrap=True)
-    return all(part.bit_exact for part, _ in parts)
+    return all(part.bit_exact for part in parts)
 
 
-def _print(part: Part, note: str, root: Path, console: Console) -> None:
-    """Print what the page says of one engine, with a note where nothing was simulated."""
+def _print(part: Part, root: Path, console: Console) -> None:
+    """Print what the page says of one engine."""
     console.print(summary([*part.reports]))
-    for line in filter(None, (note, *part.outcome)):
+    for line in filter(None, (part.note, *part.outcome)):
         console.print(line, markup=False)
     console.print()
     for path in part.made:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from sim.host.files import write_bytes
 from sim.report.report import Report
 
 #: Name of the file that keeps a part, in its folder.
-KEPT_NAME = "kept.json"
+_KEPT_NAME = "kept.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +39,8 @@ class Part:
         Of all launches.
     made
         What each file shows, by its path within the demo's directory.
+    note
+        That nothing was simulated, where it was not.
     """
 
     engine: str
@@ -47,6 +49,7 @@ class Part:
     pictures: Mapping[str, str]
     reports: Sequence[Report]
     made: Mapping[str, str]
+    note: str = ""
 
     @property
     def bit_exact(self) -> bool:
@@ -74,14 +77,17 @@ def part_key(engine: str, config: object, board: Board) -> str:
 def keep(part: Part, key: str, root: Path) -> None:
     """Keep a part for `find_part`, if all in it was right: what was wrong is to be looked at again."""
     if part.bit_exact:
-        write_bytes(root / part.engine / KEPT_NAME, _KEPT.dump_json(_Kept(key, part)))
+        write_bytes(root / part.engine / _KEPT_NAME, _KEPT.dump_json(_Kept(key, part)))
 
 
 def find_part(engine: str, key: str, root: Path) -> Part | None:
     """Give the part that was kept, None where it follows from something else or a file of it is gone."""
+    file = root / engine / _KEPT_NAME
     try:
-        kept = _KEPT.validate_json((root / engine / KEPT_NAME).read_bytes())
+        kept = _KEPT.validate_json(file.read_bytes())
     except (OSError, ValidationError):
         return None
-    whole = kept.key == key and all((root / path).exists() for path in kept.part.made)
-    return kept.part if whole else None
+    if kept.key != key or not all((root / path).exists() for path in kept.part.made):
+        return None
+    note = f"Not simulated again: nothing it follows from has changed; without {file} it will be."
+    return replace(kept.part, note=note)
