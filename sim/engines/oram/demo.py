@@ -101,7 +101,7 @@ def conclusions(lookups: Lookups, done: RunResult) -> Sequence[str]:
     flat = [histogram(np.repeat(np.arange(len(n)), n), len(n), tests=3).p for n in (skewed, uniform)]
     same = same_distribution(seen[-2].pages, seen[-1].pages, tests=3).p
     lines.append(
-        f"Pages that the skewed and the uniform workload touched: uniform by chi-squared, p = {flat[0]:.2f} "
-        f"and {flat[1]:.2f}; of one distribution by Kolmogorov and Smirnov, p = {same:.2f}."
+        f"Pages that the skewed and the uniform workload touched: uniform by chi-squared, p = {flat[0]:.3f} "
+        f"and {flat[1]:.3f}; of one distribution by Kolmogorov and Smirnov, p = {same:.3f}."
     )
     return lines
