@@ -1,0 +1,44 @@
+"""The figures of docs/oram.md: launches as they were measured on the RTL, predicted."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from hw.board import load_board
+from hw.oram.config import OramConfig
+from hw.oram.model.predict import predict
+from sim.engines.oram.adapter import ADAPTER
+
+PAGE = Path(__file__).parents[2] / "docs" / "oram.md"
+#: Lines of ops.csv that are used: the rings and the pages of 2^18 keys stay in the host's cache.
+OPERATIONS = 8192
+#: By log_n: cycles of the launch as the RTL took them, and of those before its first command.  Operations
+#: wait for pages under way and write bursts, those of 2^20 keys for the rate that both directions share, too.
+MEASURED = {18: (253_519, 192_403), 20: (846_423, 767_486)}
+
+
+@pytest.fixture(scope="module")
+def operations(tmp_path_factory):
+    """The file that the page's script writes, its beginning."""
+    (script,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    with contextlib.redirect_stdout(io.StringIO()) as written:
+        exec(script, {})
+    path = tmp_path_factory.mktemp("operations") / "ops.csv"
+    path.write_text("".join(written.getvalue().splitlines(keepends=True)[: 1 + OPERATIONS]))
+    return path
+
+
+@pytest.mark.parametrize("log_n", MEASURED)
+def test_steady_launches_are_predicted(operations, log_n):
+    config = OramConfig(log_n=log_n)
+    job = ADAPTER.job(ADAPTER.read_operations(operations, config, seed=0), config)
+    found = predict(ADAPTER.workload(job, config), config, load_board("u55c"))
+    cycles, before = MEASURED[log_n]
+    assert found.cycles_total == pytest.approx(cycles, rel=0.01)
+    operating = OPERATIONS * found.details["cycles_per_operation"]
+    assert operating == pytest.approx(cycles - before, rel=0.02)
