@@ -58,7 +58,7 @@ def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Predict
         useful_macs=0,
         mac_slots_per_cycle=0,
         compulsory_bytes=sum(read.values()) + sum(write.values()),
-        memory_bytes_per_cycle=2 / link.byte_cycles,
+        memory_bytes_per_cycle=1 / max(link.byte_cycles / 2, link.shared_byte_cycles),
         least_compute_cycles=operations * config.interval,
         details={
             "operations": operations,
