@@ -36,8 +36,8 @@ class LineCutter(wiring.Component):
 
     Behaviour
     ---------
-    ``o`` is registered, and ``i.ready`` does not depend on it.  A line takes a cycle for each beat of which a
-    byte is written, and one more.
+    ``o`` and ``i.ready`` are flip-flops.  A line takes a cycle for each beat of which a byte is written, and
+    one more.
     """
 
     #: Cycles from a line to its first beat.
@@ -58,16 +58,18 @@ class LineCutter(wiring.Component):
         size, beats = self._lines.port_bytes, self._lines.beats
         held = Signal(line_write_layout(self._lines), reset_less=True)
         left = Signal(beats)
-        chosen = Signal(beats)
-        free = Signal()
+        chosen, rest = Signal(beats), Signal(beats)
+        free, ready = Signal(), Signal(init=1)
         m.d.comb += [
+            self.i.ready.eq(ready),
             chosen.eq(lowest(left)),
+            rest.eq(left & ~chosen),
             free.eq(~self.o.valid | self.o.ready),
-            self.i.ready.eq(~left.any()),
         ]
         out = payload_register(m, self.o.payload)
         with m.If(free):
-            m.d.sync += [self.o.valid.eq(left.any()), left.eq(left & ~chosen), out.line.eq(held.line)]
+            m.d.sync += [self.o.valid.eq(left.any()), left.eq(rest), out.line.eq(held.line)]
+            m.d.sync += ready.eq(~rest.any())
             for n in range(beats):
                 with m.If(chosen[n]):
                     m.d.sync += [
@@ -75,8 +77,10 @@ class LineCutter(wiring.Component):
                         out.data.eq(held.data.word_select(n, 8 * size)),
                         out.strobe.eq(held.strobe.word_select(n, size)),
                     ]
-        with m.If(self.i.ready):
-            strobes = [self.i.payload.strobe.word_select(n, size).any() for n in range(beats)]
+        # The same as ``ready``, which has far to go and is not to go to every bit besides.
+        with m.If(~left.any()):
             m.d.sync += held.eq(self.i.payload)
-            m.d.sync += left.eq(Cat(strobe & self.i.valid for strobe in strobes))
+        with m.If(self.i.valid & ready):
+            strobes = [self.i.payload.strobe.word_select(n, size).any() for n in range(beats)]
+            m.d.sync += [left.eq(Cat(strobes)), ready.eq(0)]
         return m
