@@ -184,15 +184,17 @@ class RegisterFile(wiring.Component):
                 with m.If(writes(offset)):
                     mask = Cat(strobe.replicate(8) for strobe in strobes)
                     m.d.sync += word.eq((word & ~mask) | (payload & mask))
+        high_words: dict[int, Any] = {}
         for register in self.table.counter_registers:
             value = self.counters[register.argument.name]
             words[register.offset], words[register.offset + 4] = value[:32], state.high
-            with m.If(reads(register.offset)):
-                m.d.sync += state.high.eq(value[32:])
+            high_words[register.offset] = value[32:]
         with m.If(read), m.Switch(state.read_word):
             for offset, word in words.items():
                 with m.Case(offset // 4):
                     m.d.sync += self.bus.rdata.eq(word)
+                    if offset in high_words:
+                        m.d.sync += state.high.eq(high_words[offset])
             with m.Default():
                 m.d.sync += self.bus.rdata.eq(0)
         return m
