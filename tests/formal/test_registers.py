@@ -318,8 +318,8 @@ REGISTER_BUGS = {
         "a read gives the register of its address",
     ),
     "high word kept at the wrong read": (
-        "with m.If(reads(register.offset)):",
-        "with m.If(reads(register.offset + 4)):",
+        "high_words[register.offset] =",
+        "high_words[register.offset + 4] =",
         "the high word is that of the low word's moment",
     ),
     "unmapped reads give what was there": (
