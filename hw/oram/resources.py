@@ -3,56 +3,78 @@
 from __future__ import annotations
 
 from hw.board.resources import Resources
-from hw.oram.config import BEAT_BYTES, OramConfig
+from hw.lib.fifo import SHALLOW_DEPTH
+from hw.oram.config import BEAT_BYTES, RECORD_HEADER_BYTES, OramConfig
+from hw.oram.core.layouts import bucket_layout, query_layout
+from hw.oram.core.position.lookahead import TABLES, turn_layout
 
-# LUT and FF of pages, commands, draws and stage are fitted to what Yosys counts, by `synth_xilinx -family
-# xcup -flatten` (`tests/hw/oram/test_resources.py`), with a tenth more for replication and for what placement
-# leaves unpacked; keys are as `hw.oram.core.crypto` counts them. The other blocks are assumed, and the stage
-# is counted for values of 8 bytes only.
+# LUT and FF are fitted to `loomwork resources --engine oram` for values of 8 and 64 bytes, with some 7 % more
+# for replication and for what placement leaves unpacked (docs/oram.md, `tests/hw/oram/test_resources.py`).
+# That a second label doubles the position map, the stage and the gates is assumed.
 
-# An AES pipeline with its products of the hash; opening or sealing besides; the schedule of a key, and the
-# powers of a hash key.
-_LANE_LUT, _LANE_FF = 13000, 3400
-_PAGE_LUT, _PAGE_FF = 4000, 3800
-_FRONT_LANE_LUT, _FRONT_LANE_FF = 9000, 2000
-_SCHEDULE_LUT, _SCHEDULE_FF = 900, 2100
-_POWER_LUT, _POWER_FF = 5700, 2600
-# The position map and the stage, by label.
-_POSITION_LUT, _POSITION_FF = 11000, 9000
-_STAGE_LUT, _STAGE_FF, _STAGE_BRAM = 50000, 55500, 16
-# Gates and counters; a port to HBM and one to the host.
-_TOUCH_LUT, _TOUCH_FF = 8000, 8000
-_HBM_PORT_LUT, _HBM_PORT_FF, _HBM_PORT_BRAM = 2500, 3000, 9
-_HOST_PORT_LUT, _HOST_PORT_FF, _HOST_PORT_BRAM = 6000, 8000, 20
-#: Bits of a word of a 36-Kibit block RAM at its widest, when it has 512 of them.
-_RAM_BITS, _RAM_WORDS = 72, 512
+#: An AES pipeline, and the products of a hash.
+_AES, _PRODUCTS = (7800, 1500), (4600, 1810)
+#: What is around them, for pages, for commands and responses, and for the keys.
+_PAGES, _COMMANDS, _KEYS = (7200, 6800), (7900, 6000), (5300, 9600)
+#: The position map, and an operation of its window.
+_POSITION, _POSITION_OPERATION = (6400, 4800), (31, 43)
+#: The stage, an operation of its window, and an item of its overflow store.
+_STAGE, _STAGE_OPERATION, _STAGE_ITEM = (19500, 16000), (82, 132), (110, 119)
+_GATES = (5800, 7400)
+#: Ports to HBM of the position map and of records, and what is around them.
+_BUCKETS, _BUCKET_PORT = (6700, 9000), (1140, 2200)
+_RECORDS, _RECORD_PORT = (6500, 4400), (1480, 2820)
+#: Ports to the host, registers, counters.
+_HOST = (10900, 15200)
+#: Multipliers where lines are no power of two, of records and of pages.
+_RECORD_DSP, _PAGE_DSP = 3, 2
+#: Lines that may wait in a port to HBM, and small queues in block RAM.
+_PORT_LINES, _SMALL = 32, 4
+#: Bits and words of half of a block RAM.
+_RAM_SHAPES = ((36, 512), (18, 1024), (9, 2048))
 
 
 def blocks(config: OramConfig) -> dict[str, Resources]:
     """Estimate each block of a kernel."""
-    labels, lanes = config.label_count, config.aes_lanes
-    ports = config.position_ports + config.record_ports
-    # The stage keeps values of all operations that may be looked for in its log.
-    log = -(-8 * config.value_bytes // _RAM_BITS) * -(-config.window // _RAM_WORDS)
-    page = -(-8 * BEAT_BYTES // _RAM_BITS)
-    pages = page * -(-config.inflight * labels * config.page_beats // _RAM_WORDS)
+    labels, lanes, beat = config.label_count, config.aes_lanes, 8 * BEAT_BYTES
+    items, row = config.inflight * config.items, 8 * config.row_bytes
+    waiting = turn_layout(config).size if config.position_inflight > SHALLOW_DEPTH else 0
+    position_ram = TABLES * _ram(bucket_layout(config).size, config.position_window)
+    values = (1 << config.operation_bits, config.window, config.overflow_entries, 2 * config.list_slots)
+    stage_ram = sum(_ram(row, depth * config.value_rows) for depth in values)
     return {
-        "opening and sealing of pages": _resources(
-            2 * (_PAGE_LUT + lanes * _LANE_LUT), 2 * (_PAGE_FF + lanes * _LANE_FF), 2 * page
+        "opening and sealing of pages": _sum((1, _PAGES), (2 * lanes, _AES), (2 * lanes, _PRODUCTS)),
+        "opening and sealing of commands": _sum(
+            (1, _COMMANDS), (2, _AES), (2, _PRODUCTS), ram=_ram(query_layout(config).size, config.accepted)
         ),
-        "opening and sealing of commands": _resources(
-            2 * (_PAGE_LUT + _LANE_LUT), 2 * (_PAGE_FF + _LANE_FF), page
+        "permutation and draws": _sum((config.front_lanes, _AES)),
+        "keys": _sum((1, _KEYS), (2, _PRODUCTS)),
+        "position map": _sum(
+            (labels, _POSITION),
+            (labels * config.position_window, _POSITION_OPERATION),
+            ram=position_ram + _ram(waiting, config.position_inflight),
         ),
-        "permutation and draws": _resources(
-            config.front_lanes * _FRONT_LANE_LUT, config.front_lanes * _FRONT_LANE_FF
+        "stage": _sum(
+            (labels, _STAGE),
+            (labels * config.window, _STAGE_OPERATION),
+            (labels * config.overflow_entries, _STAGE_ITEM),
+            ram=stage_ram,
         ),
-        "keys": _resources(4 * _SCHEDULE_LUT + 2 * _POWER_LUT, 4 * _SCHEDULE_FF + 2 * _POWER_FF),
-        "position map": _resources(labels * _POSITION_LUT, labels * _POSITION_FF, 4),
-        "stage": _resources(labels * _STAGE_LUT, labels * _STAGE_FF, _STAGE_BRAM + 2 * log),
-        "gates": _resources(labels * _TOUCH_LUT, labels * _TOUCH_FF, 8),
-        "ports to HBM": _resources(ports * _HBM_PORT_LUT, ports * _HBM_PORT_FF, ports * _HBM_PORT_BRAM),
-        "ports to the host": _resources(
-            2 * _HOST_PORT_LUT, 2 * _HOST_PORT_FF, 2 * _HOST_PORT_BRAM + 2 * pages
+        "gates": _sum((labels, _GATES), ram=labels * _SMALL),
+        "buckets in HBM": _sum((1, _BUCKETS), (config.position_ports, _BUCKET_PORT)),
+        "records in HBM": _sum(
+            (1, _RECORDS),
+            (config.record_ports, _RECORD_PORT),
+            ram=_ram(beat, items * config.record_beats)
+            + _ram(8 * RECORD_HEADER_BYTES, config.inflight * labels)
+            + config.record_ports * (1 + _ram(beat, _PORT_LINES * config.record_beats)),
+            dsp=_multiplies(config.record_bytes) * _RECORD_DSP,
+        ),
+        "ports to the host": _sum(
+            (1, _HOST),
+            ram=2 * _ram(beat, config.read_pages * config.page_beats)
+            + 2 * _ram(beat, config.command_records * config.command_bytes // BEAT_BYTES),
+            dsp=_multiplies(config.page_bytes) * _PAGE_DSP,
         ),
     }
 
@@ -63,5 +85,16 @@ def estimate(config: OramConfig) -> Resources:
     return Resources(**{name: sum(part[name] for part in parts) for name in parts[0]})
 
 
-def _resources(lut: float, ff: float, bram36: int = 0) -> Resources:
-    return Resources(lut=int(lut), ff=int(ff), dsp=0, bram36=bram36, uram=0)
+def _sum(*parts: tuple[int, tuple[int, int]], ram: float = 0, dsp: int = 0) -> Resources:
+    """Add up LUT and FF of so many parts each, beside block RAMs and multipliers."""
+    lut, ff = (sum(count * each[at] for count, each in parts) for at in (0, 1))
+    return Resources(lut=lut, ff=ff, dsp=dsp, bram36=int(ram + 0.5), uram=0)
+
+
+def _ram(bits: int, words: int) -> float:
+    """Give the block RAMs of a memory; they come in halves."""
+    return min(-(-bits // width) * -(-words // depth) for width, depth in _RAM_SHAPES) / 2
+
+
+def _multiplies(size: int) -> bool:
+    return size & (size - 1) != 0
