@@ -146,27 +146,41 @@ def test_pages_are_uniform_and_independent(seen):
 
 def test_equal_labels_give_equal_buses_whatever_is_asked(tmp_path):
     """Misses of every kind reveal the same labels under the same seed: nothing is there, new keys come, and
-    more and more do; the records in HBM are as different as can be.
+    more and more do.  So do hits, of other keys with other values, whether they are read or written.
     """
     count, rng = 100, np.random.default_rng(3)
-    traces = []
-    for name, codes, keys in (
-        ("absent", [Code.GET] * count, np.full(count, 7)),
-        ("inserted", [Code.PUT] * count, np.arange(count) << 40),
-        ("mixed", rng.choice([Code.NOP, Code.DELETE, 200], count), rng.integers(1 << 60, size=count)),
-    ):
-        tensors = {
-            "codes": np.array(codes, np.uint8),
-            "keys": keys.astype(np.uint64),
-            "values": rng.integers(256, size=(count, SMALL.value_bytes), dtype=np.uint8),
-        }
-        statuses = set(ADAPTER.job(tensors, SMALL).results.statuses.tolist())
-        assert statuses == {"absent": {1}, "inserted": {2}, "mixed": {1, 6}}[name]
-        path = tmp_path / f"{name}.trace"
-        result = run(
-            "oram", SMALL, BOARD, tensors, directory=tmp_path / "run", traces={BOARD.host.name: path}
-        )
-        assert result.bit_exact
-        traces.append(read_trace(path))
-    for other in traces[1:]:
-        np.testing.assert_array_equal(traces[0], other)
+    pattern = np.concatenate([np.arange(20), rng.integers(20, size=count - 20)])
+    read = np.where((rng.random(count) < 0.7) & (np.arange(count) >= 20), Code.GET, Code.PUT)
+    groups = (
+        (
+            ("absent", [Code.GET] * count, np.full(count, 7), {1}),
+            ("inserted", [Code.PUT] * count, np.arange(count) << 40, {2}),
+            (
+                "mixed",
+                rng.choice([Code.NOP, Code.DELETE, 200], count),
+                rng.integers(1 << 60, size=count),
+                {1, 6},
+            ),
+        ),
+        (
+            ("written", [Code.PUT] * count, pattern, {0, 2}),
+            ("read", read, rng.integers(1 << 60, size=20)[pattern], {0, 2}),
+        ),
+    )
+    for group in groups:
+        traces = []
+        for name, codes, keys, statuses in group:
+            tensors = {
+                "codes": np.array(codes, np.uint8),
+                "keys": keys.astype(np.uint64),
+                "values": rng.integers(256, size=(count, SMALL.value_bytes), dtype=np.uint8),
+            }
+            path = tmp_path / f"{name}.trace"
+            result = run(
+                "oram", SMALL, BOARD, tensors, directory=tmp_path / "run", traces={BOARD.host.name: path}
+            )
+            assert result.bit_exact
+            assert set(result.integers["statuses"].tolist()) == statuses
+            traces.append(read_trace(path))
+        for other in traces[1:]:
+            np.testing.assert_array_equal(traces[0], other)
