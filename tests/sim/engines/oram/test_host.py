@@ -1,14 +1,17 @@
-"""A host that changes pages behind the gates' back: it is found at the first touch, and nothing follows."""
+"""A host that changes pages behind the gates' back: found at the first touch; until reset nothing follows."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from hw.board import load_board
 from hw.oram.core.layouts import Code
 from hw.oram.kernel.arguments import Fault
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.oram.adapter import ADAPTER
-from sim.run.run import run
+from sim.engines.oram.buffers import PAGES, RESPONSES
+from sim.memory.trace import Channel
+from tests.support.oram.bus import BOARD, Bus, simulated
 from tests.support.oram.tampers import flip, replay, swap, truncate
 
 #: The first configuration of the regression, whose simulator is there anyway.
@@ -38,16 +41,24 @@ def operations():
 def test_changed_pages_are_found_at_their_first_touch(deed, tmp_path, monkeypatch):
     monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")  # as the regression does
     rows, touch = DEEDS[deed]
-    given = operations() | {"tampers": rows}
-    pages = ADAPTER.workload(ADAPTER.job(given, CONFIG), CONFIG).pages
+    job = ADAPTER.job(operations() | {"tampers": rows}, CONFIG)
+    pages = ADAPTER.workload(job, CONFIG).pages
     found = [n for n, page in enumerate(pages) if page == PAGE][touch]
     assert found < OPERATIONS - 20
-    result = run("oram", CONFIG, load_board(CASE.board), given, memory_mode="fast", directory=tmp_path)
-    assert result.report.details["status"] == Fault.PAGE
-    right = (result.integers["responses"] == result.golden["responses"]).all(axis=1)
+    launch = replace(ADAPTER.launch(job, CONFIG, BOARD), then=({"initialize": 0}, {"initialize": 1}))
+    done, trace = simulated(CONFIG, launch, tmp_path, memory_mode="fast")
+    statuses = [call.counters["status"] for call in done.answer.calls]
+    assert statuses == [Fault.PAGE, Fault.PAGE, Fault.PAGE | Fault.AGAIN]
+    for later in done.answer.calls[1:]:
+        assert not any(count for name, count in later.counters.items() if name.endswith("_bytes"))
+    own = trace["address"] == Bus(CONFIG, launch, trace).addresses[PAGES] + PAGE * CONFIG.page_bytes
+    written = np.count_nonzero(own & (trace["channel"] == Channel.AW))
+    assert written == 1 + touch, "empty, and at the touches before: it is not written back"
+    responses = done.buffers[RESPONSES].reshape(OPERATIONS, -1)
+    right = (responses == ADAPTER.golden(job, CONFIG)["responses"]).all(axis=1)
     answered = int(right.sum())
     assert right[:answered].all(), "responses come in order"
     assert answered <= found, "the operation that touched it has no answer"
-    unwritten = result.integers["responses"][answered:]
+    unwritten = responses[answered:]
     assert (unwritten == unwritten[0, 0]).all(), "there are no others"
     assert answered >= found - CONFIG.response_records
