@@ -217,6 +217,44 @@ def test_where_an_item_moved_to_is_forgotten_as_it_leaves():
     check(config, stage, touches, seed=0)
 
 
+def test_a_key_is_not_where_it_was():
+    """An item moves into the slot that a key leaves; the next operation asks for the key, which
+    HBM may still show.
+    """
+    config, stage = build(**BASE)
+    model = model_of(config, "left")
+    model.no_room = 0
+    record, elsewhere, keys = config.host_pages, config.host_pages + 1, model.keys[:5]
+    operations = [(Code.PUT, key, record) for key in keys]  # four fill the list, one waits
+    operations += [(Code.NOP, 0, elsewhere)] * config.window
+    operations += [(Code.GET, key, record) for key in keys[:4] for _ in range(2)]
+    operations += [(Code.NOP, 0, elsewhere)] * len(operations)  # a run has gaps in its second half
+    touches = [touch for code, key, at in operations for touch in model.play(code, key, [record], [at])]
+    assert model.found["move"] == 4
+    check(config, stage, touches, seed=0)
+
+
+def test_a_page_takes_what_it_has_room_for():
+    """Four items of the list go into a page of five slots; of four more one does, and the others wait."""
+    config, stage = build(**BASE)
+    model = model_of(config, "room")
+    model.no_room = 0
+    page, elsewhere = 1, config.host_pages
+    touches = []
+    for keys in (model.keys[:4], model.keys[4:8]):
+        for key in keys:
+            touches += model.play(Code.PUT, key, [page], [elsewhere])
+        for _ in range(config.window):
+            touches += model.play(Code.NOP, 0, [elsewhere], [elsewhere])
+        touches += model.play(Code.NOP, 0, [elsewhere], [page])
+    assert None not in model.pages[page]
+    assert sum(item is not None for item in model.records[page]) == 3
+    for key in model.keys[:8]:
+        touches += model.play(Code.GET, key, [elsewhere], [elsewhere])
+        assert touches[-1].response[1] == Status.HIT
+    check(config, stage, touches, seed=0)
+
+
 def test_overflow_is_a_fault():
     """With four entries, the model finds none free and the stage says so, at last."""
     config, stage = build(**{**BASE, "overflow_entries": 4})
