@@ -10,7 +10,17 @@ from sim.run.run import run
 from tests.support.oram.bus import BOARD
 from tests.support.oram.workloads import answers, commands_of, tensors_of
 
-MAP = replace(SMALL, log_n=14, aes_lanes=4, inflight=128, overflow_entries=256)
+#: An operation every 8 cycles at most, so that memory that waits can follow; and deadlines for its queues.
+MAP = replace(
+    SMALL,
+    log_n=14,
+    aes_lanes=2,
+    inflight=128,
+    overflow_entries=256,
+    position_cycles=512,
+    touch_cycles=640,
+    settle_cycles=384,
+)
 CONFIGS = (
     MAP,
     replace(MAP, touch="both"),
