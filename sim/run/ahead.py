@@ -7,7 +7,7 @@ import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hw.board import Board
@@ -17,8 +17,9 @@ from sim.run.launch import build_kernel
 
 
 @contextlib.contextmanager
-def built_ahead(board: Board, configs: Mapping[str, Any]) -> Iterator[None]:
-    """Build the simulators of configurations, by engine, one after the other while the ``with`` block runs.
+def built_ahead(board: Board) -> Iterator[Callable[[str, Any], None]]:
+    """Give a function that has the simulator of an engine built, by its name and configuration, while the
+    ``with`` block goes on; one is built after the other.
 
     Nothing is shown: who wants one that is being built waits for it (`sim.build.cache`), and who wants one
     that does not build finds that out again.
@@ -30,22 +31,28 @@ def built_ahead(board: Board, configs: Mapping[str, Any]) -> Iterator[None]:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    assert builder.stdin is not None
+    given = builder.stdin
+    assert given is not None
+
+    def build(engine: str, config: Any) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            given.write(pickle.dumps((engine, config, board)))
+            given.flush()
+
     try:
-        with builder.stdin as given:
-            given.write(pickle.dumps((board, dict(configs))))
-        yield
+        yield build
     finally:
         builder.terminate()
-        builder.wait()
+        builder.communicate()
 
 
 def _main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # compilers end as they do by Ctrl-C
-    board, configs = pickle.load(sys.stdin.buffer)
-    for name, config in configs.items():
-        engine = find_engine(name)
-        build_kernel(kernel_design(engine, config, board), engine.arguments(config, board), board)
+    with contextlib.suppress(EOFError):
+        while True:
+            name, config, board = pickle.load(sys.stdin.buffer)
+            engine = find_engine(name)
+            build_kernel(kernel_design(engine, config, board), engine.arguments(config, board), board)
 
 
 if __name__ == "__main__":

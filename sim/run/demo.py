@@ -49,22 +49,24 @@ def demo(
     on = load_board(board)
     for name in names:
         find_engine(name)  # an unknown name is refused before any work
-    demos = [(name, found) for name in names if (found := find_adapter(name).demo(on)) is not None]
-    if not demos:
-        raise InputError("engines", ", ".join(names), "such that one of them has a demo")
-    keys = {name: part_key(name, chosen.config, on) for name, chosen in demos if chosen.kept}
-    kept = {name: part for name, key in keys.items() if (part := find_part(name, key, directory))}
-    with built_ahead(on, {name: chosen.config for name, chosen in demos if name not in kept}):
-        parts = []
-        for name, chosen in demos:
+    demos: dict[str, Demo] = {}
+    kept: dict[str, Part] = {}
+    parts = []
+    with built_ahead(on) as build:
+        for name in names:
+            if (found := find_adapter(name).demo(on)) is not None:
+                demos[name] = found
+                if found.kept and (part := find_part(name, part_key(name, found.config, on), directory)):
+                    kept[name] = part
+                else:
+                    build(name, found.config)
+        for name, chosen in demos.items():
             console.print(f"[bold]{name}[/bold] on {on.name}: {chosen.title}")
-            part = kept.get(name)
-            if part is None:
-                part = _simulated(name, chosen, on, directory, console)
-                if chosen.kept:
-                    keep(part, keys[name], directory)
+            part = kept.get(name) or _simulated(name, chosen, on, directory, console)
             _print(part, directory, console)
             parts.append(part)
+    if not parts:
+        raise InputError("engines", ", ".join(names), "such that one of them has a demo")
     page = directory / "index.html"
     write_page(
         "demo.html.j2",
@@ -129,6 +131,8 @@ def _simulated(name: str, chosen: Demo, board: Board, root: Path, console: Conso
     )
     for path in (path for done in results.values() for path in done.traces.values()):
         path.unlink()
+    if chosen.kept:
+        keep(part, part_key(name, chosen.config, board), root)
     return part
 
 

@@ -63,9 +63,8 @@ def stand_in(monkeypatch):
         )
 
     @contextlib.contextmanager
-    def built_ahead(board, configs):
-        made.ahead.append({*configs})
-        yield
+    def built_ahead(board):
+        yield lambda engine, config: made.ahead.append((engine, config))
 
     def write_package(design, directory):
         made.packages.append((design, directory))
@@ -322,7 +321,7 @@ def test_what_is_kept_is_shown_again_and_said_to_be(kept, tmp_path):
     passed, again = show(tmp_path, engines=["conv"])
     assert passed
     assert len(kept.launches) == 1
-    assert kept.ahead == [{"conv"}, set()]
+    assert kept.ahead == [("conv", SMALL)]
     assert "Not simulated again: nothing it follows from has changed" in again
     assert str(tmp_path / "conv" / "kept.json") in "".join(again.split())
     assert [line for line in first.splitlines() if "Photograph" in line] == [
