@@ -60,8 +60,9 @@ def test_the_host_saw_the_labels_pages(looked_up):
         assert seen.pages.tolist() == [page for outcome in outcomes[start:end] for page in outcome.pages]
         assert (np.diff(seen.reads) > 0).all()
         assert (seen.reads < seen.writes).all()
-        counts = page_counts(SMALL, seen)
-        assert counts.sum() == len(seen.pages)
+        assert page_counts(SMALL, seen).sum() == len(seen.pages)
+    first, *_ = lookups.pages(done)
+    assert first == [outcome.pages for outcome in outcomes[ROWS : ROWS + 4]]
 
 
 def test_a_burst_elsewhere_or_later_is_found(looked_up, tmp_path):

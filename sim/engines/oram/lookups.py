@@ -87,6 +87,11 @@ class Lookups:
             for start, end in zip([0, *ends], ends, strict=False)
         ]
 
+    def pages(self, done: RunResult) -> list[list[list[int]]]:
+        """Give for each phase the pages that each of its look-ups touched."""
+        found = [outcome.pages for outcome in done.job.played.outcomes[len(self.table) :]]
+        return [found[start:end] for start, end in zip([0, *self._ends], self._ends, strict=False)]
+
     @property
     def _ends(self) -> Int:
         return np.cumsum([len(phase.rows) for phase in self.phases])

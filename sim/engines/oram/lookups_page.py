@@ -46,11 +46,13 @@ def write_lookups(lookups: Lookups, done: RunResult, word_of: Callable[[int], st
                 phase.name,
                 chart(bus(config, touches), f"bus{n}"),
                 [
-                    (word_of(int(row)), f"{page:,}")
-                    for row, page in zip(phase.rows, touches.pages, strict=True)
+                    (word_of(int(row)), ", ".join(map("{:,}".format, pages)) or "none")
+                    for row, pages in zip(phase.rows, touched_by, strict=True)
                 ],
             )
-            for n, (phase, touches) in enumerate(sentences)
+            for n, ((phase, touches), touched_by) in enumerate(
+                zip(sentences, lookups.pages(done), strict=False)
+            )
         ],
         histograms=[
             *_histograms("Rows that were asked for", names, asked, rows),
