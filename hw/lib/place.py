@@ -8,7 +8,8 @@ its parent:
 * `CellPlacer`: the component is converted once, on its own, and every placement is an ``Instance`` of it.
   Generation of Verilog uses this one; `CellPlacer.verilog` is the text of all placed cells.
 
-The parent is written once and works with either.
+The parent is written once and works with either.  A large part that comes once may be a cell, too: its reset
+is its own, and tools map it alone.
 """
 
 from __future__ import annotations
