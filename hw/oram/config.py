@@ -88,7 +88,8 @@ class OramConfig:
         Cycles between operations at least, or 0 for the least the engine can do.
     position_cycles, touch_cycles, settle_cycles
         Cycles that the HBM has for an operation's reads of the position map; for those of its records, from
-        the issue of the page's read; and for its writes. 16 to 4,096.
+        the issue of the page's read; and for its writes. 16 to 4,096; of the latter two 0 stands for what the
+        calibrated HBM needs for records of this size.
     """
 
     key_bits: Literal[32, 64] = 64
@@ -109,8 +110,8 @@ class OramConfig:
     overflow_entries: int = 128
     interval_cycles: int = 0
     position_cycles: int = 288
-    touch_cycles: int = 352
-    settle_cycles: int = 192
+    touch_cycles: int = 0
+    settle_cycles: int = 0
 
     def __post_init__(self) -> None:
         check_field_types(self)
@@ -132,8 +133,9 @@ class OramConfig:
         for name in ("inflight", "overflow_entries"):
             check_power_of_two(name, getattr(self, name), 4, 256)
         for name in ("position_cycles", "touch_cycles", "settle_cycles"):
-            if not 16 <= getattr(self, name) <= 4096:
-                raise InputError(name, getattr(self, name), "from 16 to 4096")
+            automatic = name != "position_cycles"
+            if not (16 <= getattr(self, name) <= 4096 or (automatic and getattr(self, name) == 0)):
+                raise InputError(name, getattr(self, name), "0, or " * automatic + "from 16 to 4096")
         if 2 * self.bucket_bits > self.key_bits:
             most = self.key_bits // 2 + self.log_n - self.bucket_bits
             raise InputError("log_n", self.log_n, f"up to {most} for keys of {self.key_bits} bits")
@@ -318,6 +320,18 @@ class OramConfig:
         return self.interval_cycles or self.least_interval_cycles
 
     @property
+    def touch_deadline(self) -> int:
+        """Cycles that the HBM has for a touch's reads of its record, from the issue of the page's read: for
+        large records, some six that are read and written at one port before.
+        """
+        return self.touch_cycles or max(352, 128 + 12 * self.record_beats)
+
+    @property
+    def settle_deadline(self) -> int:
+        """Cycles that the HBM has for an operation's writes."""
+        return self.settle_cycles or max(192, 64 + 10 * self.record_beats)
+
+    @property
     def item_cycles(self) -> int:
         """Cycles from a touch of an operation to its next at least."""
         return -(-self.interval // self.items)
@@ -362,7 +376,7 @@ class OramConfig:
         """Operations whose writes to HBM may be under way."""
         passing = 2 * self.page_cycles + self.record_beats
         values = 2 * -(-self.value_bytes // RECORD_HEADER_BYTES)
-        return -(-(self.settle_cycles + _WRITE_EXTRA + passing + values) // self.interval)
+        return -(-(self.settle_deadline + _WRITE_EXTRA + passing + values) // self.interval)
 
     @property
     def position_window(self) -> int:

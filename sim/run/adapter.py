@@ -191,6 +191,12 @@ class EngineAdapter(abc.ABC):
         """
         return ()
 
+    def faults(self, config: Any, counters: Mapping[str, int]) -> tuple[str, ...]:
+        """Say, a line for each, why a kernel stopped before its end, which its counters tell; nothing where
+        it did not, or never does.
+        """
+        return ()
+
     def job_cycles(self, job: Any, config: Any, buffers: Mapping[str, NDArray[np.uint8]]) -> dict[str, int]:
         """Read from what the kernel wrote how many cycles each job of the launch took, by name, in order;
         nothing where a launch is one job.

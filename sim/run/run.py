@@ -99,14 +99,14 @@ def run(
     )
     integers = adapter.outputs(job, config, simulated.buffers)
     golden = expected.result()
-    mismatches = compare(integers, golden)
+    answer = simulated.answer
+    (call,) = answer.calls
+    mismatches = adapter.faults(config, call.counters) + compare(integers, golden)
     if board.host is not None and traces and board.host.name in traces:
         mismatches += adapter.trace_mismatches(job, config, traces[board.host.name], simulated.addresses)
 
     from sim.run.accounting import build_report
 
-    answer = simulated.answer
-    (call,) = answer.calls
     report = build_report(
         engine=engine.name,
         board=board.name,

@@ -209,7 +209,7 @@ class _Launch:
             self._left.append(last)
             written = answered + BlockWriter.WRITTEN_LATENCY + _SEEN
             after = self._released[-1] + 1 if self._released else 0
-            self._released.append(max(turn + self._config.settle_cycles, written, after))
+            self._released.append(max(turn + self._config.settle_deadline, written, after))
             self._advance()
 
         return left

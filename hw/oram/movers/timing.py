@@ -67,7 +67,7 @@ class Timing:
         """From the issue of a touch to its turn, at least."""
         asked = 1 + Fifo.DEEP_LATENCY + LineReader.ADDRESS_LATENCY
         there = LineReader.DATA_LATENCY + _COLLECT + Keystream.LATENCY + 2
-        return asked + self._config.touch_cycles + there
+        return asked + self._config.touch_deadline + there
 
     @property
     def stage(self) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hw.board import Board
 from hw.oram.config import OramConfig
-from hw.oram.kernel.arguments import KEY_WORDS
+from hw.oram.kernel.arguments import KEY_WORDS, Fault
 from hw.oram.model.workload import OramWorkload
 from sim.engines.oram.buffers import RESPONSES, launch_buffers
 from sim.engines.oram.cases import regression
@@ -25,6 +25,18 @@ from sim.run.adapter import Case, Demo, EngineAdapter, Launch, Tensor, Tensors
 
 #: Cycles from a look at a command that is not there to the next; all are there when a launch begins.
 _POLL_CYCLES = 64
+
+
+_FAULTS = {
+    Fault.LATE_OPERATION: "a bucket was not read within position_cycles, {config.position_cycles}",
+    Fault.LATE_TOUCH: "a record was not read within touch_cycles, {config.touch_deadline}",
+    Fault.LATE_WRITE: "a write to HBM was not answered within settle_cycles, {config.settle_deadline}",
+    Fault.OVERFLOW: "an item found no room, with overflow_entries {config.overflow_entries}",
+    Fault.PAGE: "a page is not the one that was written",
+    Fault.BUS: "memory answered with an error",
+    Fault.EMPTY: "the map was not initialized",
+    Fault.AGAIN: "the map was initialized before",
+}
 
 
 class OramAdapter(EngineAdapter):
@@ -84,6 +96,14 @@ class OramAdapter(EngineAdapter):
     def write_labels(self, path: Path, job: OramJob) -> None:
         """Write what the golden map revealed; see `sim.engines.oram.operations.write_labels`."""
         write_labels(path, [outcome.labels for outcome in job.played.outcomes])
+
+    def faults(self, config: OramConfig, counters: Mapping[str, int]) -> tuple[str, ...]:
+        """Say what each bit of ``status`` means."""
+        return tuple(
+            f"The map stopped after {counters['answered_count']:,} answers, {fault.name}: "
+            + _FAULTS[fault].format(config=config)
+            for fault in Fault(counters["status"])
+        )
 
     def trace_mismatches(
         self, job: OramJob, config: OramConfig, trace: Path, addresses: Mapping[str, int]

@@ -126,7 +126,7 @@ class Gates:
         """Give r(j) of the touch that turned, whose page is written."""
         assert self._page is not None
         released = max(
-            _after(self.turned, len(self.turned) - 1, self.config.settle_cycles),
+            _after(self.turned, len(self.turned) - 1, self.config.settle_deadline),
             _after(self.page_written, len(self.released), self.seen),
         )
         self.released.append(released)

@@ -29,7 +29,7 @@ NAME = "loomwork_lines"
 STEP, CLASSES = 16, 32
 #: What is timed: the second bucket of an operation is as the first.
 TIMED = ("bucket", "record", "record_head", "header")
-_DEADLINE = OramConfig().settle_cycles
+_DEADLINE = OramConfig().settle_deadline
 #: Cycles from the beginning of an operation to its writes.
 _WRITES = 400
 _BUCKET = LineRead(name="bucket", length=128, word_bytes=128)

@@ -81,7 +81,7 @@ class Buckets(wiring.Component):
                 placer=self._placer,
             )
             writer = LineWriter(
-                lines, deadline=config.settle_cycles, cell="bucket_write_port", placer=self._placer
+                lines, deadline=config.settle_deadline, cell="bucket_write_port", placer=self._placer
             )
             m.submodules[f"reader_{n}"], m.submodules[f"writer_{n}"] = reader, writer
             m.submodules[f"cutter_{n}"] = cutter = LineCutter(lines)

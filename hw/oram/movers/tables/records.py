@@ -110,7 +110,7 @@ class Records(wiring.Component):
             placer=self._placer,
         )
         m.submodules.writer = writer = LineWriter(
-            lines, deadline=config.settle_cycles, cell="record_write_port", placer=self._placer
+            lines, deadline=config.settle_deadline, cell="record_write_port", placer=self._placer
         )
         for p in range(config.record_ports):
             axi.connect(m, read=reader.axi[p], write=writer.axi[p], port=self.axi[p])

@@ -7,8 +7,9 @@ import pytest
 
 from hw.board import load_board
 from hw.errors import InputError
+from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code, Status
-from hw.oram.kernel.arguments import argument_table
+from hw.oram.kernel.arguments import Fault, argument_table
 from sim.engines.oram.adapter import ADAPTER
 from sim.engines.oram.cases import SMALL, random_operations
 from sim.engines.oram.job import simulation_keys
@@ -216,3 +217,12 @@ def test_the_regression_has_every_touch_and_pad_and_ends():
     for case in {case.config: case for case in cases}.values():
         statuses = ADAPTER.golden(ADAPTER.job(case.tensors, case.config), case.config)["statuses"]
         assert set(statuses) == set(Status)
+
+
+def test_a_map_that_stopped_says_why():
+    counters = {"status": Fault.LATE_TOUCH | Fault.PAGE, "answered_count": 1860}
+    assert ADAPTER.faults(OramConfig(touch_cycles=77), counters) == (
+        "The map stopped after 1,860 answers, LATE_TOUCH: a record was not read within touch_cycles, 77",
+        "The map stopped after 1,860 answers, PAGE: a page is not the one that was written",
+    )
+    assert ADAPTER.faults(OramConfig(), counters | {"status": 0}) == ()

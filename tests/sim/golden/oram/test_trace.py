@@ -233,7 +233,7 @@ class Machine:
                 if page is not None:
                     self.pages_there -= 1
                     self.writing += 1
-                    self.unreleased.append([page, t + config.settle_cycles, False])
+                    self.unreleased.append([page, t + config.settle_deadline, False])
                     block = (
                         self.unreleased[-1],
                         self.launch.pages + page * config.page_bytes,

@@ -53,7 +53,7 @@ def run(config, *launches, stall=0.0, query_stall=0.0, seed=0, read=None, rules=
         dut,
         config,
         read_cycles=config.position_cycles if read is None else read,
-        write_cycles=config.settle_cycles + LATE,
+        write_cycles=config.settle_deadline + LATE,
         stall=stall / 3,
         seed=seed,
     )
