@@ -24,6 +24,7 @@ from sim.engines.conv.demo import (
 )
 from sim.engines.conv.job import RESULT
 from sim.report.pictures import png
+from sim.run.result import RunResult
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +84,9 @@ def test_results_are_the_filtered_photograph(picture):
 def test_demo_shows_before_and_after(picture):
     demo = conv_demo()
     job = ADAPTER.job(demo.launches[LAUNCH], demo.config)
-    results = {LAUNCH: ADAPTER.results(job, demo.config, ADAPTER.golden(job, demo.config))}
+    golden = ADAPTER.golden(job, demo.config)
+    outputs = ADAPTER.results(job, demo.config, golden)
+    results = {LAUNCH: RunResult(outputs=outputs, integers=golden, golden=golden, job=job)}
     shown = demo.pictures(results)
     assert list(shown) == ["photograph", *FILTERS]
     np.testing.assert_array_equal(shown["photograph"], picture)
