@@ -79,10 +79,10 @@ def predicted_cycles(runs: Labelled) -> go.Figure:
     figure.add_bar(
         y=names,
         x=simulated,
-        name="simulated",
+        name="measured",
         orientation="h",
         marker={"color": SIMULATED},
-        hovertemplate="%{y}<br>simulated: %{x:,} cycles<extra></extra>",
+        hovertemplate="%{y}<br>measured: %{x:,} cycles<extra></extra>",
     )
     figure.add_scatter(
         y=names,
@@ -194,7 +194,7 @@ def channel_traffic(runs: Labelled) -> go.Figure:
             )
         figure.add_bar(
             x=names,
-            y=[max(0, channel.bus_bytes - channel.useful_bytes) for channel in channels],
+            y=[max(0, (channel.bus_bytes or 0) - channel.useful_bytes) for channel in channels],
             name="moved but not asked for",
             marker={"color": OVERHEAD},
             visible=number == 0,

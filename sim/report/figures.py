@@ -22,6 +22,10 @@ FAILED = "NO"
 Row = tuple[str, str, Callable[[Any], str]]
 
 
+def _microseconds(seconds: float) -> str:
+    return f"{1e6 * seconds:,.2f}"
+
+
 def _number(value: float) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
@@ -38,6 +42,15 @@ def _exact(value: bool) -> str:
     return "yes" if value else FAILED
 
 
+def _measured(source: str) -> str:
+    return f"{'on' if source == 'hardware' else 'in'} {source}"
+
+
+def _known(show: Callable[[Any], str]) -> Callable[[Any], str]:
+    """Print what not every run has: figures of simulation alone, or of hardware alone."""
+    return lambda value: MISSING if value is None else show(value)
+
+
 #: Longest text of a configuration's value that is shown whole.
 _LONGEST = 100
 
@@ -51,7 +64,11 @@ def _value(value: Any) -> str:
 
 #: Every figure of a run, under its heading.
 TABLE: Mapping[str, tuple[Row, ...]] = {
-    "Correctness": (("bit exact", "bit_exact", _exact), ("{}", "errors.*", _scientific)),
+    "Correctness": (
+        ("bit exact", "bit_exact", _exact),
+        ("measured", "measured_on", _measured),
+        ("{}", "errors.*", _scientific),
+    ),
     "Cycles": (
         ("total", "cycles.cycles_total", whole),
         ("time, µs", "cycles.kernel_microseconds", lambda value: f"{value:,.2f}"),
@@ -69,8 +86,8 @@ TABLE: Mapping[str, tuple[Row, ...]] = {
     "Bytes": (
         ("compulsory", "traffic.compulsory_bytes", whole),
         ("moved, useful", "traffic.useful_bytes", whole),
-        ("moved, on the bus", "traffic.bus_bytes", whole),
-        ("useful over compulsory", "traffic.useful_over_compulsory_ratio", times),
+        ("moved, on the bus", "traffic.bus_bytes", _known(whole)),
+        ("useful over compulsory", "traffic.useful_over_compulsory_ratio", _known(times)),
     ),
     "Roofline": (
         ("compute bound, cycles", "roofline.compute_bound_cycles", whole),
@@ -86,14 +103,19 @@ TABLE: Mapping[str, tuple[Row, ...]] = {
         ("job {}", "prediction.predicted_job_cycles.*", whole),
     ),
     "Simulation": (
-        ("memory", "simulation.memory_mode", str),
-        ("seed", "simulation.seed", str),
-        ("cycles, start to interrupt", "simulation.cycles_start_to_done", whole),
-        ("cycles simulated", "simulation.cycles_simulated", whole),
-        ("cycles a second", "simulation.simulated_cycles_per_second", scaled),
-        ("run, s", "simulation.run_seconds", lambda value: f"{value:.2f}"),
-        ("build, s", "simulation.build_seconds", lambda value: f"{value:.2f}"),
-        ("build from cache", "simulation.build_cached", _yes),
+        ("memory", "simulation.memory_mode", _known(str)),
+        ("seed", "simulation.seed", _known(str)),
+        ("cycles, start to interrupt", "simulation.cycles_start_to_done", _known(whole)),
+        ("cycles simulated", "simulation.cycles_simulated", _known(whole)),
+        ("cycles a second", "simulation.simulated_cycles_per_second", _known(scaled)),
+        ("run, s", "simulation.run_seconds", _known(lambda value: f"{value:.2f}")),
+        ("build, s", "simulation.build_seconds", _known(lambda value: f"{value:.2f}")),
+        ("build from cache", "simulation.build_cached", _known(_yes)),
+    ),
+    "Hardware": (
+        ("device", "hardware.device", _known(str)),
+        ("driver", "hardware.driver", _known(str)),
+        ("host's wall clock, µs", "hardware.host_wall_seconds", _known(_microseconds)),
     ),
     "Workload and engine": (("{}", "details.*", _number),),
 }
@@ -112,19 +134,21 @@ ORIGIN: tuple[Row, ...] = (
 
 #: The figures that say how a run went, for a terminal.
 SUMMARY: tuple[Row, ...] = (
-    ("RTL equals golden model", "bit_exact", _exact),
+    ("equals the golden model", "bit_exact", _exact),
+    ("measured", "measured_on", _measured),
     ("{}", "errors.*", _scientific),
     ("cycles, start to done", "cycles.cycles_total", whole),
     ("time at the planned clock, µs", "cycles.kernel_microseconds", lambda value: f"{value:,.2f}"),
     ("multiplier slots useful", "work.mac_utilization_ratio", percent),
     ("cycles over the roofline bound", "roofline.cycles_over_bound_ratio", times),
     ("bytes moved", "traffic.useful_bytes", whole),
-    ("bytes moved over compulsory", "traffic.useful_over_compulsory_ratio", times),
+    ("bytes moved over compulsory", "traffic.useful_over_compulsory_ratio", _known(times)),
     ("error of the predicted bytes read", "prediction.predicted_read_error_bytes", whole),
     ("error of the predicted bytes written", "prediction.predicted_write_error_bytes", whole),
     ("cycles, predicted", "prediction.predicted_cycles", whole),
     ("error of the predicted cycles", "prediction.predicted_cycles_error_ratio", signed_percent),
-    ("simulated cycles a second", "simulation.simulated_cycles_per_second", scaled),
+    ("simulated cycles a second", "simulation.simulated_cycles_per_second", _known(scaled)),
+    ("host's wall clock from call to end, µs", "hardware.host_wall_seconds", _known(_microseconds)),
     ("cycles of {}", "cycles.job_cycles.*", whole),
 )
 
@@ -147,14 +171,12 @@ def lines(reports: Sequence[Report], rows: Sequence[Row]) -> Iterator[Line]:
     for label, path, show in rows:
         group, _, star = path.rpartition(".")
         if star != "*":
-            having = [multiplies(report) or not path.startswith("work.") for report in reports]
-            if not any(having):
-                continue
             cells = tuple(
-                show(_at(report, path)) if has else MISSING
-                for report, has in zip(reports, having, strict=True)
+                show(_at(report, path)) if multiplies(report) or group != "work" else MISSING
+                for report in reports
             )
-            yield Line(label=label, meaning=meanings[path], cells=cells)
+            if set(cells) != {MISSING}:
+                yield Line(label=label, meaning=meanings[path], cells=cells)
             continue
         tables = [_at(report, group) for report in reports]
         for key in dict.fromkeys(key for table in tables for key in table):
@@ -182,7 +204,7 @@ def summary(reports: Sequence[Report]) -> Table:
 def _at(report: Report, path: str) -> Any:
     part: Any = report
     for step in path.split("."):
-        part = getattr(part, step)
+        part = getattr(part, step, None)
     return part
 
 

@@ -25,10 +25,14 @@ def render(reports: Sequence[Report], path: Path) -> None:
         raise InputError("reports", 0, "at least one")
     runs = list(zip(labels(reports), reports, strict=True))
     origin = list(lines(reports, ORIGIN))
+    sources = sorted({report.measured_on for report in reports})
     write_page(
         "report.html.j2",
         path,
         runs=[label for label, _ in runs],
+        measured=" and ".join(
+            "on hardware" if source == "hardware" else "in simulation" for source in sources
+        ),
         engines=", ".join(dict.fromkeys(report.engine for report in reports)),
         boards=", ".join(dict.fromkeys(report.board for report in reports)),
         tiles=_tiles(reports),
@@ -52,6 +56,7 @@ def _tiles(reports: Sequence[Report]) -> list[Tile]:
     binding = " and ".join(sorted({report.roofline.bound_by for report in reports}))
     tenths, hundredths = partial(percent, places=1), partial(times, places=2)
     multiplying = [report for report in reports if multiplies(report)]
+    counting = [report for report in reports if report.traffic.useful_over_compulsory_ratio is not None]
     tiles = [
         exact_tile(report.bit_exact for report in reports),
         Tile(
@@ -65,16 +70,16 @@ def _tiles(reports: Sequence[Report]) -> list[Tile]:
             f"the {binding} bound",
         ),
         Tile(
-            "Bytes moved",
-            over_runs(lambda report: report.traffic.useful_over_compulsory_ratio, hundredths),
-            f"the compulsory bytes, {_kept(reports)}",
-        ),
-        Tile(
             "Analytic prediction",
             over_runs(lambda report: report.prediction.predicted_cycles_error_ratio, signed_percent),
-            "off the simulated cycles",
+            "off the measured cycles",
         ),
     ]
+    if counting:
+        moved = over_runs(
+            lambda report: report.traffic.useful_over_compulsory_ratio or 0.0, hundredths, counting
+        )
+        tiles.insert(3, Tile("Bytes moved", moved, f"the compulsory bytes, {_kept(reports)}"))
     if multiplying:
         useful = over_runs(lambda report: report.work.mac_utilization_ratio, tenths, multiplying)
         tiles.insert(2, Tile("Multiplier slots useful", useful, "from start to done"))

@@ -28,7 +28,7 @@ class Tile:
 def exact_tile(exact: Iterable[bool], engine: str = "") -> Tile:
     """Give the headline of runs that were compared with the golden model."""
     found = list(exact)
-    label = f"{engine}: RTL equals golden model" if engine else "RTL equals golden model"
+    label = f"{engine}: equals the golden model" if engine else "Equals the golden model"
     return Tile(label, f"{sum(found)} of {len(found)}", "runs, bit for bit", all(found))
 
 

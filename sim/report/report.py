@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -31,6 +31,7 @@ Positive = Annotated[int, Field(ge=1)]
 Ratio = Annotated[float, Field(ge=0)]
 Name = Annotated[str, Field(min_length=1)]
 MemoryMode = Literal["model", "fast", "jitter"]
+Source = Literal["simulation", "hardware"]
 
 
 def _doc(text: str) -> Any:
@@ -39,8 +40,15 @@ def _doc(text: str) -> Any:
 
 def _require(field: str, value: Any, legal: Any, meaning: str) -> None:
     """Refuse a figure that contradicts the ones it follows from; quotients may differ by rounding alone."""
-    if value != legal and (isinstance(legal, str) or not math.isclose(value, legal, rel_tol=1e-9)):
+    exact = isinstance(legal, str) or value is None or legal is None
+    if value != legal and (exact or not math.isclose(value, legal, rel_tol=1e-9)):
         raise InputError(field, value, f"{meaning} = {legal}")
+
+
+def total(counts: Iterable[int | None]) -> int | None:
+    """Add counts up; None when one of them is not known."""
+    known = list(counts)
+    return None if None in known else sum(count for count in known if count is not None)
 
 
 @dataclass(frozen=True, kw_only=True, config=_STRICT)
@@ -107,13 +115,19 @@ class PortTraffic(UsefulBytes):
 class MemoryTraffic(UsefulBytes):
     """Bytes through all channels of one memory."""
 
-    bus_read_bytes: Annotated[Count, _doc("Bytes moved by read beats, whole beats counted.")]
-    bus_write_bytes: Annotated[Count, _doc("Bytes moved by write beats, whole beats counted.")]
+    bus_read_bytes: Annotated[
+        Count | None, _doc("Bytes moved by read beats, whole beats counted; null on hardware, unknown.")
+    ]
+    bus_write_bytes: Annotated[
+        Count | None, _doc("Bytes moved by write beats, whole beats counted; null on hardware, unknown.")
+    ]
     memory: Annotated[Name, _doc("Memory of the board.")]
 
     @property
-    def bus_bytes(self) -> int:
+    def bus_bytes(self) -> int | None:
         """Both ways."""
+        if self.bus_read_bytes is None or self.bus_write_bytes is None:
+            return None
         return self.bus_read_bytes + self.bus_write_bytes
 
 
@@ -136,9 +150,12 @@ class Traffic:
         _doc("Bytes that must cross the memory port whatever the schedule: each input and output once."),
     ]
     useful_bytes: Annotated[Count, _doc("Bytes read and written that the engine asked for.")]
-    bus_bytes: Annotated[Count, _doc("Bytes moved by all beats of all channels.")]
+    bus_bytes: Annotated[
+        Count | None, _doc("Bytes moved by all beats of all channels; null on hardware, unknown.")
+    ]
     useful_over_compulsory_ratio: Annotated[
-        Ratio, _doc("Useful bytes over compulsory bytes; 1 is the least.")
+        Ratio | None,
+        _doc("Useful bytes over compulsory bytes; 1 is the least; null when nobody counts a port's bytes."),
     ]
     ports: Annotated[tuple[PortTraffic, ...], _doc("Bytes by AXI port.")]
     channels: Annotated[tuple[ChannelTraffic, ...], _doc("Bytes by memory channel; idle channels left out.")]
@@ -148,13 +165,14 @@ class Traffic:
         ports = sum(port.useful_bytes for port in self.ports)
         _require("useful_bytes", self.useful_bytes, ports, "the sum over ports")
         for parts in (self.channels, self.memories):
-            useful, bus = sum(part.useful_bytes for part in parts), sum(part.bus_bytes for part in parts)
+            useful, bus = sum(part.useful_bytes for part in parts), total(part.bus_bytes for part in parts)
             _require("useful_bytes", self.useful_bytes, useful, "the sum over channels and over memories")
-            _require("bus_bytes", self.bus_bytes, bus, "the sum over channels and over memories")
+            if self.bus_bytes is not None or bus is not None:
+                _require("bus_bytes", self.bus_bytes, bus, "the sum over channels and over memories")
         for memory in self.memories:
             for direction in ("read", "write"):
                 moved, most = (getattr(memory, f"{kind}_{direction}_bytes") for kind in ("useful", "bus"))
-                if moved > most:
+                if most is not None and moved > most:
                     field = f"useful_{direction}_bytes of {memory.memory}"
                     raise InputError(field, moved, f"at most {most}, the bus's")
 
@@ -190,7 +208,7 @@ class Prediction:
     predicted_cycles: Annotated[Count, _doc("Cycles from start to done after the analytic model.")]
     predicted_job_cycles: Annotated[dict[str, Count], _doc("job_cycles after the analytic model.")]
     predicted_cycles_error_ratio: Annotated[
-        float, _doc("(predicted - simulated) / simulated cycles; negative when the model is too fast.")
+        float, _doc("(predicted - measured) / measured cycles; negative when the model is too fast.")
     ]
     predicted_read_bytes: Annotated[Count, _doc("Useful bytes read after the engine's formula.")]
     predicted_write_bytes: Annotated[Count, _doc("Useful bytes written after the engine's formula.")]
@@ -199,6 +217,19 @@ class Prediction:
     ]
     predicted_write_error_bytes: Annotated[
         int, _doc("Predicted minus useful bytes written, of ports the kernel counts.")
+    ]
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class Hardware:
+    """The run on a card or board that the figures come from."""
+
+    device: Annotated[str, _doc("The device, as its driver names it.")]
+    driver: Annotated[Literal["xrt", "pynq"], _doc("What the host script reached it by.")]
+    host_wall_seconds: Annotated[
+        float,
+        Field(gt=0),
+        _doc("Wall time the host's clock saw from the call to its end; transfers of buffers left out."),
     ]
 
 
@@ -228,6 +259,7 @@ def derived(figures: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     total, useful_macs = cycles["cycles_total"], work["useful_macs"]
     useful_bytes, compulsory_bytes = traffic["useful_bytes"], traffic["compulsory_bytes"]
     roofline, simulation = figures["roofline"], figures["simulation"]
+    counted = traffic["useful_over_compulsory_ratio"] is not None
     compute_bound_cycles = roofline["compute_bound_cycles"]
     slots, per_cycle = total * work["mac_slots_per_cycle"], useful_macs / total
     memory_bound_cycles = math.ceil(compulsory_bytes / roofline["memory_ceiling_bytes_per_cycle"])
@@ -239,7 +271,9 @@ def derived(figures: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             "macs_per_cycle": per_cycle,
             "macs_per_second": per_cycle * cycles["clock_mhz"] * 1e6,
         },
-        "traffic": {"useful_over_compulsory_ratio": useful_bytes / compulsory_bytes},
+        "traffic": {
+            "useful_over_compulsory_ratio": useful_bytes / compulsory_bytes if counted else None,
+        },
         "roofline": {
             "memory_bound_cycles": memory_bound_cycles,
             "bound_cycles": bound_cycles,
@@ -253,7 +287,9 @@ def derived(figures: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         },
         "simulation": {
             "simulated_cycles_per_second": simulation["cycles_simulated"] / simulation["run_seconds"]
-        },
+        }
+        if simulation is not None
+        else {},
     }
 
 
@@ -274,7 +310,7 @@ class Report:
     ]
     tool_versions: Annotated[dict[str, str], _doc("Versions of the tools that made the figures.")]
     git_revision: Annotated[str | None, _doc("Revision of the Loomwork checkout, if it is one.")]
-    bit_exact: Annotated[bool, _doc("Whether the RTL's every output bit equals the golden model's.")]
+    bit_exact: Annotated[bool, _doc("Whether every output bit equals the golden model's.")]
     errors: Annotated[dict[str, Ratio], _doc("Distance of the outputs from float64, by measure.")]
     details: Annotated[dict[str, float | int], _doc("Further figures of the engine.")]
     cycles: Annotated[Cycles, _doc("Where the clock cycles went.")]
@@ -282,17 +318,35 @@ class Report:
     traffic: Annotated[Traffic, _doc("Bytes moved.")]
     roofline: Annotated[Roofline, _doc("The least cycles the work could take.")]
     prediction: Annotated[Prediction, _doc("What the analytic model said.")]
-    simulation: Annotated[Simulation, _doc("How the figures were obtained.")]
+    measured_on: Annotated[Source, _doc("What ran: the gates in simulation, or hardware.")] = "simulation"
+    simulation: Annotated[
+        Simulation | None, _doc("How the figures were obtained in simulation; null on hardware.")
+    ]
+    hardware: Annotated[
+        Hardware | None, _doc("How the figures were obtained on hardware; null in simulation.")
+    ] = None
 
     def __post_init__(self) -> None:
-        total = self.cycles.cycles_total
-        seen = self.simulation.cycles_start_to_done
-        if not total <= seen <= total + REGISTER_CYCLES:
-            counted = f"from {total}, what the kernel counted, to {total + REGISTER_CYCLES}"
-            raise InputError("cycles_start_to_done", seen, counted)
+        for source in ("simulation", "hardware"):
+            if (getattr(self, source) is not None) != (source == self.measured_on):
+                raise InputError(
+                    source, getattr(self, source), f"given as measured_on says: {self.measured_on}"
+                )
+        if self.simulation is not None:
+            counted, seen = self.cycles.cycles_total, self.simulation.cycles_start_to_done
+            if not counted <= seen <= counted + REGISTER_CYCLES:
+                legal = f"from {counted}, what the kernel counted, to {counted + REGISTER_CYCLES}"
+                raise InputError("cycles_start_to_done", seen, legal)
         for section, figures in derived(asdict(self)).items():
             for field, legal in figures.items():
                 _require(field, getattr(getattr(self, section), field), legal, "what the counters give")
+
+    @property
+    def simulated(self) -> Simulation:
+        """The simulation of a run that was one."""
+        if self.simulation is None:
+            raise InputError("measured_on", self.measured_on, "simulation where its figures are asked for")
+        return self.simulation
 
 
 #: Checks, reads and writes reports.

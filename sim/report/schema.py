@@ -62,7 +62,8 @@ def _fields(body: Mapping[str, Any], kinds: Mapping[str, Any], prefix: str) -> I
     for name, field in body["properties"].items():
         yield prefix + name, field["description"]
         several = "items" in field
-        kind = field.get("$ref") or field.get("items", {}).get("$ref")
+        either = [part.get("$ref") for part in field.get("anyOf", ())]
+        kind = field.get("$ref") or field.get("items", {}).get("$ref") or next(filter(None, either), None)
         if kind:
             nested = f"{prefix}{name}{'[]' if several else ''}."
             yield from _fields(kinds[kind.rpartition("/")[2]], kinds, nested)

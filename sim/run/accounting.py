@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from hw.errors import InputError
 from hw.prediction import Prediction
-from sim.report.report import ADAPTER, FORMAT, Report, derived, refusal
+from sim.report.report import ADAPTER, FORMAT, Report, derived, refusal, total
 
 _STALL = "cycles_stall_"
 _DIRECTIONS = ("read", "write")
@@ -25,8 +25,9 @@ def build_report(
     clock_mhz: float,
     counters: Mapping[str, int],
     job_cycles: Mapping[str, int],
-    simulation: Mapping[str, Any],
     prediction: Prediction,
+    simulation: Mapping[str, Any] | None = None,
+    hardware: Mapping[str, Any] | None = None,
     memory: Sequence[Mapping[str, Any]],
     **given: Any,
 ) -> Report:
@@ -38,32 +39,37 @@ def build_report(
         The kernel's counters by register name: ``cycles_total``, ``cycles_busy``, ``cycles_stall_<cause>``,
         ``cycles_idle``, and of each port its ``<port>_read_bytes``, ``<port>_write_bytes`` or both (a port
         that only reads has no counter of writes).  A port without either moved what the memory model
-        counted: its bytes are a secret of the kernel's, and the prediction is not held to them.  Others go to
-        the report's ``details``.
+        counted, or on hardware nobody knows: its bytes are a secret of the kernel's, and the prediction is
+        not held to them.  Others go to the report's ``details``.
     job_cycles
         Cycles of each job by name, as many as were predicted; none of an engine that has no jobs.
     simulation
-        What the simulator knows: `sim.report.report.Simulation` without its rate.
+        What the simulator knows: `sim.report.report.Simulation` without its rate; None of a run on hardware.
+    hardware
+        What the host knows of a run on hardware: `sim.report.report.Hardware`.
     memory
         What the memory model counted, an entry for each channel, as `sim.run.memories.channel_traffic` gives
-        them; channels without traffic may be left out.
+        them, or of hardware `sim.run.memories.uncounted_traffic`; channels without traffic may be left out.
     given
         What the report has as it is; `sim.report.report.Report` explains it.
 
     Raises `InputError` when a counter is missing or the figures contradict each other.
     """
-    for name, value in (("run_seconds", simulation["run_seconds"]), ("clock_mhz", clock_mhz)):
-        if not value > 0:
-            raise InputError(name, value, "greater than 0")
+    if simulation is not None and not simulation["run_seconds"] > 0:
+        raise InputError("run_seconds", simulation["run_seconds"], "greater than 0")
+    if not clock_mhz > 0:
+        raise InputError("clock_mhz", clock_mhz, "greater than 0")
     for name in ("cycles_total", "cycles_busy", "cycles_idle"):
         if name not in counters:
             raise InputError("counters of the kernel", sorted(counters), f"such that {name} is among them")
     if not counters["cycles_total"] > 0:
         raise InputError("cycles_total", counters["cycles_total"], "greater than 0")
-    ports, channels = [], []
+    ports, channels, complete = [], [], True
     for entry in memory:
         channel = {name: value for name, value in entry.items() if name != "ports"}
-        here = [_port(name, channel["channel"], moved, counters) for name, moved in entry["ports"].items()]
+        found = (_port(name, channel["channel"], moved, counters) for name, moved in entry["ports"].items())
+        here = [port for port in found if port is not None]
+        complete &= len(here) == len(entry["ports"])
         ports += here
         channels.append(channel | {name: sum(port[name] for port in here) for name in _MEMORY_BYTES[:2]})
     taken = {f"{port['port']}_{way}_bytes" for port in ports for way in _DIRECTIONS}
@@ -73,7 +79,7 @@ def build_report(
         for way in _DIRECTIONS
     )
     stalls = {name.removeprefix(_STALL): n for name, n in counters.items() if name.startswith(_STALL)}
-    sections: dict[str, dict[str, Any]] = {
+    sections: dict[str, Any] = {
         "cycles": {
             **{name: counters[name] for name in ("cycles_total", "cycles_busy", "cycles_idle")},
             "cycles_stall": stalls,
@@ -87,13 +93,14 @@ def build_report(
         "traffic": {
             "compulsory_bytes": prediction.compulsory_bytes,
             "useful_bytes": read_bytes + write_bytes,
-            "bus_bytes": sum(channel[name] for channel in channels for name in _MEMORY_BYTES[2:]),
+            "bus_bytes": total(channel[name] for channel in channels for name in _MEMORY_BYTES[2:]),
+            "useful_over_compulsory_ratio": 0.0 if complete else None,
             "ports": ports,
             "channels": [channel for channel in channels if any(channel[name] for name in _MEMORY_BYTES)],
             "memories": [
                 {"memory": memory_name}
                 | {
-                    name: sum(channel[name] for channel in channels if channel["memory"] == memory_name)
+                    name: total(channel[name] for channel in channels if channel["memory"] == memory_name)
                     for name in _MEMORY_BYTES
                 }
                 for memory_name in dict.fromkeys(channel["memory"] for channel in channels)
@@ -111,13 +118,22 @@ def build_report(
             "predicted_read_error_bytes": prediction.read_bytes_total - counted_read_bytes,
             "predicted_write_error_bytes": prediction.write_bytes_total - counted_write_bytes,
         },
-        "simulation": dict(simulation),
+        "simulation": None if simulation is None else dict(simulation),
     }
     for section, further in derived(sections).items():
-        sections[section] |= further
+        if further:
+            sections[section] |= further
     others = {n: value for n, value in counters.items() if n not in taken and not n.startswith("cycles_")}
     details = {**prediction.details, **others}
-    document = {"format": FORMAT, "git_revision": git_revision(), "details": details, **given, **sections}
+    document = {
+        "format": FORMAT,
+        "git_revision": git_revision(),
+        "details": details,
+        "measured_on": "simulation" if hardware is None else "hardware",
+        "hardware": None if hardware is None else dict(hardware),
+        **given,
+        **sections,
+    }
     try:
         return ADAPTER.validate_json(json.dumps(document))
     except ValidationError as error:
@@ -138,10 +154,14 @@ def git_revision() -> str | None:
     return answer.stdout.strip()
 
 
-def _port(name: str, channel: int, moved: Mapping[str, int], counters: Mapping[str, int]) -> dict[str, Any]:
-    """Give a port's useful bytes: as the kernel counted them, else as the memory model did."""
+def _port(
+    name: str, channel: int, moved: Mapping[str, int] | None, counters: Mapping[str, int]
+) -> dict[str, Any] | None:
+    """Give a port's useful bytes: as the kernel counted them, else as the memory model did, if one did."""
     counted = {way: counters[key] for way in _DIRECTIONS if (key := f"{name}_{way}_bytes") in counters}
     if not counted:
+        if moved is None:
+            return None
         counted = {way: moved[f"{way}_bytes"] for way in _DIRECTIONS}
     return {"port": name, "channel": channel} | {
         f"useful_{way}_bytes": counted.get(way, 0) for way in _DIRECTIONS

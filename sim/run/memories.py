@@ -126,3 +126,25 @@ def channel_traffic(
                 }
             )
     return entries
+
+
+def uncounted_traffic(
+    ports: Sequence[str], placement: Mapping[str, int], board: Board
+) -> list[dict[str, Any]]:
+    """Give what `channel_traffic` would of memories that count nothing, those of hardware: None for bytes of
+    the bus and of each port.
+    """
+    behind: dict[tuple[str, int], dict[str, None]] = {}
+    for port in ports:
+        behind.setdefault((memory_of_port(port, board).name, placement[port]), {})[port] = None
+    return [
+        {
+            "memory": memory,
+            "channel": channel,
+            "bus_read_bytes": None,
+            "bus_write_bytes": None,
+            "ports": moved,
+            "events": {},
+        }
+        for (memory, channel), moved in behind.items()
+    ]

@@ -39,7 +39,7 @@ def figures_of(report: Report) -> dict[str, float]:
     return {
         "cycles": report.cycles.cycles_total,
         "utilization": report.work.mac_utilization_ratio,
-        "over_compulsory": report.traffic.useful_over_compulsory_ratio,
+        "over_compulsory": report.traffic.useful_bytes / report.traffic.compulsory_bytes,
         "bytes_per_cycle": moved,
         "of_realistic": moved * report.cycles.clock_mhz * 1e6 / memory.realistic_bytes_per_second,
     }

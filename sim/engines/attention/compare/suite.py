@@ -159,7 +159,7 @@ def _co_simulated(
         cycles=report.cycles.cycles_total,
         moved_bytes=report.traffic.useful_bytes,
         exact=result.bit_exact,
-        seconds=report.simulation.run_seconds,
+        seconds=report.simulated.run_seconds,
     )
 
 

@@ -110,7 +110,7 @@ def _co_simulated(board: Board, seed: int, output: Path, work: Work) -> CoSimula
         cycles=report.cycles.cycles_total,
         moved_bytes=report.traffic.useful_bytes,
         exact=result.bit_exact,
-        seconds=report.simulation.run_seconds,
+        seconds=report.simulated.run_seconds,
     )
 
 

@@ -135,7 +135,7 @@ def measure(config: OramConfig, board: Board, seed: int, directory: Path) -> Mea
         counted=counted,
         predicted=predicted(config, prediction),
         exact=result.bit_exact,
-        seconds=report.simulation.run_seconds,
+        seconds=report.simulated.run_seconds,
     )
 
 
