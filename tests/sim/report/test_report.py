@@ -7,12 +7,13 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from pydantic import ValidationError
 
 from hw.errors import InputError
 from sim.report import report as report_module
-from sim.report.report import load, save
+from sim.report.report import ADAPTER, load, save
 from sim.report.schema import PAGE, SCHEMA, glossary, page_text, schema_text
-from sim.run.accounting import git_revision
+from sim.run.accounting import build_report, git_revision
 from tests.support.pages.reports import arguments, synthetic
 
 #: Every number's name ends in its unit, or is one of these counts and labels that have none.
@@ -319,3 +320,41 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
         save(synthetic(label="new"), path)
     assert load(path).label == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["report.json"]
+
+
+# Hardware -----------------------------------------------------------------------------------------------------
+
+ON_HARDWARE = {"device": "card 0", "driver": "xrt", "host_wall_seconds": 1.5e-3}
+
+
+def hardware(**changes):
+    given = arguments() | {"simulation": None, "hardware": ON_HARDWARE}
+    silent = {"bus_read_bytes": None, "bus_write_bytes": None, "events": {}}
+    given["memory"] = [entry | silent | {"ports": dict.fromkeys(entry["ports"])} for entry in given["memory"]]
+    return build_report(**(given | changes))
+
+
+def test_a_report_of_hardware_says_so_and_what_nobody_counted(tmp_path):
+    report = hardware()
+    assert (report.measured_on, report.simulation) == ("hardware", None)
+    assert report.hardware.host_wall_seconds == 1.5e-3
+    assert report.traffic.bus_bytes is None
+    assert report.traffic.useful_bytes == synthetic().traffic.useful_bytes
+    save(report, tmp_path / "r.json")
+    assert load(tmp_path / "r.json") == report
+    assert not violations(json.loads((tmp_path / "r.json").read_text()))
+    with pytest.raises(InputError, match=r"^measured_on must be simulation where"):
+        _ = report.simulated
+
+
+def test_bytes_of_a_port_that_nobody_counts_have_no_ratio():
+    counters = {name: n for name, n in arguments()["counters"].items() if not name.startswith("gmem2")}
+    report = hardware(counters=counters)
+    assert [port.port for port in report.traffic.ports] == ["gmem0", "gmem1"]
+    assert report.traffic.useful_over_compulsory_ratio is None
+
+
+def test_a_run_is_of_one_source():
+    document = ADAPTER.dump_python(hardware(), mode="json")
+    with pytest.raises(ValidationError, match="given as measured_on says"):
+        ADAPTER.validate_json(json.dumps(document | {"measured_on": "simulation"}))
