@@ -322,7 +322,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.iterdir()] == ["report.json"]
 
 
-# Hardware -----------------------------------------------------------------------------------------------------
+# Hardware -----------------------------------------------------------------------------------------------
 
 ON_HARDWARE = {"device": "card 0", "driver": "xrt", "host_wall_seconds": 1.5e-3}
 
