@@ -1,41 +1,64 @@
-"""A folder of finished builds: each made once, by one process, and there whole or not at all."""
+"""One cache for each user: what was built, each once, by one process, and there whole or not at all."""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
+import hashlib
+import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hw.errors import InputError
 
 #: Environment variable that moves the cache.
 VARIABLE = "LOOMWORK_CACHE"
+#: File of an entry that says what its others hold, and so whether it is whole.
+_CONTENTS = "contents.json"
 
 
 def default_directory() -> Path:
-    """Give the cache's place: ``$LOOMWORK_CACHE``, or ``build/sim-cache`` under the working directory."""
-    return Path(os.environ.get(VARIABLE) or Path("build", "sim-cache")).absolute()
+    """Give the cache's place: ``$LOOMWORK_CACHE``, else ``loomwork`` where the user's caches are, by the XDG
+    Base Directory Specification.
+    """
+    if chosen := os.environ.get(VARIABLE):
+        return Path(chosen).absolute()
+    user = os.environ.get("XDG_CACHE_HOME", "")
+    # A relative path is to be ignored.
+    return Path(user if os.path.isabs(user) else os.path.expanduser("~/.cache"), "loomwork").absolute()
 
 
 class BuildCache:
-    """Finished builds by key, in a directory that is made on first use.
+    """Finished builds of one kind by key, in a directory that is made on first use.
 
     A build is made in a folder of its own and renamed to its key when it is finished: a build that was
     interrupted, even by ``kill -9``, leaves no entry, and the next process to want it removes the remains. Of
     several processes that want one key, one builds and the others wait; the lock is the kernel's and ends
-    with the process that holds it.
+    with the process that holds it. An entry is found only if every file holds what it held when it was
+    finished; one that was damaged since is made anew.
+
+    Parameters
+    ----------
+    kind
+        What is built; a folder of its own within the cache.
+    root
+        The cache's place where it is not the user's; see `default_directory`.
     """
 
-    def __init__(self, directory: Path | None = None) -> None:
-        self.directory = directory or default_directory()
+    def __init__(self, kind: str, root: Path | None = None) -> None:
+        self.directory = (root or default_directory()) / kind
 
     def find(self, key: str) -> Path | None:
-        """Give the finished build of ``key``, None when there is none."""
+        """Give the finished build of ``key`` and note that it is used, None when there is none."""
         entry = self.directory / key
-        return entry if entry.exists() else None
+        if not is_whole(entry):
+            return None
+        with contextlib.suppress(OSError):  # somebody else's cache, which may be read
+            os.utime(entry)
+        return entry
 
     def get(
         self, key: str, make: Callable[[Path], None], *, waiting: Callable[[], None] = lambda: None
@@ -48,40 +71,94 @@ class BuildCache:
         """
         if (entry := self.find(key)) is not None:
             return entry, True
+        with self.locked(key, waiting=waiting):
+            if (entry := self.find(key)) is not None:
+                return entry, True
+            return self._make(key, make), False
+
+    @contextlib.contextmanager
+    def locked(self, key: str, *, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Let no other process build or remove ``key`` during the ``with`` block; see `get`."""
+        file = self.directory / f"{key}.lock"
+        lock = self._lock(file, waiting)
         try:
-            self.directory.mkdir(parents=True, exist_ok=True)
-            lock = os.open(self.directory / f"{key}.lock", os.O_CREAT | os.O_RDWR, 0o666)
-        except OSError as error:
-            raise self._refusal(error) from error
-        try:
+            yield
+        finally:
+            file.unlink(missing_ok=True)
+            os.close(lock)
+
+    def remove(self, key: str) -> None:
+        """Remove an entry, whole or damaged."""
+        with self.locked(key):
+            entry = self.directory / key
+            with contextlib.suppress(OSError):
+                (entry / _CONTENTS).unlink()  # first: nobody is to find an entry that is going
+            _remove(entry)
+
+    def _lock(self, file: Path, waiting: Callable[[], None]) -> int:
+        while True:
+            try:
+                self.directory.mkdir(parents=True, exist_ok=True)
+                lock = os.open(file, os.O_CREAT | os.O_RDWR, 0o666)
+            except OSError as error:
+                raise self._refusal(error) from error
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 waiting()
                 fcntl.flock(lock, fcntl.LOCK_EX)
-            if (entry := self.find(key)) is not None:
-                return entry, True
-            return self._make(key, make), False
-        finally:
-            os.close(lock)
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.stat(file), os.fstat(lock)):
+                    return lock
+            os.close(lock)  # its holder has removed the file: it is not what others lock
 
     def _make(self, key: str, make: Callable[[Path], None]) -> Path:
-        for remains in self.directory.glob(f"{key}.building-*"):
-            shutil.rmtree(remains, ignore_errors=True)
+        entry = self.directory / key
+        for remains in (entry, *self.directory.glob(f"{key}.building-*")):
+            _remove(remains)
         try:
             folder = Path(tempfile.mkdtemp(dir=self.directory, prefix=f"{key}.building-"))
         except OSError as error:
             raise self._refusal(error) from error
         try:
             make(folder)
+            (folder / _CONTENTS).write_text(json.dumps(_contents(folder), indent=1))
             os.chmod(folder, 0o755)
-            os.replace(folder, self.directory / key)
+            os.replace(folder, entry)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        return self.directory / key
+        return entry
 
     def _refusal(self, error: OSError) -> InputError:
         return InputError(
-            f"simulator cache ({VARIABLE})", str(self.directory), f"a writable folder ({error.strerror})"
+            f"cache ({VARIABLE} or XDG_CACHE_HOME)",
+            str(self.directory),
+            f"a writable folder ({error.strerror})",
         )
+
+
+def is_whole(entry: Path) -> bool:
+    """Tell whether an entry is there and each of its files holds what it held when it was finished."""
+    try:
+        return bool(json.loads((entry / _CONTENTS).read_bytes()) == _contents(entry))
+    except (OSError, ValueError):
+        return False
+
+
+def _contents(folder: Path) -> dict[str, str]:
+    """Give SHA-256 and permission to execute of all files but that which says so, by their names."""
+    found = {}
+    for path in sorted(folder.iterdir()):
+        if path.name != _CONTENTS:
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            found[path.name] = f"{digest} {'program' if os.access(path, os.X_OK) else 'data'}"
+    return found
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

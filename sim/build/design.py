@@ -34,6 +34,6 @@ def kernel_design(engine: Engine[Any, Any], config: Any, board: Board, *, source
             design = generate(engine, config, board, sources=sources)
         (folder / _DESIGN).write_bytes(pickle.dumps(design))
 
-    entry, _ = BuildCache().get(key, generate_into)
+    entry, _ = BuildCache("designs").get(key, generate_into)
     design: Design = pickle.loads((entry / _DESIGN).read_bytes())
     return design

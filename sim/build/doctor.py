@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hw.errors import LoomworkError
+from sim.build.cache import VARIABLE, default_directory
 
 #: Least versions and sizes; the sizes are what building and running the largest shipped engine takes.
 PYTHON = (3, 11)
@@ -166,11 +167,11 @@ def check_ilp() -> Finding:
 
 def check_disk(least_gib: float = DISK_GIB) -> Finding:
     """Check the room for built simulators and waveforms."""
-    place = Path(os.environ.get("LOOMWORK_CACHE", "build")).absolute()
+    place = default_directory()
     while not place.exists():
         place = place.parent
     free = shutil.disk_usage(place).free / _GIB
-    advice = f"make room for {least_gib:g} GiB there, or set LOOMWORK_CACHE to a place that has it"
+    advice = f"make room for {least_gib:g} GiB there, by loomwork cache prune, or set {VARIABLE} elsewhere"
     return Finding("disk", free >= least_gib, f"{free:.1f} GiB free at {place}", advice)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Mapping, Sequence
@@ -10,8 +11,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import cocotb_tools.config
-from cocotb_tools.runner import Verilator
+from cocotb_tools import runner
 
+from sim.build.toolchain import Toolchain
 from sim.host.process import supervise
 from sim.host.progress import Activity
 
@@ -31,12 +33,12 @@ def run_tests(
     first failing one says, or how the simulator ended without results; None when all passed.
     """
     directory = directory.absolute()  # the simulation runs there: a relative name would mean another place
-    runner = _TestRunner(tick)
-    runner.build_dir = program.parent
+    tests = _TestRunner(tick)
+    tests.build_dir = program.parent
     results = directory / "results.xml"
     # SystemExit is how the runner speaks of failures under pytest; the results file says which.
     with suppress(SystemExit, RuntimeError):
-        runner.test(
+        tests.test(
             test_module=module,
             hdl_toplevel=program.name,
             hdl_toplevel_lang="verilog",
@@ -48,6 +50,10 @@ def run_tests(
             extra_env={
                 "COCOTB_REWRITE_ASSERTION_FILES": "",  # would import pytest into every simulation
                 "COCOTB_ANSI_OUTPUT": "0",
+                # Not in the program itself, which all environments with this cocotb share.
+                "LD_LIBRARY_PATH": os.pathsep.join(
+                    [str(cocotb_tools.config.libs_dir), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+                ),
                 **environ,
             },
         )
@@ -57,7 +63,7 @@ def run_tests(
     return failure
 
 
-class BuildRunner(Verilator):
+class BuildRunner(runner.Verilator):
     """Builds; every command is supervised and shown.
 
     `build` raises `RuntimeError` when Verilator or the compiler refuse the sources; `first_error` of its log
@@ -66,8 +72,10 @@ class BuildRunner(Verilator):
 
     def __init__(
         self,
+        *,
         make: Sequence[str],
-        environ: Mapping[str, str],
+        tools: Toolchain,
+        plain: Callable[[Path], Path],
         provide: Callable[..., list[str]],
         activity: Activity,
     ) -> None:
@@ -76,20 +84,35 @@ class BuildRunner(Verilator):
         self._environ = {
             # A make above this one would pass its job server on.
             name: value
-            for name, value in environ.items()
+            for name, value in tools.environment().items()
             if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
         }
+        self._verilator = tools.verilator.executable
+        if tools.verilator.root is not None:
+            root = plain(tools.verilator.root)
+            self._verilator = root / tools.verilator.executable.relative_to(tools.verilator.root)
+            self._environ["VERILATOR_ROOT"] = str(root)
+        self._plain = plain
         self._provide = provide
         self._activity = activity
 
     def _build_command(self) -> list[list[str]]:
-        libraries = cocotb_tools.config.libs_dir
+        share, libraries = map(self._plain, (cocotb_tools.config.share_dir, cocotb_tools.config.libs_dir))
         verilate = [
-            *("verilator", "-cc", "--exe", "--vpi", "--prefix", "Vtop", "-Mdir", str(self.build_dir)),
+            *(
+                str(self._verilator),
+                "-cc",
+                "--exe",
+                "--vpi",
+                "--prefix",
+                "Vtop",
+                "-Mdir",
+                str(self.build_dir),
+            ),
             *("--top-module", self.hdl_toplevel, "-o", self.hdl_toplevel),
-            *("-LDFLAGS", f"-Wl,-rpath,{libraries} -L{libraries} -lcocotbvpi_verilator"),
+            *("-LDFLAGS", f"-L{libraries} -lcocotbvpi_verilator"),
             *(argument.value for argument in self._build_args),
-            str(cocotb_tools.config.share_dir / "lib" / "verilator" / "verilator.cpp"),
+            str(share / "lib" / "verilator" / "verilator.cpp"),
             *(str(source.value) for source in self._sources),
         ]
         return [verilate, [*self._make, "-C", str(self.build_dir), "-f", "Vtop.mk"]]
@@ -114,7 +137,7 @@ class BuildRunner(Verilator):
             raise RuntimeError(f"{command[0]} failed")
 
 
-class _TestRunner(Verilator):
+class _TestRunner(runner.Verilator):
     """Runs; the simulator is supervised."""
 
     def __init__(self, tick: Callable[[], None]) -> None:

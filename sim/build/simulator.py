@@ -7,15 +7,17 @@ stimulus and memories are compiled models, and Python sleeps while the design ru
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import json
 import os
 import re
 import shutil
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 
 from hw.errors import InputError, LoomworkError, ToolError
@@ -23,7 +25,16 @@ from sim.build.cache import BuildCache
 from sim.build.cells import FLAGS as CELL_FLAGS
 from sim.build.cells import cell_inputs
 from sim.build.objects import provide
-from sim.build.toolchain import CXX_STANDARD, Toolchain, find_toolchain, has_fst
+from sim.build.toolchain import (
+    CXX_STANDARD,
+    Toolchain,
+    Verilator,
+    find_toolchain,
+    find_verilator,
+    has_fst,
+    package_root,
+    processor,
+)
 from sim.host.digest import key_of
 from sim.host.progress import Activity
 
@@ -33,6 +44,18 @@ from sim.host.progress import Activity
 OPTIMIZE_VARIABLE = "LOOMWORK_OPTIMIZE"
 _OPTIMIZE = "-O2"
 _MAX_JOBS = 8
+_VERILATOR_FLAGS = (
+    "--timing",
+    "--assert",
+    *("--timescale", "1ps/1ps"),
+    *("-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-TIMESCALEMOD"),
+    # NumPy reaches the memories' stores through the program's own symbols.
+    *("-LDFLAGS", "-rdynamic"),
+)
+#: File of a build that says what only building it finds out.
+_MADE = "made.json"
+#: What make and the shell read as it stands.
+_PLAIN = re.compile(r"[\w./+@-]+")
 
 
 class SimulationError(LoomworkError):
@@ -52,9 +75,9 @@ class Built:
 
 
 @functools.cache
-def toolchain() -> Toolchain:
-    """Give the tools of this machine, found once a process; see `sim.build.toolchain.find_toolchain`."""
-    return find_toolchain()
+def verilator() -> Verilator:
+    """Give the Verilator of this machine, found once a process; see `sim.build.toolchain.find_verilator`."""
+    return find_verilator(os.environ.get("PATH", os.defpath), package_root())
 
 
 def build(
@@ -76,32 +99,28 @@ def build(
     trace
         Whether it can write waveforms; tracing costs build time and speed even when it is off.
 
-    Raises `ToolError` when a tool is missing, too old, or fails on the sources, and `InputError` when the
-    cache cannot be written, or a name cannot be used.
+    What the cache has needs no compiler. Raises `ToolError` when a tool is missing, too old, or fails on the
+    sources, and `InputError` when the cache cannot be written, or a name cannot be used.
     """
     began = time.monotonic()
     for name in sources:
         if Path(name).name != name or Path(name).suffix not in (".v", ".sv", ".cpp", ".h", ".svh"):
             raise InputError("source name", name, "a plain name that ends in .v, .sv, .svh, .cpp or .h")
-    tools = toolchain()
-    suffix = ("fst" if has_fst(tools) else "vcd") if trace else None
-    cache = BuildCache()
-    if re.search(r"\s", str(cache.directory)):
-        raise InputError("simulator cache", str(cache.directory), "a path without spaces: make refuses them")
-    job = _Job(sources, top, visible, suffix, tools, cache)
+    job = _Job(sources, top, visible, trace)
     with Activity("Building the simulator") as activity:
-        path, cached = cache.get(
+        path, cached = BuildCache("simulators").get(
             job.key,
             lambda folder: job.make(folder, activity),
             waiting=lambda: activity.update("waiting for another process that builds the same"),
         )
+    made = json.loads((path / _MADE).read_bytes())
     return Built(
         path=path,
         top=top,
-        trace=suffix,
+        trace=made["trace"],
         seconds=time.monotonic() - began,
         cached=cached,
-        versions=tools.versions() | {"cocotb": version("cocotb")},
+        versions=made["versions"],
     )
 
 
@@ -148,21 +167,17 @@ class _Job:
     sources: Mapping[str, str]
     top: str
     visible: Sequence[str]
-    trace: str | None
-    tools: Toolchain
-    cache: BuildCache
+    trace: bool
 
     @property
     def key(self) -> str:
-        from_tools = (*self.tools.versions().items(), ("cocotb", version("cocotb")))
-        cocotb_folder = str(_cocotb_libraries())  # the program finds cocotb's libraries there
+        """The compiler is not in it: what one has built runs without any."""
+        major, minor = verilator().version
         return key_of(
             [
                 *(f"{name}\0{text}" for name, text in sorted(self.sources.items())),
-                *(f"{name} {text}" for name, text in from_tools),
-                *(self.top, self.control, str(self.trace), self.tools.machine, cocotb_folder),
-                *self.verilator_flags,
-                *self.make_variables,
+                *(self.top, self.control, str(self.trace), _optimize(), *_VERILATOR_FLAGS, *self.cell_flags),
+                *(f"Verilator {major}.{minor}", f"cocotb {version('cocotb')}", processor()),
             ]
         )
 
@@ -170,6 +185,10 @@ class _Job:
     def cells(self) -> dict[str, tuple[str, ...]]:
         texts = (text for name, text in self.sources.items() if name.endswith(".v"))
         return cell_inputs("\n".join(texts))
+
+    @property
+    def cell_flags(self) -> tuple[str, ...]:
+        return CELL_FLAGS if self.cells else ()
 
     @property
     def control(self) -> str:
@@ -180,71 +199,94 @@ class _Job:
             f'public_flat_{access} -module "{module}" -var "{port}"\n' for access, module, port in ports
         )
 
-    @property
-    def cxx_flags(self) -> tuple[str, ...]:
-        return (CXX_STANDARD, *self.tools.machine_flags)
-
-    @property
-    def verilator_flags(self) -> list[str]:
-        return [
-            "--timing",
-            "--assert",
-            *("--timescale", "1ps/1ps"),
-            *("-Wno-fatal", "-Wno-lint", "-Wno-style", "-Wno-TIMESCALEMOD"),
-            *(part for flag in self.cxx_flags for part in ("-CFLAGS", flag)),
-            # NumPy reaches the memories' stores through the program's own symbols.
-            *("-LDFLAGS", "-rdynamic"),
-            *((f"--trace-{self.trace}",) if self.trace else ()),
-            *(CELL_FLAGS if self.cells else ()),
-        ]
-
-    @property
-    def make_variables(self) -> list[str]:
-        optimize = os.environ.get(OPTIMIZE_VARIABLE, _OPTIMIZE)
-        return [
-            f"OPT_FAST={optimize}",
-            f"OPT_GLOBAL={optimize}",
-            # The packaged Verilator leaves out how the compiler is told of a precompiled header.
-            "CFG_CXXFLAGS_PCH_I=-include",
-            f"CXX={self.tools.cxx}",
-            f"LINK={self.tools.cxx}",
-            "AR=ar",
-            f"OBJCACHE={self.tools.ccache or ''}",
-        ]
-
-    def make(self, folder: Path, activity: Activity) -> None:
-        """Build in ``folder``, which then holds the program, the sources and the log."""
+    def make(self, entry: Path, activity: Activity) -> None:
+        """Build in ``entry``, which then holds the program, the sources and the log."""
         from cocotb_tools.runner import Verilog
 
         from sim.build.runner import BuildRunner, first_error
 
         activity.update("Verilator")
-        for name, text in {**self.sources, "visible.vlt": self.control}.items():
-            (folder / name).write_text(text)
-        jobs = min(len(os.sched_getaffinity(0)), _MAX_JOBS)
-        tools = (*self.tools.versions().values(), self.tools.machine, *self.make_variables, *self.cxx_flags)
-        shared = functools.partial(provide, self.cache.directory / "objects", tools)
-        names = ["visible.vlt", *(n for n in sorted(self.sources) if n.endswith((".v", ".sv", ".cpp")))]
-        make = ["make", "-j", str(jobs), *self.make_variables]
-        runner = BuildRunner(make, self.tools.environment(), shared, activity)
-        try:
-            runner.build(
-                sources=[Verilog(folder / name) for name in names],  # the tag for all that Verilator is given
-                hdl_toplevel=self.top,
-                build_args=self.verilator_flags,
-                build_dir=folder / "objects",
-                log_file=folder / "build.log",
+        tools = find_toolchain()
+        trace = ("fst" if has_fst(tools) else "vcd") if self.trace else None
+        versions = tools.versions() | {"cocotb": version("cocotb")}
+        with _plain_folder(entry) as folder:
+            for name, text in {**self.sources, "visible.vlt": self.control}.items():
+                (folder / name).write_text(text)
+            variables = _make_variables(tools)
+            flags = (CXX_STANDARD, *tools.machine_flags)
+            jobs = min(len(os.sched_getaffinity(0)), _MAX_JOBS)
+            fingerprint = (*versions.values(), processor(), *variables, *flags)
+            plain = functools.partial(_plain_name, folder)
+            runner = BuildRunner(
+                make=["make", "-j", str(jobs), *variables],
+                tools=tools,
+                plain=plain,
+                provide=functools.partial(provide, fingerprint, plain),
+                activity=activity,
             )
-        except RuntimeError as error:
-            log = self.cache.directory / f"{self.key}.failed.log"
-            os.replace(folder / "build.log", log)
-            raise ToolError(f"the simulator does not build: {first_error(log)} (the log is {log})") from error
-        (folder / "objects" / self.top).rename(folder / self.top)
-        shutil.rmtree(folder / "objects")
+            names = ["visible.vlt", *(n for n in sorted(self.sources) if n.endswith((".v", ".sv", ".cpp")))]
+            try:
+                runner.build(
+                    # The tag for all that Verilator is given.
+                    sources=[Verilog(folder / name) for name in names],
+                    hdl_toplevel=self.top,
+                    build_args=[
+                        *_VERILATOR_FLAGS,
+                        *(part for flag in flags for part in ("-CFLAGS", flag)),
+                        *((f"--trace-{trace}",) if trace else ()),
+                        *self.cell_flags,
+                    ],
+                    build_dir=folder / "objects",
+                    log_file=folder / "build.log",
+                )
+            except RuntimeError as error:
+                log = entry.with_name(f"{self.key}.failed.log")
+                shutil.copyfile(folder / "build.log", log)
+                raise ToolError(
+                    f"the simulator does not build: {first_error(log)} (the log is {log})"
+                ) from error
+            (folder / "objects" / self.top).rename(folder / self.top)
+            shutil.rmtree(folder / "objects")
+            (folder / _MADE).write_text(json.dumps({"trace": trace, "versions": versions}))
 
 
-def _cocotb_libraries() -> Path:
-    spec = find_spec("cocotb")
-    if spec is None or spec.origin is None:
-        raise ToolError("cocotb is missing: install the project's requirements (`make .venv/ready`)")
-    return Path(spec.origin).parent / "libs"
+def _optimize() -> str:
+    return os.environ.get(OPTIMIZE_VARIABLE, _OPTIMIZE)
+
+
+def _make_variables(tools: Toolchain) -> list[str]:
+    return [
+        f"OPT_FAST={_optimize()}",
+        f"OPT_GLOBAL={_optimize()}",
+        # The packaged Verilator leaves out how the compiler is told of a precompiled header.
+        "CFG_CXXFLAGS_PCH_I=-include",
+        f"CXX={tools.cxx}",
+        f"LINK={tools.cxx}",
+        "AR=ar",
+        f"OBJCACHE={tools.ccache or ''}",
+    ]
+
+
+@contextlib.contextmanager
+def _plain_folder(folder: Path) -> Iterator[Path]:
+    """Give a folder to build in whose name make can read: ``folder``, or one whose files are then moved
+    there.
+    """
+    if _PLAIN.fullmatch(str(folder)):
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="loomwork-") as place:
+        yield Path(place)
+        for path in Path(place).iterdir():
+            if not path.is_symlink():
+                shutil.move(path, folder / path.name)
+
+
+def _plain_name(folder: Path, path: Path) -> Path:
+    """Give a name of ``path`` that make can read: its own, or a link in ``folder``."""
+    if _PLAIN.fullmatch(str(path)):
+        return path
+    link = folder / f"link-{key_of([str(path)])}"
+    if not link.is_symlink():
+        link.symlink_to(path)
+    return link

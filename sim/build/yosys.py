@@ -63,7 +63,7 @@ def mapped(texts: Mapping[str, str], name: str, *, note: str = "") -> Path:
     def build(folder: Path) -> None:
         run_yosys(folder, "".join(texts.values()), commands, name, note=note)
 
-    return BuildCache().get(key_of(["mapped", texts[name], *commands]), build)[0]
+    return BuildCache("netlists").get(key_of(["mapped", texts[name], *commands]), build)[0]
 
 
 def run_yosys(folder: Path, verilog: str, commands: Sequence[str], name: str, *, note: str = "") -> None:

@@ -15,6 +15,7 @@ import typer
 
 from hw.errors import LoomworkError
 from hw.registry import ENGINES, simulation_side
+from sim.cli.cache import app as cache
 
 if TYPE_CHECKING:
     from hw.board import Board
@@ -305,6 +306,7 @@ def calibrate() -> None:
     _exit_unless(run_calibrate())
 
 
+app.add_typer(cache, name="cache")
 compare = typer.Typer(no_args_is_help=True, help="Compare with other work, like with like.")
 app.add_typer(compare, name="compare")
 # What an engine adds: `register` of the module `commands` of its simulation side.

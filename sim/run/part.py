@@ -14,7 +14,7 @@ import hw
 from hw.board import Board
 from hw.config import config_hash
 from hw.registry import simulation_side
-from sim.build.simulator import toolchain
+from sim.build.simulator import verilator
 from sim.host.digest import key_of, source_digest
 from sim.host.files import write_bytes
 from sim.report.report import Report
@@ -67,11 +67,12 @@ _KEPT = TypeAdapter(_Kept)
 
 
 def part_key(engine: str, config: object, board: Board) -> str:
-    """Give a key of all that a part follows from: sources, configuration, board, packages, tools."""
+    """Give a key of all that a part follows from: sources, configuration, board, packages, Verilator."""
     sources = source_digest(hw, importlib.import_module(simulation_side(engine).partition(".")[0]))
     installed = (f"{package.name} {package.version}" for package in distributions())
-    versions = (f"{tool} {version}" for tool, version in toolchain().versions().items())
-    return key_of([sources, config_hash(engine, config, board), *sorted({*installed, *versions})])
+    return key_of(
+        [sources, config_hash(engine, config, board), str(verilator().version), *sorted({*installed})]
+    )
 
 
 def keep(part: Part, key: str, root: Path) -> None:

@@ -134,6 +134,6 @@ def routed_ps(block: str) -> float:
         run_logged(command, folder, "Routing a block", "nextpnr cannot route the block")
         (folder / _NETLIST).unlink()
 
-    entry, _ = BuildCache().get(key_of(["routed on ECP5", block]), build)
+    entry, _ = BuildCache("routes").get(key_of(["routed on ECP5", block]), build)
     clocks = json.loads((entry / _REPORT).read_text())["fmax"]
     return float(1e6 / min(clock["achieved"] for clock in clocks.values()))

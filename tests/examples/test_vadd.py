@@ -27,18 +27,27 @@ def call(*arguments):
 
 
 def test_the_commands_know_it(tmp_path, monkeypatch):
-    monkeypatch.setenv(VARIABLE, str(default_directory()))  # the simulator of the other tests
-    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "mein Ordner é 模"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
     assert " vadd " in call("engines")[1]
     assert "fifo_beats" in json.loads(call("schema", "vadd")[1])["properties"]
     assert call("verilog", "--engine", "vadd", "--output", "v")[0] == 0
-    assert "module loomwork_vadd(" in (tmp_path / "v" / "loomwork_vadd.v").read_text()
+    assert "module loomwork_vadd(" in (folder / "v" / "loomwork_vadd.v").read_text()
     rng = np.random.default_rng(0)
     np.savez("in.npz", **{name: rng.integers(-100, 100, 500, np.int32) for name in "ab"})
-    files = ("--input", "in.npz", "--output", "out.npz", "--report", "r.json")
+    (folder / "c é.yaml").write_text("fifo_beats: 128\n")
+    files = ("--input", "in.npz", "--config", "c é.yaml", "--output", "out é.npz", "--report", "r 模.json")
     assert call("sim", "vadd", *files)[0] == 0
-    assert call("report", "r.json", "--output", "page.html")[0] == 0
-    assert "vadd" in (tmp_path / "page.html").read_text()
+    assert call("report", "r 模.json", "--output", "page é.html")[0] == 0
+    assert "vadd" in (folder / "page é.html").read_text()
+    # Here too is the cache, of which what follows needs nothing but what is in it: no compiler, no make.
+    default_directory().mkdir(parents=True, exist_ok=True)
+    (folder / "cache").symlink_to(default_directory())
+    monkeypatch.setenv(VARIABLE, str(folder / "cache"))
+    monkeypatch.setenv("PATH", "")
+    assert call("sim", "vadd", *files)[0] == 0
+    assert json.loads((folder / "r 模.json").read_text())["simulation"]["build_cached"]
 
 
 @pytest.mark.parametrize("case", list(ADAPTER.cases()), ids=lambda case: case.name)

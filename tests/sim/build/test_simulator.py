@@ -1,6 +1,7 @@
 """Simulators of a small design: built, kept, run, and what is said when something goes wrong."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from hw.errors import InputError, ToolError
 from sim.build.cache import VARIABLE, BuildCache
 from sim.build.simulator import SimulationError, build, run
+from sim.build.toolchain import package_root
 
 ROOT = Path(__file__).parents[3]
 COUNTER = """
@@ -38,13 +40,13 @@ def built(**options):
 @pytest.fixture
 def own_cache(tmp_path, monkeypatch):
     """A cache without builds, but with the objects that all builds share."""
-    shared = BuildCache().directory / "objects"
+    shared = BuildCache("objects").directory
     shared.mkdir(parents=True, exist_ok=True)
     folder = tmp_path / "cache"
     folder.mkdir()
     (folder / "objects").symlink_to(shared)
     monkeypatch.setenv(VARIABLE, str(folder))
-    return BuildCache()
+    return BuildCache("simulators")
 
 
 def test_it_is_built_once_and_runs(tmp_path, own_cache):
@@ -56,8 +58,10 @@ def test_it_is_built_once_and_runs(tmp_path, own_cache):
     assert set(first.versions) == {"verilator", "cxx", "cocotb"}
     assert sorted(path.name for path in first.path.iterdir()) == [
         "build.log",
+        "contents.json",
         "counter",
         "counter.sv",
+        "made.json",
         "visible.vlt",
     ]
     assert run(again, module="tests.bench.counter", directory=tmp_path) > 0
@@ -106,7 +110,7 @@ def test_verilog_that_does_not_compile_is_one_line_and_a_log(own_cache):
     ) as caught:
         build({"bad.sv": "module bad(input clk; endmodule\n"}, top="bad", visible=())
     assert Path(str(caught.value).split("log is ")[1][:-1]).exists()
-    assert not [path for path in own_cache.directory.iterdir() if path.is_dir() and path.name != "objects"]
+    assert not [path for path in own_cache.directory.iterdir() if path.is_dir()]
 
 
 def test_a_model_that_does_not_compile_names_its_error(own_cache):
@@ -141,10 +145,27 @@ def test_source_names_are_plain_and_of_a_known_kind(name):
         build({name: ""}, top="counter", visible=())
 
 
-def test_a_cache_with_a_space_in_its_path_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setenv(VARIABLE, str(tmp_path / "my cache"))
-    with pytest.raises(InputError, match=r"^simulator cache must be a path without spaces"):
-        built()
+def test_what_is_damaged_is_made_again_wherever_it_is(tmp_path, monkeypatch):
+    """A program and an object that all share, both truncated; make reads no spaces, so that it is given links
+    to the cache and to Verilator.
+    """
+    shared, place = built().path, tmp_path / "mein Ordner é 模 $HOME #1"
+    program = place / "cache" / "simulators" / shared.name / "counter"
+    shutil.copytree(shared, program.parent)
+    large = shutil.ignore_patterns("*.gch")  # which a design this small does not use
+    shutil.copytree(BuildCache("objects").directory, place / "cache" / "objects", ignore=large)
+    (place / "verilator").symlink_to(package_root())
+    monkeypatch.setenv(VARIABLE, str(place / "cache"))
+    monkeypatch.setattr("sim.build.toolchain.package_root", lambda: place / "verilator")
+    assert built().cached
+    program.write_bytes(program.read_bytes()[:-100])
+    (dpi, *_) = (place / "cache" / "objects").glob("*/verilated_dpi.o")
+    dpi.write_bytes(b"no object")
+    again = built()
+    assert (again.cached, again.path) == (False, program.parent)
+    assert dpi.stat().st_size > 1000
+    (place / "run").mkdir()
+    assert run(again, module="tests.bench.counter", directory=place / "run") > 0
 
 
 def test_waves_need_a_simulator_built_for_them(tmp_path):
@@ -152,9 +173,16 @@ def test_waves_need_a_simulator_built_for_them(tmp_path):
         run(built(), module="tests.bench.counter", directory=tmp_path, waves=tmp_path / "w.vcd")
 
 
-def test_every_input_of_a_build_is_in_its_key(own_cache, monkeypatch):
+def test_every_input_of_a_build_is_in_its_key(tmp_path, monkeypatch):
     seen = []
-    monkeypatch.setattr(BuildCache, "get", lambda self, key, make, *, waiting: (seen.append(key), False))
+    made = tmp_path / "made.json"
+    made.write_text('{"trace": null, "versions": {}}')
+
+    def get(self, key, make, *, waiting):
+        seen.append(key)
+        return tmp_path, False
+
+    monkeypatch.setattr(BuildCache, "get", get)
     for sources, options in (
         ({"counter.sv": COUNTER}, {}),
         ({"counter.sv": COUNTER + " "}, {}),

@@ -50,7 +50,7 @@ endmodule
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
-    return BuildCache()
+    return BuildCache("netlists")
 
 
 def test_parts_are_synthesized_once_and_added_up(cache, monkeypatch):

@@ -13,10 +13,12 @@ def test_it_builds_until_it_is_left(tmp_path, monkeypatch):
     with built_ahead(load_board("u55c")) as build:
         build("conv", SMALL)
         until = time.monotonic() + 120
-        while not list(tmp_path.glob("*/design.pickle")) or not list(tmp_path.glob("*.building-*/bench.sv")):
+        while not list(tmp_path.glob("*/*/design.pickle")) or not list(
+            tmp_path.glob("*/*.building-*/bench.sv")
+        ):
             assert time.monotonic() < until
             time.sleep(0.1)
-    assert not list(tmp_path.glob("*.building-*")), "what was begun is removed by who ends"
+    assert not list(tmp_path.glob("*/*.building-*")), "what was begun is removed by who ends"
 
 
 def test_what_does_not_build_is_found_out_where_it_is_wanted():

@@ -14,7 +14,6 @@ import pytest
 from hw.board import Memory
 from hw.board.memory_timing import HostTiming
 from hw.errors import InputError
-from sim.build.cache import BuildCache
 from sim.build.simulator import SimulationError
 from sim.memory.trace import Channel, accesses, read_trace
 from sim.run import launch as launch_module
@@ -98,7 +97,6 @@ def test_several_calls_without_reset(kernel, tmp_path):
 
 
 def test_a_relative_directory_is_the_callers(kernel, tmp_path, monkeypatch):
-    monkeypatch.setenv("LOOMWORK_CACHE", str(BuildCache().directory))
     monkeypatch.chdir(tmp_path)
     done = simulate_call(kernel, call(64), Path("run"))
     assert len(done.buffers["sink"]) == 64
