@@ -2,37 +2,88 @@
 
 Numba itself looks at the file of a function alone: it would go on with the old form when a function or a
 constant that another file gives has changed, and fail when such a file has moved.  So each state of the
-sources has a cache of its own, beside them, which takes the place of those before it.
+sources has a cache of its own in the user's folder for caches, which may be written to where the sources may
+not; the last few states are kept.
+
+A compiled function lets other threads run meanwhile, so that someone can watch it and ask it to stop.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import event
 
 _SOURCES = Path(__file__).parent
 
+#: States of the sources whose compiled functions are kept: several installations may take turns.
+_KEPT = 8
 
-def _cache(sources: Path) -> Path:
-    """Give the folder for what is compiled of the Python files in ``sources``, and remove earlier ones."""
+
+def _cache(sources: Path, parent: Path) -> Path:
+    """Give the folder in ``parent`` for what is compiled of the Python files in ``sources``, and remove those
+    used longest ago; a temporary one where ``parent`` cannot be written.
+    """
     digest = hashlib.sha256()
-    for path in sorted(sources.rglob("*.py")):
-        digest.update(f"{path.relative_to(sources)}\0".encode())
-        digest.update(path.read_bytes())
-    parent = sources / "__pycache__"
-    folder = parent / f"numba-{digest.hexdigest()[:16]}"
-    for earlier in parent.glob("numba-*"):
-        if earlier != folder:
+    for path, text in sorted(_compiled_from(sources).items()):
+        digest.update(f"{path}\0{text}\0".encode())
+    folder = parent / digest.hexdigest()[:16]
+    with suppress(OSError):  # it cannot be written, or someone else removes the same folders
+        folder.mkdir(parents=True, exist_ok=True)
+        os.utime(folder)
+        by_age = sorted(parent.iterdir(), key=lambda each: -each.stat().st_mtime_ns)
+        for earlier in by_age[_KEPT:]:
             shutil.rmtree(earlier, ignore_errors=True)
-    return folder
+    return folder if os.access(folder, os.W_OK) else Path(tempfile.mkdtemp())
+
+
+def _compiled_from(sources: Path) -> dict[str, str]:
+    """Give the texts of the files with functions to be compiled and of those they import, by path."""
+    texts = {path: path.read_text(encoding="utf-8") for path in sources.rglob("*.py")}
+    found: dict[str, str] = {}
+    waiting = [path for path, text in texts.items() if "import compiled\n" in text]
+    while waiting:
+        path = waiting.pop()
+        name = path.relative_to(sources).as_posix()
+        if path in texts and name not in found:
+            found[name] = texts[path]
+            imports = re.findall(
+                rf"^from hw\.{sources.name}\.([a-z_.0-9]+) import", texts[path], re.MULTILINE
+            )
+            waiting += [sources / (module.replace(".", "/") + ".py") for module in imports]
+    return found
 
 
 if not numba.config.CACHE_DIR:  # unless the user has named one by NUMBA_CACHE_DIR
-    numba.config.CACHE_DIR = str(_cache(_SOURCES))
+    _user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    numba.config.CACHE_DIR = str(_cache(_SOURCES, _user / "loomwork" / "compiled"))
 
 #: Decorator of the functions to be compiled.
-compiled: Any = numba.njit(cache=True)
+compiled: Any = numba.njit(cache=True, nogil=True)
+
+
+class _Listener(event.Listener):
+    def __init__(self, tell: Callable[[], None]) -> None:
+        self._tell = tell
+
+    def on_start(self, event: Any) -> None:
+        self._tell()
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+@contextmanager
+def told_of_compiling(tell: Callable[[], None]) -> Iterator[None]:
+    """Call ``tell`` whenever a function is compiled because the cache has it not."""
+    with event.install_listener("numba:compile", _Listener(tell)):
+        yield

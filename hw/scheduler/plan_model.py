@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from hw.board import Board
@@ -18,6 +18,7 @@ from hw.scheduler.plan.plan import Plan
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.budget import parse_scratchpad
 from hw.scheduler.planner.planner import make_plan
+from hw.scheduler.planner.watch import Watch, watched
 
 #: Bytes of a word where neither a board nor the caller says another.
 WORD_BYTES = 32
@@ -34,7 +35,7 @@ def plan_model(
     *,
     board: Board | None = None,
     dimensions: Mapping[str, int] | None = None,
-    progress: Callable[[str], None] = lambda text: None,
+    watch: Watch | None = None,
     **options: Any,
 ) -> Plan:
     """Load a model, plan it, and check the plan.
@@ -49,6 +50,8 @@ def plan_model(
         Whose words and memory the plan is for; words of `WORD_BYTES` and a memory as the U55C's when None.
     dimensions : mapping of str to int or None
         Values of the model's symbolic dimensions.
+    watch : Watch or None
+        Who is told how far it is and may end it, with the best plan found by then.
     **options
         Further fields of `hw.scheduler.plan.options.PlanOptions`. The objective, unless given, is the fewest
         cycles where the board is known, and the fewest bytes where it is not.
@@ -66,9 +69,11 @@ def plan_model(
         options = {"word_bytes": board.memory.port_data_width // 8, "objective": ON_BOARD} | options
     word_bytes = options.pop("word_bytes", WORD_BYTES)
     problem = Problem(graph=graph, word_bytes=word_bytes)
-    size = parse_scratchpad(scratchpad, problem, seed=options.get("seed", 0))
-    asked = PlanOptions(scratchpad_bytes=size, word_bytes=word_bytes, **options)
-    plan = make_plan(graph, asked, board=board, progress=progress)
+    with watched(watch or Watch()) as watch:
+        watch.reserve(problem.operator_count)
+        size = parse_scratchpad(scratchpad, problem, seed=options.get("seed", 0))
+        asked = PlanOptions(scratchpad_bytes=size, word_bytes=word_bytes, **options)
+        plan = make_plan(graph, asked, board=board)
     problems = check(json.loads(plan_to_json(plan)))
     if problems:
         raise AssertionError(f"the planner made a wrong plan: {problems[0]}")

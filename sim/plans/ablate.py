@@ -18,6 +18,7 @@ from hw.scheduler.graph.graph import Graph
 from hw.scheduler.graph.networks import network_names
 from hw.scheduler.plan.options import BEST, Techniques, When
 from hw.scheduler.plan_model import load_fused, plan_model
+from hw.scheduler.planner.watch import Watch
 from sim.compare.rows import Task, make_rows, read_rows, write_document
 from sim.compare.table import Column, Columns, show, table
 from sim.host.digest import key_of, source_digest
@@ -87,7 +88,7 @@ def _measure(
     way = When.NEVER if whole else When.AUTO
     ways: dict[str, Any] = dict.fromkeys(("streaming", "tiling", "pipelining"), way)
     before = _cpu_seconds()
-    plan = plan_model(graph, budget, progress=progress, techniques=techniques, effort=effort, **ways)
+    plan = plan_model(graph, budget, watch=Watch(progress), techniques=techniques, effort=effort, **ways)
     return Ablated(
         network=graph.name,
         budget=budget,

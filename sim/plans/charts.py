@@ -8,6 +8,7 @@ from operator import attrgetter
 
 import plotly.graph_objects as go
 
+from sim.plans.curve import Curve
 from sim.plans.facts import CurvePoint, Edge, Path, PlanFacts
 from sim.report.style import INK, RUNS, byte_axis, hover, styled
 from sim.report.text import sized
@@ -121,9 +122,10 @@ def _step_text(facts: PlanFacts, step: int) -> str:
     return "<br>".join(lines)
 
 
-def traffic_curve(points: Sequence[CurvePoint], here: CurvePoint, marks: Mapping[str, int]) -> go.Figure:
-    """Draw avoidable traffic over scratchpad size: plans in any order, the page's own, and sizes to mark."""
-    points = sorted({point.scratchpad_bytes: point for point in [*points, here]}.values(), key=_size)
+def traffic_curve(curve: Curve) -> go.Figure:
+    """Draw avoidable traffic over scratchpad size: other plans, the page's own, and sizes to mark."""
+    here, marks = curve.here, curve.budgets
+    points = sorted({point.scratchpad_bytes: point for point in [*curve.points, here]}.values(), key=_size)
     methods = dict.fromkeys(name for point in points for name in point.baselines)
     figure = go.Figure()
     for number, method in enumerate(methods):

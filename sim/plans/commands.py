@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,6 +28,19 @@ def parse_dimensions(texts: Sequence[str]) -> dict[str, int]:
     return found
 
 
+_TIME = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) *(s|m|h|)")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+def parse_seconds(field: str, text: str) -> float:
+    """Turn ``60s``, ``2m``, ``1.5h`` or ``90`` into seconds; `InputError` for another form, or no time."""
+    match = _TIME.fullmatch(text.strip())
+    seconds = float(match[1]) * _SECONDS[match[2]] if match else 0.0
+    if seconds <= 0:
+        raise InputError(field, text, "a time above 0 such as 60s, 2m, 1.5h or 90")
+    return seconds
+
+
 def print_plan(plan: Plan, seconds: float) -> None:
     """Print the figures of a plan."""
     measured = (
@@ -38,6 +52,7 @@ def print_plan(plan: Plan, seconds: float) -> None:
         ("scratchpad_bytes", f"{plan.scratchpad_bytes:,}"),
         *((name, f"{getattr(plan.totals, name):,}") for name in measured),
         ("claim", plan.certificate.claim),
+        ("bound, any order", f"{plan.certificate.bound_avoidable_bytes:,} bytes"),
         ("planned in", f"{seconds:.1f} s"),
     ]
     rows += [(f"note, {stage.stage}", stage.note) for stage in plan.certificate.stages if stage.note]

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from hw.scheduler.graph.graph import Operator, TensorKind
 from hw.scheduler.plan.plan import Direction, Episode, Plan
+from hw.scheduler.plan.problem import Problem
 
 
 class Why(enum.StrEnum):
@@ -29,9 +30,19 @@ class Path(enum.StrEnum):
     STREAMED = "streamed from memory"
 
 
+def moved_beyond(plan: Plan, problem: Problem) -> int:
+    """Give the bytes that a plan moves beyond what the network it was made of must: avoidable ones, and the
+    parameters that bands read again.
+    """
+    parameters = sum(operator.weight_bytes for operator in problem.graph.operators)
+    compulsory = problem.compulsory * problem.word_bytes
+    extra = plan.totals.compulsory_bytes - compulsory + plan.totals.parameter_bytes - parameters
+    return plan.totals.avoidable_bytes + extra
+
+
 @dataclass(frozen=True, kw_only=True)
 class CurvePoint:
-    """What a plan for one scratchpad moves."""
+    """What a plan for one scratchpad moves, and what other methods do; all of it as `moved_beyond` counts."""
 
     scratchpad_bytes: int
     avoidable_bytes: int
@@ -40,12 +51,13 @@ class CurvePoint:
     baselines: Mapping[str, int] = field(default_factory=dict)  #: Avoidable bytes of other methods, by name.
 
     @classmethod
-    def of(cls, plan: Plan, baselines: Mapping[str, int] | None = None) -> CurvePoint:
-        """Give the point of a plan."""
+    def of(cls, plan: Plan, problem: Problem, baselines: Mapping[str, int] | None = None) -> CurvePoint:
+        """Give the point of a plan of a network; its bound holds where it was not cut into bands."""
+        cut = len(plan.graph.tensors) > len(problem.graph.tensors)
         return cls(
             scratchpad_bytes=plan.scratchpad_bytes,
-            avoidable_bytes=plan.totals.avoidable_bytes,
-            bound_avoidable_bytes=plan.certificate.bound_avoidable_bytes,
+            avoidable_bytes=moved_beyond(plan, problem),
+            bound_avoidable_bytes=0 if cut else plan.certificate.bound_avoidable_bytes,
             claim=plan.certificate.claim,
             baselines=baselines or {},
         )

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from hw.errors import InputError
-from hw.scheduler.graph.graph import Graph
-from hw.scheduler.plan.options import When
 from hw.scheduler.plan.plan import Plan, StageCertificate
-from hw.scheduler.plan.problem import Problem
-from hw.scheduler.plan_model import plan_model
-from hw.scheduler.planner.baselines import baselines
-from hw.scheduler.planner.budget import Budgets
-from hw.scheduler.planner.order.min_peak import minimum_peak
-from sim.host.progress import Activity
 from sim.plans.charts import graph_by_step, traffic_curve
-from sim.plans.facts import CurvePoint, PlanFacts, Why
+from sim.plans.curve import Curve
+from sim.plans.facts import PlanFacts, Why
 from sim.plans.map import address_map
 from sim.report.parts import Tile, chart, write_page
 from sim.report.text import percent, sized, whole
@@ -34,13 +23,11 @@ def render_plan(
     plan: Plan,
     path: Path,
     *,
-    curve: Sequence[CurvePoint] = (),
-    budgets: Mapping[str, int] | None = None,
+    curve: Curve | None = None,
 ) -> None:
     """Write a page of a plan that `hw.scheduler.check.check` finds no problem in.
 
-    The curve is of plans of the same network for other scratchpads, in any order; without any, there is none.
-    ``budgets`` are scratchpad bytes to mark on it. Raises `InputError` when the path cannot be written.
+    Raises `InputError` when the path cannot be written.
     """
     facts = PlanFacts(plan)
     write_page(
@@ -52,7 +39,7 @@ def render_plan(
         tiles=_tiles(facts),
         map=chart(address_map(facts), "map", zoom=True),
         graph=chart(graph_by_step(facts), "graph", zoom=True),
-        curve=chart(traffic_curve(curve, CurvePoint.of(plan), budgets or {}), "curve") if curve else "",
+        curve=chart(traffic_curve(curve), "curve") if curve and curve.points else "",
         stage_columns=_STAGE_COLUMNS,
         stages=[_stage_cells(stage) for stage in plan.certificate.stages],
         bounds=[
@@ -65,44 +52,6 @@ def render_plan(
         step_columns=_STEP_COLUMNS,
         steps=_step_rows(facts),
     )
-
-
-def write_plan_page(
-    plan: Plan, graph: Graph, path: Path, options: Mapping[str, Any], points: int, activity: Activity
-) -> None:
-    """Write a page with a curve of ``points`` more scratchpads, planned with the same ``options``: fields of
-    `hw.scheduler.plan.options.PlanOptions`.
-    """
-    activity.update("the curve of traffic over scratchpad")
-    problem = Problem(graph=graph, word_bytes=plan.word_bytes)
-    found = Budgets.of(problem, seed=options["seed"])
-    budgets = {"M_R": found.m_r_bytes, "M_H": found.m_h_bytes, "M_P": found.m_p_bytes}
-    render_plan(plan, path, curve=_curve(problem, options, found, points, activity), budgets=budgets)
-
-
-def _curve(
-    problem: Problem, options: Mapping[str, Any], budgets: Budgets, count: int, activity: Activity
-) -> tuple[CurvePoint, ...]:
-    """Plan for ``count`` scratchpads, evenly from an eighth of M_R up to M_P, with the baselines beside."""
-    least, most = budgets.m_r_bytes // 8, budgets.m_p_bytes
-    sizes = {most - (most - least) * index // max(1, count - 1) for index in range(count)}
-    least_peak, word = minimum_peak(problem, seed=options["seed"]).order, problem.word_bytes
-    points: list[CurvePoint] = []
-    for number, size in enumerate(sorted(sizes), 1):
-        activity.update(f"scratchpad {number} of {len(sizes)}")
-        asked = {**options, "pipelining": When.NEVER, "word_bytes": word}
-        try:
-            plan = plan_model(problem.graph, str(size), **asked)
-        except InputError:
-            continue  # too small for any plan: the curve begins later
-        words = baselines(problem, size // word, least_peak)
-        point = CurvePoint.of(plan, {method: count * word for method, count in words.items()})
-        if points and points[-1].avoidable_bytes < point.avoidable_bytes:
-            # What fits a smaller scratchpad fits this one, too.
-            moved = points[-1].avoidable_bytes
-            point = replace(point, avoidable_bytes=moved, bound_avoidable_bytes=0, claim="")
-        points.append(point)
-    return tuple(points)
 
 
 def _tiles(facts: PlanFacts) -> list[Tile]:

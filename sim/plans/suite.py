@@ -19,12 +19,14 @@ from hw.scheduler.plan_model import load_fused, plan_model
 from hw.scheduler.planner.baselines import baselines
 from hw.scheduler.planner.budget import parse_scratchpad
 from hw.scheduler.planner.order.min_peak import minimum_peak
+from hw.scheduler.planner.watch import Watch
 from sim.compare.rows import Task, make_rows, read_rows, write_document
 from sim.compare.table import show
 from sim.host.digest import key_of, source_digest
 from sim.host.paths import check_directory
 from sim.plans.compare import COMPARE_FORMAT, Comparison, plan_tables, rows_of
 from sim.plans.compare_page import DATA_NAME, write_comparison
+from sim.plans.facts import moved_beyond
 from sim.plans.rows import PlanFigures, PlanRow
 
 Progress = Callable[[str], None]
@@ -97,14 +99,11 @@ def _figures(
     """Plan with streaming, bands and groups where they help, or never."""
     techniques: dict[str, Any] = dict.fromkeys(("streaming", "tiling", "pipelining"), when)
     began = time.perf_counter()
-    plan = plan_model(problem.graph, str(size), progress=progress, **techniques, **search)
+    plan = plan_model(problem.graph, str(size), watch=Watch(progress), **techniques, **search)
     seconds = time.perf_counter() - began
     totals, claim = plan.totals, plan.certificate.claim
     bound = plan.certificate.bound_avoidable_bytes
-    parameters = sum(operator.weight_bytes for operator in problem.graph.operators)
-    compulsory = problem.compulsory * problem.word_bytes
-    extra = totals.compulsory_bytes - compulsory + totals.parameter_bytes - parameters
-    moved = totals.avoidable_bytes + extra
+    moved = moved_beyond(plan, problem)
     if when is not When.NEVER:
         # The certificate is of the network as it was cut: other bands might move less.
         bound = 0

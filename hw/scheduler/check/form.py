@@ -166,7 +166,7 @@ class _Totals(BaseModel):
 class _Stage(BaseModel):
     stage: str
     solver: str
-    status: Literal["optimal", "feasible", "heuristic"]
+    status: Literal["optimal", "feasible", "heuristic", "stopped"]
     objective: int
     bound: int
     unit: str = "bytes"

@@ -112,7 +112,7 @@ class StageCertificate:
     solver
         What decided it, version included.
     status
-        ``optimal``, ``feasible`` or ``heuristic``.
+        ``optimal``, ``feasible``, ``heuristic``, or ``stopped``: ended early by who waited for it.
     objective, bound
         In ``unit``; no plan of this stage's problem is below the bound.
     note

@@ -56,8 +56,8 @@ def baselines(problem: Problem, capacity: int, least_peak_order: Sequence[int]) 
     ----------
     problem : Problem
     capacity : int
-        Words of the scratchpad. When an operator does not fit whole, only the greedy methods remain: what
-        they do not keep passes through windows, which they get for nothing.
+        Words of the scratchpad. When an operator does not fit whole, only the greedy methods remain, with
+        windows as a plan has them.
     least_peak_order : sequence of int
         The second order beside the default one.
     """
@@ -70,9 +70,10 @@ def baselines(problem: Problem, capacity: int, least_peak_order: Sequence[int]) 
             for order in orders
         )
     for rule in Greedy:
-        found[rule.value] = min(
-            keep_greedily(problem, order, capacity, rule=rule, streaming=not fits) for order in orders
-        )
+        kept = [keep_greedily(problem, order, capacity, rule=rule, streaming=not fits) for order in orders]
+        possible = [words for words in kept if words is not None]
+        if possible:
+            found[rule.value] = min(possible)
     return found
 
 
@@ -186,8 +187,9 @@ class _Walk:
 
 def keep_greedily(
     problem: Problem, order: Sequence[int], capacity: int, *, rule: Greedy, streaming: bool
-) -> int:
-    """Give the avoidable words where tensors stay between two uses while there is room, by preference.
+) -> int | None:
+    """Give the avoidable words where tensors stay between two uses while there is room, by preference; None
+    where some operator does not fit.
 
     Parameters
     ----------
@@ -195,29 +197,53 @@ def keep_greedily(
         Capacity in words.
     rule : Greedy
     streaming : bool
-        Without: an operator's operands lie in the scratchpad while it runs, and must fit. With: what does not
-        stay passes through a window, which takes no room here.
+        Without: an operator's operands lie in the scratchpad while it runs, and must fit. With: where they
+        do not fit, they pass through windows of the scratchpad, as a plan's do; what stays before or after
+        must have room there whole.
     """
+    size, used = problem.size, [problem.working_set[operator] for operator in order]
+    saved: dict[tuple[int, int], int] = {}
+    for step, operator in enumerate(order):
+        if streaming and used[step] > capacity:
+            for tensor, words in _windows(problem, operator, capacity).items():
+                saved[step, tensor] = words
+                used[step] -= words
+        if used[step] > capacity:
+            return None
     events = _events(problem, order)
     gaps = [(tensor, gap) for tensor, steps in enumerate(events) for gap in range(len(steps) - 1)]
-    size = problem.size
     if rule is Greedy.BY_SIZE:
         gaps.sort(key=lambda gap: -size[gap[0]])
     else:
         gaps.sort(key=lambda gap: (events[gap[0]][gap[1]], -size[gap[0]], -gap[0]))
-    used = [problem.fifo[operator] if streaming else problem.working_set[operator] for operator in order]
     kept: set[tuple[int, int]] = set()
     for tensor, gap in gaps:
         first, last = events[tensor][gap : gap + 2]
-        if not streaming or (tensor, gap - 1) in kept:
-            first += 1
-        if streaming and (tensor, gap + 1) not in kept:
-            last += 1
-        if all(used[step] + size[tensor] <= capacity for step in range(first, last)):
+        more = dict.fromkeys(range(first + 1, last), size[tensor])
+        more |= {step: saved.get((step, tensor), 0) for step in (first, last)}
+        if all(used[step] + words <= capacity for step, words in more.items()):
             kept.add((tensor, gap))
-            for step in range(first, last):
-                used[step] += size[tensor]
+            for step, words in more.items():
+                used[step] += words
+            for step in (first, last):
+                saved.pop((step, tensor), None)
     return sum(_words(problem, tensor, kept, len(events[tensor]) - 1) for tensor in range(len(size)))
+
+
+def _windows(problem: Problem, operator: int, capacity: int) -> dict[int, int]:
+    """Give the operands of an operator that pass through windows, and the words that each saves: all that can
+    together, or where that is not enough one that can only alone.
+    """
+    saved = {
+        tensor: problem.size[tensor] - problem.window(operator, tensor)
+        for tensor in problem.operands[operator]
+    }
+    alone = {tensor for tensor in saved if problem.streams_alone(operator, tensor)}
+    together = {tensor: words for tensor, words in saved.items() if tensor not in alone}
+    if alone and problem.working_set[operator] - sum(together.values()) > capacity:
+        largest = max(alone, key=saved.__getitem__)
+        return {largest: saved[largest]}
+    return together
 
 
 def _words(problem: Problem, tensor: int, kept: set[tuple[int, int]], gaps: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 
 from hw.board import Board
@@ -20,6 +19,7 @@ from hw.scheduler.planner.order.ordering import Ordering, find_order, prove
 from hw.scheduler.planner.placing import Placed, place_residency
 from hw.scheduler.planner.solvers.cpsat import Worker
 from hw.scheduler.planner.transfers.transfers import Movements, least_step_cycles, make_transfers
+from hw.scheduler.planner.watch import STOPPED, current
 from hw.scheduler.program.lower import lower
 from hw.scheduler.program.program import MAX_CORES
 from hw.scheduler.program.timing.memory import TimingModel
@@ -28,7 +28,8 @@ from hw.scheduler.program.timing.timeline import predict
 #: Operators of a graph with groups above which no bound is looked for: it takes minutes there.
 _BOUNDED_OPERATORS = 200
 
-Progress = Callable[[str], None]
+#: What the planner does one after the other, as it is told while it does.
+_STAGES = ("whole operators", "cutting into bands", "bands", "groups", "transfers and cycles")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,28 +57,32 @@ def make_plan(
     options: PlanOptions,
     *,
     board: Board | None = None,
-    progress: Progress = lambda text: None,
 ) -> Plan:
     """Plan a graph into a scratchpad; `hw.scheduler.plan_model.plan_model` is the whole way.
 
-    The predicted cycles are for the board's memory, or one as the U55C's; ``progress`` is told now and then
-    what is being done.  Raises `InputError` when no plan is possible: with the smallest set of tensors that
-    do not fit together and the scratchpad that would do.
+    The predicted cycles are for the board's memory, or one as the U55C's; who watches is told what is being
+    done, and may end it (`hw.scheduler.planner.watch`).  Raises `InputError` when no plan is possible: with
+    the smallest set of tensors that do not fit together and the scratchpad that would do.
     """
     if options.cores > MAX_CORES:
         raise InputError("cores", options.cores, f"from 1 to {MAX_CORES}")
     problem = Problem(graph=graph, word_bytes=options.word_bytes)
     timing = TimingModel.of(board) if board else TimingModel()
+    watch = current()
+    watch.reserve(problem.operator_count)
     with Worker() as worker:
-        planner = _Planner(options, timing, progress, worker)
+        planner = _Planner(options, timing, worker)
         drafts = []
         if options.tiling is not When.ALWAYS and diagnose(problem, options) is None:
+            planner.stage(0)
             drafts.append(planner.draft(graph))
         enough = any(draft.placed.residency.avoidable_words == 0 for draft in drafts)
         if options.tiling is When.ALWAYS or (options.tiling is When.AUTO and not enough):
-            progress("cutting operators into bands")
-            tiled = tile(graph, options)
-            if tiled is not None:
+            planner.stage(1)
+            tiled = tile(graph, options, needed=not drafts)
+            if tiled is not None and not (drafts and watch.stopped):
+                watch.reserve(problem.operator_count + len(tiled.operators))
+                planner.stage(2)
                 drafts.append(planner.draft(tiled, thorough=False))
         if not drafts:
             refuse(problem, options)
@@ -87,19 +92,27 @@ def make_plan(
 class _Planner:
     """The stages, with what all of them need."""
 
-    def __init__(self, options: PlanOptions, timing: TimingModel, progress: Progress, worker: Worker) -> None:
-        self._options, self._timing, self._progress, self._worker = options, timing, progress, worker
+    def __init__(self, options: PlanOptions, timing: TimingModel, worker: Worker) -> None:
+        self._options, self._timing, self._worker, self._watch = options, timing, worker, current()
         self._latency_cycles = round(timing.read_request_cycles + timing.read_response_cycles)
+
+    def stage(self, number: int) -> None:
+        """Tell the stage that begins."""
+        self._stage = f"stage {number + 1} of {len(_STAGES)}, {_STAGES[number]}"
+        self._watch.stage(self._stage)
+
+    def _part(self, text: str) -> None:
+        self._watch.stage(f"{self._stage}: {text}")
 
     def draft(self, graph: Graph, *, thorough: bool = True) -> Draft:
         """Choose order, residency and addresses for a graph; see `find_order` for ``thorough``."""
         problem = Problem(graph=graph, word_bytes=self._options.word_bytes)
-        self._progress(f"ordering {problem.operator_count} operators")
+        self._part(f"order of {problem.operator_count} operators")
         ordering = find_order(problem, self._options, thorough=thorough)
         return self._settle(problem, ordering)
 
     def _settle(self, problem: Problem, ordering: Ordering, criteria: tuple[str, ...] | None = None) -> Draft:
-        self._progress("residency and addresses")
+        self._part("residency and addresses")
         options = self._options
         placed = place_residency(
             problem,
@@ -111,6 +124,8 @@ class _Planner:
             techniques=options.techniques,
             worker=self._worker,
         )
+        word = problem.word_bytes
+        self._watch.best(placed.residency.avoidable_words * word, ordering.bound_words * word)
         return Draft(problem=problem, ordering=ordering, placed=placed)
 
     def best_of(self, drafts: list[Draft]) -> Plan:
@@ -119,15 +134,17 @@ class _Planner:
         What a plan takes is only known when it is whole, so that all are finished unless bytes come first.
         """
         variants = list(drafts)
-        if self._options.pipelining is not When.NEVER:
+        if self._options.pipelining is not When.NEVER and not self._watch.stopped:
+            self.stage(3)
             variants += filter(None, map(self._grouped, drafts))
         if self._options.objective[0] == "bytes":
             least = min(draft.words for draft in variants)
             variants = [draft for draft in variants if draft.words == least]
+        self.stage(4)
         plans = [(self.finish(draft), draft) for draft in variants]
         plan, draft = min(plans, key=self._weight)
         every = tuple(criterion for criterion in self._options.objective if criterion != "latency")
-        if every != self._options.residency_criteria:
+        if every != self._options.residency_criteria and not self._watch.stopped:
             # A low peak or few transfers may help after all: a peak leaves room to fetch early in.
             again = self._settle(draft.problem, draft.ordering, every)
             plans = [(plan, draft), (self.finish(again), again)]
@@ -142,7 +159,7 @@ class _Planner:
 
     def _grouped(self, draft: Draft) -> Draft | None:
         """Put neighbours into groups that share the array; None where no group pays."""
-        self._progress("pipelining")
+        self._part(f"trials with {draft.problem.operator_count} operators")
         graph, order = draft.problem.graph, draft.ordering.order
         ordered = replace(graph, operators=tuple(graph.operators[operator] for operator in order))
         grouped = improve(
@@ -161,13 +178,13 @@ class _Planner:
         grouped = any(operator.members for operator in draft.problem.graph.operators)
         if not (grouped and words) or draft.problem.operator_count > _BOUNDED_OPERATORS:
             return draft
-        self._progress("proving a bound of the pipelined groups")
+        self._part("bound of the groups")
         bound = prove(draft.problem, self._options, words)
         return replace(draft, ordering=replace(draft.ordering, bound_words=bound))
 
     def finish(self, draft: Draft) -> Plan:
         """Decide transfers, count everything, and say what is proven."""
-        self._progress("transfers")
+        self._part("transfers")
         problem, order, residency = draft.problem, draft.ordering.order, draft.placed.residency
         cycles = least_step_cycles(problem, order, self._options.macs_per_cycle)
         hides = self._options.techniques.hidden_transfers and "latency" in self._options.objective
@@ -196,7 +213,7 @@ class _Planner:
             certificate=certify(draft),
             options=_plain(self._options),
         )
-        self._progress("predicting cycles")
+        self._part("cycles")
         played = predict(lower(plan), self._timing)
         totals = replace(
             plan.totals, predicted_cycles=played.cycles_total, exposed_cycles=played.exposed_cycles
@@ -253,11 +270,19 @@ def certify(draft: Draft) -> Certificate:
         bound=placement.live * word,
         note=placement.note,
     )
+    stages = (*ordering.stages, decided, packed)
+    if current().stopped:
+        note = "stopped before its end: may differ from run to run"
+        stages += (
+            StageCertificate(
+                stage="search", solver="planner", status=STOPPED, objective=moved, bound=bound, note=note
+            ),
+        )
     return Certificate(
         claim=claim,
         bound_avoidable_bytes=bound,
         order_bound_avoidable_bytes=of_order,
-        stages=(*ordering.stages, decided, packed),
+        stages=stages,
     )
 
 

@@ -14,7 +14,6 @@ from hw.errors import InputError
 from hw.scheduler.plan.options import CRITERIA, ON_BOARD, OrderChoice, When
 from sim.host.files import write_bytes, write_text
 from sim.host.paths import check_readable, check_writable
-from sim.host.progress import Activity
 
 ModelArgument = Annotated[
     str, typer.Argument(help="Model file (.onnx, .pt2, .json), or a shipped network: `loomwork networks`.")
@@ -42,6 +41,16 @@ def plan(
     curve_points: Annotated[
         int, typer.Option(min=0, help="Scratchpads planned for the curve of the page.")
     ] = 12,
+    curve: Annotated[
+        bool, typer.Option("--curve/--no-curve", help="Whether the page gets its curve, after the plan.")
+    ] = True,
+    within: Annotated[
+        str | None,
+        typer.Option(
+            help="Time such as 60s or 2m: the best plan found by then is given, and the curve of the page "
+            "may take as long again. Such a plan says that it was stopped, and may differ from run to run."
+        ),
+    ] = None,
     board: Annotated[
         str | None, typer.Option("--board", help="Board whose words and memory the plan is for.")
     ] = None,
@@ -77,7 +86,12 @@ def plan(
     ] = 600.0,
     dim: DimensionOption = None,
 ) -> None:
-    """Plan a network into a scratchpad: order, residency, addresses, transfers, and a certificate."""
+    """Plan a network into a scratchpad: order, residency, addresses, transfers, and a certificate.
+
+    Ctrl-C ends the search: the best plan so far is printed and written, its certificate says that it was
+    stopped, and the exit status is 130, so that no script goes on by mistake. A second one ends everything.
+    """
+    started = time.perf_counter()
     check_writable("--output", output)
     if html is not None:
         check_writable("--html", html)
@@ -86,8 +100,10 @@ def plan(
     from hw.board import load_board
     from hw.scheduler.plan.documents import plan_to_json
     from hw.scheduler.plan_model import load_fused, plan_model
-    from sim.plans.commands import parse_dimensions, print_plan
+    from sim.plans.commands import parse_dimensions, parse_seconds, print_plan
+    from sim.plans.watched import watched_work
 
+    seconds = None if within is None else parse_seconds("--within", within)
     options: dict[str, Any] = {
         "order": order,
         "streaming": streaming,
@@ -102,20 +118,30 @@ def plan(
     if objective is not None:
         options["objective"] = tuple(map(str.strip, objective.split(",")))
     on = load_board(board) if board else None
-    started = time.perf_counter()
     graph = load_fused(model, parse_dimensions(dim or ()))
-    with Activity(f"Planning {graph.name}") as activity:
-        found = plan_model(graph, scratchpad, board=on, progress=activity.update, **options)
-        write_text(output, plan_to_json(found))
-        seconds = time.perf_counter() - started
-        if html is not None:
-            from sim.plans.page import write_plan_page
+    found, interrupted = watched_work(
+        f"Planning {graph.name}",
+        lambda watch: plan_model(graph, scratchpad, board=on, watch=watch, **options),
+        None if seconds is None else seconds - (time.perf_counter() - started),
+    )
+    write_text(output, plan_to_json(found))
+    print_plan(found, time.perf_counter() - started)
+    print(output, flush=True)
+    if html is not None:
+        from sim.plans.curve import traffic_over_scratchpad
+        from sim.plans.page import render_plan
 
-            write_plan_page(found, graph, html, options, curve_points, activity)
-    print_plan(found, seconds)
-    for path in (output, html):
-        if path is not None:
-            print(path)
+        drawn = None
+        if curve and curve_points and not interrupted:
+            drawn, interrupted = watched_work(
+                f"Curve of {graph.name}",
+                lambda watch: traffic_over_scratchpad(found, graph, options, curve_points, watch),
+                seconds,
+            )
+        render_plan(found, html, curve=drawn)
+        print(html)
+    if interrupted:
+        raise KeyboardInterrupt
 
 
 def check(

@@ -12,6 +12,7 @@ from hw.scheduler.engine import SchedulerEngine
 from hw.scheduler.plan.documents import plan_to_json
 from hw.scheduler.plan.plan import Plan
 from hw.scheduler.plan_model import plan_model
+from hw.scheduler.planner.watch import Watch
 from hw.scheduler.program.lower import lower
 from sim.host.files import write_text
 from sim.host.progress import Activity
@@ -31,7 +32,7 @@ def scheduler_demo(board: Board) -> Demo:
     plans: dict[str, Plan] = {}
     for network, scratchpad in _PLANS:
         with Activity(f"Planning {network}") as activity:
-            plan = plan_model(network, scratchpad, board=board, progress=activity.update)
+            plan = plan_model(network, scratchpad, board=board, watch=Watch(activity.update))
         config.check_program(lower(plan))
         plans[f"{network} in {plan.scratchpad_bytes / 1024:,.5g} KiB"] = plan
     first = next(iter(plans.values()))

@@ -22,6 +22,7 @@ from hw.scheduler.planner.address.blocks import (
 from hw.scheduler.planner.address.skyline import search_addresses
 from hw.scheduler.planner.solvers import SolverError
 from hw.scheduler.planner.solvers.cpsat import Worker
+from hw.scheduler.planner.watch import current
 
 #: Safety net of wall-clock time for a packing.
 SECONDS = 600.0
@@ -100,7 +101,7 @@ def _search(
         searches = QUICK_SEARCHES if quickly else SEARCHES // 2 if many else SEARCHES
         status, addresses = search_addresses(blocks, lasting, capacity, searches=searches)
         found = replace(found, status=status, addresses=addresses, solver="skyline search")
-    if found.status != "unknown" or quickly or many or not techniques.exact_packing:
+    if found.status != "unknown" or quickly or many or not techniques.exact_packing or current().stopped:
         return found
     payload = {
         "blocks": [[block.first, block.last, block.size] for block in blocks],

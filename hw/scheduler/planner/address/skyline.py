@@ -15,6 +15,7 @@ import numpy as np
 from hw.scheduler.planner.address.blocks import Block
 from hw.scheduler.planner.address.skyline_kernel import IMPOSSIBLE, PLACED, Blocks, descend, room_for
 from hw.scheduler.planner.order.lattice import Integers
+from hw.scheduler.planner.watch import current
 
 #: Decisions of one search for each block, and at least.
 DECISIONS_PER_BLOCK, LEAST_DECISIONS = 6, 1000
@@ -49,10 +50,13 @@ def search_addresses(
     limit = max(LEAST_DECISIONS, DECISIONS_PER_BLOCK * len(size))
     searches = min(searches, 1 + WORK // (limit * len(size)))
     priorities = _priorities(size, np.array(lasting, np.int64), last - first + 1)
+    watch = current()
     for priority in itertools.islice(priorities, searches):
+        if watch.stopped:
+            break
         blocks = _blocks(first, last, size, np.argsort(-priority, kind="stable"))
         sky, levels, floor = room_for(blocks)
-        status = descend(blocks, capacity, limit, sky, levels, floor)
+        status = descend(blocks, capacity, limit, sky, levels, floor, watch.flag)
         if status == PLACED:
             return "placed", tuple(map(int, sky.address))
         if status == IMPOSSIBLE:

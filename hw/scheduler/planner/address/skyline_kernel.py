@@ -254,11 +254,18 @@ def _choose(level: int, blocks: Blocks, sky: Skyline, levels: Levels) -> None:
 
 @compiled
 def descend(
-    blocks: Blocks, capacity: int, decisions: int, sky: Skyline, levels: Levels, floor: Integers
+    blocks: Blocks,
+    capacity: int,
+    decisions: int,
+    sky: Skyline,
+    levels: Levels,
+    floor: Integers,
+    flag: Integers,
 ) -> int:
     """Search for a packing, depth first, in at most so many decisions; give what the search ends with.
 
-    `room_for` gives room to work in; the addresses are in the skyline afterwards.
+    `room_for` gives room to work in; the addresses are in the skyline afterwards.  The flag, see
+    `hw.scheduler.planner.watch.Watch`, ends the search early.
     """
     last_step = len(sky.height) - 1
     low, high, level, made = 0, last_step, -1, 0
@@ -267,7 +274,7 @@ def descend(
         if failed < 0:
             if sky.left.max() == 0:
                 return PLACED
-            if made == decisions or level + 1 == len(levels.step):
+            if flag[0] != 0 or made == decisions or level + 1 == len(levels.step):
                 return STOPPED
             if sky.left[low : high + 1].max() == 0:
                 low, high = 0, last_step  # this part is done: on with the others

@@ -11,6 +11,7 @@ from hw.scheduler.graph.graph import Graph
 from hw.scheduler.plan.options import PlanOptions
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.order.evaluate import IMPOSSIBLE, avoidable_words
+from hw.scheduler.planner.watch import current
 
 #: Largest band, as parts of the scratchpad: a three-row kernel reads three bands and writes one.
 _PARTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
@@ -24,16 +25,20 @@ _WORK = 100_000
 _TOGETHER = (8, 4, 2, 1)
 
 
-def tile(graph: Graph, options: PlanOptions) -> Graph | None:
+def tile(graph: Graph, options: PlanOptions, *, needed: bool = True) -> Graph | None:
     """Cut a graph into bands so that little traffic is left in a scratchpad; None where no cut can run.
 
     First every tensor above a certain size is cut into bands of at most that size, for many sizes.  The best
     of these is refined: the bands of some tensors are doubled, halved or joined as long as that helps.  Best
     is what moves the fewest words by `avoidable_words`, parameters that bands read again included, then what
-    has the fewest operators.
+    has the fewest operators.  Where the planning is asked to end, some cut is still looked for if one is
+    ``needed``.
     """
     search = _Search(graph, options)
+    watch = current()
     for bands in candidates(graph, search.cutter.rows, options):
+        if watch.stopped and (search.bands or not needed):
+            break
         search.consider(bands)
     if search.bands and options.techniques.band_refinement:
         search.refine()
@@ -81,7 +86,7 @@ class _Search:
                     rows = self.cutter.rows[name]
                     bands[name] = _even(rows, min(rows, max(1, int(bands.get(name, 1) * factor))))
                 bands = {name: count for name, count in bands.items() if count > 1}
-                if self._work <= 0:
+                if self._work <= 0 or current().stopped:
                     return
                 made = sum(bands.get(operator.outputs[0], 1) for operator in self._graph.operators)
                 if bands and bands != self.bands and made <= MAX_OPERATORS:

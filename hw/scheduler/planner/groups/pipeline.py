@@ -10,6 +10,7 @@ from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.residency.residency import solve_residency
 from hw.scheduler.planner.transfers.hiding import LATENCY_CYCLES, simulate
 from hw.scheduler.planner.transfers.transfers import latest_moves, least_step_cycles
+from hw.scheduler.planner.watch import current
 
 #: Graphs that `improve` weighs at effort 1.
 MOST_TRIALS = 48
@@ -62,7 +63,7 @@ def improve(
         Operators a group may have: as many as the hardware has cores.
     """
     search = _Search(graph, options, latency_cycles)
-    while search.improve(most_members):
+    while not current().stopped and search.improve(most_members):
         pass
     return search.graph
 
@@ -73,7 +74,7 @@ class _Search:
     def __init__(self, graph: Graph, options: PlanOptions, latency_cycles: int) -> None:
         self.graph = graph
         self._options, self._latency_cycles = options, latency_cycles
-        self._trials = MOST_TRIALS * options.effort
+        self._most = self._trials = MOST_TRIALS * options.effort
         self._weight = weigh(graph, options, latency_cycles)
         self._refused: set[tuple[str, str]] = set()
 
@@ -94,9 +95,10 @@ class _Search:
 
     def _try(self, pairs: list[tuple[str, str]]) -> bool:
         """Make groups of pairs, or of some of them."""
-        if not self._trials:
+        if not self._trials or current().stopped:
             return False
         self._trials -= 1
+        current().detail(f"{self._most - self._trials} of at most {self._most} trials")
         grouped = self.graph
         for pair in pairs:
             grouped = group(grouped, pair, word_bytes=self._options.word_bytes)

@@ -16,6 +16,7 @@ import numpy as np
 from hw.scheduler.compiled import compiled
 from hw.scheduler.planner.order.evaluate import Scratch, evaluate
 from hw.scheduler.planner.order.lattice import Integers, Lattice
+from hw.scheduler.planner.watch import current
 
 #: Orders a run evaluates for each operator, and the operators from which on it evaluates no more: a large
 #: network falls into parts that hardly depend on each other, so its order settles at once everywhere.
@@ -58,10 +59,11 @@ def improve(
     best = min(
         (int(evaluate(np.array(start, dtype=np.int64), capacity, lattice, work)), start) for start in starts
     )
-    mean, idle = float(lattice.size.mean()), 0
+    mean, idle, watch = float(lattice.size.mean()), 0, current()
     for number in range(rounds):
-        if best[0] <= goal or idle >= patience or len(best[1]) < 2:
+        if best[0] <= goal or idle >= patience or len(best[1]) < 2 or watch.stopped:
             break
+        watch.detail(f"annealing, run {number + 1} of {rounds}")
         hot, cold = TEMPERATURES[number // len(starts) % len(TEMPERATURES)]
         start = best[1] if number % RETURN == RETURN - 1 else starts[number % len(starts)]
         units, order = anneal(
@@ -73,6 +75,7 @@ def improve(
             (seed * 0x9E3779B97F4A7C15 + number) & 0x7FFFFFFFFFFFFFFF,
             lattice,
             work,
+            watch.flag,
         )
         idle = 0 if units < best[0] else idle + 1
         best = min(best, (int(units), tuple(order.tolist())))
@@ -120,6 +123,7 @@ def anneal(
     seed: int,
     lattice: Lattice,
     work: Scratch,
+    flag: Integers,
 ) -> tuple[int, Integers]:
     """Improve an order.
 
@@ -136,6 +140,8 @@ def anneal(
     seed : int
     lattice : Lattice
     work : Scratch
+    flag : shape (1,)
+        See `hw.scheduler.planner.watch.Watch`.
 
     Returns
     -------
@@ -150,7 +156,7 @@ def anneal(
     hot, cold = temperatures
     cooling = math.log(cold / hot) / steps
     for done in range(steps):
-        if least == 0:
+        if least == 0 or flag[0] != 0:
             break
         temperature = hot * math.exp(cooling * done)
         source = int(_random(state) * count)

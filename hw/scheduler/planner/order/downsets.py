@@ -133,10 +133,12 @@ def weigh(number: int, operator: int, sets: DownSets, lattice: Lattice) -> tuple
 
 
 @compiled
-def survey(sets: DownSets, lattice: Lattice) -> bool:
-    """Find all down-sets there are, those of fewer operators first; say whether there was room."""
+def survey(sets: DownSets, lattice: Lattice, flag: Integers) -> bool:
+    """Find all down-sets there are, those of fewer operators first; say whether there was room and time."""
     number = 0
     while number < sets.tally[0]:
+        if flag[0] != 0:
+            return False
         for operator in range(len(lattice.before) - 1, -1, -1):
             if contains(sets.ready[number], operator) and follow(number, operator, sets, lattice) < 0:
                 return False
@@ -161,7 +163,7 @@ def peaks_ahead(sets: DownSets, lattice: Lattice) -> Integers:
 
 
 @compiled
-def least_peak(sets: DownSets, floor: int, lattice: Lattice) -> tuple[int, Integers]:
+def least_peak(sets: DownSets, floor: int, lattice: Lattice, flag: Integers) -> tuple[int, Integers]:
     """Search for the order with the least peak of live units, until it is proven or there is no more room.
 
     An operator that fits below the peak reached so far and leaves no more alive than before is executed at
@@ -175,19 +177,21 @@ def least_peak(sets: DownSets, floor: int, lattice: Lattice) -> tuple[int, Integ
     floor : int
         The search does not tell lower peaks apart.
     lattice : Lattice
+    flag : shape (1,)
+        See `hw.scheduler.planner.watch.Watch`.
 
     Returns
     -------
     bound : int
         No order has a lower peak, or the floor.
     order : shape (operators,)
-        One with this peak; empty when there was no room.
+        One with this peak; empty when there was no room, or the flag ended the search.
     """
     operators = len(lattice.before)
     peak, before, taken, depth = np.zeros((4, len(sets.done)), dtype=np.int64)
     peak[0] = bound = floor
     waiting = [(floor * (operators + 1) + operators, 0)]
-    while len(waiting) > 0:
+    while len(waiting) > 0 and flag[0] == 0:
         key, number = heapq.heappop(waiting)
         bound = key // (operators + 1)
         if peak[number] < bound:

@@ -16,6 +16,7 @@ from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.order.downsets import DownSets, peaks_ahead, survey
 from hw.scheduler.planner.order.exact_kernel import EXHAUSTED, FOUND, Run, search
 from hw.scheduler.planner.order.lattice import FoundOrder, Lattice
+from hw.scheduler.planner.watch import current
 
 #: States of a search at most.
 NODE_LIMIT = 1_000_000
@@ -64,7 +65,8 @@ def solve_exact(
     capacity //= lattice.unit
     limit, proven = -(-upper // lattice.unit), -(-lower // lattice.unit)
     sets = DownSets.of(lattice, _DOWN_SETS)
-    if survey(sets, lattice):
+    flag = current().flag
+    if survey(sets, lattice, flag):
         run = Run.of(lattice, sets, capacity, node_limit)
         for price in (1, 2):
             heaviest = peaks_ahead(sets, lattice.weighed(price))
@@ -74,7 +76,7 @@ def solve_exact(
         for below in (*range(proven + step, limit, step), limit):
             if below <= proven:
                 break
-            end, order, units = search(run._replace(upper=below), _COMPARISONS * node_limit)
+            end, order, units = search(run._replace(upper=below), _COMPARISONS * node_limit, flag)
             if end == FOUND:
                 words = int(units) * lattice.unit
                 return FoundOrder(tuple(order.tolist()), words, words)

@@ -300,7 +300,7 @@ def _expand(item: int, run: Run) -> bool:
 
 
 @compiled
-def search(run: Run, effort: int) -> tuple[int, Integers, int]:
+def search(run: Run, effort: int, flag: Integers) -> tuple[int, Integers, int]:
     """Search for the plan with the fewest avoidable units, if they are fewer than the run's limit.
 
     Parameters
@@ -308,6 +308,8 @@ def search(run: Run, effort: int) -> tuple[int, Integers, int]:
     run : Run
     effort : int
         Comparisons of states at most.
+    flag : shape (1,)
+        See `hw.scheduler.planner.watch.Watch`.
 
     Returns
     -------
@@ -328,7 +330,7 @@ def search(run: Run, effort: int) -> tuple[int, Integers, int]:
         while item >= 0:
             if run.state[item, COUNTS] == 1 and not _expand(item, run):
                 return NO_ROOM, nothing, 0
-            if run.tally[COMPARISONS] > effort:
+            if run.tally[COMPARISONS] > effort or flag[0] != 0:
                 return NO_ROOM, nothing, 0
             item = run.state[item, NEXT]
     item = run.newest[-1]

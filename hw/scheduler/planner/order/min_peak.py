@@ -15,6 +15,7 @@ from hw.scheduler.planner.order.anneal import improve
 from hw.scheduler.planner.order.downsets import DownSets, least_peak
 from hw.scheduler.planner.order.lattice import FoundOrder, Lattice
 from hw.scheduler.planner.residency.stays import events_of, steps_of
+from hw.scheduler.planner.watch import current
 
 #: Down-sets that are looked at in one part before the proof is given up.
 STATE_LIMIT = 400_000
@@ -52,7 +53,7 @@ def minimum_peak(
     if peak > target:
         lattice = Lattice.of(problem)
         floor = target // lattice.unit
-        reached, found = least_peak(DownSets.of(lattice, state_limit), floor, lattice)
+        reached, found = least_peak(DownSets.of(lattice, state_limit), floor, lattice, current().flag)
         if reached > floor:
             bound = int(reached) * lattice.unit
         if len(found):
@@ -82,7 +83,7 @@ def _anneal(
     traffic, at a unit below the best peak so far, is a search for peaks by a measure that sees every step.
     """
     given, peak = order, peak_of(problem, order)
-    while peak > target:
+    while peak > target and not current().stopped:
         units, found = improve(
             lattice, peak // lattice.unit - 1, (order, given), seed, rounds=PATIENCE, patience=PATIENCE
         )

@@ -20,6 +20,7 @@ from hw.scheduler.planner.order.evaluate import avoidable_words
 from hw.scheduler.planner.order.exact import NODE_LIMIT, solve_exact
 from hw.scheduler.planner.order.lattice import FoundOrder, Lattice
 from hw.scheduler.planner.order.min_peak import minimum_peak
+from hw.scheduler.planner.watch import current
 
 #: States of the exact search before there is a good order; enough for nearly every network.
 _GLANCE = 20_000
@@ -118,11 +119,14 @@ def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> tuple[Fou
     exact = _exact(problem, options, units * lattice.unit, order, 0, _GLANCE)
     if exact.proven:
         return exact, _EXACT
+    tell = current().best
+    tell(exact.words * problem.word_bytes, exact.bound_words * problem.word_bytes)
     if options.techniques.annealing:
         share = options.effort if thorough else options.effort / 2
         goal = exact.bound_words // lattice.unit
         units, order = annealed(rounds=int(share * _RUNS), patience=int(share * _PATIENCE), goal=goal)
     found = FoundOrder(order, units * lattice.unit, exact.bound_words)
+    tell(found.words * problem.word_bytes, found.bound_words * problem.word_bytes)
     if thorough and options.techniques.long_exact_search:
         found = _exact(problem, options, found.words, order, exact.bound_words, NODE_LIMIT)
     return found, "annealing" if found.order == order else _EXACT

@@ -10,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pulp
 
 from hw.scheduler.plan.problem import Problem
+from hw.scheduler.planner.order.evaluate import IMPOSSIBLE, Scratch, evaluate
+from hw.scheduler.planner.order.lattice import Lattice
 from hw.scheduler.planner.residency.model import Choice, Model
 from hw.scheduler.planner.residency.program import Program
 from hw.scheduler.planner.residency.stays import Measured, Residency, Stay, StreamUse, measure
 from hw.scheduler.planner.solvers import milp
+from hw.scheduler.planner.watch import STOPPED, current
 
 #: What can be minimised: the first one first, the others in any order.
 CRITERIA = ("bytes", "peak", "transfers")
@@ -97,6 +101,8 @@ class _Search:
         found, bound = self._words(capacity)
         moves: int | None = None
         for criterion in minimise[1:]:
+            if self._stopped():
+                break
             if criterion == "peak":
                 found = self._peak(found, moves)
                 capacity = self._units(found.measured.peak_words)
@@ -137,15 +143,22 @@ class _Search:
             self._notes.append(f"{what}: {result.note}")
         return result
 
+    def _stopped(self) -> bool:
+        """Tell whether no solver is to be asked any more, and take a note of it."""
+        self._notes += [STOPPED] * current().stopped
+        return current().stopped
+
     def _words(self, capacity: int) -> tuple[_Found, int]:
         """Lower the avoidable words; give their bound in units, too."""
+        if self._stopped():
+            return self.found(_written_at_once(self._model, _replayed(self._model, capacity))), 0
         program = Program(self._model, capacity)
         if program.decided:
             return self.found(program.choice({})), 0
         program.lp.setObjective(program.words)
-        result = self._solve(program, "words")
-        # Nothing kept is always possible: each step was checked to fit alone.
-        choice = program.choice(result.values) if result.values else _nothing(self._model, capacity)
+        known = _replayed(self._model, capacity)
+        result = self._solve(program, "words", program.values(known))
+        choice = program.choice(result.values) if result.values else known
         return self.found(_written_at_once(self._model, choice)), result.bound
 
     def _peak(self, found: _Found, moves: int | None) -> _Found:
@@ -187,6 +200,22 @@ def _written_at_once(model: Model, choice: Choice) -> Choice:
         if choice.lost.issuperset(event.gaps)
     }
     return Choice(lost=choice.lost, streamed=choice.streamed | leave)
+
+
+def _replayed(model: Model, capacity: int) -> Choice:
+    """Decide greedily, as orders are judged; the capacity is in units."""
+    lattice, order = Lattice.of(model.problem, streaming=model.streaming), np.array(model.order)
+    work = Scratch.of(lattice)
+    if evaluate(order, capacity * model.unit // lattice.unit, lattice, work) == IMPOSSIBLE:
+        return _nothing(model, capacity)  # always possible: each step was checked to fit alone
+    slots = [slot for o in order for slot in range(lattice.first[o], lattice.first[o + 1])]
+    kept = {
+        (event.tensor, event.step) for event, slot in zip(model.events, slots, strict=True) if work.kept[slot]
+    }
+    return Choice(
+        lost=frozenset(index for index, gap in enumerate(model.gaps) if gap[:2] not in kept),
+        streamed=frozenset(index for index, slot in enumerate(slots) if work.streamed[slot]),
+    )
 
 
 def _nothing(model: Model, capacity: int) -> Choice:

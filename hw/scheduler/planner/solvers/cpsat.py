@@ -8,14 +8,19 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
-from contextlib import ExitStack
+import time
+from contextlib import ExitStack, suppress
+from select import select
 from typing import Any
 
 from hw.scheduler.planner.solvers import SolverError
+from hw.scheduler.planner.watch import STOPPED, current
 
 #: What the process runs.
 _MODULE = "hw.scheduler.planner.solvers.packing"
+
+#: Seconds between two looks at whether an answer is still wanted.
+_GLANCE_S = 0.2
 
 #: Characters of a crashed process's last words that an error repeats.
 _TAIL = 300
@@ -87,18 +92,19 @@ class Worker:
                 )
             except OSError as error:
                 raise SolverError(f"solver process does not start: {error}") from None
-        process = self._process
+        process, watch = self._process, current()
         assert process.stdin is not None
         assert process.stdout is not None
-        alarm = threading.Timer(seconds, process.kill)
-        alarm.start()
-        try:
+        late, end, answer = False, time.monotonic() + seconds, ""
+        with suppress(OSError):
             print(json.dumps(payload), file=process.stdin, flush=True)
+            while not select([process.stdout], [], [], _GLANCE_S)[0]:
+                late = time.monotonic() > end
+                if late or watch.stopped:
+                    process.kill()
             answer = process.stdout.readline()
-        except OSError:
-            answer = ""
-        late = not alarm.is_alive()
-        alarm.cancel()
+        if watch.stopped and not answer:
+            raise SolverError(STOPPED)
         if answer:
             found: dict[str, Any] = json.loads(answer)
             return found

@@ -6,10 +6,12 @@ import importlib.metadata
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pulp
 
 from hw.scheduler.planner.solvers import SolverError
+from hw.scheduler.planner.watch import STOPPED, current
 
 #: Branch-and-bound nodes after which the solver stops: the limit is counted, not timed, so that a slow
 #: machine gives the same plan.
@@ -23,6 +25,7 @@ _ENDS = {
     "Time limit reached": "limited",
     "Solution limit reached": "limited",
     "Iteration limit reached": "limited",
+    "Interrupted by user": "limited",
 }
 
 
@@ -100,7 +103,15 @@ def solve(
     if start:
         known = [index for index, name in enumerate(names) if name in start]
         model.setSolution(len(known), known, [float(start[names[index]]) for index in known])
-    solver.callSolver(problem)
+    watch = current()
+
+    def interrupt(event: Any) -> None:
+        if watch.stopped:
+            event.interrupt()
+
+    model.cbMipInterrupt += interrupt
+    model.cbSimplexInterrupt += interrupt
+    model.run()
     ended, info = model.modelStatusToString(model.getModelStatus()), model.getInfo()
     if ended not in _ENDS:
         raise SolverError(f"HiGHS stopped with status {ended!r}")
@@ -114,7 +125,9 @@ def solve(
     if status == "limited":
         status = "feasible" if values else "unknown"
         note = f"stopped by the limit of {nodes} nodes"
-        if ended.startswith("Time"):
+        if watch.stopped:
+            note = STOPPED
+        elif ended.startswith("Time"):
             note = f"stopped by the time limit of {seconds:g} s: may differ from run to run"
         proven = info.mip_dual_bound if problem.isMIP() else info.objective_function_value
         bound = max(0, math.ceil(proven - 1e-6)) if math.isfinite(proven) else 0

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hw.scheduler.planner.address.blocks import Block
+from hw.scheduler.planner.watch import current
 
 #: From the moment a transfer may run to its first word, where no memory says another.
 LATENCY_CYCLES = 100
@@ -164,7 +165,7 @@ class Hiding:
             if wait:
                 exposed.append((-wait, -move.words, index))
         for _, _, index in sorted(exposed):
-            if self._work > _WORK:
+            if self._work > _WORK or current().stopped:
                 break
             self._hide(self._moves[index])
         return self._timing.total < waits.total
