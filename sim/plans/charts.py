@@ -125,7 +125,7 @@ def _step_text(facts: PlanFacts, step: int) -> str:
 def traffic_curve(curve: Curve) -> go.Figure:
     """Draw avoidable traffic over scratchpad size: other plans, the page's own, and sizes to mark."""
     here, marks = curve.here, curve.budgets
-    points = sorted({point.scratchpad_bytes: point for point in [*curve.points, here]}.values(), key=_size)
+    points = curve.points
     methods = dict.fromkeys(name for point in points for name in point.baselines)
     figure = go.Figure()
     for number, method in enumerate(methods):
@@ -165,7 +165,7 @@ def traffic_curve(curve: Curve) -> go.Figure:
         hoverinfo="skip",
     )
     figure = styled(figure, height=400)
-    widest = max([point.scratchpad_bytes for point in points] + list(marks.values()))
+    widest = max([point.scratchpad_bytes for point in (*points, here)] + list(marks.values()))
     for names, size_bytes in _apart(marks, widest / 20):
         figure.add_vline(
             x=size_bytes,
@@ -173,7 +173,7 @@ def traffic_curve(curve: Curve) -> go.Figure:
             annotation_text=escape(", ".join(names)),
             annotation_position="top right" if size_bytes < 0.8 * widest else "top left",
         )
-    highest = max(max([point.avoidable_bytes, *point.baselines.values()]) for point in points)
+    highest = max(max([point.avoidable_bytes, *point.baselines.values()]) for point in (*points, here))
     figure.update_xaxes(**byte_axis(1.05 * widest), range=[0, 1.05 * widest], title="scratchpad")
     top = 1.06 * max(highest, 1024)
     figure.update_yaxes(**byte_axis(top), range=[-0.02 * top, top], title="avoidable traffic")

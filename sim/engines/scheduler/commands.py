@@ -94,6 +94,9 @@ def plan(
     started = time.perf_counter()
     check_writable("--output", output)
     if html is not None:
+        from sim.plans.curve import traffic_over_scratchpad
+        from sim.plans.page import render_plan
+
         check_writable("--html", html)
         if html.resolve() == output.resolve():
             raise InputError("--html", str(html), "another file than --output")
@@ -128,9 +131,6 @@ def plan(
     print_plan(found, time.perf_counter() - started)
     print(output, flush=True)
     if html is not None:
-        from sim.plans.curve import traffic_over_scratchpad
-        from sim.plans.page import render_plan
-
         drawn = None
         if curve and curve_points and not interrupted:
             drawn, interrupted = watched_work(

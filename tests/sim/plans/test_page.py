@@ -11,6 +11,7 @@ from hw.errors import InputError
 from hw.scheduler.plan.plan import Direction
 from hw.scheduler.plan.problem import Problem
 from sim.plans.charts import graph_by_step, listed, traffic_curve
+from sim.plans.curve import Curve
 from sim.plans.facts import CurvePoint, Path, PlanFacts, Why
 from sim.plans.map import address_map
 from sim.plans.page import render_plan
@@ -20,10 +21,16 @@ from tests.support.planner.graphs import pipelined_graph, random_graph
 from tests.support.planner.naive_plan import naive_plan
 
 STREAMS = (("conv1+conv2", "a"), ("tail", "b"))
-CURVE = [
-    CurvePoint(scratchpad_bytes=size, avoidable_bytes=moved, bound_avoidable_bytes=moved // 2, claim="bound")
-    for size, moved in ((3072, 9000), (8192, 0), (5000, 700))
-]
+POINTS = tuple(
+    CurvePoint(
+        scratchpad_bytes=size, avoidable_bytes=moved, bound_avoidable_bytes=moved // 2, claim="bound",
+        baselines={"Belady": 1000} if size > 4000 else {},
+    )
+    for size, moved in ((3072, 9000), (5000, 700), (8192, 0))
+)  # fmt: skip
+CURVE = Curve(
+    points=POINTS, here=CurvePoint(scratchpad_bytes=4096, avoidable_bytes=800), budgets={"M_R": 3072}
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +55,7 @@ def rendered(plan, tmp_path, **more):
 
 
 def test_page_holds_everything_itself(grouped, tmp_path):
-    own = rendered(grouped, tmp_path, curve=CURVE, budgets={"M_R": 3072})
+    own = rendered(grouped, tmp_path, curve=CURVE)
     assert not re.search(r"""(src|href)=["']|@import|url\(""", own)
     assert own.count("Plotly.newPlot(") == 3
     assert "pipelined in 4 KiB" in own
@@ -103,7 +110,7 @@ def test_names_cannot_break_the_page(tmp_path):
         for operator in graph.operators
     )
     changed = dataclasses.replace(graph, name=evil, tensors=tensors, operators=operators)
-    own = rendered(naive_plan(changed, 8192), tmp_path, curve=CURVE, budgets={evil: 100})
+    own = rendered(naive_plan(changed, 8192), tmp_path, curve=dataclasses.replace(CURVE, budgets={evil: 100}))
     assert "</script><b>" not in own
 
 
@@ -188,15 +195,15 @@ def test_operators_in_one_lane_do_not_hide_what_is_alive(spilling):
         assert lane[edge.made] not in between
 
 
-def test_the_curve_goes_through_all_plans_in_order():
-    here = CurvePoint(scratchpad_bytes=4096, avoidable_bytes=800, baselines={"Belady": 1000})
-    figure = traffic_curve(CURVE, here, {"M_R": 3072})
+def test_the_curve_goes_through_all_plans_of_its_kind():
+    figure = traffic_curve(CURVE)
     by_name = {trace.name: trace for trace in figure.data}
-    assert by_name["planned"].x == (3072, 4096, 5000, 8192)
-    assert by_name["planned"].y == (9000, 800, 700, 0)
-    assert by_name["proven bound"].x == (3072, 4096, 5000, 8192)
-    assert by_name["Belady"].y == (1000,)
+    assert by_name["planned"].x == (3072, 5000, 8192)
+    assert by_name["planned"].y == (9000, 700, 0)
+    assert by_name["proven bound"].x == (3072, 5000, 8192)
+    assert by_name["Belady"].x == (5000, 8192)
     assert by_name["this plan"].x == (4096,)
+    assert by_name["this plan"].y == (800,)
     assert "M_R" in figure.layout.annotations[0].text
 
 
@@ -228,8 +235,7 @@ def test_long_lists_are_counted():
 
 
 def test_marks_of_nearly_equal_sizes_share_a_label():
-    here = CurvePoint(scratchpad_bytes=2048, avoidable_bytes=7)
     marks = {"M_P": 9000, "M_R": 1000, "M_H": 8800}
-    notes = traffic_curve(CURVE, here, marks).layout.annotations
+    notes = traffic_curve(dataclasses.replace(CURVE, budgets=marks)).layout.annotations
     assert [note.text for note in notes] == ["M_R", "M_H, M_P"]
     assert [note.xanchor for note in notes] == ["left", "right"]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hw.scheduler.graph.graph import Graph, Operator, Tensor, TensorKind
+from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
 from hw.scheduler.graph.importers import load_model
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.baselines import (
@@ -20,6 +20,7 @@ from hw.scheduler.planner.baselines import (
     replace,
 )
 from hw.scheduler.planner.order.min_peak import minimum_peak
+from hw.scheduler.planner.residency.residency import least_capacity, solve_residency
 from tests.support.planner.graphs import random_graph
 
 KIB = 1024
@@ -96,14 +97,32 @@ def test_greedy_with_whole_operands():
         assert keep_greedily(problem, order, capacity, rule=Greedy.BY_SIZE, streaming=False) == words
 
 
-def test_greedy_with_streams():
-    problem = graph({"x": 1, "a": 4, "b": 6, "c": 1, "d": 1}, "x>a", "x>b", "b>c", "ac>d")
-    order = range(problem.operator_count)
-    # b shuts out a: written and fetched. As they come, a shuts out b.
-    assert keep_greedily(problem, order, 8, rule=Greedy.BY_SIZE, streaming=True) == 2 * 4
-    assert keep_greedily(problem, order, 8, rule=Greedy.AS_IT_COMES, streaming=True) == 2 * 6
-    # Nothing stays: x is fetched once more, a, b and c are written and fetched.
-    assert keep_greedily(problem, order, 0, rule=Greedy.BY_SIZE, streaming=True) == 1 + 2 * (4 + 6 + 1)
+def test_greedy_with_windows():
+    def rows(name, count, kind=TensorKind.ACTIVATION):
+        return Tensor(name=name, size_bytes=count, shape=(count, 1), kind=kind)
+
+    def row_by_row(name, inputs, output):
+        accesses = {tensor: Access(kernel=1) for tensor in inputs}
+        return Operator(name=name, kind="add", inputs=tuple(inputs), outputs=(output,), accesses=accesses)
+
+    tensors = (
+        rows("x", 2, TensorKind.INPUT), rows("a", 12), rows("b", 12), rows("c", 4),
+        rows("d", 4, TensorKind.OUTPUT),
+    )  # fmt: skip
+    operators = (
+        row_by_row("f", "x", "a"), row_by_row("g", "x", "b"), row_by_row("h", "b", "c"),
+        row_by_row("i", "ac", "d"),
+    )  # fmt: skip
+    problem = Problem(graph=Graph(name="g", tensors=tensors, operators=operators), word_bytes=1)
+    windows = [[problem.window(o, tensor) for tensor in problem.operands[o]] for o in range(4)]
+    assert windows == [[2, 2], [2, 2], [2, 2], [2, 2, 2]]
+    order, by_size, as_it_comes = range(4), Greedy.BY_SIZE, Greedy.AS_IT_COMES
+    # a stays beside the windows of the third step, and b does not beside a; x stays while there is room.
+    assert keep_greedily(problem, order, 16, rule=by_size, streaming=True) == 2 * 12
+    assert keep_greedily(problem, order, 16, rule=as_it_comes, streaming=True) == 2 * 12
+    # The windows themselves: three in the last step.
+    assert keep_greedily(problem, order, 6, rule=by_size, streaming=True) == 2 * 12 + 2 * 12 + 2 * 4
+    assert keep_greedily(problem, order, 5, rule=by_size, streaming=True) is None
 
 
 def least_words(problem, capacity):
@@ -170,10 +189,12 @@ def test_the_better_order_counts():
 
 
 def test_below_the_largest_operator_only_greedy_is_left():
-    problem = Problem(graph=random_graph(3, 8), word_bytes=8)
+    problem = Problem(graph=random_graph(1, 8), word_bytes=8)
     order = tuple(range(8))
-    found = baselines(problem, max(problem.working_set) - 1, order)
-    assert set(found) == {rule.value for rule in Greedy}
+    least = least_capacity(problem, order)
+    assert least < max(problem.working_set)
+    assert set(baselines(problem, least, order)) == {rule.value for rule in Greedy}
+    assert baselines(problem, least - 1, order) == {}
 
 
 #: Graph, KiB, and the avoidable KiB of LRU and Belady with first-fit, and of Belady without fragmentation, as
@@ -201,12 +222,26 @@ def test_known_figures_of_policies(name, kib, lru, belady, ideal):
         assert run(problem, kib, replacement, allocation) == known
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(2, 10), st.integers(0, 100))
+def test_greedy_in_windows_is_never_below_the_optimum_of_its_order(seed, operators, percent):
+    """Both have the same windows: the optimum is of a program with windows, too."""
+    problem = Problem(graph=random_graph(seed, operators), word_bytes=8)
+    order = tuple(range(operators))
+    least, most = least_capacity(problem, order), max(problem.working_set)
+    capacity = least + (most - least) * percent // 100
+    optimum = solve_residency(problem, order, capacity, minimise=("bytes",)).avoidable_words
+    found = [keep_greedily(problem, order, capacity, rule=rule, streaming=True) for rule in Greedy]
+    assert all(words >= optimum for words in found)
+    assert keep_greedily(problem, order, least - 1, rule=Greedy.BY_SIZE, streaming=True) is None
+
+
 #: Graph, its largest operator in KiB, and the avoidable KiB of greedy keep-if-fits at 0.75, 0.5 and 0.25 of
-#: that.  The earlier study has 6,788 for mbv2 at 0.25, 1 % more: its order among equals is not known.
+#: that.
 KNOWN_GREEDY = [
-    ("resnet18", 980, (1568, 2352, 4116)),
+    ("resnet18", 980, (1568, 2352, 4214)),
     ("mbv2", 1470, (2352, 4018, 6714)),
-    ("unet", 2048, (2048, 5760, 12448)),
+    ("unet", 2048, (2048, 3072, 9216)),
 ]
 
 

@@ -235,7 +235,7 @@ def total_words(graph, options):
 
 
 @pytest.mark.parametrize(
-    ("share", "greedy_kib", "most_kib"), [(0.75, 2048, 96), (0.5, 5760, 1024), (0.25, 12448, 3300)]
+    ("share", "greedy_kib", "most_kib"), [(0.75, 2048, 96), (0.5, 3072, 1024), (0.25, 9216, 3300)]
 )
 def test_a_unet_far_below_what_its_operators_need_whole(share, greedy_kib, most_kib):
     """Greedy keep-if-fits moves this many KiB with whole operators and streams."""
