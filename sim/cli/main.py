@@ -16,17 +16,18 @@ import typer
 from hw.errors import LoomworkError
 from hw.registry import ENGINES, simulation_side
 from sim.cli.cache import app as cache
+from sim.host.process import Terminated
 
 if TYPE_CHECKING:
     from hw.board import Board
     from hw.engine import Engine
 
-#: Exit statuses: outputs differ from the golden model; the user can mend it; Ctrl-C.
-EXIT_MISMATCH, EXIT_USER, EXIT_INTERRUPT = 1, 2, 130
+#: Exit statuses: outputs differ from the golden model; the user can mend it; Ctrl-C; SIGTERM.
+EXIT_MISMATCH, EXIT_USER, EXIT_INTERRUPT, EXIT_TERMINATED = 1, 2, 130, 143
 
 
 class _Commands(typer.core.TyperGroup):
-    """Turns what a user can mend into one line and an exit status, and a Ctrl-C into a clean end."""
+    """Turns what a user can mend into one line and an exit status, and Ctrl-C or SIGTERM into a clean end."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -37,6 +38,9 @@ class _Commands(typer.core.TyperGroup):
         except KeyboardInterrupt as error:
             print("\nloomwork: interrupted", file=sys.stderr)
             raise typer.Exit(EXIT_INTERRUPT) from error
+        except Terminated as error:
+            print("\nloomwork: terminated", file=sys.stderr)
+            raise typer.Exit(EXIT_TERMINATED) from error
 
 
 app = typer.Typer(

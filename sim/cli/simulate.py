@@ -14,6 +14,7 @@ from hw.board import Board
 from hw.engine import Engine
 from hw.errors import InputError
 from sim.host.paths import check_readable, check_writable
+from sim.host.process import undone_when_terminated
 from sim.memory.trace import read_trace, write_bus_trace
 from sim.run.adapter import NETWORK, PLAN
 from sim.run.memories import is_host_port
@@ -156,7 +157,8 @@ def _work_directory(name: str) -> Iterator[Path]:
     """Give a directory of this process alone; what speaks of a failed run stays in it, else it goes."""
     directory = Path("build/run").absolute() / f"{name}-{os.getpid()}"
     try:
-        yield directory
+        with undone_when_terminated():
+            yield directory
     except BaseException:
         if any(path.is_file() for path in directory.rglob("*")):
             raise

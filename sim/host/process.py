@@ -1,15 +1,44 @@
-"""Running a program: if the caller is interrupted, nothing that the program started keeps running."""
+"""Running a program: if the caller is interrupted or terminated, nothing that was started keeps running."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-_GRACE_SECONDS = 2.0
+#: Between asking a program to end and making it.
+_GRACE_SECONDS = 1.0
+
+
+class Terminated(BaseException):
+    """This program was asked to end by SIGTERM: what is half done is undone on the way out."""
+
+
+@contextlib.contextmanager
+def undone_when_terminated() -> Iterator[None]:
+    """Have SIGTERM raise `Terminated` in the main thread during the ``with`` block.
+
+    Outside of such blocks it ends the program at once, as ever: compiled searches of the planner would hear
+    of an exception only when they are done.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def supervise(
@@ -24,27 +53,28 @@ def supervise(
     """Run ``command``, its output and errors to ``output``, and give its exit status; call ``tick``
     meanwhile.
 
-    The program gets a process group of its own.  Whatever ends this function early (Ctrl-C, an error in
-    ``tick``) also ends the whole group: make does not go on compiling behind the user's back.
+    The program gets a process group of its own.  Whatever ends this function early (Ctrl-C, SIGTERM, an error
+    in ``tick``) also ends the whole group: make does not go on compiling behind the user's back.
     """
-    process = subprocess.Popen(
-        list(command),
-        cwd=cwd,
-        env=dict(environ),
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    try:
-        while True:
-            try:
-                return process.wait(timeout=interval_seconds)
-            except subprocess.TimeoutExpired:
-                tick()
-    except BaseException:
-        _end(process)
-        raise
+    with undone_when_terminated():
+        process = subprocess.Popen(
+            list(command),
+            cwd=cwd,
+            env=dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            while True:
+                try:
+                    return process.wait(timeout=interval_seconds)
+                except subprocess.TimeoutExpired:
+                    tick()
+        except BaseException:
+            _end(process)
+            raise
 
 
 def _end(process: subprocess.Popen[Any]) -> None:

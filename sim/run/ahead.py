@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
+import queue
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from hw.board import Board
 from hw.registry import find_engine
 from sim.build.design import kernel_design
+from sim.host.process import Terminated, undone_when_terminated
 from sim.run.launch import build_kernel
 
 
@@ -40,19 +44,29 @@ def built_ahead(board: Board) -> Iterator[Callable[[str, Any], None]]:
             given.flush()
 
     try:
-        yield build
+        with undone_when_terminated():
+            yield build
     finally:
         builder.terminate()
         builder.communicate()
 
 
 def _main() -> None:
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # compilers end as they do by Ctrl-C
-    with contextlib.suppress(EOFError):
+    wanted: queue.SimpleQueue[tuple[str, Any, Board]] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=[wanted], daemon=True).start()
+    with contextlib.suppress(Terminated), undone_when_terminated():
         while True:
-            name, config, board = pickle.load(sys.stdin.buffer)
+            name, config, board = wanted.get()
             engine = find_engine(name)
             build_kernel(kernel_design(engine, config, board), engine.arguments(config, board), board)
+
+
+def _listen(wanted: queue.SimpleQueue[tuple[str, Any, Board]]) -> None:
+    """Pass on what is asked for, and end this program when whoever asks has ended, however it did."""
+    with contextlib.suppress(EOFError):
+        while True:
+            wanted.put(pickle.load(sys.stdin.buffer))
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":

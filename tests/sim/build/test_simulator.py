@@ -1,8 +1,8 @@
 """Simulators of a small design: built, kept, run, and what is said when something goes wrong."""
 
+import contextlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -14,6 +14,7 @@ from hw.errors import InputError, ToolError
 from sim.build.cache import VARIABLE, BuildCache
 from sim.build.simulator import SimulationError, build, run
 from sim.build.toolchain import package_root
+from tests.support.processes import running
 
 ROOT = Path(__file__).parents[3]
 COUNTER = """
@@ -96,12 +97,7 @@ def test_what_the_caller_raises_ends_the_simulator(tmp_path):
     environ = {"COUNTER_TEST": "sleeps", "LOOMWORK_TEST_MARK": str(tmp_path)}
     with pytest.raises(StopError):
         run(built(), module="tests.bench.counter", directory=tmp_path, environ=environ, tick=tick)
-    mark = f"LOOMWORK_TEST_MARK={tmp_path}".encode()
-    for process in Path("/proc").glob("[0-9]*/environ"):
-        try:
-            assert mark not in process.read_bytes()
-        except OSError:
-            continue  # gone, or somebody else's
+    assert not running(f"LOOMWORK_TEST_MARK={tmp_path}")
 
 
 def test_verilog_that_does_not_compile_is_one_line_and_a_log(own_cache):
@@ -119,19 +115,37 @@ def test_a_model_that_does_not_compile_names_its_error(own_cache):
         build(sources, top="counter", visible=PORTS)
 
 
-def test_a_build_killed_half_way_is_made_again(tmp_path, own_cache):
+@contextlib.contextmanager
+def compiling(own_cache):
+    """A process of its own that builds, and has come to compiling."""
     program = (
         "from sim.build.simulator import build\n"
         f"build({{'counter.sv': {COUNTER!r}}}, top='counter', visible={PORTS!r})\n"
     )
-    victim = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, start_new_session=True)
-    limit = time.monotonic() + 30
-    while not list(own_cache.directory.glob("*.building-*/objects/Vtop.mk")):
-        assert time.monotonic() < limit
-        assert victim.poll() is None
-        time.sleep(0.005)
-    os.kill(victim.pid, signal.SIGKILL)
-    victim.wait()
+    environ = {**os.environ, "LOOMWORK_TEST_MARK": str(own_cache.directory)}
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, cwd=ROOT, env=environ, stderr=subprocess.PIPE) as victim:
+        limit = time.monotonic() + 30
+        while not list(own_cache.directory.glob("*.building-*/objects/Vtop.mk")):
+            assert time.monotonic() < limit
+            assert victim.poll() is None
+            time.sleep(0.005)
+        yield victim
+
+
+def test_a_terminated_build_ends_with_all_it_started_and_leaves_nothing(own_cache):
+    with compiling(own_cache) as victim:
+        began = time.monotonic()
+        victim.terminate()
+        assert b"Terminated" in victim.stderr.read()
+    assert time.monotonic() - began < 2
+    assert not list(own_cache.directory.iterdir())
+    assert not running(f"LOOMWORK_TEST_MARK={own_cache.directory}")
+
+
+def test_a_build_killed_half_way_is_made_again(tmp_path, own_cache):
+    with compiling(own_cache) as victim:
+        victim.kill()
     assert not list(own_cache.directory.glob("*/counter"))
     recovered = built()
     assert not recovered.cached

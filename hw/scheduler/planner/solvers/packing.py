@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import sys
+import threading
 import time
 from typing import Any
 
@@ -80,9 +82,18 @@ def _attempt(
     return {"timed": solver.wall_time >= seconds}
 
 
+def _listen(requests: queue.SimpleQueue[str]) -> None:
+    """Pass on requests, and end this program when whoever asks has ended: nobody waits for the answer."""
+    for line in sys.stdin:
+        requests.put(line)
+    os._exit(0)
+
+
 if __name__ == "__main__":
     # What a library prints must not be taken for an answer.
     with os.fdopen(os.dup(sys.stdout.fileno()), "w") as answers:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        for line in sys.stdin:
-            print(json.dumps(pack(json.loads(line))), file=answers, flush=True)
+        requests: queue.SimpleQueue[str] = queue.SimpleQueue()
+        threading.Thread(target=_listen, args=[requests], daemon=True).start()
+        while True:
+            print(json.dumps(pack(json.loads(requests.get()))), file=answers, flush=True)

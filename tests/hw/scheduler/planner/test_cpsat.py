@@ -1,6 +1,7 @@
 import importlib.util
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -8,6 +9,8 @@ import pytest
 
 from hw.scheduler.planner.solvers import SolverError, cpsat
 from hw.scheduler.planner.solvers.cpsat import Worker
+from tests.support.planner.packing_blocks import full_blocks
+from tests.support.processes import ROOT, running
 
 #: A module in the place of the one that packs: tells what it is asked for, and does it.
 STAND_IN = """
@@ -87,3 +90,29 @@ def test_a_worker_that_takes_too_long_is_ended(stand_in):
 def test_an_interpreter_that_is_not_there():
     with Worker(python="no-such-interpreter") as worker, pytest.raises(SolverError, match="does not start"):
         worker.pack({}, seconds=60)
+
+
+def test_a_worker_does_not_outlive_who_asks(tmp_path):
+    """Also while it searches: this takes it minutes."""
+    drawn = full_blocks(1, steps=60, words=60, most=7)
+    blocks = [[block.first, block.last, block.size] for block in drawn]
+    attempt = {"order": list(range(len(blocks))), "presolve": False, "conflicts": 10**9}
+    payload = {"blocks": blocks, "capacity": 60, "attempts": [attempt], "seconds": 600}
+    program = (
+        "from hw.scheduler.planner.solvers.cpsat import Worker\n"
+        f"with Worker() as worker: worker.pack({payload}, seconds=600)\n"
+    )
+    mark = f"LOOMWORK_TEST_MARK={tmp_path}"
+    environ = {**os.environ, "LOOMWORK_TEST_MARK": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-c", program], env=environ) as planner:
+        limit = time.monotonic() + 60
+        while not any("ortools" in (process / "maps").read_text() for process in running(mark)):
+            assert time.monotonic() < limit
+            time.sleep(0.05)
+        time.sleep(0.5)  # searching
+        assert len(running(mark)) == 2
+        planner.terminate()
+    limit = time.monotonic() + 2
+    while running(mark):
+        assert time.monotonic() < limit
+        time.sleep(0.05)
