@@ -10,12 +10,13 @@ are declared visible, which keeps them, and the pass is switched off.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections import Counter
 
-#: Placements from which sharing pays.
-_MANY = 4
-_INSTANCE = re.compile(r"^\s*([a-z_]\w*)\s+(?:#\s*\([^;]*?\)\s*)?(?:\\\S+ |\w+)\s*\(\s*$", re.MULTILINE)
+#: Placements from which a module is a cell; how often all placements must have the text, for cells to pay.
+_MANY, _SHARED = 4, 2
+_INSTANCE = re.compile(r"^\s*(\\\S+|[a-z_]\w*)\s+(?:#\s*\([^;]*?\)\s*)?(?:\\\S+ |\w+)\s*\(\s*$", re.MULTILINE)
 _INPUT = re.compile(r"^\s*input\s+(?:wire\s+)?(?:\[\d+:0\]\s*)?([a-z_]\w*)\s*;", re.MULTILINE)
 #: A clock stays as it is: Verilator finds its edges through the hierarchy.
 _CLOCKS = {"clk", "ap_clk"}
@@ -27,12 +28,26 @@ FLAGS = ("-fno-dfg",)
 def cell_inputs(verilog: str) -> dict[str, tuple[str, ...]]:
     """Give the inputs, clock aside, of each module that is placed four times or more, in order of the text,
     which is as Amaranth writes it: an instance begins a line, a port declaration is one line.
+
+    None where sharing does not pay.
     """
-    found = re.finditer(r"^module ([a-z_]\w*)\b(.*?)^endmodule", verilog, re.MULTILINE | re.DOTALL)
+    found = re.finditer(r"^module (\\\S+|[a-z_]\w*)(.*?)^endmodule", verilog, re.MULTILINE | re.DOTALL)
     bodies = {match[1]: match[2] for match in found}
-    placed = Counter(name for name in _INSTANCE.findall(verilog) if name in bodies)
+    within = {
+        name: Counter(placed for placed in _INSTANCE.findall(body) if placed in bodies)
+        for name, body in bodies.items()
+    }
+
+    @functools.cache
+    def placed_text(name: str) -> int:
+        return len(bodies[name]) + sum(count * placed_text(part) for part, count in within[name].items())
+
+    placed = sum(within.values(), Counter())
+    text = sum(placed_text(name) for name in bodies.keys() - placed.keys())
+    if text < _SHARED * sum(map(len, bodies.values())):
+        return {}
     return {
         name: tuple(port for port in _INPUT.findall(body) if port not in _CLOCKS)
         for name, body in bodies.items()
-        if placed[name] >= _MANY
+        if placed[name] >= _MANY and not name.startswith("\\")
     }

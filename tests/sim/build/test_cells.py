@@ -10,23 +10,30 @@ from sim.build.cells import cell_inputs
 
 
 class Register(wiring.Component):
-    def __init__(self):
+    """A register behind ``stages`` more, which make its text longer."""
+
+    def __init__(self, stages):
         super().__init__({"i": In(8), "load": In(1), "o": Out(8)})
+        self.stages = stages
 
     def elaborate(self, platform):
         m = Module()
+        value = self.i
+        for number in range(self.stages):
+            m.d.sync += (stage := Signal(8, name=f"stage_{number}")).eq(value)
+            value = stage
         with m.If(self.load):
-            m.d.sync += self.o.eq(self.i)
+            m.d.sync += self.o.eq(value)
         return m
 
 
-def registers(count):
+def registers(count, stages=20):
     """Give the Verilog of ``count`` registers placed as cells."""
     m, placer = Module(), CellPlacer()
     i, load, out = Signal(8), Signal(count), Signal(8)
     total = Const(0, 8)
     for n in range(count):
-        cell = placer.place(m, f"register_{n}", "cell_register", Register)
+        cell = placer.place(m, f"register_{n}", "cell_register", lambda: Register(stages))
         m.d.comb += [cell.i.eq(i), cell.load.eq(load[n])]
         total = total ^ cell.o
     m.d.comb += out.eq(total)
@@ -39,6 +46,10 @@ def test_a_module_placed_often_is_a_cell_and_its_clock_is_left_alone():
 
 def test_a_module_placed_a_few_times_is_none():
     assert cell_inputs(registers(3)) == {}
+
+
+def test_where_sharing_does_not_double_the_text_it_does_not_pay():
+    assert cell_inputs(registers(5, stages=1)) == {}
 
 
 def test_what_the_text_does_not_define_is_none():
