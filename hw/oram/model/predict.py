@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from hw.board import Board
 from hw.errors import InputError
 from hw.oram.config import OramConfig
@@ -39,7 +41,7 @@ def predict(workload: OramWorkload, config: OramConfig, board: Board) -> Predict
         touched = sum(page is not None for page in pages)
     used = host_structures(config)[0].total_bytes + 2 * workload.ring_slots * config.command_bytes
     link = Link(board, used_bytes=used)
-    times = _flow(config, link, workload)
+    times = _flow(config, board, used, workload)
     before = round(initialization_cycles(config, link)) if workload.initialize else 0
     waits = {name: round(getattr(times, name)) for name in ("page", "host", "credit")}
     busy = min(operations * config.items * config.item_cycles, round(times.total) - sum(waits.values()))
@@ -83,11 +85,17 @@ def initialization_cycles(config: OramConfig, link: Link) -> float:
     return Timing(config).keys + max(pages, beats) + QUIET_CYCLES
 
 
-def _flow(config: OramConfig, link: Link, workload: OramWorkload) -> Flow:
+def _flow(config: OramConfig, board: Board, used_bytes: int, workload: OramWorkload) -> Flow:
     """Follow all operations whose pages are known, else some."""
     if workload.pages is not None:
-        return flow(config, link, workload.pages)[1]
+        return flow(config, Link(board, used_bytes=used_bytes), workload.pages)[1]
     followed = min(workload.operations, _FOLLOWED)
-    half, whole = flow(config, link, likely_pages(config, followed))
+    half, whole = _drawn(config, board, used_bytes, followed)
     more = (workload.operations - followed) / (followed - followed // 2)
     return Flow(*(cycles + more * (cycles - before) for cycles, before in zip(whole, half, strict=True)))
+
+
+@functools.lru_cache(maxsize=256)
+def _drawn(config: OramConfig, board: Board, used_bytes: int, operations: int) -> tuple[Flow, Flow]:
+    """Follow operations whose pages are drawn: their first half, and all. Comparing and exploring ask again."""
+    return flow(config, Link(board, used_bytes=used_bytes), likely_pages(config, operations))

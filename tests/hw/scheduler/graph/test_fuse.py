@@ -173,7 +173,7 @@ def random_network(seed):
     return Graph(name="random", tensors=tuple(kept), operators=tuple(operators))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.integers(0, 10**9))
 def test_any_network_keeps_its_meaning(seed):
     check_fused(random_network(seed))

@@ -235,7 +235,8 @@ def total_words(graph, options):
 
 
 @pytest.mark.parametrize(
-    ("share", "greedy_kib", "most_kib"), [(0.75, 2048, 96), (0.5, 3072, 1024), (0.25, 9216, 3300)]
+    ("share", "greedy_kib", "most_kib"),
+    [(0.75, 2048, 96), (0.5, 3072, 1024), pytest.param(0.25, 9216, 3300, marks=pytest.mark.soak)],
 )
 def test_a_unet_far_below_what_its_operators_need_whole(share, greedy_kib, most_kib):
     """Greedy keep-if-fits moves this many KiB with whole operators and streams."""
@@ -253,8 +254,8 @@ def test_a_unet_far_below_what_its_operators_need_whole(share, greedy_kib, most_
 
 
 def test_the_same_cut_every_time():
-    options = PlanOptions(scratchpad_bytes=30_000)
-    graph = unet(side=64, base=8, levels=2)
+    options = PlanOptions(scratchpad_bytes=12_000)
+    graph = unet(side=32, base=8, levels=1)
     assert tile(graph, options) == tile(graph, options) != graph
 
 

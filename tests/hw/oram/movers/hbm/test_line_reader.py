@@ -78,7 +78,7 @@ def test_rate_and_latency():
     )
     unit, memories, background = bench(lines, reads, outstanding=128, depth=32, latency=(100, 100))
     rng = random.Random(1)
-    count = 200
+    count = 100
     records, headers = ([rng.randrange(1 << 9) for _ in range(count)] for _ in range(2))
     sides = {
         "record_request": Side(unit.record_request, items=records),
