@@ -97,5 +97,5 @@ def _flow(config: OramConfig, board: Board, used_bytes: int, workload: OramWorkl
 
 @functools.lru_cache(maxsize=256)
 def _drawn(config: OramConfig, board: Board, used_bytes: int, operations: int) -> tuple[Flow, Flow]:
-    """Follow operations whose pages are drawn: their first half, and all. Comparing and exploring ask again."""
+    """Follow operations whose pages are drawn: their first half, and all. Comparing asks again."""
     return flow(config, Link(board, used_bytes=used_bytes), likely_pages(config, operations))
