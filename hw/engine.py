@@ -39,7 +39,7 @@ class Engine(abc.ABC, Generic[Config, Workload]):
         The frozen dataclass of what is asked of the engine in one launch: shapes, modes and formats as plain
         values, checked by themselves, without tensors and without a configuration.
     templates : Path, optional
-        Folder of templates that take the place of those of `hw.package` with the same name.
+        Folder of templates of further files of the package: ``NAME.j2`` becomes the file ``NAME``.
     """
 
     name: ClassVar[str]

@@ -6,7 +6,7 @@ file                   for
 ``<kernel>.v``         the kernel
 ``<kernel>.h``         register offsets, C and C++
 ``meta.json``          configuration, hash, versions, argument table, list of files
-``host.py``            runs the kernel: pyxrt on Alveo, PYNQ on Zynq
+``host.py``            carries out a launch folder: pyxrt on Alveo, PYNQ on Zynq
 ``package_kernel.tcl`` Alveo: Vivado IP that Vitis accepts
 ``gen_xo.tcl``         Alveo: ``.xo`` from it
 ``connectivity.cfg``   Alveo: which port on which memory channel

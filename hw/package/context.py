@@ -8,7 +8,7 @@ from typing import Any
 from hw.board.resources import Resources
 from hw.design import Design, MemoryPort
 from hw.lib import registers
-from hw.lib.arguments import RANGE_BYTES, Kind, Register
+from hw.lib.arguments import RANGE_BYTES, Kind
 from hw.lib.axi import MAX_BURST_BEATS
 from hw.lib.kernel import CONTROL_PREFIX, MEMORY_PREFIX
 
@@ -55,11 +55,20 @@ def context(design: Design) -> dict[str, Any]:
         "connections": [
             (f"{MEMORY_PREFIX}_{port.name}", _vitis_channel(port, design)) for port in design.ports
         ],
+        "host_arguments": [
+            register.argument.name
+            for register in table.registers
+            if register.argument.port in {port.name for port in design.ports if _is_host(port, design)}
+        ],
         "slr": _slr(design),
         "range_bytes": RANGE_BYTES,
         "burst_beats": MAX_BURST_BEATS,
         "registers": registers,
     }
+
+
+def _is_host(port: MemoryPort, design: Design) -> bool:
+    return design.board.host is not None and port.memory == design.board.host.name
 
 
 def _vitis_channel(port: MemoryPort, design: Design) -> str:
@@ -89,12 +98,3 @@ def c_comment(text: str) -> str:
 def python_literal(value: Any) -> str:
     """Give a string or number as Python source, with double quotes."""
     return json.dumps(value, ensure_ascii=False)
-
-
-def python_arguments(arguments: tuple[Register, ...]) -> list[str]:
-    """Give the rows of the host script's argument table."""
-    return [
-        f"Argument({python_literal(register.argument.name)}, "
-        f"{python_literal(register.argument.kind.value)}, {register.offset:#05x})"
-        for register in arguments
-    ]

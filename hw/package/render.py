@@ -8,7 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from hw.design import Design
-from hw.package.context import c_comment, context, python_arguments, python_literal, tcl_word
+from hw.package.context import c_comment, context, python_literal, tcl_word
 
 #: The file that says what the others are.
 META = "meta.json"
@@ -35,19 +35,19 @@ _FILES = {
 
 def render(design: Design) -> dict[str, str]:
     """Give the text of every file by name; ``meta.json``, which lists the others, comes last."""
-    folders = [TEMPLATES] if design.templates is None else [design.templates, TEMPLATES]
+    own = sorted(design.templates.glob("*.j2")) if design.templates is not None else []
     environment = Environment(
-        loader=FileSystemLoader(folders),
+        loader=FileSystemLoader([*{path.parent for path in own}, TEMPLATES]),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
         autoescape=False,
     )
-    environment.filters |= {"tcl": tcl_word, "c": c_comment, "py": python_literal, "rows": python_arguments}
+    environment.filters |= {"tcl": tcl_word, "c": c_comment, "py": python_literal}
     variables = context(design)
     files = {f"{design.top_name}.v": design.verilog}
-    for name, template in _FILES[design.board.family].items():
+    for name, template in {**_FILES[design.board.family], **{path.stem: path.name for path in own}}.items():
         files[name.format(kernel=design.top_name)] = environment.get_template(template).render(variables)
     meta = {**design.meta, "files": [*files, META]}
     files[META] = json.dumps(meta, indent=2, ensure_ascii=False) + "\n"

@@ -59,6 +59,21 @@ ConfigOption = Annotated[
 ]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of everything random.")]
 
+InputOption = Annotated[Path | None, typer.Option("--input", help="Tensors, .npz; an engine may do without.")]
+PlanOption = Annotated[
+    Path | None, typer.Option("--plan", help="Plan to execute, .json, for an engine that executes plans.")
+]
+NetworkOption = Annotated[
+    Path | None, typer.Option("--network", help="Table of layers to run, .csv, for an engine that runs such.")
+]
+OpsOption = Annotated[
+    Path | None, typer.Option("--ops", help="Operations, .csv, for an engine that does such.")
+]
+MemoryOption = Annotated[
+    Literal["model", "fast", "jitter"], typer.Option("--memory", help="Memory behaviour.")
+]
+
+LaunchArgument = Annotated[Path, typer.Argument(help="Launch folder, as `loomwork launch` writes it.")]
 EngineArgument = Annotated[str, typer.Argument(help="Engine name; see `loomwork engines`.")]
 
 DEFAULT_BOARD = "u55c"
@@ -122,19 +137,10 @@ def verilog(
 @app.command()
 def sim(
     engine: EngineArgument,
-    input: Annotated[
-        Path | None, typer.Option("--input", help="Tensors, .npz; an engine may do without.")
-    ] = None,
-    plan: Annotated[
-        Path | None, typer.Option("--plan", help="Plan to execute, .json, for an engine that executes plans.")
-    ] = None,
-    network: Annotated[
-        Path | None,
-        typer.Option("--network", help="Table of layers to run, .csv, for an engine that runs such."),
-    ] = None,
-    ops: Annotated[
-        Path | None, typer.Option("--ops", help="Operations, .csv, for an engine that does such.")
-    ] = None,
+    input: InputOption = None,
+    plan: PlanOption = None,
+    network: NetworkOption = None,
+    ops: OpsOption = None,
     output: Annotated[
         Path | None, typer.Option("--output", help="Results to write, .npz; of operations .csv.")
     ] = None,
@@ -149,21 +155,17 @@ def sim(
     ] = None,
     waves: Annotated[bool, typer.Option("--waves", help="Record waveforms beside the output.")] = False,
     seed: SeedOption = 0,
-    memory: Annotated[
-        Literal["model", "fast", "jitter"], typer.Option("--memory", help="Memory behaviour.")
-    ] = "model",
+    memory: MemoryOption = "model",
     backend: Annotated[Literal["rtl", "golden"], typer.Option("--backend", help="What computes.")] = "rtl",
 ) -> None:
     """Run an engine's gates on tensors and compare every output bit with the golden model."""
     from sim.cli.simulate import simulate
+    from sim.run.given import Given
 
     _exit_unless(
         simulate(
             *_setup(engine, board, config),
-            input_path=input,
-            plan_path=plan,
-            network_path=network,
-            operations_path=ops,
+            given=Given(input=input, plan=plan, network=network, ops=ops),
             output_path=output,
             report_path=report,
             trace_path=trace,
@@ -174,6 +176,49 @@ def sim(
             backend=backend,
         )
     )
+
+
+@app.command()
+def launch(
+    engine: EngineArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Launch folder to write.")],
+    input: InputOption = None,
+    plan: PlanOption = None,
+    network: NetworkOption = None,
+    ops: OpsOption = None,
+    board: BoardOption = DEFAULT_BOARD,
+    config: ConfigOption = None,
+    seed: SeedOption = 0,
+) -> None:
+    """Write a launch for a card: buffers, registers and golden results, for host.py of the package."""
+    from hw.board.files import find_board
+    from sim.cli.launch import write
+    from sim.run.given import Given
+
+    given = Given(input=input, plan=plan, network=network, ops=ops)
+    write(*_setup(engine, board, config), find_board(board), given, output, seed=seed)
+
+
+@app.command()
+def replay(launch: LaunchArgument, memory: MemoryOption = "model", seed: SeedOption = 0) -> None:
+    """Carry a launch folder out in simulation, as host.py does on a card; its results stay in the folder."""
+    from sim.cli.launch import run_replay
+
+    run_replay(launch, memory_mode=memory, seed=seed)
+
+
+@app.command()
+def verify(
+    launch: LaunchArgument,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Results to write, .npz; of operations .csv.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option("--report", help="Report of the run, .json.")] = None,
+) -> None:
+    """Compare what a launch folder gave, on a card or in a replay, with its golden results bit for bit."""
+    from sim.cli.launch import run_verify
+
+    _exit_unless(run_verify(launch, output_path=output, report_path=report))
 
 
 @app.command()

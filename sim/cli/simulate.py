@@ -6,19 +6,19 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hw.board import Board
 from hw.engine import Engine
 from hw.errors import InputError
-from sim.host.paths import check_readable, check_writable
+from sim.host.paths import check_writable
 from sim.host.process import undone_when_terminated
 from sim.memory.trace import read_trace, write_bus_trace
-from sim.run.adapter import NETWORK, PLAN
+from sim.run.given import Given
 from sim.run.memories import is_host_port
-from sim.run.tensors import load_tensors
+from sim.run.result import RunResult
 
 
 def simulate(
@@ -26,10 +26,7 @@ def simulate(
     board: Board,
     config: Any,
     *,
-    input_path: Path | None,
-    plan_path: Path | None,
-    network_path: Path | None,
-    operations_path: Path | None,
+    given: Given,
     output_path: Path | None,
     report_path: Path | None,
     trace_path: Path | None,
@@ -50,15 +47,15 @@ def simulate(
     none of these files is written. See `sim.run.run.run` for the rest.  Raises `InputError` before any work,
     when a file cannot be read or written or holds what the engine cannot use.
     """
-    for name, given, what in (
+    for name, wanted, what in (
         ("--report", report_path, "cycles"),
         ("--waves", waves, "waveforms"),
         ("--trace", trace_path, "a bus"),
     ):
-        if given and backend == "golden":
+        if wanted and backend == "golden":
             legal = f"left out with --backend golden: only gates have {what}"
-            raise InputError(name, given if given is True else str(given), legal)
-    if labels_path is not None and operations_path is None:
+            raise InputError(name, wanted if wanted is True else str(wanted), legal)
+    if labels_path is not None and given.ops is None:
         raise InputError("--labels", str(labels_path), "left out without --ops: operations reveal labels")
     host_ports = [port for port in engine.arguments(config, board).ports if is_host_port(port)]
     if trace_path is not None and not host_ports:
@@ -69,12 +66,9 @@ def simulate(
             "given: waveforms lie beside it" if waves else "given: nothing else comes of the golden backend"
         )
         raise InputError("--output", None, legal)
-    _check_distinct(
+    check_distinct(
         {
-            "--input": input_path,
-            "--plan": plan_path,
-            "--network": network_path,
-            "--ops": operations_path,
+            **{f"--{name}": path for name, path in given.paths.items()},
             "--output": output_path,
             "--report": report_path,
             "--trace": trace_path,
@@ -83,16 +77,8 @@ def simulate(
     )
     from sim.run.run import find_adapter, run
 
-    tensors = dict(load_tensors(input_path)) if input_path is not None else {}
     adapter = find_adapter(engine.name)
-    if plan_path is not None:
-        check_readable("--plan", plan_path)
-        tensors[PLAN] = adapter.read_plan(plan_path)
-    if network_path is not None:
-        check_readable("--network", network_path)
-        tensors[NETWORK] = adapter.read_network(network_path)
-    if operations_path is not None:
-        tensors |= adapter.read_operations(operations_path, config, seed=seed)
+    tensors = given.read(adapter, config, seed=seed)
     for name, path in (
         ("--output", output_path),
         ("--report", report_path),
@@ -102,7 +88,7 @@ def simulate(
         if path is not None:
             check_writable(name, path)
     written = []
-    with _work_directory(f"{engine.name}-{board.name}") as directory:
+    with work_directory(f"{engine.name}-{board.name}") as directory:
         result = run(
             engine.name,
             config,
@@ -124,25 +110,31 @@ def simulate(
     if labels_path is not None:
         adapter.write_labels(labels_path, result.job)
         written.append(labels_path)
+    if result.measured is not None and report_path is not None:
+        from sim.report.report import save
+
+        save(result.measured, report_path)
+        written.append(report_path)
+    if result.waves is not None:
+        written.append(result.waves)
+    print_result(result, written)
+    return result.bit_exact
+
+
+def print_result(result: RunResult, written: Sequence[Path]) -> None:
+    """Print the figures of a run, the files that were written, and what differs from the golden model."""
     if result.measured is not None:
         from sim.host.console import console
         from sim.report.figures import summary
-        from sim.report.report import save
 
-        if report_path is not None:
-            save(result.measured, report_path)
-            written.append(report_path)
         console().print(summary([result.measured]))
-    if result.waves is not None:
-        written.append(result.waves)
     for path in written:
         print(path)
     for line in result.mismatches:
         print(f"loomwork: {line}", file=sys.stderr)
-    return result.bit_exact
 
 
-def _check_distinct(paths: Mapping[str, Path | None]) -> None:
+def check_distinct(paths: Mapping[str, Path | None]) -> None:
     """Refuse one path under two names: the second file would replace the first."""
     seen: dict[Path, str] = {}
     for name, path in paths.items():
@@ -153,7 +145,7 @@ def _check_distinct(paths: Mapping[str, Path | None]) -> None:
 
 
 @contextlib.contextmanager
-def _work_directory(name: str) -> Iterator[Path]:
+def work_directory(name: str) -> Iterator[Path]:
     """Give a directory of this process alone; what speaks of a failed run stays in it, else it goes."""
     directory = Path("build/run").absolute() / f"{name}-{os.getpid()}"
     try:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hw.board import Board
 from hw.config import check_fits, config_dict, config_hash
+from hw.engine import Engine
 from hw.errors import InputError
+from hw.lib.arguments import ArgumentTable
+from hw.prediction import Prediction
 from hw.registry import find_engine, simulation_side
 from sim.build.design import kernel_design
 from sim.host.background import in_background
-from sim.run.adapter import EngineAdapter, Tensor
+from sim.run.adapter import EngineAdapter, Launch, Tensor
 from sim.run.memories import MODES, channel_traffic
 from sim.run.result import RunResult
 
@@ -24,6 +31,8 @@ if TYPE_CHECKING:
     from sim.run.launch import Simulated
 
 BACKENDS = ("rtl", "golden")
+#: Packages of Python whose versions a report names.
+_PACKAGES = ("loomwork", "amaranth", "numpy")
 
 
 def find_adapter(engine_name: str) -> EngineAdapter:
@@ -69,9 +78,8 @@ def run(
     for name, value, legal in (("memory_mode", memory_mode, MODES), ("backend", backend, BACKENDS)):
         if value not in legal:
             raise InputError(name, value, "one of " + ", ".join(legal))
-    engine, adapter = find_engine(engine_name), find_adapter(engine_name)
-    check_fits(engine, config, board)
-    job = adapter.job(tensors, config)
+    prepared = prepare(engine_name, config, board, tensors)
+    adapter, job = prepared.adapter, prepared.job
     launch = adapter.launch(job, config, board)
     if backend == "golden":
         golden = adapter.golden(job, config)
@@ -79,43 +87,162 @@ def run(
             outputs=adapter.results(job, config, golden), integers=golden, golden=golden, job=job
         )
 
-    from sim.run.launch import simulate
-
-    prediction = engine.predict(adapter.workload(job, config), config, board)
     expected = in_background(lambda: adapter.golden(job, config))
-    table, placement = engine.arguments(config, board), engine.placement(config, board)
-    simulated = simulate(
-        kernel_design(engine, config, board),
-        table,
-        placement,
-        board,
-        launch,
-        directory=directory / "simulation",
-        expected_cycles=prediction.cycles_total,
-        memory_mode=memory_mode,
-        seed=seed,
-        waves=waves,
-        traces=traces,
+    simulated = prepared.simulate(
+        launch, directory=directory, memory_mode=memory_mode, seed=seed, waves=waves, traces=traces
     )
-    integers = adapter.outputs(job, config, simulated.buffers)
-    golden = expected.result()
+    further: tuple[str, ...] = ()
+    if board.host is not None and traces and board.host.name in traces:
+        further = adapter.trace_mismatches(job, config, traces[board.host.name], simulated.addresses)
+    result = prepared.judge(
+        expected.result(),
+        simulated.buffers,
+        measured(simulated, prepared, memory_mode=memory_mode, seed=seed),
+        further=further,
+    )
+    return dataclasses.replace(
+        result, waves=simulated.waves, traces=traces or {}, addresses=simulated.addresses
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """What is known of a kernel call beside its bytes.
+
+    Members
+    -------
+    counters
+        The kernel's, by name.
+    memory, simulation, hardware
+        As `sim.run.accounting.build_report` takes them.
+    tool_versions
+        Of the tools that made the figures, beside Loomwork's own.
+    """
+
+    counters: Mapping[str, int]
+    memory: Sequence[Mapping[str, Any]]
+    simulation: Mapping[str, Any] | None = None
+    hardware: Mapping[str, Any] | None = None
+    tool_versions: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """A job of an engine, checked and fit for a board."""
+
+    engine: Engine[Any, Any]
+    adapter: EngineAdapter
+    config: Any
+    board: Board
+    job: Any
+
+    @functools.cached_property
+    def prediction(self) -> Prediction:
+        """What the engine's model says of the job."""
+        return self.engine.predict(self.adapter.workload(self.job, self.config), self.config, self.board)
+
+    @property
+    def table(self) -> ArgumentTable:
+        """The kernel's arguments and counters."""
+        return self.engine.arguments(self.config, self.board)
+
+    @property
+    def placement(self) -> dict[str, int]:
+        """Memory channel of each port."""
+        return self.engine.placement(self.config, self.board)
+
+    def simulate(
+        self,
+        launch: Launch,
+        *,
+        directory: Path,
+        memory_mode: str,
+        seed: int,
+        waves: Path | None = None,
+        traces: Mapping[str, Path] | None = None,
+    ) -> Simulated:
+        """Carry out a launch of the job in simulation; see `run` and `sim.run.launch.simulate`."""
+        from sim.run.launch import simulate
+
+        return simulate(
+            kernel_design(self.engine, self.config, self.board),
+            self.table,
+            self.placement,
+            self.board,
+            launch,
+            directory=directory / "simulation",
+            expected_cycles=self.prediction.cycles_total,
+            memory_mode=memory_mode,
+            seed=seed,
+            waves=waves,
+            traces=traces,
+        )
+
+    def judge(
+        self,
+        golden: Mapping[str, Tensor],
+        buffers: Mapping[str, NDArray[np.uint8]],
+        measured: Measured | None,
+        *,
+        further: tuple[str, ...] = (),
+    ) -> RunResult:
+        """Compare the bytes that came of a launch with the golden model's integers, and report the figures.
+
+        ``further`` are mismatches found elsewhere.  Without ``measured`` there is no report.
+        """
+        from sim.run.accounting import build_report
+
+        adapter, config, job = self.adapter, self.config, self.job
+        integers = adapter.outputs(job, config, buffers)
+        faults = adapter.faults(config, measured.counters) if measured else ()
+        mismatches = faults + compare(integers, golden) + further
+        report = None
+        if measured:
+            report = build_report(
+                engine=self.engine.name,
+                board=self.board.name,
+                clock_mhz=self.board.clock_mhz,
+                config=config_dict(config),
+                config_hash=config_hash(self.engine.name, config, self.board),
+                tool_versions={name: version(name) for name in _PACKAGES} | dict(measured.tool_versions),
+                counters=measured.counters,
+                job_cycles=adapter.job_cycles(job, config, buffers),
+                simulation=measured.simulation,
+                hardware=measured.hardware,
+                prediction=self.prediction,
+                memory=measured.memory,
+                bit_exact=not mismatches,
+                errors=adapter.errors(job, config, integers),
+                label=adapter.label(job, config),
+            )
+        return RunResult(
+            outputs=adapter.results(job, config, integers),
+            integers=integers,
+            golden=golden,
+            job=job,
+            mismatches=mismatches,
+            measured=report,
+        )
+
+
+def prepare(engine_name: str, config: Any, board: Board, tensors: Mapping[str, Tensor]) -> Prepared:
+    """Make a job of tensors as a user gives them.
+
+    Raises `InputError` when a value is illegal, or the engine does not fit the board.
+    """
+    engine, adapter = find_engine(engine_name), find_adapter(engine_name)
+    check_fits(engine, config, board)
+    job = adapter.job(tensors, config)
+    return Prepared(engine=engine, adapter=adapter, config=config, board=board, job=job)
+
+
+def measured(simulated: Simulated, prepared: Prepared, *, memory_mode: str, seed: int) -> Measured:
+    """Give what a simulated call is known by."""
     answer = simulated.answer
     (call,) = answer.calls
-    mismatches = adapter.faults(config, call.counters) + compare(integers, golden)
-    if board.host is not None and traces and board.host.name in traces:
-        mismatches += adapter.trace_mismatches(job, config, traces[board.host.name], simulated.addresses)
-
-    from sim.run.accounting import build_report
-
-    report = build_report(
-        engine=engine.name,
-        board=board.name,
-        clock_mhz=board.clock_mhz,
-        config=config_dict(config),
-        config_hash=config_hash(engine.name, config, board),
-        tool_versions=_versions(simulated),
+    return Measured(
         counters=call.counters,
-        job_cycles=adapter.job_cycles(job, config, simulated.buffers),
+        memory=channel_traffic(prepared.table.ports, prepared.placement, prepared.board, answer.memories),
         simulation={
             "memory_mode": memory_mode,
             "seed": seed,
@@ -125,22 +252,7 @@ def run(
             "build_seconds": simulated.built.seconds,
             "build_cached": simulated.built.cached,
         },
-        prediction=prediction,
-        memory=channel_traffic(table.ports, placement, board, answer.memories),
-        bit_exact=not mismatches,
-        errors=adapter.errors(job, config, integers),
-        label=adapter.label(job, config),
-    )
-    return RunResult(
-        outputs=adapter.results(job, config, integers),
-        integers=integers,
-        golden=golden,
-        job=job,
-        mismatches=mismatches,
-        measured=report,
-        waves=simulated.waves,
-        traces=traces or {},
-        addresses=simulated.addresses,
+        tool_versions=simulated.built.versions,
     )
 
 
@@ -150,7 +262,7 @@ def compare(integers: Mapping[str, Tensor], golden: Mapping[str, Tensor]) -> tup
     for name in sorted({*integers, *golden}):
         ours, theirs = integers.get(name), golden.get(name)
         if ours is None or theirs is None:
-            lines.append(f"{name} is missing from the {'simulation' if ours is None else 'golden model'}")
+            lines.append(f"{name} is missing from the {'outputs' if ours is None else 'golden model'}")
         elif (ours.dtype, ours.shape) != (theirs.dtype, theirs.shape):
             lines.append(
                 f"{name} is {ours.dtype} {ours.shape}, the golden model's {theirs.dtype} {theirs.shape}"
@@ -163,9 +275,3 @@ def compare(integers: Mapping[str, Tensor], golden: Mapping[str, Tensor]) -> tup
                 values = f"{ours[first]}, the golden model's {theirs[first]}"
                 lines.append(f"{name} differs in {count}, first at {list(first)}: {values}")
     return tuple(lines)
-
-
-def _versions(simulated: Simulated) -> dict[str, str]:
-    return {name: version(name) for name in ("loomwork", "amaranth", "numpy")} | dict(
-        simulated.built.versions
-    )

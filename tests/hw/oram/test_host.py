@@ -1,4 +1,4 @@
-"""The host's script, run against a card that is the golden map: new keys, a ring that goes around."""
+"""The script that feeds the rings, against a card that is the golden map: new keys, a ring that goes on."""
 
 import csv
 import dataclasses
@@ -19,6 +19,7 @@ from hw.oram.core.layouts import Code, Status
 from hw.oram.engine import OramEngine
 from hw.oram.model.capacity import hbm_structures, host_structures
 from hw.package import render
+from tests.hw.package.support import build_xrt
 
 ENGINE, BOARD = OramEngine(), load_board("u55c")
 CONFIG = OramConfig(log_n=8, value_bytes=32, position_ports=4, record_ports=4)
@@ -55,11 +56,7 @@ def package(config):
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("xrt")
-    source = HERE.parent / "package" / "fakes" / "xrt_coreutil.c"
-    target = directory / "libxrt_coreutil.so.2"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", str(target), str(source)], check=True)
-    return directory
+    return build_xrt(tmp_path_factory.mktemp("xrt"))
 
 
 class Host:
@@ -67,8 +64,8 @@ class Host:
 
     def __init__(self, directory, library):
         self.directory, self.library = directory, library
-        self.script, self.log = directory / "host.py", directory / "log"
-        self.script.write_text(package(CONFIG)["host.py"])
+        self.script, self.log = directory / "feed.py", directory / "log"
+        self.script.write_text(package(CONFIG)["feed.py"])
 
     def run(self, operations, *options, **environ):
         lines = ["op,key,value", *(",".join(map(str, row)) for row in operations)]
@@ -163,7 +160,7 @@ def test_wrong_operations_are_one_line_and_nothing_runs(host, row):
 
 
 def test_numbers_are_those_of_the_gates():
-    text = package(CONFIG)["host.py"]
+    text = package(CONFIG)["feed.py"]
     assert f"CODES = {json.dumps({code.name.lower(): code.value for code in Code})}\n" in text
     statuses = ", ".join(f'"{status.name.lower()}"' for status in Status)
     assert f"STATUSES = ({statuses})\n" in text
@@ -171,9 +168,9 @@ def test_numbers_are_those_of_the_gates():
 
 @pytest.mark.parametrize("config", [CONFIG, dataclasses.replace(CONFIG, value_bytes=8, key_bits=32)])
 def test_the_script_passes_the_linter_of_this_project(config, tmp_path):
-    (tmp_path / "host.py").write_text(package(config)["host.py"])
+    (tmp_path / "feed.py").write_text(package(config)["feed.py"])
     rules = ["--isolated", "--select", "E,F,W,B,UP,SIM", "--line-length", "110"]
-    command = [sys.executable, "-m", "ruff", "check", *rules, "host.py"]
+    command = [sys.executable, "-m", "ruff", "check", *rules, "feed.py"]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout
 

@@ -17,6 +17,8 @@ from hw.lib.arguments import Argument, ArgumentTable, Kind
 from hw.verilog import generate
 
 STUBS = Path(__file__).with_name("vivado.tcl")
+#: Stand-ins for the libraries that host scripts use.
+FAKES = Path(__file__).with_name("fakes")
 
 #: What ends strings, comments and substitutions somewhere.
 NASTY = 'a "quoted" [exec false] $x {brace \\ ; # /* */ é %s'
@@ -42,6 +44,14 @@ def nasty(design):
         Argument(name="q", kind=Kind.POINTER, port="gmem1", doc=NASTY),
         Argument(name="c", kind=Kind.COUNTER, doc=NASTY),
     )
+
+
+def build_xrt(directory):
+    """Build the stand-in for XRT's C library; gives its directory."""
+    target = directory / "libxrt_coreutil.so.2"
+    options = ("-shared", "-fPIC", "-Wall", "-Werror")
+    subprocess.run(["gcc", *options, "-o", target, FAKES / "xrt_coreutil.c"], check=True)
+    return directory
 
 
 class TclError(AssertionError):

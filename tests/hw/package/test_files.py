@@ -154,10 +154,10 @@ def test_makefile_goes_from_verilog_to_xclbin(design, tmp_path):
 
 def test_makefile_runs_the_host_in_emulation_too(design, tmp_path):
     write_package(design, tmp_path / "p")
-    run = make(tmp_path / "p", "run", "TARGET=hw_emu", "INPUT=a.npz", "OUTPUT=b.npz")
+    run = make(tmp_path / "p", "run", "TARGET=hw_emu", "LAUNCH=c")
     assert run.returncode == 0, run.stderr
     assert "emconfigutil --platform" in run.stdout
-    host = "python3 host.py build/hw_emu/loomwork_vadd.xclbin --input a.npz --output b.npz"
+    host = "python3 host.py c --xclbin build/hw_emu/loomwork_vadd.xclbin"
     assert run.stdout.strip().endswith(host)
 
 

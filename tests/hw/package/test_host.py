@@ -6,58 +6,42 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from examples.vadd.engine import VaddConfig
+from hw.board.files import find_board, load_board
 from hw.package import render
-from tests.hw.package.support import make_design
+from sim.run.card import verify, write_launch
+from sim.run.given import Given
+from tests.hw.package.support import FAKES, build_xrt, make_design
+from tests.support.vadd import register_vadd
 
-FAKES = Path(__file__).parent / "fakes"
 COUNTERS = ("cycles_total", "cycles_busy", "cycles_stall_memory", "cycles_idle")
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
-    """Build the stand-in for XRT's C library; gives its directory."""
-    directory = tmp_path_factory.mktemp("xrt")
-    target = directory / "libxrt_coreutil.so.2"
-    command = [
-        "gcc",
-        "-shared",
-        "-fPIC",
-        "-Wall",
-        "-Werror",
-        "-o",
-        str(target),
-        str(FAKES / "xrt_coreutil.c"),
-    ]
-    subprocess.run(command, check=True)
-    return directory
+    return build_xrt(tmp_path_factory.mktemp("xrt"))
 
 
 class Host:
-    """A host script with its input, and what it did."""
+    """A host script, a launch folder of vadd's, and what came of it."""
 
-    def __init__(self, board, image, directory, library):
-        self.directory, self.image, self.library = directory, image, library
-        self.script = directory / "host.py"
+    def __init__(self, board, directory, library):
+        self.directory, self.library, self.folder = directory, library, directory / "card"
+        self.script, self.log = directory / "host.py", directory / "log"
+        self.is_alveo = board == "u55c"
         self.script.write_text(render(make_design(board))["host.py"])
         rng = np.random.default_rng(1)
-        self.inputs = {
-            "a": rng.integers(0, 2**32, (4, 8), dtype=np.uint32),
-            "b": rng.integers(0, 2**32, (4, 8), dtype=np.uint32),
-            "c": np.zeros((4, 8), dtype=np.uint32),
-            "words": np.int64(32),
-        }
+        self.inputs = {name: rng.integers(-(2**31), 2**31, 32, np.int32) for name in "ab"}
+        np.savez(directory / "in.npz", **self.inputs)
+        given = Given(input=directory / "in.npz")
+        write_launch("vadd", VaddConfig(), load_board(board), find_board(board), given, self.folder, seed=0)
 
     def run(self, *options, **environ):
-        np.savez(self.directory / "in.npz", **self.inputs)
-        self.log = self.directory / "log"
         self.log.unlink(missing_ok=True)
-        command = [sys.executable, "-W", "error", str(self.script), self.image]
-        command += ["--input", "in.npz", "--output", "out.npz", *options]
         environ = {
             **os.environ,
             "PYTHONPATH": str(FAKES),
@@ -66,26 +50,42 @@ class Host:
             "FAKE_LOG": str(self.log),
             **environ,
         }
+        command = [sys.executable, "-W", "error", str(self.script), "card", *options]
         return subprocess.run(
             command, cwd=self.directory, env=environ, capture_output=True, text=True, check=False
         )
 
+    def change(self, **values):
+        path = self.folder / "launch.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+    def entries(self):
+        return json.loads((self.folder / "launch.json").read_text())["arguments"]
+
     def events(self):
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
-    def outputs(self):
-        with np.load(self.directory / "out.npz") as file:
-            return dict(file)
+    def forget_counters(self):
+        record = self.record() | {"counters": None}
+        (self.folder / "results" / "run.json").write_text(json.dumps(record))
+
+    def record(self):
+        return json.loads((self.folder / "results" / "run.json").read_text())
 
 
 @pytest.fixture
-def alveo(tmp_path, library):
-    return Host("u55c", "k.xclbin", tmp_path, library)
+def vadd(monkeypatch):
+    register_vadd(monkeypatch)
 
 
 @pytest.fixture
-def zynq(tmp_path, library):
-    return Host("zcu104", "design.bit", tmp_path, library)
+def alveo(vadd, tmp_path, library):
+    return Host("u55c", tmp_path, library)
+
+
+@pytest.fixture
+def zynq(vadd, tmp_path, library):
+    return Host("zcu104", tmp_path, library)
 
 
 @pytest.fixture(params=["alveo", "zynq"])
@@ -93,31 +93,47 @@ def host(request):
     return request.getfixturevalue(request.param)
 
 
-def test_the_kernel_gets_the_bytes_and_gives_its_own(host):
-    run = host.run()
+def test_the_kernel_gets_the_bytes_and_gives_its_own(host, tmp_path):
+    (tmp_path / "seen").mkdir()
+    run = host.run(FAKE_SEEN=str(tmp_path / "seen"))
     assert run.returncode == 0, run.stderr
-    outputs = host.outputs()
-    for name in ("a", "b"):
-        assert np.array_equal(outputs[name], host.inputs[name])
-    assert outputs["c"].dtype == np.uint32
-    assert np.array_equal(outputs["c"], host.inputs["a"] + host.inputs["b"])
+    for index, entry in enumerate(host.entries()[:2]):
+        seen = tmp_path / "seen" / f"{index if host.is_alveo else entry['offset']}.bin"
+        assert seen.read_bytes() == host.inputs[entry["name"]].tobytes()
+    assert [path.name for path in sorted((host.folder / "results").iterdir())] == ["c.bin", "run.json"]
+    # The stand-in's counters are no vadd's, so there is a verdict on the bits alone.
+    host.forget_counters()
+    done = verify(host.folder)
+    assert done.bit_exact
+    assert done.measured is None
+    assert np.array_equal(done.integers["c"], host.inputs["a"] + host.inputs["b"])
+
+
+def test_a_wrong_bit_of_the_card_is_found(host):
+    host.run()
+    path = host.folder / "results" / "c.bin"
+    content = bytearray(path.read_bytes())
+    content[17] ^= 1
+    path.write_bytes(content)
+    host.forget_counters()
+    (line,) = verify(host.folder).mismatches
+    assert line.startswith("c differs in 1 of 32 elements, first at [4]: ")
 
 
 def test_counters_are_read_low_word_first_and_saved(host):
     run = host.run()
-    outputs = host.outputs()
-    assert set(outputs) == {"a", "b", "c", *COUNTERS} | {
-        "gmem0_read_bytes",
-        "gmem1_read_bytes",
-        "gmem2_write_bytes",
-    }
+    record = host.record()
+    moved = ("gmem0_read_bytes", "gmem1_read_bytes", "gmem2_write_bytes")
+    assert set(record["counters"]) == {*COUNTERS, *moved}
     for index, name in enumerate(COUNTERS):
-        assert int(outputs[name]) == 7 << 32 | 0x1400 + 8 * index
+        assert record["counters"][name] == 7 << 32 | 0x1400 + 8 * index
         assert f"{7 << 32 | 0x1400 + 8 * index:,}" in run.stdout
+    assert 0 < record["hardware"]["host_wall_seconds"] < 60
+    assert record["config_hash"] == json.loads((host.folder / "launch.json").read_text())["config_hash"]
 
 
 def test_calls_to_xrt_in_order(alveo):
-    alveo.run("--device", "2", "--timeout-ms", "123")
+    alveo.run("--xclbin", "k.xclbin", "--device", "2", "--timeout-ms", "123")
     events = alveo.events()
     before = [["device", 2], ["load_xclbin", "k.xclbin"], ["kernel", "loomwork_vadd"]]
     assert events[:3] == before
@@ -128,7 +144,7 @@ def test_calls_to_xrt_in_order(alveo):
     assert ["call", "bo", "bo", "bo", 32] in events
     assert ["wait", 123] in events
     syncs = [event for event in events if event[0] == "sync"]
-    assert syncs == [["sync", "to", 128, 0]] * 3 + [["sync", "from", 128, 0]] * 3
+    assert syncs == [["sync", "to", 128, 0]] * 2 + [["sync", "from", 128, 0]]
     # Alone with the kernel only once the binding has let go of it.
     assert events.index(["kernel gone"]) < events.index(["xrtPLKernelOpenExclusive", 0])
     reads = [event[1] for event in events if event[0] == "read"]
@@ -136,17 +152,22 @@ def test_calls_to_xrt_in_order(alveo):
     assert events[-2:] == [["xrtKernelClose", 1], ["xrtDeviceClose", 1]]
 
 
-@pytest.mark.parametrize(
-    ("value", "passed"), [(2**31 - 1, 2**31 - 1), (2**31, -(2**31)), (2**32 - 1, -1), (-5, -5)]
-)
+def test_the_images_are_those_that_make_leaves(alveo, tmp_path):
+    alveo.run()
+    assert alveo.events()[1] == ["load_xclbin", str(tmp_path / "build" / "hw" / "loomwork_vadd.xclbin")]
+
+
+@pytest.mark.parametrize(("value", "passed"), [(2**31 - 1, 2**31 - 1), (2**31, -(2**31)), (2**32 - 1, -1)])
 def test_a_scalar_reaches_the_card_with_all_its_bits(alveo, value, passed):
-    alveo.inputs["words"] = np.int64(value)
+    *pointers, words = alveo.entries()
+    alveo.change(arguments=[*pointers, words | {"value": value}])
     alveo.run()
     assert ["call", "bo", "bo", "bo", passed] in alveo.events()
 
 
 def test_registers_written_on_zynq(zynq):
-    zynq.inputs["words"] = np.int64(-5)
+    *pointers, words = zynq.entries()
+    zynq.change(arguments=[*pointers, words | {"value": 2**32 - 5}])
     run = zynq.run()
     assert run.returncode == 0, run.stderr
     base = 0x8_0000_0000
@@ -156,43 +177,85 @@ def test_registers_written_on_zynq(zynq):
     ]  # fmt: skip
 
 
+def test_what_points_nowhere(host):
+    """XRT gets a page in its place, a register on Zynq a zero."""
+    a, b, c, words = host.entries()
+    host.change(arguments=[a, b | {"size_bytes": 0, "given": False}, c, words])
+    run = host.run(FAKE_RESULTS="{}")
+    assert run.returncode == 0, run.stderr
+    if host.is_alveo:
+        assert [event[1] for event in host.events() if event[0] == "bo"] == [128, 4096, 128]
+    else:
+        assert [event for event in host.events() if event[0] in (0x1C, 0x20)] == [[0x1C, 0], [0x20, 0]]
+
+
+def test_addresses_within_a_buffer(host, tmp_path):
+    """A number that counts from where another buffer begins becomes an address."""
+    (tmp_path / "seen").mkdir()
+    a, *others = host.entries()
+    host.change(arguments=[a | {"links": [{"offset": 8, "argument": "b"}]}, *others])
+    given = np.fromfile(host.folder / "buffers" / "a.bin", "<u8")
+    given[1] = 16
+    given.tofile(host.folder / "buffers" / "a.bin")
+    run = host.run(FAKE_SEEN=str(tmp_path / "seen"), FAKE_RESULTS="{}")
+    assert run.returncode == 0, run.stderr
+    (seen,) = (path for path in (tmp_path / "seen").iterdir() if path.stem in ("0", "16"))
+    of_b = 0x10_0000_0000 if seen.stem == "0" else 0x8_0001_0000
+    expected = given.copy()
+    expected[1] = of_b + 16
+    assert np.array_equal(np.fromfile(seen, "<u8"), expected)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"words": None}, "must hold exactly a, b, c, words, not a, b, c"),
-        ({"d": np.zeros(1)}, "must hold exactly a, b, c, words, not a, b, c, d, words"),
-        ({"words": np.float32(3)}, "words must be one whole number, not float32 of shape ()"),
-        ({"words": np.zeros(2, int)}, "words must be one whole number, not int64 of shape (2,)"),
-        ({"words": np.int64(2**32)}, "words must be a number of 32 bit, not 4294967296"),
-        ({"words": np.int64(-(2**31) - 1)}, "words must be a number of 32 bit, not -2147483649"),
-        ({"b": np.zeros((0, 4))}, "b must have at least one byte, not shape (0, 4)"),
+        ({"format": "loomwork-launch-2"}, "must have the format loomwork-launch-1, not loomwork-launch-2"),
+        ({"config_hash": "0" * 12}, "card is a launch of loomwork_vadd of configuration 000000000000, and"),
+        ({"kernel": "loomwork_conv"}, "card is a launch of loomwork_conv of configuration"),
+        ({"arguments": []}, "must have exactly the arguments a, b, c, words"),
     ],
 )
-def test_wrong_inputs_are_one_line_and_nothing_runs(host, change, message):
-    host.inputs = {k: v for k, v in {**host.inputs, **change}.items() if v is not None}
+def test_another_launch_is_one_line_and_nothing_runs(host, change, message):
+    host.change(**change)
+    refuses(host, message)
+
+
+def test_a_damaged_folder_is_one_line_and_nothing_runs(host):
+    (host.folder / "buffers" / "b.bin").write_bytes(b"short")
+    refuses(host, "b.bin must have 128 bytes, not 5")
+    (host.folder / "buffers" / "b.bin").unlink()
+    refuses(host, "b.bin'")
+    (host.folder / "launch.json").write_text("{")
+    refuses(host, "launch.json is no launch: ")
+    (host.folder / "launch.json").write_text("[]")
+    refuses(host, "must have the format loomwork-launch-1, not None")
+    (host.folder / "launch.json").unlink()
+    refuses(host, "launch.json is no launch: ")
+
+
+def refuses(host, message):
     run = host.run()
     assert run.returncode == 1
     assert message in run.stderr
     assert len(run.stderr.splitlines()) == 1
     assert not host.log.exists()
-    assert not (host.directory / "out.npz").exists()
-
-
-def test_any_layout_of_an_array_is_sent_as_its_bytes_in_order(host):
-    host.inputs["a"] = np.asfortranarray(host.inputs["a"])
-    host.inputs["b"] = host.inputs["b"][::-1]
-    host.run()
-    assert np.array_equal(host.outputs()["c"], host.inputs["a"] + host.inputs["b"])
+    assert not (host.folder / "results").exists()
 
 
 def test_a_run_that_does_not_complete(alveo):
+    alveo.run()
     run = alveo.run(FAKE_STATE="TIMEOUT")
     assert (run.returncode, run.stderr) == (1, "loomwork_vadd did not complete: TIMEOUT\n")
+    # What came of the run before is not taken for what came of this one.
+    assert not (alveo.folder / "results").exists()
 
 
-def test_a_run_that_does_not_end(zynq):
+def test_a_run_that_does_not_end_or_not_begin(zynq):
     run = zynq.run("--timeout-ms", "20", FAKE_HANGS="1")
     assert (run.returncode, run.stderr) == (1, "loomwork_vadd was not done after 20 ms\n")
+    run = zynq.run(FAKE_BUSY="1")
+    message = "loomwork_vadd is busy with an earlier call: load the bitstream again\n"
+    assert (run.returncode, run.stderr) == (1, message)
 
 
 @pytest.mark.parametrize(
@@ -207,9 +270,8 @@ def test_what_xrt_refuses(alveo, refuses, message):
     run = alveo.run(FAKE_REFUSES=refuses)
     assert (run.returncode, run.stderr) == (1, message + "\n")
     # The results are there all the same.
-    outputs = alveo.outputs()
-    assert set(outputs) == {"a", "b", "c"}
-    assert np.array_equal(outputs["c"], alveo.inputs["a"] + alveo.inputs["b"])
+    assert alveo.record()["counters"] is None
+    assert verify(alveo.folder).bit_exact
 
 
 def test_one_instance_among_several(zynq):

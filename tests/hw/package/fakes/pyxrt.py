@@ -1,6 +1,8 @@
 """Stands in for XRT's Python binding: buffers with a host and a card side, a card that computes c = a + b.
 
 Every call goes to the file named by FAKE_LOG, one JSON list a line.  FAKE_STATE is the state a run ends in.
+FAKE_SEEN names a folder for what the card's memory holds when the call begins, by the argument's index;
+FAKE_RESULTS files of what is written there instead of sums, by index, in JSON.
 """
 
 import json
@@ -40,12 +42,19 @@ class device:
 
 class bo:
     normal = "normal"
+    host_only = "host_only"
+    count = 0
 
     def __init__(self, card, size, flags, group):
         assert isinstance(card, device)
         assert isinstance(size, int)
         log("bo", size, flags, group)
         self.host, self.card = bytearray(size), bytearray(size)
+        self.place = 0x10_0000_0000 * bo.count
+        bo.count += 1
+
+    def address(self):
+        return self.place
 
     def write(self, content, seek):
         view = memoryview(content).cast("B")
@@ -86,6 +95,16 @@ class kernel:
             for argument in arguments
         ]
         log("call", *seen)
+        if folder := os.environ.get("FAKE_SEEN"):
+            for index, argument in enumerate(arguments):
+                if isinstance(argument, bo):
+                    with open(os.path.join(folder, f"{index}.bin"), "wb") as file:
+                        file.write(argument.card)
+        if results := os.environ.get("FAKE_RESULTS"):
+            for index, path in json.loads(results).items():
+                with open(path, "rb") as file:
+                    arguments[int(index)].card[:] = file.read()
+            return run()
         a, b, c = (np.frombuffer(buffer.card, dtype=np.uint32) for buffer in arguments[:3])
         np.frombuffer(arguments[2].card, dtype=np.uint32)[:] = (a + b)[: len(c)]
         return run()

@@ -1,5 +1,5 @@
 /* Stands in for XRT's C library: a register reads as its own offset plus 0x1000, a high word as 7; with
-   FAKE_REGISTER, as that number, and a high word as 0. */
+   FAKE_REGISTER, as that number, and a high word as 0; with FAKE_REGISTERS, as the file of that name has it. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,8 +46,13 @@ int xrtKernelReadRegister(void *handle, uint32_t offset, uint32_t *value)
     if (handle != &kernel)
         abort();
     say("read", offset);
-    const char *given = getenv("FAKE_REGISTER");
-    if (given)
+    const char *given = getenv("FAKE_REGISTER"), *path = getenv("FAKE_REGISTERS");
+    if (path) {
+        FILE *file = fopen(path, "rb");
+        if (fseek(file, offset, SEEK_SET) || fread(value, 4, 1, file) != 1)
+            abort();
+        fclose(file);
+    } else if (given)
         *value = offset & 4 ? 0 : strtoul(given, NULL, 0);
     else
         *value = offset & 4 ? 7 : 0x1000 + offset;

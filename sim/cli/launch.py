@@ -1,0 +1,75 @@
+"""``loomwork launch``, ``replay`` and ``verify``: files in, files out, around `sim.run.card`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hw.board import Board
+from hw.engine import Engine
+from sim.cli.simulate import check_distinct, print_result, work_directory
+from sim.host.paths import check_directory, check_writable
+from sim.report.page import render
+from sim.report.report import save
+from sim.run.card import replay, verify, write_launch
+from sim.run.given import Given
+from sim.run.launch_folder import MANIFEST, RESULTS, read_manifest
+from sim.run.run import find_adapter
+
+#: Where `run_verify` leaves report and page, in the folder.
+_REPORT, _PAGE = "report.json", "report.html"
+
+
+def write(
+    engine: Engine[Any, Any],
+    board: Board,
+    config: Any,
+    board_file: Path,
+    given: Given,
+    directory: Path,
+    *,
+    seed: int,
+) -> None:
+    """Write a launch folder, and say what to do with it."""
+    check_directory("--output", directory)
+    manifest = write_launch(engine.name, config, board, board_file, given, directory, seed=seed)
+    placed = sum(entry.size_bytes for entry in manifest.pointers if entry.given)
+    whole = sum(entry.size_bytes for entry in manifest.pointers)
+    print(f"{directory}: {placed:,} bytes of input in {whole:,} bytes of buffers")
+    print(f"for a {manifest.kernel} of configuration {manifest.config_hash} on {board.title}")
+    print(f"next: python3 host.py {directory}, in the package; then loomwork verify {directory}")
+
+
+def run_replay(directory: Path, *, memory_mode: str, seed: int) -> None:
+    """Replay a launch folder, and say where its results are."""
+    with work_directory(f"replay-{directory.absolute().name}") as work:
+        replay(directory, work=work, memory_mode=memory_mode, seed=seed)
+    print(directory / RESULTS)
+
+
+def run_verify(directory: Path, *, output_path: Path | None, report_path: Path | None) -> bool:
+    """Verify a launch folder, print figures and what differs, and say whether it was bit-exact.
+
+    The report is written to ``report_path``, and to the folder with its page.
+    """
+    check_distinct({"--output": output_path, "--report": report_path, "launch": directory / MANIFEST})
+    for name, path in (("--output", output_path), ("--report", report_path)):
+        if path is not None:
+            check_writable(name, path)
+    result = verify(directory)
+    written = []
+    if output_path is not None:
+        find_adapter(read_manifest(directory).engine).write_results(
+            output_path, result.outputs, result.golden
+        )
+        written.append(output_path)
+    if result.measured is not None:
+        for path in filter(None, (report_path, directory / _REPORT)):
+            save(result.measured, path)
+            written.append(path)
+        render([result.measured], directory / _PAGE)
+        written.append(directory / _PAGE)
+    else:
+        print("no report: the host script could not read the counters")
+    print_result(result, written)
+    return result.bit_exact

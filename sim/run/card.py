@@ -1,0 +1,130 @@
+"""The way to a card: a launch folder made, carried out in simulation instead, and compared."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from hw.board import Board
+from hw.board.form import read_board
+from hw.config import config_dict, config_hash
+from hw.edge import Document, validate
+from hw.errors import InputError
+from hw.lib.arguments import Kind, Register
+from hw.registry import find_engine
+from hw.verilog import kernel_name
+from sim.run import launch_folder as folder
+from sim.run.given import Given
+from sim.run.launch_folder import Manifest, Record
+from sim.run.memories import memory_of_port, uncounted_traffic
+from sim.run.result import RunResult
+from sim.run.run import Measured, Prepared, find_adapter, measured, prepare
+from sim.run.tensors import load_tensors
+
+
+def write_launch(
+    engine_name: str, config: Any, board: Board, board_file: Path, given: Given, directory: Path, *, seed: int
+) -> Manifest:
+    """Make a launch folder of a user's files.
+
+    Parameters
+    ----------
+    board_file
+        Where ``board`` is from.
+    seed
+        Of everything random in the inputs.
+
+    Raises `InputError` when a value is illegal, the engine does not fit the board, the directory holds
+    anything but an earlier launch, or cannot be written.
+    """
+    folder.check_replaceable(directory)
+    adapter = find_adapter(engine_name)
+    prepared = prepare(engine_name, config, board, given.read(adapter, config, seed=seed))
+    launch = adapter.launch(prepared.job, config, board)
+    manifest = Manifest.of(
+        launch,
+        {register.argument.name: _place(register, board) for register in prepared.table.registers},
+        engine=engine_name,
+        kernel=kernel_name(prepared.engine),
+        board=board.name,
+        config=config_dict(config),
+        config_hash=config_hash(engine_name, config, board),
+        seed=seed,
+        inputs=tuple(given.paths),
+    )
+    golden = io.BytesIO()
+    np.savez(golden, allow_pickle=False, **adapter.golden(prepared.job, config))
+    files = {folder.INPUT_FILES[name]: path for name, path in given.paths.items()}
+    folder.write_launch(directory, manifest, launch, {**files, folder.BOARD: board_file}, golden.getvalue())
+    return manifest
+
+
+def replay(directory: Path, *, work: Path, memory_mode: str = "model", seed: int = 0) -> None:
+    """Carry a launch folder out in simulation, and leave in it what came of it, as a card's host script does.
+
+    ``work`` gets the simulator's log. Raises as `sim.run.run.run` does.
+    """
+    manifest, launch = folder.read_manifest(directory), folder.read_launch(directory)
+    prepared = _prepared(directory, manifest)
+    simulated = prepared.simulate(launch, directory=work, memory_mode=memory_mode, seed=seed)
+    known = measured(simulated, prepared, memory_mode=memory_mode, seed=seed)
+    record = Record(
+        config_hash=manifest.config_hash,
+        counters=dict(known.counters),
+        simulation=dict(known.simulation or {}),
+        memory=[dict(entry) for entry in known.memory],
+        tool_versions=dict(known.tool_versions),
+    )
+    folder.write_results(directory, simulated.buffers, record)
+
+
+def verify(directory: Path) -> RunResult:
+    """Compare what came of a launch folder, on a card or in a replay, with the golden model bit for bit.
+
+    The report is missing where the host script could not read the counters. Raises `InputError` when nothing
+    came of it yet, or a file is damaged.
+    """
+    manifest = folder.read_manifest(directory)
+    buffers, record = folder.read_results(directory, manifest)
+    prepared = _prepared(directory, manifest)
+    known = None
+    if record.counters is not None:
+        traffic = uncounted_traffic(prepared.table.ports, prepared.placement, prepared.board)
+        known = Measured(
+            counters=record.counters,
+            memory=record.memory if record.hardware is None else traffic,
+            simulation=record.simulation,
+            hardware=None if record.hardware is None else dataclasses.asdict(record.hardware),
+            tool_versions=record.tool_versions,
+        )
+    return prepared.judge(load_tensors(directory / folder.GOLDEN), buffers, known)
+
+
+def _place(register: Register, board: Board) -> dict[str, Any]:
+    """Say where an argument is written and, of a pointer, what is behind it."""
+    place: dict[str, Any] = {"offset": register.offset}
+    if register.argument.kind is Kind.POINTER and register.argument.port is not None:
+        memory = memory_of_port(register.argument.port, board)
+        place |= {"port": register.argument.port, "memory": memory.name}
+    return place
+
+
+def _prepared(directory: Path, manifest: Manifest) -> Prepared:
+    """Make the job of a launch folder again, of the files it keeps."""
+    # A board is called as its file is.
+    board = dataclasses.replace(read_board(directory / folder.BOARD), name=manifest.board)
+    engine = find_engine(manifest.engine)
+    document = Document(path=directory / folder.MANIFEST, data=manifest.config, prefix=("config",))
+    config = validate(document, TypeAdapter(engine.config_type))
+    digest = config_hash(engine.name, config, board)
+    if digest != manifest.config_hash:
+        legal = f"{digest}, which is its configuration's: make the launch again with this Loomwork"
+        raise InputError(f"config_hash of {directory}", manifest.config_hash, legal)
+    given = Given(**{name: directory / folder.INPUT_FILES[name] for name in manifest.inputs})
+    tensors = given.read(find_adapter(engine.name), config, seed=manifest.seed)
+    return prepare(engine.name, config, board, tensors)

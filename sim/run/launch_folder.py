@@ -1,0 +1,342 @@
+"""The launch folder: one kernel call as files, for a card as for the simulator, and what came of it.
+
+======================  =============================================================================
+file                    holds
+======================  =============================================================================
+``launch.json``         what the call is: `Manifest`
+``buffers/NAME.bin``    bytes of the buffer behind pointer NAME, where the manifest says ``given``
+``golden.npz``          the integers that must come out, as the golden model gives them
+``inputs/``             the user's files that the launch was made of
+``board.yaml``          the board's file
+``results/run.json``    what came of the call: `Record`; written last
+``results/NAME.bin``    bytes of every buffer that is read back
+======================  =============================================================================
+
+``docs/launch.md`` explains it to who writes a host program.  Run as a module, this one writes the JSON schema
+of both documents to ``sim/run/launch.schema.json``::
+
+    python -m sim.run.launch_folder
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic.dataclasses import dataclass
+
+from hw.edge import read_json, validate
+from hw.errors import InputError
+from sim.host.files import write_text
+from sim.report.report import Hardware
+from sim.run.adapter import Buffer, Launch
+
+LAUNCH_FORMAT: Literal["loomwork-launch-1"] = "loomwork-launch-1"
+RUN_FORMAT: Literal["loomwork-run-1"] = "loomwork-run-1"
+MANIFEST, GOLDEN, BOARD, RESULTS, RUN = "launch.json", "golden.npz", "board.yaml", "results", "run.json"
+SCHEMA = Path(__file__).with_name("launch.schema.json")
+#: Where each of the user's files lies in the folder, by its option.
+INPUT_FILES = {
+    "input": "inputs/input.npz",
+    "plan": "inputs/plan.json",
+    "network": "inputs/network.csv",
+    "ops": "inputs/ops.csv",
+}
+_FIELD = "launch folder"
+_STRICT = ConfigDict(extra="forbid", strict=True)
+
+Bytes = NDArray[np.uint8]
+Count = Annotated[int, Field(ge=0)]
+Identifier = Annotated[str, Field(pattern="^[a-z][a-z0-9_]*$")]
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]
+
+
+def _doc(text: str) -> Any:
+    return Field(description=text)
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class Scalar:
+    """A number the host writes to a register."""
+
+    kind: Literal["scalar"] = "scalar"
+    name: Annotated[Identifier, _doc("Name in the argument table.")]
+    offset: Annotated[Count, _doc("Byte offset of its register.")]
+    value: Annotated[int, Field(ge=0, lt=1 << 32), _doc("The register's 32 bits.")]
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class Link:
+    """A place in a buffer that another buffer's address belongs to."""
+
+    offset: Annotated[Count, _doc("Where in the buffer a 64-bit number lies, little endian, in bytes.")]
+    argument: Annotated[Identifier, _doc("The buffer whose address is added to it before the call.")]
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class Pointer:
+    """A buffer whose address the host writes to a register."""
+
+    kind: Literal["pointer"] = "pointer"
+    name: Annotated[Identifier, _doc("Name in the argument table, and of the buffer's files.")]
+    offset: Annotated[Count, _doc("Byte offset of its register, 64 bits.")]
+    port: Annotated[str, _doc("AXI port of the kernel that reaches it.")]
+    memory: Annotated[str, _doc("Memory of the board behind that port, or the host's.")]
+    size_bytes: Annotated[Count, _doc("Length of the buffer; 0: nothing is there and nobody looks.")]
+    given: Annotated[bool, _doc("Whether its bytes before the call are in `buffers`; else they may be any.")]
+    output: Annotated[bool, _doc("Whether its bytes after the call belong in `results`.")]
+    links: Annotated[tuple[Link, ...], _doc("Addresses of other buffers within it.")] = ()
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class Manifest:
+    """One kernel call: ``launch.json``."""
+
+    format: Annotated[Literal["loomwork-launch-1"], _doc("Format and its version.")] = LAUNCH_FORMAT
+    engine: Annotated[str, _doc("Name of the engine.")]
+    kernel: Annotated[str, _doc("Name of the kernel.")]
+    board: Annotated[str, _doc("Name of the board.")]
+    config: Annotated[dict[str, Any], _doc("The engine's configuration, every key.")]
+    config_hash: Annotated[
+        Digest, _doc("Hash of engine, configuration and board: the kernel's must be the same.")
+    ]
+    seed: Annotated[Count, _doc("Seed of everything random in the inputs.")]
+    inputs: Annotated[
+        tuple[Literal["input", "plan", "network", "ops"], ...], _doc("Which files of the user's are kept.")
+    ]
+    arguments: Annotated[
+        tuple[Annotated[Scalar | Pointer, Field(discriminator="kind")], ...],
+        _doc("Arguments in the order of the call."),
+    ]
+
+    def __post_init__(self) -> None:
+        pointers = {entry.name: entry.size_bytes for entry in self.arguments if isinstance(entry, Pointer)}
+        for entry in self.arguments:
+            for link in entry.links if isinstance(entry, Pointer) else ():
+                if not pointers.get(link.argument):
+                    raise InputError(f"link of {entry.name}", link.argument, "a buffer of the launch")
+
+    @property
+    def pointers(self) -> Iterator[Pointer]:
+        """The arguments that point somewhere."""
+        return (entry for entry in self.arguments if isinstance(entry, Pointer) and entry.size_bytes)
+
+    @classmethod
+    def of(cls, launch: Launch, arguments: Mapping[str, Any], **given: Any) -> Manifest:
+        """Describe a launch; ``arguments`` has by name, in order, offset, port and memory of each, and
+        ``given`` the rest. Raises `InputError` when a host program cannot carry the launch out.
+        """
+        if launch.then or launch.tampers:
+            what = "further calls" if launch.then else "tampers"
+            raise InputError(what, "given", "left out: a launch folder is one call by an honest host")
+        buffers = {buffer.argument: buffer for buffer in launch.buffers}
+        entries: list[Scalar | Pointer] = []
+        for name, place in arguments.items():
+            if name in launch.scalars:
+                value = int(launch.scalars[name]) % (1 << 32)
+                entries.append(Scalar(name=name, offset=place["offset"], value=value))
+                continue
+            buffer = buffers.get(name, Buffer(argument=name, data=None, size_bytes=0))
+            entries.append(
+                Pointer(
+                    name=name,
+                    **place,
+                    size_bytes=buffer.size_bytes,
+                    given=buffer.data is not None,
+                    output=buffer.output,
+                    links=tuple(Link(offset=at, argument=other) for at, other in buffer.links),
+                )
+            )
+        return cls(arguments=tuple(entries), **given)
+
+
+@dataclass(frozen=True, kw_only=True, config=_STRICT)
+class Record:
+    """What came of a call, beside its bytes: ``results/run.json``."""
+
+    format: Annotated[Literal["loomwork-run-1"], _doc("Format and its version.")] = RUN_FORMAT
+    config_hash: Annotated[Digest, _doc("That of the launch.")]
+    counters: Annotated[
+        dict[str, Count] | None, _doc("The kernel's counters by name; null when they could not be read.")
+    ]
+    hardware: Annotated[Hardware | None, _doc("Of a run on hardware: on which, and how long.")] = None
+    simulation: Annotated[
+        dict[str, Any] | None, _doc("Of a replay: the report's `simulation` without its rate.")
+    ] = None
+    memory: Annotated[list[dict[str, Any]], _doc("Of a replay: what the memory models counted.")] = Field(
+        default_factory=list
+    )
+    tool_versions: Annotated[dict[str, str], _doc("Of a replay: versions of the tools.")] = Field(
+        default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        if (self.hardware is None) == (self.simulation is None):
+            raise InputError("hardware", self.hardware, "given or else simulation, one of both")
+
+
+MANIFESTS: TypeAdapter[Manifest] = TypeAdapter(Manifest)
+RECORDS: TypeAdapter[Record] = TypeAdapter(Record)
+
+
+def write_launch(
+    directory: Path, manifest: Manifest, launch: Launch, files: Mapping[str, Path], golden: bytes
+) -> None:
+    """Write a launch folder: whole, or not at all.
+
+    Parameters
+    ----------
+    files
+        Files to copy, by their path in the folder.
+    golden
+        Content of ``golden.npz``.
+
+    Raises `InputError` when the directory holds anything but an earlier launch, or cannot be written.
+    """
+    check_replaceable(directory)
+    with _fresh(directory) as fresh:
+        for name, source in files.items():
+            (fresh / name).parent.mkdir(exist_ok=True)
+            shutil.copyfile(source, fresh / name)
+        (fresh / "buffers").mkdir()
+        for buffer in launch.buffers:
+            if buffer.data is not None:
+                buffer.data.tofile(fresh / "buffers" / f"{buffer.argument}.bin")
+        (fresh / GOLDEN).write_bytes(golden)
+        _dump(fresh / MANIFEST, MANIFESTS, manifest)
+
+
+def check_replaceable(directory: Path) -> None:
+    """Refuse a directory that holds anything but an earlier launch folder, with `InputError`."""
+    if directory.is_dir() and any(directory.iterdir()) and not (directory / MANIFEST).is_file():
+        raise InputError(_FIELD, str(directory), "new, empty, or a launch folder to replace")
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Read what the call of a launch folder is.
+
+    Raises `InputError` when it is no launch folder, or of another format.
+    """
+    if not (directory / MANIFEST).is_file():
+        raise InputError(_FIELD, str(directory), f"one that `loomwork launch` wrote, with a {MANIFEST}")
+    manifest: Manifest = _load(directory / MANIFEST, MANIFESTS, LAUNCH_FORMAT)
+    return manifest
+
+
+def read_launch(directory: Path) -> Launch:
+    """Read a launch folder's call with its buffers.
+
+    Raises `InputError` as `read_manifest`, and when a buffer has not the bytes it should have.
+    """
+    manifest = read_manifest(directory)
+    buffers = tuple(
+        Buffer(
+            argument=entry.name,
+            data=_bytes(directory / "buffers" / f"{entry.name}.bin", entry) if entry.given else None,
+            size_bytes=entry.size_bytes,
+            output=entry.output,
+            links=tuple((link.offset, link.argument) for link in entry.links),
+        )
+        for entry in manifest.pointers
+    )
+    return Launch(
+        scalars={entry.name: entry.value for entry in manifest.arguments if isinstance(entry, Scalar)},
+        buffers=buffers,
+        nulls=tuple(
+            entry.name for entry in manifest.arguments if isinstance(entry, Pointer) and not entry.size_bytes
+        ),
+    )
+
+
+def write_results(directory: Path, buffers: Mapping[str, Bytes], record: Record) -> None:
+    """Write what came of a launch into its folder, in the place of what came of it before."""
+    with _fresh(directory / RESULTS) as fresh:
+        for name, content in buffers.items():
+            content.tofile(fresh / f"{name}.bin")
+        _dump(fresh / RUN, RECORDS, record)
+
+
+def read_results(directory: Path, manifest: Manifest) -> tuple[dict[str, Bytes], Record]:
+    """Read what came of a launch: its buffers by argument, and the record.
+
+    Raises `InputError` when nothing did yet, it is of another kernel, or not whole.
+    """
+    path = directory / RESULTS
+    if not (path / RUN).is_file():
+        legal = f"run before: {path / RUN} comes of host.py of the kernel's package, or of `loomwork replay`"
+        raise InputError(_FIELD, str(directory), legal)
+    record = _load(path / RUN, RECORDS, RUN_FORMAT)
+    if record.config_hash != manifest.config_hash:
+        legal = f"{manifest.config_hash}, that of the launch"
+        raise InputError(f"config_hash of {path / RUN}", record.config_hash, legal)
+    buffers = {
+        entry.name: _bytes(path / f"{entry.name}.bin", entry) for entry in manifest.pointers if entry.output
+    }
+    return buffers, record
+
+
+def _bytes(path: Path, entry: Pointer) -> Bytes:
+    try:
+        content = np.fromfile(path, np.uint8)
+    except OSError as error:
+        raise InputError("buffer file", str(path), f"readable ({error.strerror})") from error
+    if content.size != entry.size_bytes:
+        raise InputError(f"bytes of {path}", content.size, f"{entry.size_bytes}, as the launch says")
+    return content
+
+
+def _dump(path: Path, adapter: TypeAdapter[Any], value: Any) -> None:
+    path.write_text(json.dumps(adapter.dump_python(value, mode="json"), indent=2) + "\n", encoding="utf-8")
+
+
+def _load(path: Path, adapter: TypeAdapter[Any], version: str) -> Any:
+    document = read_json(path)
+    found = document.data.get("format") if isinstance(document.data, dict) else None
+    if found != version:
+        raise InputError(f"format of {path}", found, repr(version))
+    return validate(document, adapter)
+
+
+@contextmanager
+def _fresh(directory: Path) -> Iterator[Path]:
+    """Give a folder beside ``directory`` that takes its place when all is written."""
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{directory.name}.", dir=directory.parent) as beside:
+            fresh = Path(beside) / "new"
+            fresh.mkdir()
+            yield fresh
+            old = Path(beside) / "old"
+            if directory.exists():
+                directory.rename(old)
+            try:
+                fresh.rename(directory)
+            except OSError:
+                old.rename(directory)
+                raise
+    except OSError as error:
+        raise InputError(_FIELD, str(directory), f"writable ({error.strerror})") from error
+
+
+def schema_text() -> str:
+    """Give the text of ``launch.schema.json``: both documents."""
+    parts = {"launch.json": MANIFESTS.json_schema(), "results/run.json": RECORDS.json_schema()}
+    kinds = {name: kind for part in parts.values() for name, kind in part.pop("$defs").items()}
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$defs": kinds,
+        "oneOf": [{**part, "title": name} for name, part in parts.items()],
+    }
+    return json.dumps(schema, indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    write_text(SCHEMA, schema_text())

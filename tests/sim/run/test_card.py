@@ -1,0 +1,273 @@
+"""The way to a card and back, for every engine: a launch folder, host.py on a stand-in, replay, the verdict.
+
+The simulators are those of the regression.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import jsonschema
+import numpy as np
+import pytest
+
+from hw.board.files import find_board, load_board
+from hw.errors import InputError
+from hw.oram.core.layouts import Code
+from hw.package import render
+from hw.registry import ENGINES
+from sim.report.report import load
+from sim.run.adapter import Buffer, Launch, Tamper
+from sim.run.card import replay, verify, write_launch
+from sim.run.given import Given
+from sim.run.launch_folder import SCHEMA, Manifest, read_launch, read_manifest, schema_text
+from sim.run.run import find_adapter
+from tests.hw.package.support import FAKES, build_xrt
+from tests.support.command_line import call, refused
+from tests.support.engines import small_design
+
+#: A case of each engine: several jobs with links between their buffers, a deformable layer, operations, a plan.
+CASES = {
+    "attention": "random_0_1",
+    "conv": "random_1",
+    "oram": "small_model",
+    "scheduler": "default_u55c_fast_1",
+}
+OPERATIONS = 40
+
+
+def case_of(engine):
+    return next(case for case in find_adapter(engine).cases() if case.name == CASES[engine])
+
+
+def written(case, directory):
+    """Write a case's tensors as a user would give them."""
+    if "codes" not in case.tensors:
+        np.savez(directory / "in.npz", **case.tensors)
+        return Given(input=directory / "in.npz")
+    columns = (case.tensors[name][:OPERATIONS] for name in ("codes", "keys", "values"))
+    lines = ["op,key,value"]
+    for code, key, value in zip(*columns, strict=True):
+        name, number = Code(code).name.lower(), int.from_bytes(value.tobytes(), "little")
+        lines.append(f"{name},{key},{number if name in ('put', 'load') else ''}")
+    (directory / "ops.csv").write_text("\n".join(lines) + "\n")
+    return Given(ops=directory / "ops.csv")
+
+
+@pytest.fixture(scope="module", params=sorted(ENGINES))
+def card(request, tmp_path_factory):
+    """Give engine and launch folder of a case."""
+    engine, directory = request.param, tmp_path_factory.mktemp(request.param)
+    case, folder = case_of(engine), directory / "card"
+    board = load_board(case.board)
+    write_launch(engine, case.config, board, find_board(case.board), written(case, directory), folder, seed=3)
+    return engine, folder
+
+
+@pytest.fixture(scope="module")
+def replayed(card, tmp_path_factory):
+    """Give the same after it was carried out in simulation."""
+    engine, folder = card
+    replay(folder, work=tmp_path_factory.mktemp("replay"), memory_mode="fast")
+    return engine, folder
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    return build_xrt(tmp_path_factory.mktemp("xrt"))
+
+
+def test_a_replay_is_verified_bit_for_bit_and_reported(replayed):
+    _, folder = replayed
+    done = verify(folder)
+    assert done.bit_exact, done.mismatches
+    assert (done.report.measured_on, done.report.simulated.memory_mode) == ("simulation", "fast")
+    assert done.report.prediction.predicted_read_error_bytes == 0
+    assert done.report.prediction.predicted_write_error_bytes == 0
+    for name in ("launch.json", "results/run.json"):
+        jsonschema.validate(json.loads((folder / name).read_text()), json.loads(SCHEMA.read_text()))
+
+
+def test_a_card_that_computes_so_is_verified_too(replayed, library, tmp_path):
+    """host.py on a stand-in whose memory gets what the gates wrote, and whose registers count what they did."""
+    engine, folder = replayed
+    design, manifest = small_design(engine), read_manifest(folder)
+    (tmp_path / "host.py").write_text(render(design)["host.py"])
+    before = verify(folder)
+    counted = json.loads((folder / "results" / "run.json").read_text())["counters"]
+    registers = np.zeros(0x400, "<u4")
+    for register in design.table.counter_registers:
+        count = counted[register.argument.name]
+        registers[register.offset // 4 :][:2] = count % 2**32, count >> 32
+    registers.tofile(tmp_path / "registers")
+    (folder / "results").rename(tmp_path / "gates")
+    outputs = {
+        index: str(tmp_path / "gates" / f"{entry.name}.bin")
+        for index, entry in enumerate(manifest.arguments)
+        if entry.kind == "pointer" and entry.output
+    }
+    (tmp_path / "seen").mkdir()
+    environ = {
+        **os.environ,
+        "PYTHONPATH": str(FAKES),
+        "LD_LIBRARY_PATH": str(library),
+        "FAKE_LOG": str(tmp_path / "log"),
+        "FAKE_SEEN": str(tmp_path / "seen"),
+        "FAKE_RESULTS": json.dumps(outputs),
+        "FAKE_REGISTERS": str(tmp_path / "registers"),
+    }
+    command = [sys.executable, "-W", "error", "host.py", str(folder)]
+    run = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    given = {buffer.argument: buffer.data for buffer in read_launch(folder).buffers}
+    places = {
+        entry.name: (tmp_path / "seen" / f"{index}.bin", 0x10_0000_0000 * number)
+        for number, (index, entry) in enumerate(
+            (index, entry) for index, entry in enumerate(manifest.arguments) if entry.kind == "pointer"
+        )
+    }
+    for entry in manifest.pointers:
+        if entry.given:
+            expected = given[entry.name].copy()
+            for link in entry.links:
+                word = expected[link.offset : link.offset + 8].view("<u8")
+                word += np.uint64(places[link.argument][1])
+            np.testing.assert_array_equal(np.fromfile(places[entry.name][0], np.uint8), expected)
+    done = verify(folder)
+    assert done.bit_exact, done.mismatches
+    report = done.report
+    assert report.measured_on == "hardware"
+    assert (report.hardware.driver, report.hardware.device) == ("xrt", "card 0")
+    assert report.cycles == before.report.cycles
+    assert report.traffic.bus_bytes is None
+    assert (report.traffic.useful_over_compulsory_ratio is None) == (engine == "oram")
+
+
+def test_links_are_there_to_be_tested(card):
+    engine, folder = card
+    links = [link for entry in read_manifest(folder).pointers for link in entry.links]
+    assert bool(links) == (engine == "attention")
+
+
+def test_every_host_script_passes_the_linter_of_this_project(card, tmp_path):
+    (tmp_path / "host.py").write_text(render(small_design(card[0]))["host.py"])
+    rules = ["--isolated", "--select", "E,F,W,B,UP,SIM", "--line-length", "110"]
+    command = [sys.executable, "-m", "ruff", "check", *rules, "host.py"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout
+
+
+# The folder and the commands, without gates
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Give a launch folder of the command line's, of a small attention."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    np.savez("in.npz", **{name: rng.normal(size=(2, 8, 32)) for name in "qkv"})
+    (tmp_path / "c.yaml").write_text("lanes: 32\nfolds: 1\nrows: 4\n")
+    options = ("--config", "c.yaml", "--input", "in.npz")
+    printed = call("launch", "attention", *options, "-o", "card").stdout
+    assert "for a loomwork_attention of configuration" in printed
+    assert "next: python3 host.py card" in printed
+    return tmp_path / "card"
+
+
+def golden_results(folder):
+    """Leave the golden model's bytes as results, as a perfect card would."""
+    golden = np.load(folder / "golden.npz")["o"]
+    (folder / "results").mkdir()
+    size = next(entry.size_bytes for entry in read_manifest(folder).pointers if entry.output)
+    content = np.frombuffer(golden.tobytes(), np.uint8)
+    np.concatenate([content, np.zeros(size - content.size, np.uint8)]).tofile(folder / "results" / "o.bin")
+    record = {
+        "format": "loomwork-run-1",
+        "config_hash": read_manifest(folder).config_hash,
+        "counters": None,
+        "hardware": {"device": "card 0", "driver": "xrt", "host_wall_seconds": 0.5},
+    }
+    (folder / "results" / "run.json").write_text(json.dumps(record))
+    return record
+
+
+def test_the_verdict_of_the_command(folder):
+    record = golden_results(folder)
+    assert "could not read the counters" in call("verify", "card", "-o", "out.npz").stdout
+    np.testing.assert_array_equal(np.load("out.npz")["o_int"], np.load("out.npz")["golden_int"])
+    # What the kernel counts of such a launch is made up: only their sum is looked at.
+    moved = {"gmem0_read_bytes": 512, "gmem0_write_bytes": 1024}
+    cycles = {"cycles_total": 9, "cycles_busy": 4, "cycles_stall_memory": 3, "cycles_idle": 2}
+    (folder / "results" / "run.json").write_text(json.dumps(record | {"counters": moved | cycles}))
+    printed = call("verify", "card", "--report", "r.json").stdout
+    assert "on hardware" in printed
+    report = load(folder / "report.json")
+    assert report == load(folder.parent / "r.json")
+    assert (report.measured_on, report.hardware.host_wall_seconds) == ("hardware", 0.5)
+    assert "measured on hardware" in (folder / "report.html").read_text()
+
+
+def test_a_wrong_bit_is_found(folder):
+    golden_results(folder)
+    content = np.fromfile(folder / "results" / "o.bin", np.uint8)
+    content[0] ^= 1
+    content.tofile(folder / "results" / "o.bin")
+    assert "o differs in 1 of" in call("verify", "card", status=1).stderr
+
+
+def test_a_second_launch_replaces_the_first_with_its_results(folder):
+    golden_results(folder)
+    call("launch", "attention", "--config", "c.yaml", "--input", "in.npz", "-o", "card")
+    assert not (folder / "results").exists()
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["c.yaml", "card", "in.npz"]
+
+
+def test_what_is_no_launch_is_not_replaced(folder):
+    (folder.parent / "mine").mkdir()
+    (folder.parent / "mine" / "thesis.txt").write_text("")
+    options = ("--config", "c.yaml", "--input", "in.npz", "-o", "mine")
+    message = "launch folder must be new, empty, or a launch folder to replace, not 'mine'"
+    assert refused("launch", "attention", *options) == message
+    assert refused("verify", "mine").startswith(
+        "launch folder must be one that `loomwork launch` wrote, with"
+    )
+
+
+def change(path, **values):
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+def test_damage_is_one_line(folder):
+    assert refused("verify", "card").startswith("launch folder must be run before: card/results/run.json")
+    golden_results(folder)
+    change(folder / "results" / "run.json", config_hash="0" * 12)
+    assert refused("verify", "card").startswith("config_hash of card/results/run.json must be ")
+    change(folder / "results" / "run.json", config_hash=read_manifest(folder).config_hash)
+    (folder / "results" / "o.bin").write_bytes(b"short")
+    assert refused("verify", "card").startswith("bytes of card/results/o.bin must be ")
+    (folder / "buffers" / "q.bin").unlink()
+    assert refused("replay", "card").startswith("buffer file must be readable (No such file")
+    config = json.loads((folder / "launch.json").read_text())["config"]
+    change(folder / "launch.json", config=config | {"rows": 8})
+    message = "make the launch again with this Loomwork, not"
+    assert message in refused("replay", "card").replace("readable", message)
+    change(folder / "launch.json", config=config | {"rows": -1})
+    assert "rows must be " in refused("verify", "card")
+    change(folder / "launch.json", format="loomwork-launch-0")
+    assert refused("verify", "card").startswith("format of card/launch.json must be 'loomwork-launch-1', not")
+    (folder / "launch.json").write_text("{")
+    assert refused("verify", "card").startswith("file must be JSON")
+
+
+def test_what_no_host_does_is_no_launch():
+    buffer = Buffer(argument="a", data=None, size_bytes=8)
+    tampered = Launch(scalars={}, buffers=(buffer,), tampers=(Tamper("a", 0, 0, 0, 0, 1, 1),))
+    with pytest.raises(InputError, match=r"^tampers must be left out: a launch folder is one call"):
+        Manifest.of(tampered, {})
+    with pytest.raises(InputError, match=r"^further calls must be left out"):
+        Manifest.of(Launch(scalars={}, buffers=(buffer,), then=({},)), {})
+
+
+def test_the_committed_schema_is_that_of_the_format():
+    assert SCHEMA.read_text() == schema_text()
