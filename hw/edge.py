@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -139,10 +140,20 @@ def read_json(path: Path, *, expected: str | None = None) -> Document:
     Raises
     ------
     InputError
-        When the file is missing, unreadable, not JSON, or has another format.
+        When the file is missing, unreadable, not JSON, has a key twice or a number that is none, or has
+        another format.
     """
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if twice := [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]:
+            raise InputError("key", twice[0], "given once", where=str(path))
+        return dict(pairs)
+
+    def refuse(constant: str) -> None:
+        raise InputError("value", constant, "a finite number", where=str(path))
+
     try:
-        data = json.loads(_text(path))
+        data = json.loads(_text(path), object_pairs_hook=once, parse_constant=refuse)
     except (json.JSONDecodeError, RecursionError) as error:
         raise InputError("file", str(path), f"JSON ({error})") from error
     if expected is not None:

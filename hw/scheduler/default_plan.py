@@ -15,12 +15,26 @@ from dataclasses import replace
 from pathlib import Path
 
 from hw.scheduler.plan.documents import read_plan
-from hw.scheduler.plan.plan import Plan
+from hw.scheduler.plan.plan import Certificate, Plan
+from hw.scheduler.program.lower import lower
+from hw.scheduler.program.timing.timeline import predict
 
 _PATH = Path(__file__).with_name("default_plan.json")
 
 
 @functools.cache
 def default_plan(word_bytes: int) -> Plan:
-    """Give the plan in words of ``word_bytes``, a power of two up to 128."""
-    return replace(read_plan(_PATH), word_bytes=word_bytes)
+    """Give the plan in words of ``word_bytes``, a power of two up to 128; what is proven is proven of words
+    of 128 bytes only.
+    """
+    plan = read_plan(_PATH)
+    if word_bytes == plan.word_bytes:
+        return plan
+    unproven = Certificate(
+        claim="bound 0 bytes, not proven", bound_avoidable_bytes=0, order_bound_avoidable_bytes=0, stages=()
+    )
+    options = {**plan.options, "word_bytes": word_bytes}
+    plan = replace(plan, word_bytes=word_bytes, options=options, certificate=unproven)
+    played = predict(lower(plan))
+    totals = replace(plan.totals, predicted_cycles=played.cycles_total, exposed_cycles=played.exposed_cycles)
+    return replace(plan, totals=totals)

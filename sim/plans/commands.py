@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from hw.errors import InputError
 from hw.scheduler.check.check import check_file
+from hw.scheduler.graph.documents import graph_to_json
 from hw.scheduler.graph.fuse import fuse_elementwise
 from hw.scheduler.graph.graph import TensorKind
 from hw.scheduler.graph.importers import load_model
+from hw.scheduler.graph.networks import network_names
 from hw.scheduler.plan.documents import read_plan
 from hw.scheduler.plan.plan import Plan
 from hw.scheduler.plan.problem import Problem
+from hw.scheduler.plan_model import load_fused
 from sim.host.console import print_table
 
 
@@ -55,6 +60,10 @@ def print_plan(plan: Plan, seconds: float) -> None:
         ("bound, any order", f"{plan.certificate.bound_avoidable_bytes:,} bytes"),
         ("planned in", f"{seconds:.1f} s"),
     ]
+    if plan.totals.parameter_bytes:
+        words = sum(-(-each.weight_bytes // plan.word_bytes) for each in plan.graph.operators)
+        told = f"{words:,} cycles of the port, in none of the other figures: they are not moved yet"
+        rows.append(("parameters", told))
     rows += [(f"note, {stage.stage}", stage.note) for stage in plan.certificate.stages if stage.note]
     print_table(f"Plan of {plan.graph.name}", ("figure", "value"), rows)
 
@@ -65,6 +74,23 @@ def checked_plan(path: Path) -> Plan:
     if problems:
         raise InputError("plan", str(path), f"true: {problems[0]}")
     return read_plan(path)
+
+
+def model_of_plan(document: Any, model: str | None, dimensions: Mapping[str, int]) -> tuple[str, Any]:
+    """Give the name of the model of a plan.json's content, and its graph as `hw.scheduler.check.check.check`
+    takes it; both are empty when none is named and the plan is of no shipped network.
+    """
+    graph = None
+    if model is not None:
+        graph = load_fused(model, dimensions)
+    elif isinstance(document, dict) and isinstance(stated := document.get("graph"), dict):
+        shipped = load_fused(stated["name"]) if stated.get("name") in network_names() else None
+        graph = shipped if shipped and shipped.made_by == stated.get("made_by") else None
+    if graph is None:
+        return "", None
+    content = json.loads(graph_to_json(graph))
+    del content["format"]
+    return model or graph.name, content
 
 
 #: What `network_row` gives.

@@ -7,15 +7,15 @@ It shares no code with the planner: it reads the plain document, knows the four 
 from __future__ import annotations
 
 import itertools
-import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from hw.edge import read_json
-from hw.scheduler.check import graph, groups, replay, space, transfers
-from hw.scheduler.check.form import Plan, conform
+from hw.scheduler.check import claims, cycles, graph, groups, replay, space, transfers
+from hw.scheduler.check.form import Graph, Plan, conform
+from hw.scheduler.check.model import model_problems
 
 
 def totals_of(plan: Plan) -> dict[str, int]:
@@ -46,42 +46,6 @@ def total_problems(plan: Plan) -> Iterator[str]:
     for name, value in totals_of(plan).items():
         if getattr(plan.totals, name) != value:
             yield f"totals.{name} is {getattr(plan.totals, name)}, the plan makes {value}"
-    cycles, least = plan.totals.predicted_cycles, sum(step.compute_cycles for step in plan.steps)
-    if cycles < least:
-        yield f"totals.predicted_cycles is {cycles}, the steps take {least}"
-    if not 0 <= plan.totals.exposed_cycles <= cycles:
-        yield f"totals.exposed_cycles is {plan.totals.exposed_cycles}, of all predicted cycles"
-
-
-def claim_problems(plan: Plan) -> Iterator[str]:
-    """Find a claim that the certificate's own figures do not bear."""
-    certificate, moved = plan.certificate, plan.totals.avoidable_bytes
-    bound, order_bound = certificate.bound_avoidable_bytes, certificate.order_bound_avoidable_bytes
-    if not 0 <= bound <= order_bound <= moved:
-        yield (
-            f"certificate: bounds {bound} and {order_bound} (of this order) do not rise to {moved}, "
-            "the plan's avoidable bytes"
-        )
-    claim = certificate.claim
-    stated = re.fullmatch(r"bound ([0-9]+) bytes, not proven", claim)
-    proven = {"optimal": bound, "optimal for this order": order_bound}
-    if stated is not None:
-        if int(stated[1]) != bound:
-            yield f"certificate: claim {claim!r}, but the bound is {bound}"
-    elif claim not in proven:
-        yield f"certificate: claim {claim!r} is none of the known ones"
-    elif proven[claim] != moved:
-        yield f"certificate: claims {claim!r} with bound {proven[claim]} for {moved} avoidable bytes"
-
-
-def stage_problems(plan: Plan) -> Iterator[str]:
-    """Find stages of the planner whose bound and objective contradict each other, or the status."""
-    for stage in plan.certificate.stages:
-        where, objective, bound = f"certificate: stage {stage.stage!r}", stage.objective, stage.bound
-        if bound > objective:
-            yield f"{where} has bound {bound} above its objective {objective}"
-        if stage.status == "optimal" and bound != objective:
-            yield f"{where} is called optimal, bound {bound} of {objective}"
 
 
 #: All rules, each a function that gives a line for each problem. Those of a row are judged only when the plan
@@ -94,12 +58,18 @@ RULES = (
     (transfers.home_problems,),
     (transfers.memory_problems, transfers.move_problems),
     (transfers.count_problems, transfers.queue_problems, transfers.stream_order_problems),
-    (replay.replay_problems, total_problems, claim_problems, stage_problems),
+    (replay.replay_problems, total_problems, cycles.cycle_problems, claims.option_problems),
+    (claims.claim_problems, claims.bearing_problems),
 )  # fmt: skip
 
 
-def check(document: Any) -> list[str]:
-    """Find what is wrong with the content of a plan.json: a line for each problem, none when all is true."""
+def check(document: Any, *, model: Any = None) -> list[str]:
+    """Find what is wrong with the content of a plan.json: a line for each problem.
+
+    ``model`` is the content of a graph's JSON without its format: the model the plan is said to be of, with
+    elementwise operators merged as the planner is given it. Without it the plan's own graph is believed.
+    None is found when all is true but for what `hw.scheduler.check.evidence` lists as claimed.
+    """
     plan = conform(document)
     if isinstance(plan, list):
         return plan
@@ -107,9 +77,9 @@ def check(document: Any) -> list[str]:
         problems = [problem for rule in rules for problem in rule(plan)]
         if problems:
             return problems
-    return []
+    return list(model_problems(plan, Graph.model_validate(model))) if model is not None else []
 
 
-def check_file(path: Path) -> list[str]:
-    """Find what is wrong with the plan in a file; InputError when it cannot be read as JSON."""
-    return check(read_json(path).data)
+def check_file(path: Path, *, model: Any = None) -> list[str]:
+    """Find what is wrong with the plan in a file, as `check`; InputError when it cannot be read as JSON."""
+    return check(read_json(path).data, model=model)

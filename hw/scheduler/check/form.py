@@ -20,6 +20,8 @@ Rows = tuple[int, int]
 
 #: Bytes of the window that a tensor of unknown shape is streamed through.
 UNKNOWN_WINDOW_BYTES = 4096
+#: Parts that the array can be split into at the most.
+MAX_CORES = 4
 
 
 class Tensor(BaseModel):
@@ -82,7 +84,9 @@ class Operator(BaseModel):
     fifo_bytes: Count = 0
 
 
-class _Graph(BaseModel):
+class Graph(BaseModel):
+    """The operators and tensors of a plan, or of the model it was made for."""
+
     name: str
     tensors: list[Tensor]
     operators: list[Operator]
@@ -163,7 +167,9 @@ class _Totals(BaseModel):
     exposed_cycles: int
 
 
-class _Stage(BaseModel):
+class Stage(BaseModel):
+    """What a stage of the planner states that it proved."""
+
     stage: str
     solver: str
     status: Literal["optimal", "feasible", "heuristic", "stopped"]
@@ -177,14 +183,32 @@ class _Certificate(BaseModel):
     claim: str
     bound_avoidable_bytes: int
     order_bound_avoidable_bytes: int
-    stages: list[_Stage]
+    stages: list[Stage]
+
+
+class Options(BaseModel):
+    """What the planner was asked for."""
+
+    scratchpad_bytes: int
+    word_bytes: int
+    macs_per_cycle: Positive
+    order: Literal["free", "default", "min-peak", "cosma"] = "free"
+    streaming: Literal["auto", "always", "never"] = "auto"
+    tiling: Literal["auto", "always", "never"] = "auto"
+    pipelining: Literal["auto", "always", "never"] = "auto"
+    objective: str = ""
+    cores: Positive = MAX_CORES
+    seed: Count = 0
+    effort: Positive = 1
+    time_limit_s: Annotated[float, Field(gt=0)] = 600.0
+    without: str = ""
 
 
 class Plan(BaseModel):
     """A plan.json, and what follows from it about its tensors and steps once its graph is sound."""
 
     format: Literal["loomwork-plan/1"]
-    graph: _Graph
+    graph: Graph
     scratchpad_bytes: Positive
     word_bytes: Positive
     steps: list[_Step]
@@ -196,7 +220,7 @@ class Plan(BaseModel):
     memory_bytes: int
     totals: _Totals
     certificate: _Certificate
-    options: dict[str, str | int | float | bool | None] = {}
+    options: Options
 
     def model_post_init(self, context: Any) -> None:
         """Number what problems name by its place."""
@@ -240,6 +264,12 @@ class Plan(BaseModel):
             for name in operator.inputs:
                 used[name].append(step)
         return used
+
+    def passes_alone(self, operator: Operator, name: str) -> bool:
+        """Whether this operand can only be streamed while all others lie whole in the scratchpad: no row of
+        the output is done before all of it was there.
+        """
+        return bool(self.tensor[name].shape) and name in operator.inputs and name not in operator.accesses
 
     def whole_words(self, size_bytes: int) -> int:
         """Round bytes up to whole words."""

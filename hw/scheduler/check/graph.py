@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
-from hw.scheduler.check.form import Plan, Tensor
+from hw.scheduler.check.form import Operator, Plan, Tensor
 
 
 def declaration_problems(plan: Plan) -> Iterator[str]:
@@ -72,17 +72,23 @@ def order_problems(plan: Plan) -> Iterator[str]:
 
 
 def arithmetic_problems(plan: Plan) -> Iterator[str]:
-    """Find steps in a mode that is not their operator's, or faster than its multiply-accumulates."""
-    per_cycle = plan.options.get("macs_per_cycle")
-    limit = per_cycle if isinstance(per_cycle, int) and per_cycle > 0 else math.inf
+    """Find steps in a mode that is not their operator's, or of other cycles than its multiply-accumulates."""
     for number, step in enumerate(plan.steps):
         operator, cycles = plan.operator.get(step.operator), step.compute_cycles
         if operator is None:
             continue
         if (step.mode == "pipelined") != bool(operator.members):
             yield f"step {number} is {step.mode}, with {len(operator.members)} members"
-        # Each member of a group has multipliers of its own: as many as its macs need in these cycles.
-        members = operator.members or [operator]
-        needed = sum(max(1, -(-member.macs // max(1, cycles))) for member in members)
-        if cycles < min(1, operator.macs) or needed > limit:
+        if not _enough(cycles, operator, plan):
             yield f"step {number} takes {cycles} compute_cycles; its macs take more"
+        elif cycles and _enough(cycles - 1, operator, plan):
+            yield f"step {number} takes {cycles} compute_cycles; its macs take fewer"
+
+
+def _enough(cycles: int, operator: Operator, plan: Plan) -> bool:
+    """Whether an operator can be computed in so many cycles."""
+    if cycles < 1:
+        return cycles == operator.macs == 0
+    # Each member of a group has multipliers of its own: as many as its macs need in these cycles.
+    members = operator.members or [operator]
+    return sum(max(1, -(-member.macs // cycles)) for member in members) <= plan.options.macs_per_cycle

@@ -14,8 +14,13 @@ MOST_ROWS = 4096
 def group_problems(plan: Plan) -> Iterator[str]:
     """Compare groups with their members: what these exchange stays inside, the rest is the group's."""
     for group in plan.graph.operators:
+        for operator in group.members or [group]:
+            if operator.inner or operator.fifo_bytes or operator.members:
+                yield f"operator {operator.name!r} has what only groups have"
         if group.members:
             where = f"group {group.name!r}"
+            if group.kind != "group":
+                yield f"{where} is of kind {group.kind!r}"
             yield from (f"{where} {problem}" for problem in _outside_problems(group, plan))
             yield from (problem for tensor in group.inner for problem in shape_problems(tensor))
             yield from (f"{where} {problem}" for problem in _buffer_problems(group, plan.word_bytes))

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from hw.scheduler.check.form import UNKNOWN_WINDOW_BYTES, Plan, Stream
+from hw.scheduler.check.form import UNKNOWN_WINDOW_BYTES, Operator, Plan
 
 
 class Block(NamedTuple):
@@ -94,40 +94,41 @@ def stream_problems(plan: Plan) -> Iterator[str]:
             verb = "use" if reads else "make"
             yield f"{stream.label}: the operator of step {step} does not {verb} the tensor"
             continue
-        least, most = _least_window_bytes(plan, stream), plan.size[tensor.name]
+        least, most = least_window_bytes(plan, operator, tensor.name), plan.size[tensor.name]
         if not least <= stream.window_bytes <= most:
             yield f"{stream.label}: window of {stream.window_bytes} bytes, not {least} to {most}"
         # Of what it needs whole, an operator needs all before anything else can move on.
-        if together[step] > 1 and reads and tensor.shape and tensor.name not in operator.accesses:
+        if together[step] > 1 and plan.passes_alone(operator, tensor.name):
             yield f"step {step} streams {tensor.name!r}, which it needs whole first, among others"
 
 
-def _least_window_bytes(plan: Plan, stream: Stream) -> int:
-    """Give the rows an output row needs and those fetched meanwhile; of an output, a row that is made and one
-    that leaves.
+def least_window_bytes(plan: Plan, operator: Operator, name: str) -> int:
+    """Give the bytes an operand must have room for to be streamed: the rows an output row needs and those
+    fetched meanwhile; of an output, a row that is made and one that leaves.
     """
-    tensor, accesses = plan.tensor[stream.tensor], plan.executed[stream.step].accesses
+    tensor, accesses = plan.tensor[name], operator.accesses
     axis, rows = None, 2
-    if stream.direction == "write":
+    if name in operator.outputs:
         axis = next((access.output_axis for access in accesses.values()), None)
-    elif tensor.name in accesses:
-        axis, rows = accesses[tensor.name].axis, accesses[tensor.name].held_rows
+    elif name in accesses:
+        axis, rows = accesses[name].axis, accesses[name].held_rows
     if axis is None or axis >= len(tensor.shape):
         return min(plan.size[tensor.name], plan.whole_words(UNKNOWN_WINDOW_BYTES))
     return tensor.rows_bytes(rows, axis, plan.word_bytes)
 
 
 def fifo_problems(plan: Plan) -> Iterator[str]:
-    """Find buffers of no group, and groups without room for theirs."""
-    room: Counter[int] = Counter()
+    """Find buffers of no group, and groups whose buffers have not just the room they need, in one piece."""
+    room: dict[int, list[int]] = {step: [] for step in range(len(plan.steps))}
     for fifo in plan.fifos:
         if 0 <= fifo.step < len(plan.steps) and plan.executed[fifo.step].members:
-            room[fifo.step] = fifo.size_bytes  # one piece holds all buffers of a group
+            room[fifo.step].append(fifo.size_bytes)
         else:
             yield f"{fifo.label}: step {fifo.step} executes no group"
     for step, operator in enumerate(plan.executed):
-        if room[step] < operator.fifo_bytes:
-            yield f"step {step} has {room[step]} bytes of fifo, its group needs {operator.fifo_bytes}"
+        if room[step] != [plan.whole_words(operator.fifo_bytes)] * bool(operator.members):
+            found = " and ".join(map(str, room[step])) or "0"
+            yield f"step {step} has {found} bytes of fifo, its group needs {operator.fifo_bytes}"
 
 
 def touch_problems(plan: Plan) -> Iterator[str]:

@@ -179,8 +179,13 @@ class _Planner:
         if not (grouped and words) or draft.problem.operator_count > _BOUNDED_OPERATORS:
             return draft
         self._part("bound of the groups")
-        bound = prove(draft.problem, self._options, words)
-        return replace(draft, ordering=replace(draft.ordering, bound_words=bound))
+        stage = prove(draft.problem, self._options, words)
+        ordering = replace(
+            draft.ordering,
+            bound_words=stage.bound // draft.problem.word_bytes,
+            stages=(*draft.ordering.stages, stage),
+        )
+        return replace(draft, ordering=ordering)
 
     def finish(self, draft: Draft) -> Plan:
         """Decide transfers, count everything, and say what is proven."""

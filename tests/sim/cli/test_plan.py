@@ -70,7 +70,12 @@ def test_a_plan_is_made_and_checked(model):
     assert f"{plan.totals.avoidable_bytes:,}" in shown
     assert plan.certificate.claim in shown
     assert "diamond" in Path("p.html").read_text()
-    assert "all of it is true" in call("check", "p.json").stdout
+    shown = call("check", "p.json").stdout
+    assert "nothing is wrong" in shown
+    assert "no model was given" in shown
+    assert "compared with the model g.json" in " ".join(
+        call("check", "p.json", "--model", model).stdout.split()
+    )
 
 
 def test_equal_requests_give_equal_bytes(model):

@@ -7,6 +7,7 @@ from hw.scheduler.plan.array import compute_cycles
 from hw.scheduler.plan.plan import Certificate, Direction, Mode, Plan, StageCertificate, Step, Totals
 from hw.scheduler.planner.residency.stays import Residency, Stay, StreamUse, events_of, measure, steps_of
 from hw.scheduler.planner.transfers.transfers import blocks_of, make_transfers
+from tests.support.planner.naive_plan import serial_cycles
 
 MACS_PER_CYCLE = 64
 
@@ -24,7 +25,7 @@ def first_fit(shapes):
 
 
 def plan_of(problem, order, residency, *, step_cycles=None, addresses=None):
-    """The whole plan; predicted and exposed cycles are left at the steps' own."""
+    """The whole plan; its cycles are those of one word after the other."""
     height = 0
     if addresses is None:
         addresses, height = first_fit(blocks_of(problem, order, residency))
@@ -46,18 +47,19 @@ def plan_of(problem, order, residency, *, step_cycles=None, addresses=None):
     cycles = [compute_cycles(operator, MACS_PER_CYCLE) for operator in operators]
     compulsory = problem.compulsory * word
     avoidable = words[Direction.READ] + words[Direction.WRITE] - compulsory
+    steps = tuple(
+        Step(
+            operator=operator.name,
+            mode=Mode.PIPELINED if operator.members else Mode.SEQUENTIAL,
+            compute_cycles=least,
+        )
+        for operator, least in zip(operators, cycles, strict=True)
+    )
     return Plan(
         graph=problem.graph,
         scratchpad_bytes=height * word,
         word_bytes=word,
-        steps=tuple(
-            Step(
-                operator=operator.name,
-                mode=Mode.PIPELINED if operator.members else Mode.SEQUENTIAL,
-                compute_cycles=least,
-            )
-            for operator, least in zip(operators, cycles, strict=True)
-        ),
+        steps=steps,
         episodes=moved.episodes,
         streams=moved.streams,
         fifos=moved.fifos,
@@ -76,7 +78,7 @@ def plan_of(problem, order, residency, *, step_cycles=None, addresses=None):
             parameter_bytes=sum(operator.weight_bytes for operator in problem.graph.operators),
             peak_bytes=max(used),
             transfers_total=len(moved.transfers),
-            predicted_cycles=sum(cycles),
+            predicted_cycles=serial_cycles(problem, steps) + sum(words.values()) // word,
             exposed_cycles=0,
         ),
         certificate=Certificate(
@@ -89,7 +91,7 @@ def plan_of(problem, order, residency, *, step_cycles=None, addresses=None):
                 ),
             ),
         ),
-        options={"macs_per_cycle": MACS_PER_CYCLE},
+        options={"scratchpad_bytes": height * word, "word_bytes": word, "macs_per_cycle": MACS_PER_CYCLE},
     )
 
 

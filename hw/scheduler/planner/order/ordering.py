@@ -7,7 +7,7 @@ then tries to beat or to prove.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from hw.errors import InputError
@@ -88,8 +88,8 @@ def _certified(
     return Ordering(order=found.order, bound_words=bound_words, stages=(stage,))
 
 
-def prove(problem: Problem, options: PlanOptions, avoidable_words: int) -> int:
-    """Bound the avoidable words of all orders of a problem of which a plan is known.
+def prove(problem: Problem, options: PlanOptions, avoidable_words: int) -> StageCertificate:
+    """Bound the avoidable bytes of all orders of a problem of which a plan is known.
 
     Parameters
     ----------
@@ -100,11 +100,18 @@ def prove(problem: Problem, options: PlanOptions, avoidable_words: int) -> int:
 
     Returns
     -------
-    int
-        Words, no more than the known plan's.
+    StageCertificate
+        The stage ``bound``, with a bound no larger than the known plan's bytes.
     """
     order = tuple(range(problem.operator_count))
-    return _exact(problem, options, avoidable_words, order, 0, _GLANCE).bound_words
+    found = _exact(problem, options, avoidable_words, order, 0, _GLANCE)
+    return StageCertificate(
+        stage="bound",
+        solver=_EXACT,
+        status="optimal" if found.bound_words == avoidable_words else "heuristic",
+        objective=avoidable_words * problem.word_bytes,
+        bound=found.bound_words * problem.word_bytes,
+    )
 
 
 def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> tuple[FoundOrder, str]:
@@ -162,11 +169,13 @@ def _published(problem: Problem, options: PlanOptions) -> Ordering:
         order = tuple(range(problem.operator_count))
         note = f"COSMA's program gave no order, so it is the graph's: {note}"
     words = avoidable_words(problem, order, options.capacity, streaming=options.streams)
-    return _certified(
+    stage = prove(problem, options, words)
+    ordering = _certified(
         problem,
         FoundOrder(order, found.objective, found.bound),
         f"COSMA's program, {found.solver}",
         proven=found.status == "optimal",
-        bound_words=prove(problem, options, words),
+        bound_words=stage.bound // problem.word_bytes,
         note=note,
     )
+    return replace(ordering, stages=(*ordering.stages, stage))
