@@ -1,9 +1,13 @@
 """Pages name what there is: links lead to files, and the glossary's names are names of the code."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+import typer
+
+from sim.cli.main import app
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -32,3 +36,28 @@ def test_the_names_of_the_glossary_are_in_the_code():
             assert any(f"/{place}/" in f"/{path}".replace(".py/", "/") for path in files), name
         else:
             assert words.issuperset(re.findall(r"\w+", name)), name
+
+
+BLOCK = re.compile(r"^```\w*[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CALL = re.compile(r"^(?:\.venv/bin/)?loomwork (.*)$", re.MULTILINE)
+#: Every line of a block of any page that calls the command, without its remark and what it may do without.
+COMMANDS = [
+    re.sub(r"\[.*?\]", "", line.split(" #")[0]).strip()
+    for page in PAGES
+    for block in BLOCK.findall(page.read_text())
+    for line in CALL.findall(block)
+]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_of_pages_are_understood(line):
+    """Each names a command, its options and as many arguments as it takes; nothing is run."""
+    words, command = shlex.split(line), typer.main.get_command(app)
+    while hasattr(command, "commands") and words and not words[0].startswith("-"):
+        assert words[0] in command.commands
+        command = command.commands[words.pop(0)]
+    parser = command.make_parser(typer.Context(command))
+    values, rest, _ = parser.parse_args(args=words)
+    assert rest == []
+    for parameter in command.params:
+        assert not parameter.required or values.get(parameter.name) is not None, parameter.name

@@ -10,7 +10,6 @@ from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.graph.graph import TensorKind
 from hw.scheduler.program.image import encode
 from hw.scheduler.program.program import Program
-from hw.scheduler.program.timing import timeline
 from hw.scheduler.program.timing.memory import TimingModel
 
 
@@ -34,6 +33,9 @@ def predict(workload: SchedulerWorkload, config: SchedulerConfig, board: Board) 
     assert program.dataflow is not None  # it says what must be read and written whatever the schedule
     loaded = 0 if config.program is not None else len(encode(program))
     model = TimingModel.of(board)
+    # Compiled: listing the engines, or running another, needs no compiler of Python.
+    from hw.scheduler.program.timing import timeline
+
     played = timeline.predict(program, model, image_words=loaded // config.word_bytes)
     compulsory = sum(
         -(-tensor.size_bytes // config.word_bytes) * config.word_bytes

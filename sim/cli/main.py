@@ -35,6 +35,13 @@ class _Commands(typer.core.TyperGroup):
         except LoomworkError as error:
             print(f"loomwork: {error}", file=sys.stderr)
             raise typer.Exit(EXIT_USER) from error
+        except ModuleNotFoundError as error:
+            from sim.host.extras import extra_of
+
+            if (extra := extra_of(error.name or "")) is None:
+                raise
+            print(f"loomwork: {error.name} is missing: pip install 'loomwork[{extra}]'", file=sys.stderr)
+            raise typer.Exit(EXIT_USER) from error
         except KeyboardInterrupt as error:
             print("\nloomwork: interrupted", file=sys.stderr)
             raise typer.Exit(EXIT_INTERRUPT) from error
@@ -46,11 +53,27 @@ class _Commands(typer.core.TyperGroup):
 app = typer.Typer(
     cls=_Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="Generate FPGA accelerators and prove them bit for bit by co-simulation.",
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"loomwork {version('loomwork')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Say the version and end.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Generate FPGA accelerators and prove them bit for bit by co-simulation."""
+
 
 BoardOption = Annotated[str, typer.Option("--board", help="Board name, or a path to a board's .yaml file.")]
 EngineOption = Annotated[str, typer.Option("--engine", help="Engine name; see `loomwork engines`.")]
@@ -115,7 +138,8 @@ def verilog(
     engine: EngineOption = DEFAULT_ENGINE,
     config: ConfigOption = None,
     output: Annotated[
-        Path | None, typer.Option(help="Directory to write; build/verilog/ENGINE-BOARD without it.")
+        Path | None,
+        typer.Option("--output", "-o", help="Directory to write [build/verilog/ENGINE-BOARD]."),
     ] = None,
 ) -> None:
     """Write an engine's Verilog and everything Vitis or Vivado needs with it."""
@@ -142,7 +166,7 @@ def sim(
     network: NetworkOption = None,
     ops: OpsOption = None,
     output: Annotated[
-        Path | None, typer.Option("--output", help="Results to write, .npz; of operations .csv.")
+        Path | None, typer.Option("--output", "-o", help="Results to write, .npz; of operations .csv.")
     ] = None,
     board: BoardOption = DEFAULT_BOARD,
     config: ConfigOption = None,
@@ -224,7 +248,7 @@ def verify(
 @app.command()
 def report(
     reports: Annotated[list[Path], typer.Argument(help="Report files, .json.")],
-    output: Annotated[Path, typer.Option("--output", help="Page to write.", callback=_writable)] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Page to write.", callback=_writable)] = Path(
         "report.html"
     ),
 ) -> None:
@@ -265,7 +289,8 @@ def engines() -> None:
 def schema(
     engine: EngineArgument,
     output: Annotated[
-        Path | None, typer.Option("--output", help="File to write; printed without it.", callback=_writable)
+        Path | None,
+        typer.Option("--output", "-o", help="File to write; printed without it.", callback=_writable),
     ] = None,
 ) -> None:
     """Give the JSON Schema of an engine's configuration file, for editors."""
@@ -292,7 +317,7 @@ def resources(
     engine: EngineOption = DEFAULT_ENGINE,
     board: BoardOption = DEFAULT_BOARD,
     output: Annotated[
-        Path | None, typer.Option("--output", help="Counts to write, .json.", callback=_writable)
+        Path | None, typer.Option("--output", "-o", help="Counts to write, .json.", callback=_writable)
     ] = None,
 ) -> None:
     """Count with Yosys what an engine takes of a board, beside the estimate; minutes a size, once."""
@@ -314,7 +339,7 @@ def timing(
         int, typer.Option("--route", min=0, help="Worst blocks to place and route for another family.")
     ] = 0,
     output: Annotated[
-        Path | None, typer.Option("--output", help="Estimate to write, .json.", callback=_writable)
+        Path | None, typer.Option("--output", "-o", help="Estimate to write, .json.", callback=_writable)
     ] = None,
 ) -> None:
     """Estimate which paths of an engine take longer than the board's clock allows; minutes, once."""
@@ -336,7 +361,7 @@ def doctor() -> None:
 @app.command()
 def demo(
     board: BoardOption = DEFAULT_BOARD,
-    output: Annotated[Path, typer.Option("--output", help="Directory to write.")] = Path("build/demo"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Directory to write.")] = Path("build/demo"),
 ) -> None:
     """Run every engine's real workload through its generated gates."""
     from sim.host.paths import check_directory

@@ -25,7 +25,7 @@ def compare_attention(
     measure_up_to: Annotated[
         int, typer.Option("--measure-up-to", help="Tokens up to which gates are simulated; 0 for none.")
     ] = 2048,
-    output: Annotated[Path, typer.Option("--output", help="Directory to write.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Directory to write.")] = Path(
         "build/compare-attention"
     ),
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")] = 0,

@@ -24,7 +24,7 @@ def compare_conv(
             help="What the gates of a 16 x 16 engine are simulated for: depthwise-bounded, config-c ..."
         ),
     ] = "",
-    output: Annotated[Path, typer.Option("--output", help="Directory to write.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Directory to write.")] = Path(
         "build/compare-conv"
     ),
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")] = 0,

@@ -26,7 +26,7 @@ def compare_oram(
         str,
         typer.Option(help="Maps of 2^8 keys whose gates are simulated: one-skip, one-always, both-skip ..."),
     ] = "",
-    output: Annotated[Path, typer.Option("--output", help="Directory to write.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Directory to write.")] = Path(
         "build/compare-oram"
     ),
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Seed of everything random.")] = 0,

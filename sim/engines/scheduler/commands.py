@@ -246,7 +246,9 @@ def ablate(
     ] = None,
     whole: Annotated[bool, typer.Option(help="Whole tensors only: no windows, bands or groups.")] = False,
     effort: Annotated[int, typer.Option(help="Work of the search; 1 is the default.")] = 1,
-    output: Annotated[Path, typer.Option("--output", help="Directory to write.")] = Path("build/ablate"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Directory to write.")] = Path(
+        "build/ablate"
+    ),
 ) -> None:
     """Plan networks with each technique of the planner switched off, and print what that loses."""
     from sim.plans.ablate import run_ablate
@@ -261,7 +263,7 @@ def compare_plan(
     budgets: Annotated[
         str, typer.Option(help="Scratchpads, with commas between.")
     ] = "M_P,M_H,M_R,0.75M_R,0.5M_R,0.25M_R",
-    output: Annotated[Path, typer.Option("--output", help="Directory to write.")] = Path(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Directory to write.")] = Path(
         "build/compare-plan"
     ),
     seed: Annotated[int, typer.Option(help="Seed of the search.")] = 0,

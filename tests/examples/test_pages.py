@@ -1,0 +1,56 @@
+"""The notebook and the tutorial do what they say: every cell and every command is run, in order."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from hw.edge import read_document
+from sim.build.simulator import OPTIMIZE_VARIABLE
+from sim.engines.attention.cases import SMALL
+from tests.support.command_line import call
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCK = re.compile(r"^```(\w+)(?: title=\"(.*?)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")  # the simulator of `test_engines`, too
+
+
+def test_the_notebook():
+    notebook = json.loads((ROOT / "examples" / "attention.ipynb").read_text())
+    names = {}
+    for cell in notebook["cells"]:
+        assert cell.get("outputs", []) == []
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    assert names["small"] == SMALL
+    assert names["result"].bit_exact
+    assert abs(names["counted"] - names["predicted"]) <= 0.2 * names["counted"]
+    assert names["cycles"][8] > names["cycles"][16] > names["cycles"][32]
+    assert Path("kernel", "loomwork_attention.v").exists()
+
+
+def test_the_tutorial():
+    blocks = BLOCK.findall((ROOT / "docs" / "tutorial.md").read_text())
+    assert {kind for kind, *_ in blocks} == {"sh", "yaml", "python"}
+    for kind, title, text in blocks:
+        if kind == "sh":
+            for line in text.splitlines():
+                program, *words = shlex.split(line, comments=True)
+                assert program == "loomwork"
+                call(*words)
+        else:
+            Path(title).write_text(text)
+            if kind == "python":
+                exec(text, {})
+    assert read_document(Path("small.yaml")).data == {
+        name: getattr(SMALL, name) for name in read_document(Path("small.yaml")).data
+    }
+    files = "out.npz", "report.json", "page.html", "kernel/loomwork_attention.v", "card.json", "plan.json"
+    assert all(Path(file).exists() for file in files)
