@@ -2,6 +2,7 @@
 #   make demo                     the main job on real input, ending in a report page
 #   make test                     lint, types, unit tests, proofs, co-simulation
 #   make verilog BOARD=u55c       Verilog and everything Vitis needs, in build/verilog
+#   make docs                     the documentation as a site, in build/docs
 
 PYTHON     ?= python3
 BOARD      ?= u55c
@@ -13,7 +14,7 @@ BIN        := .venv/bin
 READY      := .venv/ready
 PYTEST     := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
-.PHONY: demo test pytest lint regression soak verilog calibrate doctor clean
+.PHONY: demo test pytest lint regression soak verilog docs calibrate doctor clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
@@ -23,17 +24,18 @@ demo: $(READY)
 test: $(READY)
 	$(MAKE) --no-print-directory --jobs 2 lint pytest
 
+# With a result file for CI, also when a test fails.
 pytest: $(READY)
-	$(PYTEST)
+	$(PYTEST) --junitxml build/tests.xml
 
 lint: $(READY)
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 
-# The cocotb part alone, with a result file for CI.
+# The cocotb part alone.
 regression: $(READY)
-	$(PYTEST) tests/regression --junitxml build/regression.xml
+	$(PYTEST) tests/regression
 
 # Everything that is too long for CI: more seeds, more sizes, every calibration point.
 soak: $(READY)
@@ -41,6 +43,12 @@ soak: $(READY)
 
 verilog: $(READY)
 	$(BIN)/loomwork verilog --board $(BOARD) --engine $(ENGINE) $(if $(CONFIG),--config $(CONFIG))
+
+# What builds the site is installed when somebody wants it; any warning fails it.
+docs: $(READY) docs/constraints.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r docs/constraints.txt
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "python3 -m http.server --directory build/docs"
 
 calibrate: $(READY)
 	$(BIN)/loomwork calibrate
