@@ -15,10 +15,11 @@ from hw.scheduler.graph.graph import Graph, Operator, TensorKind
 #: Kinds that map element by element when they have one operand.
 _POINTWISE = frozenset(
     (
-        "abs", "add", "batch_normalization", "cast", "ceil", "clip", "cos", "dequantize_linear", "div",
-        "dropout", "elu", "erf", "exp", "floor", "gelu", "hard_sigmoid", "hard_swish", "leaky_relu", "log",
-        "mish", "mul", "neg", "p_relu", "pow", "quantize_linear", "reciprocal", "relu", "round", "selu",
-        "sigmoid", "sign", "sin", "softplus", "softsign", "sqrt", "sub", "swish", "tanh", "thresholded_relu",
+        "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atanh", "batch_normalization", "cast",
+        "ceil", "celu", "clip", "cos", "cosh", "dequantize_linear", "div", "dropout", "elu", "erf", "exp",
+        "floor", "gelu", "hard_sigmoid", "hard_swish", "leaky_relu", "log", "mish", "mul", "neg", "p_relu",
+        "pow", "quantize_linear", "reciprocal", "relu", "round", "selu", "shrink", "sigmoid", "sign", "sin",
+        "sinh", "softplus", "softsign", "sqrt", "sub", "swish", "tan", "tanh", "thresholded_relu", "trilu",
     )
 )  # fmt: skip
 

@@ -10,6 +10,8 @@ from hw.scheduler.graph.documents import graph_to_json
 from hw.scheduler.graph.graph import Access, Operator, Tensor
 from hw.scheduler.graph.importers import load_model
 from hw.scheduler.graph.importers.onnx_operators import OPERATORS, VIEWS
+from hw.scheduler.graph.importers.onnx_products import PRODUCTS
+from hw.scheduler.graph.importers.onnx_standins import STAND_INS
 from hw.scheduler.graph.networks import network_names
 from sim.plans.commands import NETWORK_COLUMNS, network_row
 
@@ -44,10 +46,15 @@ def test_every_network_has_a_source():
 
 
 def test_the_operators_are_those_supported():
-    begin, middle = PAGE.index("Supported operators"), PAGE.index("These only give the same bytes")
-    end = PAGE.index("`Constant`, `Shape`")
-    assert re.findall(r"`(\w+)`", PAGE[begin:middle]) == sorted(OPERATORS)
-    assert re.findall(r"`(\w+)`", PAGE[middle:end]) == sorted(VIEWS)
+    starts = ("Supported operators", "as its quantization and fusions", "These only give the same bytes")
+    own, runtime, views, end = map(PAGE.index, (*starts, "`Constant`, `Shape`"))
+    names = sorted({*OPERATORS, *PRODUCTS, *STAND_INS})
+    for begin, until, listed in (
+        (own, PAGE.index("Of onnxruntime's domain"), [name for name in names if "." not in name]),
+        (runtime, views, [name.rpartition(".")[2] for name in names if "." in name]),
+        (views, end, sorted(VIEWS)),
+    ):
+        assert re.findall(r"`(\w+)`", PAGE[begin:until]) == listed
 
 
 def test_the_examples_are_graphs(tmp_path):

@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import onnx
+import onnx.inliner
 from google.protobuf.message import DecodeError
 
 from hw.errors import InputError
 from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind, stored_bytes
 from hw.scheduler.graph.importers.onnx_operators import OPERATORS, VIEWS, Node, macs, same_axis
+from hw.scheduler.graph.importers.onnx_products import PRODUCTS
 from hw.scheduler.graph.importers.onnx_shapes import Learned
+from hw.scheduler.graph.importers.onnx_standins import RUNTIME, STAND_INS, advice, full_name
 
 #: Operators that only make constants, of nothing or from shapes.
 _SHAPES = frozenset(("Constant", "Shape", "Size"))
 #: Inputs that hold what earlier runs left behind.
 _CACHE = re.compile(r"past|cache", re.IGNORECASE)
 _FLOATS = set(map(onnx.TensorProto.DataType.Value, ("FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE", "UNDEFINED")))
+#: Bits of elements of which several lie in a byte.
+_NARROW = dict.fromkeys(map(onnx.TensorProto.DataType.Value, ("INT4", "UINT4", "FLOAT4E2M1")), 4)
+#: Operands that are parameters even of whole numbers, which elsewhere are shapes and indices.
+_INTEGERS = {("Gather", 0), ("GatherND", 0), ("com.microsoft.MatMulNBits", 1)}
+#: Operators whose operands behind the first are scales and zero points.
+_SCALED = ("QuantizeLinear", "DequantizeLinear")
 
 
 def import_onnx(
@@ -69,6 +78,8 @@ def _read(source: Path | bytes, where: str) -> onnx.ModelProto:
         raise InputError("model", where, f"a readable file ({error.strerror})") from error
     except DecodeError as error:
         raise InputError("model", where, "an ONNX model, and this is none or is damaged") from error
+    if model.functions:
+        model = onnx.inliner.inline_local_functions(model)
     if not model.graph.node:
         raise InputError("model", where, "an ONNX model with at least one operator")
     # Text that is no UTF-8 is handed over as bytes.
@@ -81,19 +92,25 @@ def _read(source: Path | bytes, where: str) -> onnx.ModelProto:
 
 
 def _refuse_unsupported(graph: onnx.GraphProto, where: str) -> None:
-    """Name all operators that are not supported, but for those that only compute constants."""
+    """Name all operators that are not supported, but for those that only compute constants, a node of each
+    and what to do about it.
+    """
     constants = {tensor.name for tensor in graph.initializer}
-    unknown = set()
+    unknown: dict[str, str] = {}
     for node in graph.node:
-        given = set(filter(None, node.input))
-        plain = node.domain in ("", "ai.onnx")
-        if (plain and node.op_type in _SHAPES) or (given and constants >= given):
+        given, name = set(filter(None, node.input)), full_name(node)
+        if name in _SHAPES or (given and constants >= given):
             constants.update(node.output)
-        elif not plain or node.op_type not in {*OPERATORS, *VIEWS}:
-            unknown.add(f"{node.domain}.{node.op_type}".lstrip("."))
+        elif name not in {*OPERATORS, *PRODUCTS, *STAND_INS, *VIEWS}:
+            unknown.setdefault(name, node.name or node.output[0])
+        elif node.domain == RUNTIME and any(
+            each.name in ("channels_last", "packed_weights") and each.i for each in node.attribute
+        ):
+            unknown.setdefault(f"{name} with channels last", node.name or node.output[0])
     if unknown:
+        found = "; ".join(f"{name} (node {node}): {advice(name)}" for name, node in sorted(unknown.items()))
         legal = "supported ones, as docs/planner-graphs.md lists them"
-        raise InputError("operators of the model", ", ".join(sorted(unknown)), legal, where=where)
+        raise InputError("operators of the model", found, legal, where=where)
 
 
 def _set_dimensions(model: onnx.ModelProto, values: Mapping[str, int]) -> None:
@@ -149,11 +166,16 @@ class _Reader:
     def _operator(self, node: onnx.NodeProto, index: int, wanted: set[str], *, weights: bool) -> Operator:
         known, shape = self._learned.constants, self._learned.shape
         outputs = [name for name in node.output if name in wanted]
-        read = [None if not name or name in known else self._base(name) for name in node.input]
-        shapes = tuple(shape(name) if name else () for name in node.input)
-        values = {position: known.get(name) for position, name in enumerate(node.input) if name}
+        name = full_name(node)
+        stand_in = STAND_INS.get(name)
+        # The plain operator's operands come first, then what else is read.
+        operands = stand_in.positions(len(node.input)) if stand_in else tuple(range(len(node.input)))
+        given = [node.input[position] for position in operands]
+        read = [None if not each or each in known else self._base(each) for each in given]
+        shapes = tuple(shape(each) if each else () for each in given)
+        values = {position: known.get(each) for position, each in enumerate(given) if each}
         described = Node(
-            op=node.op_type,
+            op=stand_in.op if stand_in else name,
             inputs=tuple(read),
             shapes=shapes,
             stored=tuple(shape(name) if name else seen for name, seen in zip(read, shapes, strict=True)),
@@ -165,37 +187,55 @@ class _Reader:
                 if value is not None and value.dtype.kind in "iuf"
             },
             opset=self._learned.opset,
+            outputs=len(outputs),
         )
-        found = OPERATORS[node.op_type](described)
+        product = PRODUCTS.get(described.op)
+        found = product.accesses(described) if product else OPERATORS[described.op](described)
         accesses: dict[str, Access | None] = {}
-        for position, name in enumerate(read):
-            if name:
+        for position, each in enumerate(read):
+            if each:
                 access = _stored_access(described, position, found.get(position))
                 # An operand that is read in two ways is needed whole.
-                accesses[name] = access if accesses.get(name, access) == access else None
-        parameters = self._parameters(described, node)
-        kind = _kind(node.op_type)
+                accesses[each] = access if accesses.get(each, access) == access else None
+        if stand_in is None or stand_in.reads_others:
+            others = (each for each in node.input if each and each not in known)
+            accesses |= {each: None for each in map(self._base, others) if each not in accesses}
+        parameters = self._parameters(described, given, quantized=stand_in is not None)
+        kind = _kind(described.op)
         return Operator(
             # Unique whatever the model calls its nodes.
             name=f"{index}:{node.name.strip('/') or kind}",
             kind=kind,
             inputs=(*accesses, *parameters) if weights else tuple(accesses),
             outputs=tuple(outputs),
-            macs=macs(described),
+            macs=product.macs(described) if product else macs(described),
             weight_bytes=0 if weights else sum(parameters.values()),
             accesses={name: access for name, access in accesses.items() if access},
         )
 
-    def _parameters(self, described: Node, node: onnx.NodeProto) -> dict[str, int]:
-        """Bytes of the floating-point parameters a node reads, by name."""
-        found = {}
-        for position, name in enumerate(node.input):
-            if name in self._learned.constants and self._learned.types.get(name, 1) in _FLOATS:
-                # Of a table, only the rows that are looked up.
-                lookup = node.op_type == "Gather" and position == 0
-                shape = described.output if lookup else described.shapes[position]
-                found[name] = stored_bytes(shape, self._element_bits)
+    def _parameters(self, described: Node, given: Sequence[str], *, quantized: bool) -> dict[str, int]:
+        """Bytes of the parameters among the operands of a node, by name; scales and zero points are none."""
+        known, types, found = self._learned.constants, self._learned.types, {}
+        for position, name in enumerate(given):
+            if name not in known or (position and described.op in _SCALED):
+                continue
+            element = self._learned.stored.get(name, types.get(name, onnx.TensorProto.FLOAT))
+            whole = quantized or name in self._learned.stored or (described.op, position) in _INTEGERS
+            if element not in _FLOATS and not whole:
+                continue
+            shape = described.shapes[position]
+            if described.op in ("Gather", "GatherND") and position == 0:
+                shape = described.output  # of a table, only the rows that are looked up
+            elif described.op.endswith("RotaryEmbedding") and len(shape) == 2:
+                shape = (min(shape[0], described.input[-2]), shape[1])
+            found[name] = stored_bytes(shape, self._bits(element))
         return found
+
+    def _bits(self, element: int) -> int:
+        """Bits of an element: what floating-point numbers count, or those of the type."""
+        if element in _FLOATS:
+            return self._element_bits
+        return _NARROW.get(element, onnx.helper.tensor_dtype_to_np_dtype(element).itemsize * 8)
 
     def tensors(self) -> tuple[Tensor, ...]:
         """Give what the operators read and write, in the order of its first use."""
@@ -214,9 +254,7 @@ class _Reader:
                 kind = TensorKind.CACHE if _CACHE.search(name) else TensorKind.INPUT
             else:
                 raise InputError(f"tensor {name!r}", "made by no operator", "made by one, or an input")
-            shape, bits, element = self._learned.shape(name), self._element_bits, self._learned.types[name]
-            if element not in _FLOATS:
-                bits = max(8, onnx.helper.tensor_dtype_to_np_dtype(element).itemsize * 8)
+            shape, bits = self._learned.shape(name), self._bits(self._learned.types[name])
             size = stored_bytes(shape, bits)
             tensors.append(Tensor(name=name, size_bytes=size, shape=shape, element_bits=bits, kind=kind))
         return tuple(tensors)

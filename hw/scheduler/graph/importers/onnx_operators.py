@@ -36,6 +36,8 @@ class Node:
         Values of the inputs that are small constants (axes, starts, scales), by position.
     opset : int
         Version of ONNX's operators that the model uses.
+    outputs : int
+        Number of outputs that are of use.
     """
 
     op: str
@@ -46,6 +48,7 @@ class Node:
     attributes: Mapping[str, Any]
     constants: Mapping[int, Sequence[float]]
     opset: int
+    outputs: int = 1
 
     @property
     def input(self) -> Shape:
@@ -75,7 +78,7 @@ def macs(node: Node) -> int:
     return 0
 
 
-def _row_axis(shape: Shape) -> int | None:
+def row_axis(shape: Shape) -> int | None:
     """Give the dimension counted in rows; None where there is none to speak of."""
     return {1: 0, 2: 0, 3: 1, 4: 2}.get(len(shape))
 
@@ -100,7 +103,7 @@ def _rows(axis: int | None, output_axis: int | None = None, **window: int) -> Ac
 
 def _elementwise(node: Node) -> Accesses:
     accesses: Accesses = {}
-    output_axis = _row_axis(node.output)
+    output_axis = row_axis(node.output)
     if output_axis is None or node.attributes.get("training_mode"):
         return accesses  # a normalization in training measures all rows first
     for position, shape in enumerate(node.shapes):
@@ -142,7 +145,7 @@ def _deformable(node: Node) -> Accesses:
 
 
 def _reduction(node: Node) -> Accesses:
-    rank, axis = len(node.input), _row_axis(node.input)
+    rank, axis = len(node.input), row_axis(node.input)
     named = node.attributes.get("axes") or node.constants.get(1) or range(rank)
     reduced = {int(other) % rank for other in named}
     if axis is None or axis in reduced:
@@ -152,12 +155,20 @@ def _reduction(node: Node) -> Accesses:
 
 def _along(node: Node) -> Accesses:
     """Softmax, normalization: row by row unless it runs along the rows."""
-    axis = _row_axis(node.output)
+    axis = row_axis(node.output)
     # Softmax once ran over everything from its axis on, as normalizations still do.
     softmax = node.op.endswith("Softmax")
     along = node.axis(1 if softmax and node.opset < 13 else -1)
     spans = not softmax or node.opset < 13
     return {} if axis is None or axis == along or (spans and along < axis) else _rows(axis)
+
+
+def _skip_normalization(node: Node) -> Accesses:
+    """A sum of two operands and its normalization along the last dimension."""
+    axis = row_axis(node.input)
+    if axis is None:
+        return {}
+    return {position: Access(axis=axis, output_axis=axis) for position in (0, 1)}
 
 
 def _matmul(node: Node) -> Accesses:
@@ -173,7 +184,7 @@ def _gemm(node: Node) -> Accesses:
 
 
 def _concat(node: Node) -> Accesses:
-    axis = _row_axis(node.output)
+    axis = row_axis(node.output)
     if axis is None:
         return {}
     # Side by side, or one below the other: then an input's first row is the output's ``offset``.
@@ -185,22 +196,22 @@ def _concat(node: Node) -> Accesses:
 
 
 def _split(node: Node) -> Accesses:
-    axis = _row_axis(node.input)
+    axis = row_axis(node.input)
     return {} if axis == node.axis() else _rows(axis)
 
 
 def _transpose(node: Node) -> Accesses:
     """Row by row of what lies in memory, wherever these rows go."""
     order = [int(axis) for axis in node.attributes.get("perm") or reversed(range(len(node.output)))]
-    rows = _row_axis(node.stored[0])
+    rows = row_axis(node.stored[0])
     axis = None if rows is None else same_axis(node.stored[0], rows, node.input)
     if axis is None:
-        axis = _row_axis(node.input)
+        axis = row_axis(node.input)
     return {} if axis is None else _rows(axis, order.index(axis))
 
 
 def _slice(node: Node) -> Accesses:
-    rank, axis = len(node.input), _row_axis(node.input)
+    rank, axis = len(node.input), row_axis(node.input)
     starts = node.attributes.get("starts", node.constants.get(1))
     if axis is None or starts is None or node.computed(1, 2, 3, 4):
         return {}
@@ -215,7 +226,7 @@ def _slice(node: Node) -> Accesses:
 
 
 def _pad(node: Node) -> Accesses:
-    axis = _row_axis(node.input)
+    axis = row_axis(node.input)
     pads = node.attributes.get("pads") or node.constants.get(1)
     mirrored = node.attributes.get("mode", b"constant") in (b"reflect", b"wrap")
     if axis is None or pads is None or mirrored or len(node.shapes) > 3:
@@ -225,7 +236,7 @@ def _pad(node: Node) -> Accesses:
 
 def _resize(node: Node) -> Accesses:
     """Row by row where the rows' number grows by a whole factor."""
-    axis = _row_axis(node.input)
+    axis = row_axis(node.input)
     if axis is None or node.output[axis] % node.input[axis] or not _whole_scale(node, axis):
         return {}
     attributes = node.attributes
@@ -258,11 +269,26 @@ def _blocks(node: Node) -> Accesses:
     return _rows(2, up=block) if node.op == "DepthToSpace" else _rows(2, kernel=block, stride=block)
 
 
+def _tile(node: Node) -> Accesses:
+    """Row by row where rows are not repeated."""
+    axis = row_axis(node.input)
+    return {} if axis is None or node.output[axis] != node.input[axis] else _rows(axis)
+
+
+def _gather_rows(node: Node) -> Accesses:
+    """Rows of a table that stand where the indices are."""
+    axis, indices = row_axis(node.output), node.shapes[1]
+    batches = int(node.attributes.get("batch_dims", 0))
+    if axis is None or batches or axis >= len(indices) - 1:
+        return {}
+    return {1: Access(axis=axis, output_axis=axis)}
+
+
 def _gather(node: Node) -> Accesses:
-    axis, along, indices = _row_axis(node.output), node.axis(), len(node.shapes[1])
+    axis, along, indices = row_axis(node.output), node.axis(), len(node.shapes[1])
     if node.inputs[0] is None and along == 0 and axis is not None and axis < indices:
         return {1: Access(axis=axis, output_axis=axis)}  # rows of a table, by index
-    source = _row_axis(node.input)
+    source = row_axis(node.input)
     if source is None or axis is None or source == along:
         return {}
     kept = source if source < along else source + indices - 1
@@ -273,10 +299,19 @@ _ELEMENTWISE = (
     "Abs Add And BatchNormalization Cast Ceil Clip Cos Div Elu Equal Erf Exp Floor Gelu Greater "
     "GreaterOrEqual HardSigmoid HardSwish LeakyRelu Less LessOrEqual Log Max Mean Min Mish Mod Mul Neg "
     "Not Or PRelu Pow QuantizeLinear DequantizeLinear Reciprocal Relu Round Selu Sigmoid Sign Sin Softplus "
-    "Softsign Sqrt Sub Sum Swish Tanh ThresholdedRelu Where Expand"
+    "Softsign Sqrt Sub Sum Swish Tanh ThresholdedRelu Where Expand Trilu Xor Acos Acosh Asin Asinh Atan "
+    "Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Celu Cosh IsInf IsNaN Shrink Sinh Tan"
 )
-_REDUCTIONS = "ReduceL2 ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
-_WHOLE = "GlobalAveragePool GlobalMaxPool InstanceNormalization GroupNormalization ArgMax TopK"
+_REDUCTIONS = (
+    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum "
+    "ReduceSumSquare"
+)
+_WHOLE = (
+    "GlobalAveragePool GlobalMaxPool InstanceNormalization GroupNormalization ArgMax ArgMin TopK "
+    "DynamicQuantizeLinear"
+)
+
+_SKIPPED = ("com.microsoft.SkipLayerNormalization", "com.microsoft.SkipSimplifiedLayerNormalization")
 
 #: The accesses of each supported operator, by ONNX's name.
 OPERATORS: Mapping[str, Callable[[Node], Accesses]] = {
@@ -285,6 +320,7 @@ OPERATORS: Mapping[str, Callable[[Node], Accesses]] = {
     **dict.fromkeys(_WHOLE.split(), lambda node: {}),
     **dict.fromkeys(("Conv", "MaxPool", "AveragePool", "LpPool"), _window),
     **dict.fromkeys(("Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization"), _along),
+    **dict.fromkeys(_SKIPPED, _skip_normalization),
     **dict.fromkeys(("Resize", "Upsample"), _resize),
     # Of (N, C, ...), whose rows are never the channels.
     "LRN": lambda node: _rows(2 if len(node.output) > 2 else None),
@@ -300,6 +336,8 @@ OPERATORS: Mapping[str, Callable[[Node], Accesses]] = {
     "DepthToSpace": _blocks,
     "SpaceToDepth": _blocks,
     "Gather": _gather,
+    "GatherND": _gather_rows,
+    "Tile": _tile,
 }
 
 #: Operators that only give the same bytes another shape.

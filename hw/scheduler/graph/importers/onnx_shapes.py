@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx.checker import ValidationError
 from onnx.defs import SchemaError, get_schema
 from onnx.reference import ReferenceEvaluator
@@ -20,11 +20,16 @@ from onnx.shape_inference import InferenceError, infer_node_outputs
 
 from hw.errors import InputError
 from hw.scheduler.graph.importers.onnx_operators import Shape
+from hw.scheduler.graph.importers.onnx_standins import RUNTIME, SHAPES, STAND_INS, full_name, plain_node
 
 #: Elements of a constant that is worth its values: shapes, axes, indices.
 SMALL = 4096
-#: What the inference of one operator raises when it does not like its attributes or operands.
-_REFUSALS = (InferenceError, ValidationError, SchemaError, ValueError, RuntimeError)
+#: Operators whose constant result is stored as their first operand is.
+_KEEP_STORED = frozenset(("DequantizeLinear", "Transpose", "Reshape", "Identity", "Squeeze", "Unsqueeze"))
+#: What the inference of one operator raises when it does not like its attributes or operands, or lacks some.
+_REFUSALS = (
+    InferenceError, ValidationError, SchemaError, ValueError, RuntimeError, LookupError, ArithmeticError,
+)  # fmt: skip
 Array = np.ndarray[Any, Any]
 
 
@@ -42,6 +47,8 @@ class Learned:
         Element types, in ONNX's numbers.
     constants : dict of str to array or None
         Parameters and what is computed from nothing else; None where the values do not matter.
+    stored : dict of str to int
+        Element types in which parameters are stored that are computed from others: dequantized, transposed.
 
     Raises
     ------
@@ -57,6 +64,7 @@ class Learned:
         self.shapes: dict[str, Shape] = {}
         self.types: dict[str, int] = {}
         self.constants: dict[str, Array | None] = {}
+        self.stored: dict[str, int] = {}
         self._protos: dict[str, onnx.TypeProto] = {}
         for tensor in graph.initializer:
             self.constants[tensor.name] = self._values(tensor)
@@ -132,14 +140,17 @@ class Learned:
         known = {name: value for name, value in values.items() if _is_kind(value, "iufb")}
         version = self._versions.get(node.domain.removeprefix("ai.onnx"), 1)
         try:
-            found = infer_node_outputs(
-                get_schema(node.op_type, version, node.domain),
-                node,
-                {name: self._protos[name] for name in given},
-                {name: numpy_helper.from_array(value, name) for name, value in known.items()},
-                opset_imports=list(self._model.opset_import),
-                ir_version=self._model.ir_version,
-            )
+            if node.domain == RUNTIME:
+                found = self._infer_runtime(node)
+            else:
+                found = infer_node_outputs(
+                    get_schema(node.op_type, version, node.domain),
+                    node,
+                    {name: self._protos[name] for name in given},
+                    {name: numpy_helper.from_array(value, name) for name, value in known.items()},
+                    opset_imports=list(self._model.opset_import),
+                    ir_version=self._model.ir_version,
+                )
         except _REFUSALS as error:
             legal = f"one whose shapes can be inferred ({_one_line(error)})"
             raise self._refuse(of, node.op_type, legal) from error
@@ -147,6 +158,40 @@ class Learned:
             if name in self._protos:
                 raise self._refuse(f"result of {of}", name, "a name that nothing else has")
             self._know(name, self._agreed(name, found.get(name, onnx.TypeProto()), stated.get(name)))
+
+    def _infer_runtime(self, node: onnx.NodeProto) -> dict[str, onnx.TypeProto]:
+        """Infer the outputs of an operator of onnxruntime's, which ONNX knows nothing of."""
+        name = full_name(node)
+        if name in SHAPES:
+            shapes = [self.shape(each) if each else () for each in node.input]
+            attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+            made, element = SHAPES[name](shapes, attributes), self.types[node.input[0]]
+            return {
+                each: helper.make_tensor_type_proto(element, shape)
+                for each, shape in zip(node.output, made, strict=False)
+                if each
+            }
+        # Every stand-in is there from this version of the operators on.
+        version = max(self.opset, 20)
+        plain, like = plain_node(node, version), STAND_INS[name].like
+        # The plain operator need not take whole numbers: shapes are those of floats.
+        given = {
+            each: helper.make_tensor_type_proto(TensorProto.FLOAT, self.shape(each))
+            for each in filter(None, plain.input)
+        }
+        if plain.op_type == "DequantizeLinear":
+            given[plain.input[0]].tensor_type.elem_type = TensorProto.UINT8
+        found = infer_node_outputs(
+            get_schema(plain.op_type, version),
+            plain,
+            given,
+            opset_imports=[helper.make_opsetid("", version)],
+            ir_version=self._model.ir_version,
+        )
+        element = TensorProto.FLOAT if like is None else self.types[node.input[like]]
+        for proto in found.values():
+            proto.tensor_type.elem_type = element
+        return found
 
     def _agreed(self, name: str, found: onnx.TypeProto, stated: onnx.TypeProto | None) -> onnx.TypeProto:
         """Give the type found, with what the model states in the place of what was not found."""
@@ -179,6 +224,8 @@ class Learned:
                 folded = _evaluate(node, values) or folded
         else:
             return False
+        if node.op_type in _KEEP_STORED and given:
+            self.stored[node.output[0]] = self.stored.get(given[0], self.types[given[0]])
         for name, value in zip(node.output, folded, strict=True):
             self.constants[name] = None if value is None else np.asarray(value)
             if value is not None and _is_kind(self.constants[name], "iufb"):

@@ -7,6 +7,7 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
+from hw.scheduler.graph.fuse import fuse_elementwise
 from hw.scheduler.graph.importers.onnx_model import import_onnx
 
 #: The usual input.
@@ -17,7 +18,7 @@ def node(op, *inputs, outputs=("y",), **attributes):
     return helper.make_node(op, list(inputs), list(outputs), **attributes)
 
 
-def model(nodes, inputs, constants=None, *, outputs=("y",), opset=20):
+def model(nodes, inputs, constants=None, *, outputs=("y",), opset=20, runtime=False):
     """Make a model of float inputs given by their shapes."""
     graph = helper.make_graph(
         nodes,
@@ -26,7 +27,8 @@ def model(nodes, inputs, constants=None, *, outputs=("y",), opset=20):
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
         [numpy_helper.from_array(np.asarray(value), name) for name, value in (constants or {}).items()],
     )
-    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    opsets = [helper.make_opsetid("", opset)] + [helper.make_opsetid("com.microsoft", 1)] * runtime
+    made = helper.make_model(graph, opset_imports=opsets)
     made.ir_version = 10
     return made.SerializeToString()
 
@@ -70,13 +72,13 @@ def dependencies(content, name, axis, output_axis):
     return np.array(table)
 
 
-def check_accesses(content, *, exact=(), whole=()):
-    """Compare the accesses of a model of one operator with what really depends on what.
+def check_accesses(content, *, exact=(), whole=(), fused=False):
+    """Compare the accesses of a model of one operator (once ``fused``) with what really depends on what.
 
     Every row that counts must be within the access.  For the inputs in ``exact`` the access must be no wider
     than from the first to the last such row, too; those in ``whole`` have none.
     """
-    graph = import_onnx(content)
+    graph = fuse_elementwise(import_onnx(content)) if fused else import_onnx(content)
     (operator,) = graph.operators
     for name in exact:
         assert name in operator.accesses, f"{name} is not accessed by rows"

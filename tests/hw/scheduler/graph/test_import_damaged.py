@@ -13,6 +13,8 @@ from hw.errors import InputError
 from hw.scheduler.graph.graph import Graph
 from hw.scheduler.graph.importers.onnx_model import import_onnx
 from hw.scheduler.graph.importers.onnx_operators import OPERATORS, VIEWS
+from hw.scheduler.graph.importers.onnx_products import PRODUCTS
+from hw.scheduler.graph.importers.onnx_standins import STAND_INS
 from tests.hw.scheduler.graph.onnx_models import IMAGE, model, node, small, weights
 
 
@@ -227,7 +229,22 @@ def test_an_input_without_a_shape():
     assert refused(content) == "shape of input 'x' must be in the model, not 'unknown'"
 
 
-BASES = {"small": small, "image": image, "text": text}
+def runtime():
+    """Attention with its projections, a product in Einsum, and one with weights of few bits."""
+    own = {"domain": "com.microsoft"}
+    nodes = [
+        node("Attention", "x", "w", "b", outputs=["a"], num_heads=4, **own),
+        node("Einsum", "a", "m", outputs=["e"], equation="...ij,jk->...ik"),
+        node("MatMulNBits", "e", "n", "s", K=32, N=16, bits=4, block_size=32, **own),
+    ]
+    constants = {
+        "w": weights(16, 48), "b": weights(48), "m": weights(16, 32),
+        "n": np.zeros((16, 1, 16), np.uint8), "s": weights(16),
+    }  # fmt: skip
+    return model(nodes, {"x": (1, 6, 16)}, constants, runtime=True)
+
+
+BASES = {"small": small, "image": image, "text": text, "runtime": runtime}
 
 
 def survives(content):
@@ -256,6 +273,8 @@ def test_every_byte_may_be_any_other(name):
             survives(content[:place] + bytes([value]) + content[place + 1 :])
 
 
+SUPPORTED = sorted({*OPERATORS, *PRODUCTS, *STAND_INS, *VIEWS})
+
 #: Whole numbers a damaged field may hold.
 WHOLE = (0, -1, 1, 2, 3, 5, 100, -100, 2**31, 2**62, -(2**63))
 
@@ -280,7 +299,7 @@ def damage(rng, graph):
     elif way == 4:
         del (one.input if rng.random() < 0.5 else one.output)[-1:]
     elif way == 5:
-        one.op_type = rng.choice(sorted({*OPERATORS, *VIEWS}))
+        one.domain, _, one.op_type = rng.choice(SUPPORTED).rpartition(".")
     elif way == 6:
         parameter = rng.choice(graph.initializer)
         if parameter.data_type == TensorProto.INT64:

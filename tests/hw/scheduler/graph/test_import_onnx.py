@@ -161,11 +161,15 @@ def test_all_unsupported_operators_are_named_at_once():
         node("Relu", "x", outputs=["b"]),
         node("Fancy", "b", outputs=["c"], domain="com.example"),
         node("NonZero", "c", outputs=["d"]),
-        node("Einsum", "b", "b", outputs=["y"], equation="ij,jk->ik"),
+        node("LSTM", "b", "b", "b", outputs=["y"], name="cell", hidden_size=1),
     ]
     with pytest.raises(InputError) as error:
         import_onnx(model(nodes, {"x": (2, 2)}))
-    assert error.value.value == "Einsum, NonZero, com.example.Fancy"
+    named = [line.split(":")[0] for line in error.value.value.split("; ")]
+    assert named == ["LSTM (node cell)", "NonZero (node a)", "com.example.Fancy (node c)"]
+    assert "end the model before it" in error.value.value
+    assert "export the network unrolled" in error.value.value
+    assert "as ONNX's own operators" in error.value.value
 
 
 def test_an_unsupported_operator_is_named_before_an_open_dimension():
