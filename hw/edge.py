@@ -24,6 +24,8 @@ T = TypeVar("T")
 Location = tuple[str | int, ...]
 Schema = dict[str, Any]
 
+#: Levels of lists and mappings in a YAML file, far above any that is meant.
+_DEEPEST = 100
 #: How pydantic begins the messages that complete "must be ...".
 _SHOULD = "Input should be "
 #: How it calls keys that must be there, and keys that nobody knows.
@@ -101,19 +103,23 @@ def read_document(path: Path) -> Document:
     Raises
     ------
     InputError
-        When the file is missing, unreadable, not YAML, has a key twice, or uses an alias: a file that spells
-        everything out cannot be expanded into one that fills the memory, and an error has one line to name.
+        When the file is missing, unreadable, not YAML, has a key twice, is nested too deep, or uses an alias:
+        a file that spells everything out cannot be expanded into one that fills the memory, and an error has
+        one line to name.
     """
     text = _text(path)
     lines: dict[Location, int] = {}
     loader = None
+    depth = 0
     try:
         loader = yaml.SafeLoader(text)
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            where = f"{path}:{event.start_mark.line + 1 if event.start_mark else 1}"
             if isinstance(event, yaml.AliasEvent):
-                line = event.start_mark.line + 1 if event.start_mark else 1
-                where = f"{path}:{line}"
                 raise InputError("alias", f"*{event.anchor}", "written out in full", where=where)
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST:  # which takes the parser minutes
+                raise InputError("nesting", depth, f"at most {_DEEPEST} deep", where=where)
         node = loader.get_single_node()
         if node is not None:
             lines.update(_lines(path, node, ()))
@@ -154,7 +160,9 @@ def read_json(path: Path, *, expected: str | None = None) -> Document:
 
     try:
         data = json.loads(_text(path), object_pairs_hook=once, parse_constant=refuse)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except InputError:
+        raise
+    except (ValueError, RecursionError) as error:
         raise InputError("file", str(path), f"JSON ({error})") from error
     if expected is not None:
         found = data.pop("format", None) if isinstance(data, dict) else None
@@ -165,6 +173,8 @@ def read_json(path: Path, *, expected: str | None = None) -> Document:
 
 def _text(path: Path) -> str:
     try:
+        if path.is_char_device() or path.is_block_device():
+            raise InputError("file", str(path), "a file, and this is a device")
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError("file", str(path), f"a readable file ({error.strerror})") from error

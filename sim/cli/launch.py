@@ -7,8 +7,8 @@ from typing import Any
 
 from hw.board import Board
 from hw.engine import Engine
-from sim.cli.simulate import check_distinct, print_result, work_directory
-from sim.host.paths import check_directory, check_writable
+from sim.cli.simulate import print_result, work_directory
+from sim.host.paths import check_directory, check_distinct, check_writable
 from sim.report.page import render
 from sim.report.report import save
 from sim.run.card import replay, verify, write_launch
@@ -52,7 +52,7 @@ def run_verify(directory: Path, *, output_path: Path | None, report_path: Path |
 
     The report is written to ``report_path``, and to the folder with its page.
     """
-    check_distinct({"--output": output_path, "--report": report_path, "launch": directory / MANIFEST})
+    check_distinct(("--output", output_path), ("--report", report_path), ("launch", directory / MANIFEST))
     for name, path in (("--output", output_path), ("--report", report_path)):
         if path is not None:
             check_writable(name, path)

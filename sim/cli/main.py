@@ -7,6 +7,8 @@ at once.
 from __future__ import annotations
 
 import importlib.util
+import io
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -48,6 +50,15 @@ class _Commands(typer.core.TyperGroup):
         except Terminated as error:
             print("\nloomwork: terminated", file=sys.stderr)
             raise typer.Exit(EXIT_TERMINATED) from error
+        except BrokenPipeError:
+            raise  # whoever read has enough: Typer's to end
+        except OSError as error:
+            place = f"{error.filename}: " if error.filename else ""
+            print(f"loomwork: {place}{error.strerror or error}", file=sys.stderr)
+            raise typer.Exit(EXIT_USER) from error
+        except MemoryError as error:
+            print("loomwork: this machine has too little memory for it", file=sys.stderr)
+            raise typer.Exit(EXIT_USER) from error
 
 
 app = typer.Typer(
@@ -253,9 +264,12 @@ def report(
     ),
 ) -> None:
     """Render reports as one self-contained HTML page."""
+    from sim.host.paths import check_distinct
     from sim.report.page import render
     from sim.report.report import load
 
+    for path in reports:
+        check_distinct(("reports", path), ("--output", output))
     render([load(path) for path in reports], output)
     typer.echo(f"{output}")
 
@@ -322,8 +336,11 @@ def resources(
 ) -> None:
     """Count with Yosys what an engine takes of a board, beside the estimate; minutes a size, once."""
     from sim.cli.resources import run_resources
+    from sim.host.paths import check_distinct
 
     paths: list[Path | None] = [*configs] if configs else [None]
+    for path in configs or ():
+        check_distinct(("configs", path), ("--output", output))
     found = [(path.stem if path else "default", *_setup(engine, board, path)) for path in paths]
     _, chosen, on, _ = found[0]
     run_resources(chosen, on, [(name, config) for name, _, _, config in found], output)
@@ -344,7 +361,9 @@ def timing(
 ) -> None:
     """Estimate which paths of an engine take longer than the board's clock allows; minutes, once."""
     from sim.cli.timing import run_timing
+    from sim.host.paths import check_distinct
 
+    check_distinct(("--config", config), ("--output", output))
     run_timing(*_setup(engine, board, config), worst, route, output)
 
 
@@ -391,7 +410,22 @@ for name in ENGINES:
 
 def main() -> None:
     """Run the command line."""
-    app(prog_name="loomwork")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names of files may be no text
+    status: Any = 0
+    try:
+        app(prog_name="loomwork")
+    except SystemExit as ended:
+        status = ended.code
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not status:
+            print(f"loomwork: standard output must be writable ({error.strerror})", file=sys.stderr)
+            status = EXIT_USER
+    sys.exit(status)
 
 
 if __name__ == "__main__":

@@ -6,14 +6,14 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from hw.board import Board
 from hw.engine import Engine
 from hw.errors import InputError
-from sim.host.paths import check_writable
+from sim.host.paths import check_distinct, check_writable
 from sim.host.process import undone_when_terminated
 from sim.memory.trace import read_trace, write_bus_trace
 from sim.run.given import Given
@@ -66,25 +66,18 @@ def simulate(
             "given: waveforms lie beside it" if waves else "given: nothing else comes of the golden backend"
         )
         raise InputError("--output", None, legal)
-    check_distinct(
-        {
-            **{f"--{name}": path for name, path in given.paths.items()},
-            "--output": output_path,
-            "--report": report_path,
-            "--trace": trace_path,
-            "--labels": labels_path,
-        }
-    )
-    from sim.run.run import find_adapter, run
-
-    adapter = find_adapter(engine.name)
-    tensors = given.read(adapter, config, seed=seed)
-    for name, path in (
+    written_paths = (
         ("--output", output_path),
         ("--report", report_path),
         ("--trace", trace_path),
         ("--labels", labels_path),
-    ):
+    )
+    check_distinct(*((f"--{name}", path) for name, path in given.paths.items()), *written_paths)
+    from sim.run.run import find_adapter, run
+
+    adapter = find_adapter(engine.name)
+    tensors = given.read(adapter, config, seed=seed)
+    for name, path in written_paths:
         if path is not None:
             check_writable(name, path)
     written = []
@@ -132,16 +125,6 @@ def print_result(result: RunResult, written: Sequence[Path]) -> None:
         print(path)
     for line in result.mismatches:
         print(f"loomwork: {line}", file=sys.stderr)
-
-
-def check_distinct(paths: Mapping[str, Path | None]) -> None:
-    """Refuse one path under two names: the second file would replace the first."""
-    seen: dict[Path, str] = {}
-    for name, path in paths.items():
-        if path is not None:
-            first = seen.setdefault(path.resolve(), name)
-            if first != name:
-                raise InputError(name, str(path), f"another file than {first}")
 
 
 @contextlib.contextmanager

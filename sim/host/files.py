@@ -2,38 +2,89 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import stat
+import sys
 import tempfile
 from pathlib import Path
+from typing import IO
 
 from hw.errors import InputError
+
+_STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d+)")
 
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Put ``data`` at ``path``; whoever reads the path sees the old file or the new one, never half of one.
 
-    Raises `InputError` when the directory cannot be made or written to.
+    A link is followed, and what it leads to replaced.  What is no file (a pipe, a device, the standard
+    output) is written to and stays what it is; a named pipe waits for its reader. Raises `InputError` when
+    the directory cannot be made or written to, or has no room; the old file is then still there.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        if (stream := _stream(path)) is None:
+            _replace(Path(os.path.realpath(path)), data)
+        else:
+            with stream:
+                stream.write(data)
     except OSError as error:
         raise InputError("output file", str(path), f"writable ({error.strerror})") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException as error:
-        os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise InputError("output file", str(path), f"writable ({error.strerror})") from error
-        raise
 
 
 def write_text(path: Path, text: str) -> None:
     """Put ``text`` at ``path`` in UTF-8; see `write_bytes`."""
     write_bytes(path, text.encode())
+
+
+def file_mode(path: Path) -> int | None:
+    """Give the kind and permissions of what is at ``path``, links followed; None where nothing is.
+
+    Raises `OSError` where that cannot be told: a loop of links, a directory that cannot be searched.
+    """
+    try:
+        return os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def _stream(path: Path) -> IO[bytes] | None:
+    """Open what is at ``path`` where it is no file that could be replaced."""
+    text = os.path.abspath(path)
+    found = _DESCRIPTOR.fullmatch(text)
+    if found or text in _STANDARD:
+        sys.stdout.flush()
+        return os.fdopen(os.dup(int(found[1]) if found else _STANDARD[text]), "wb")
+    mode = file_mode(path)
+    if mode is None or stat.S_ISREG(mode):
+        return None
+    if stat.S_ISFIFO(mode):
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+            print(f"loomwork: waiting for a reader of {path}", file=sys.stderr)
+        else:
+            os.set_blocking(handle, True)
+            return os.fdopen(handle, "wb")
+    return path.open("wb")
+
+
+def _replace(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    mode = file_mode(path)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(temporary, 0o666 & ~_umask() if mode is None else stat.S_IMODE(mode))
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
 
 
 def _umask() -> int:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import tempfile
 from pathlib import Path
 
 from hw.errors import InputError
+from sim.host.files import file_mode
 
 
 def check_readable(field: str, path: Path) -> None:
-    """Refuse a file that is not there or cannot be read.
+    """Refuse a file that is not there, cannot be read, or is a device, which may have no end.
 
     Raises `InputError` under the name ``field``.
     """
-    if not path.exists():
-        raise InputError(field, str(path), "a file that exists")
     try:
+        mode = file_mode(path)
+        if mode is None:
+            raise InputError(field, str(path), "a file that exists")
+        if stat.S_ISFIFO(mode):
+            return  # trying it would take what it has
+        if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+            raise InputError(field, str(path), "a file, and this is a device")
         with path.open("rb"):
             pass
     except OSError as error:
@@ -25,14 +33,24 @@ def check_readable(field: str, path: Path) -> None:
 def check_writable(field: str, path: Path) -> None:
     """Refuse an output path that could not be written, before the work whose result it is to hold.
 
-    Raises `InputError` when the path is a directory, or the directory it is in is missing or cannot be
-    written to.
+    Raises `InputError` when the path is a directory, or a file that cannot be written, or the directory it is
+    in is missing or cannot be written to.
     """
-    if path.is_dir():
-        raise InputError(field, str(path), "a file, and this is a directory")
-    if not path.parent.is_dir():
-        raise InputError(field, str(path), "in a directory that exists")
-    _try(field, path, path.parent)
+    try:
+        mode = file_mode(path)
+        if mode is not None and stat.S_ISDIR(mode):
+            raise InputError(field, str(path), "a file, and this is a directory")
+        if mode is not None and stat.S_ISREG(mode):
+            with path.open("r+b"):
+                pass
+        elif mode is not None:
+            return  # a pipe or device, which only writing to it could try
+        above = Path(os.path.realpath(path)).parent
+        if not above.is_dir():
+            raise InputError(field, str(path), "in a directory that exists")
+    except OSError as error:
+        raise InputError(field, str(path), f"writable ({error.strerror})") from error
+    _try(field, path, above)
 
 
 def check_directory(field: str, path: Path) -> None:
@@ -42,11 +60,36 @@ def check_directory(field: str, path: Path) -> None:
     to.
     """
     above = path
-    while not above.exists() and above != above.parent:
-        above = above.parent
+    try:
+        while file_mode(above) is None and above != above.parent:
+            above = above.parent
+    except OSError as error:
+        raise InputError(field, str(path), f"writable ({error.strerror})") from error
     if not above.is_dir():
         raise InputError(field, str(path), f"a directory, and {above} is a file")
     _try(field, path, above)
+
+
+def check_distinct(*named: tuple[str, Path | None]) -> None:
+    """Refuse one file under two names: what is written under the second would replace the first.
+
+    Links are followed. Raises `InputError` under the second name.
+    """
+    seen: dict[object, str] = {}
+    for name, path in named:
+        if path is None:
+            continue
+        try:
+            found = os.stat(path)
+        except OSError:
+            key: object = os.path.realpath(path)
+        else:
+            if not stat.S_ISREG(found.st_mode):
+                continue  # a device may take several files
+            key = (found.st_dev, found.st_ino)
+        first = seen.setdefault(key, name)
+        if first != name:
+            raise InputError(name, str(path), f"another file than {first}")
 
 
 def _try(field: str, path: Path, directory: Path) -> None:

@@ -18,6 +18,7 @@ from pydantic.dataclasses import dataclass
 
 from hw.errors import InputError
 from sim.host.files import write_text
+from sim.host.paths import check_readable
 
 FORMAT: Literal["loomwork-report-1"] = "loomwork-report-1"
 
@@ -374,12 +375,9 @@ def load(path: Path) -> Report:
     Raises `InputError` when the file is missing, is not a report of this format, or its figures contradict
     each other.
     """
+    check_readable("report file", path)
     try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise InputError("report file", str(path), f"readable ({error.strerror})") from error
-    try:
-        return ADAPTER.validate_json(text)
+        return ADAPTER.validate_json(path.read_bytes())
     except ValidationError as error:
         legal = f"a report of format {FORMAT} ({refusal(error)})"
         raise InputError("report file", str(path), legal) from error

@@ -107,7 +107,7 @@ KEYS = "rows, mode, scale, sizes"
         ("- 4\n", "c.yaml:1: file content must be a mapping of keys to values, not [4]"),
         ("", "c.yaml:1: file content must be a mapping of keys to values, not None"),
         (b"\xff\xfe\xfa", "file must be text in UTF-8"),
-        ("[" * 3000, "YAML must be well formed"),
+        ("[" * 3000, "c.yaml:1: nesting must be at most 100 deep, not 101"),
     ],
 )
 def test_a_wrong_file_is_one_error_with_file_and_line(load, text, message):

@@ -13,7 +13,7 @@ import typer
 from hw.errors import InputError
 from hw.scheduler.plan.options import CRITERIA, ON_BOARD, OrderChoice, When
 from sim.host.files import write_bytes, write_text
-from sim.host.paths import check_readable, check_writable
+from sim.host.paths import check_distinct, check_readable, check_writable
 
 ModelArgument = Annotated[
     str, typer.Argument(help="Model file (.onnx, .pt2, .json), or a shipped network: `loomwork networks`.")
@@ -98,8 +98,7 @@ def plan(
         from sim.plans.page import render_plan
 
         check_writable("--html", html)
-        if html.resolve() == output.resolve():
-            raise InputError("--html", str(html), "another file than --output")
+    check_distinct(("model", Path(model)), ("--output", output), ("--html", html))
     from hw.board import load_board
     from hw.scheduler.plan.documents import plan_to_json
     from hw.scheduler.plan_model import load_fused, plan_model
@@ -120,7 +119,7 @@ def plan(
     }
     if objective is not None:
         options["objective"] = tuple(map(str.strip, objective.split(",")))
-    on = load_board(board) if board else None
+    on = load_board(board) if board is not None else None
     graph = load_fused(model, parse_dimensions(dim or ()))
     found, interrupted = watched_work(
         f"Planning {graph.name}",
@@ -187,6 +186,7 @@ def lower(
     """Turn a plan into the program image that a scheduler kernel loads at launch."""
     check_readable("plan", plan)
     check_writable("--output", output)
+    check_distinct(("plan", plan), ("--output", output))
     from hw.board import load_board
     from hw.config import config_dict
     from hw.scheduler import config
@@ -219,6 +219,7 @@ def graph(
 ) -> None:
     """Write a model's graph of operators and tensors in the documented JSON form."""
     check_writable("--output", output)
+    check_distinct(("model", Path(model)), ("--output", output))
     from hw.scheduler.graph.documents import graph_to_json
     from hw.scheduler.graph.importers import load_model
     from sim.plans.commands import parse_dimensions

@@ -302,7 +302,7 @@ def test_what_speaks_of_a_failed_run_stays(monkeypatch):
 def test_a_report_that_is_none_is_refused():
     Path("r.json").write_text("{}")
     assert refused("report", "r.json").startswith("report file must be a report of format")
-    assert refused("report", "no.json").startswith("report file must be readable (No such file")
+    assert refused("report", "no.json").startswith("report file must be a file that exists")
     assert not Path("report.html").exists()
 
 

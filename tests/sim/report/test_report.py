@@ -297,7 +297,7 @@ def test_refuses_a_report_whose_figures_were_edited(tmp_path):
 
 
 def test_refuses_a_missing_file(tmp_path):
-    with pytest.raises(InputError, match=r"report file must be readable \(No such file"):
+    with pytest.raises(InputError, match="report file must be a file that exists"):
         load(tmp_path / "none.json")
 
 
