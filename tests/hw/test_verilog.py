@@ -109,7 +109,14 @@ def test_linter_and_yosys_read_it_of_every_board(board, tmp_path):
     read_by_linter_and_yosys(vadd(board), tmp_path)
 
 
-@pytest.mark.parametrize("name", sorted(ENGINES))
+@pytest.mark.parametrize(
+    "name",
+    # The simulators of the others are built from the same text; reading it twice more takes 45 s.
+    [
+        "scheduler",
+        *(pytest.param(name, marks=pytest.mark.soak) for name in sorted({*ENGINES} - {"scheduler"})),
+    ],
+)
 def test_linter_and_yosys_read_every_engine(name, tmp_path):
     read_by_linter_and_yosys(small_design(name), tmp_path)
 

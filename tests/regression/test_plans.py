@@ -25,7 +25,13 @@ AS_LISTED = {"order": OrderChoice.DEFAULT}
 
 #: Network, scratchpad, options, what the plan must have in it, whether it waits for the soak.
 PLANS = {
-    "pipelined": ("minilm_layer", "0.25M_R", {"tiling": When.NEVER}, {"pipelined", "streams", "written through"}, False),
+    "pipelined": (
+        "minilm_layer",
+        "0.25M_R",
+        {"tiling": When.NEVER},
+        {"pipelined", "streams", "written through"},
+        False,
+    ),
     "spills": ("rw40", "M_R", NO_STREAMS | WHOLE_OPERATORS | AS_LISTED, {"spills", "early fetches"}, False),
     "fewer_spills": ("rw40", "M_R", NO_STREAMS | WHOLE_OPERATORS, {"spills", "early fetches"}, True),
     "minilm": ("minilm_layer", "M_H", {}, {"nothing avoidable"}, True),

@@ -48,7 +48,7 @@ CONFIGS = (
     ),
 )  # fmt: skip
 #: Random launches: how many of the first configuration's run in `make test`, and of each in the soak.
-_IN_TEST, _IN_SOAK = 12, 20
+_IN_TEST, _IN_SOAK = 8, 20
 #: name, heads, key heads, queries, keys: shapes at which a counter, tile or buffer is just full or just not.
 _CORNERS = (
     ("one_token", 1, 1, 1, 1),

@@ -33,7 +33,7 @@ _KINDS = ("depthwise", "deformable", "square", "pointwise", "plain", "dense", "s
 
 
 #: Random launches of `make test`, and of the soak.
-_IN_TEST, _IN_SOAK = 14, 200
+_IN_TEST, _IN_SOAK = 10, 200
 #: Most rows and columns of a map in `make test`: the line buffer holds all of it, whatever offsets are.
 #: Half of the soak's maps have up to twice as many.
 _SIDE = 10

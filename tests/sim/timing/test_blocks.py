@@ -138,6 +138,7 @@ def routed(loads):
     return DELAYS["routed"] + DELAYS["routed_spread"] * loads**0.5
 
 
+@pytest.mark.soak
 def test_kernel_shell_within_budget():
     """A vadd kernel: registers, reset, ports of 128 bits and DMAs with all their parts."""
     design = generate(VaddEngine(), VaddConfig(), load_board("zcu104"), sources=True)
