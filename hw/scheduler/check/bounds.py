@@ -8,6 +8,7 @@ what is moved for one of them may have been moved for the one before, and only t
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -43,35 +44,41 @@ class _Crowd(NamedTuple):
 
 def _bound(plan: Plan, before: Sequence[int]) -> int:
     """Bound avoidable bytes where ``before`` gives, as a bit mask, the steps before each in any case."""
-    after = [0] * len(before)
+    alive: list[list[str]] = [[] for _ in before]
+    for name, uses in plan.used_at.items():
+        touched = sorted({*uses, plan.made_at[name]} - {-1})
+        for step in range(touched[0], touched[-1] + 1):
+            alive[step].append(name)
+    # The most along a chain, its last step and crowd, the largest first.
+    found: list[tuple[int, int, _Crowd]] = []
     for step, mask in enumerate(before):
-        for earlier in range(step):
-            after[earlier] |= (mask >> earlier & 1) << step
-    found: list[tuple[int, _Crowd, int]] = []
-    for step in range(len(before)):
-        crowd = _crowd(plan, step, before[step], after[step])
-        if crowd.excess_bytes > 0:
-            chains = [
-                most + _moved_bytes(plan, crowd, others.fetched_later)
-                for earlier, others, most in found
-                if before[step] >> earlier & 1
-            ]
-            found.append((step, crowd, max([_moved_bytes(plan, crowd, set()), *chains])))
-    return max((most for *_, most in found), default=0)
+        crowd = _crowd(plan, step, before, alive[step])
+        if crowd.excess_bytes <= 0:
+            continue
+        alone = most = _moved_bytes(plan, crowd, set())
+        for chain, earlier, others in found:
+            if chain + alone <= most:
+                break
+            if mask >> earlier & 1:
+                most = max(most, chain + _moved_bytes(plan, crowd, others.fetched_later))
+        bisect.insort(found, (most, step, crowd), key=lambda entry: -entry[0])
+    return found[0][0] if found else 0
 
 
-def _crowd(plan: Plan, step: int, before: int, after: int) -> _Crowd:
-    """Say what wants to lie in the scratchpad in a step, given the steps before and after it in any case."""
+def _crowd(plan: Plan, step: int, before: Sequence[int], alive: Sequence[str]) -> _Crowd:
+    """Say what wants to lie in the scratchpad in a step, of what is alive there in the plan's own order."""
     operator, streams = plan.executed[step], plan.options.streaming != "never"
     moves, fetched_later, free, free_alone = dict[str, int](), set[str](), 0, 0
-    for name, tensor in plan.tensor.items():
-        made, uses = plan.made_at[name], sum(1 << use for use in plan.used_at[name])
-        touched = uses | (1 << made if made >= 0 else 0)
-        earlier, later, here = touched & before, uses & after, touched >> step & 1
+    for name in alive:
+        tensor, made, uses = plan.tensor[name], plan.made_at[name], plan.used_at[name]
+        here = made == step or step in uses
+        earlier = any(before[step] >> touch & 1 for touch in (made, *uses) if touch >= 0)
+        behind = [bool(before[use] >> step & 1) for use in uses]
+        later = any(behind)
         if (earlier and later and not here) or (streams and here and (earlier or later)):
             # Written first, unless it is in memory in any case, or may have been there for a use before.
-            first = not tensor.is_source and tensor.kind != "output" and not uses & ~(after | 1 << step)
-            moves[name] = 2 if first else 1
+            unused = all(use == step or after for use, after in zip(uses, behind, strict=True))
+            moves[name] = 2 if unused and not tensor.is_source and tensor.kind != "output" else 1
             if not (here and earlier):
                 fetched_later.add(name)
         elif here and streams:

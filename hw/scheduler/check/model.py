@@ -79,7 +79,7 @@ class _Whole:
             if right is None or origins != set(right.outputs):
                 yield f"{where} makes {sorted(origins)}, as no operator of the model does"
                 continue
-            made = {self._rows.get(name) for name in operator.outputs}
+            made = {self._rows[name] for name in operator.outputs if self._tensor[name].origin}
             if len(origins) != len(operator.outputs) or len(made) > 1:
                 yield f"{where} makes other rows of one output than of another"
             output = self._tensor[operator.outputs[0]]

@@ -10,10 +10,11 @@ from onnx import TensorProto, helper
 from hw.board import load_board
 from hw.config import load_config
 from hw.scheduler.check.check import check
+from hw.scheduler.default_plan import default_plan
 from hw.scheduler.engine import SchedulerEngine
 from hw.scheduler.graph.documents import graph_to_json
 from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind
-from hw.scheduler.plan.documents import read_plan
+from hw.scheduler.plan.documents import plan_to_json, read_plan
 from hw.scheduler.plan_model import plan_model
 from hw.scheduler.program.image import encode
 from hw.scheduler.program.lower import lower
@@ -116,6 +117,20 @@ def test_a_time_limit_that_was_met_is_told_by_the_plan():
 def test_cosmas_program_is_for_small_networks():
     message = "operators of the graph must be at most 12 for COSMA's program, not 41"
     assert message in refused("plan", "rw40", "--scratchpad", "M_H", "--order", "cosma", "-o", "p.json")
+
+
+def test_a_plan_of_a_shipped_network_is_compared_with_it():
+    Path("p.json").write_text(plan_to_json(default_plan(128)))
+    shown = " ".join(call("check", "p.json").stdout.split())
+    assert "compared with the model minilm_layer" in shown
+    document = json.loads(Path("p.json").read_text())
+    for operator in document["graph"]["operators"]:
+        for each in (operator, *operator["members"]):
+            each["weight_bytes"] = 0
+    document["totals"]["parameter_bytes"] = 0
+    Path("p.json").write_text(json.dumps(document))
+    assert "weight_bytes 0, the model's" in call("check", "p.json", status=1).stderr
+    assert "a file that exists" in refused("check", "p.json", "--model", "nothing.onnx")
 
 
 def test_a_wrong_plan_is_refused_with_the_reason(model):
