@@ -29,6 +29,9 @@ _MARK = f"  attribute \\{NO_INIT} "
 _CONTENT = "  cell $meminit_v2 "
 #: Yosys names fields without bits, too, which nothing can refer to: Verilog would give them two.
 _NO_BITS = re.compile(r"^(?: *\(\* .* \*\)\n)* *wire \[-1:0\] \S+ ?;\n", re.MULTILINE)
+#: What a register holds before reset, as Yosys writes it: where it is declared, which linters take amiss of
+#: what processes assign.
+_INITIAL = re.compile(r"^(  reg (?:signed )?(?:\[\d+:\d+\] )?)(\\\S+ |\w+) = (.*);$", re.MULTILINE)
 _MEMORY_NAME = re.compile(r'    parameter \\MEMID "\\(\\\S+)"')
 
 
@@ -64,7 +67,7 @@ def to_verilog(component: Any, *, name: str, sources: bool = False) -> str:
     # Yosys warns of processes that stay processes, which is what they are to be.
     yosys = find_yosys(lambda version: version >= (0, 40))
     verilog: str = yosys.run(["-q", "-"], "\n".join(script), ignore_warnings=True)
-    return _NO_BITS.sub("", verilog)
+    return _INITIAL.sub(r"\1\2;\n  initial \2 = \3;", _NO_BITS.sub("", verilog))
 
 
 def ports(interface: Any) -> dict[str, tuple[Value, PortDirection]]:

@@ -27,7 +27,7 @@ from hw.registry import ENGINES, find_engine
 from hw.verilog import generate, kernel_name
 from tests.support.boards import small_board
 from tests.support.engines import small_design, small_engines
-from tests.support.gateware.verilog import lint, module_names, module_ports, module_text, yosys
+from tests.support.gateware.verilog import lint, module_names, module_ports, module_text, slang, yosys
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP = "loomwork_vadd"
@@ -90,8 +90,8 @@ def test_bytes_do_not_depend_on_hash_seed_nor_directory(names, tmp_path):
 
 def read_by_linter_and_yosys(design, directory):
     path = write(design, directory)
-    # Not `initial` but the declaration is where Amaranth puts what a register holds before reset.
-    assert lint(path, "-Wall", "-Wno-PROCASSINIT") == ""
+    assert lint(path, "-Wall") == ""
+    assert slang(path, design.top_name) == ""
     passes = (f"read_verilog {path}", f"hierarchy -check -top {design.top_name}", "proc", "check -assert")
     assert yosys(*passes) == "done"
 
@@ -141,6 +141,7 @@ def test_the_tools_of_these_tests_do_find_errors(design, tmp_path):
     path.write_text(text.replace(".i_a(", ".i_z(", 1))
     assert "PINNOTFOUND" in lint(path)
     assert yosys(f"read_verilog {path}", f"hierarchy -check -top {TOP}") != "done"
+    assert "port 'i_z' does not exist" in slang(path, TOP)
     path.write_text(text.replace(f"module {TOP}(", f"module {TOP}_x(", 1))
     assert yosys(f"read_verilog {path}", f"hierarchy -check -top {TOP}") != "done"
 

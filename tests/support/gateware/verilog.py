@@ -41,6 +41,28 @@ def lint(verilog: Path, *flags: str) -> str:
     return run.stderr.strip()
 
 
+#: Waived as of Verilator (`hw.verilog`): what no case assigns has its value from before, and where a part is
+#: selected by a number the text shifts.
+_SLANG_OPTIONS = ("-Wextra", "-Wpedantic", "-Wno-case-incomplete", "-Wno-width-trunc", "-Werror")
+#: slang's driver writes where its process does.
+_SLANG = """
+import sys
+from pyslang.driver import Driver
+driver = Driver()
+driver.addStandardArgs()
+steps = (driver.processOptions, driver.parseAllSources, driver.runFullCompilation)
+sys.exit(not (driver.parseCommandLine("slang " + " ".join(sys.argv[1:])) and all(step() for step in steps)))
+"""
+
+
+def slang(verilog: Path, top: str) -> str:
+    """Give what slang has to say of a text under its strict warnings; empty when it passes."""
+    command = [sys.executable, "-c", _SLANG, f'"{verilog}"', "--top", top, *_SLANG_OPTIONS]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert bool(run.returncode) == bool(run.stderr.strip())
+    return run.stderr.strip()
+
+
 #: Yosys ends the process when a pass fails, so it gets one of its own.
 _YOSYS = """
 import sys
