@@ -10,8 +10,9 @@ file                   for
 ``package_kernel.tcl`` Alveo: Vivado IP that Vitis accepts
 ``gen_xo.tcl``         Alveo: ``.xo`` from it
 ``connectivity.cfg``   Alveo: which port on which memory channel
-``Makefile``           Alveo: ``.xclbin`` by ``v++``
+``Makefile``           Alveo: ``.xclbin`` by ``v++``; Zynq: ``.bit`` by Vivado
 ``package_ip.tcl``     Zynq: Vivado IP for a block design
+``block_design.tcl``   Zynq: block design with the IP, to a bitstream
 =====================  ==========================================================================
 """
 

@@ -35,6 +35,12 @@ CONTROL_REGISTERS = (
 _VITIS_MEMORY = {"hbm2": "HBM", "ddr4": "DDR", "lpddr4": "DDR", "host": "HOST"}
 
 
+#: High-performance ports of Zynq UltraScale+'s processing system, HP0 to HP3.
+_HIGH_PERFORMANCE_PORTS = 4
+#: Where M_AXI_HPM0_FPD begins in its address map (UG1085, System Addresses).
+_CONTROL_BASE = 0xA000_0000
+
+
 def context(design: Design) -> dict[str, Any]:
     """Give the variables of all templates."""
     table, board = design.table, design.board
@@ -62,6 +68,8 @@ def context(design: Design) -> dict[str, Any]:
         ],
         "slr": _slr(design),
         "range_bytes": RANGE_BYTES,
+        "control_base": _CONTROL_BASE,
+        "high_performance": _high_performance(design),
         "burst_beats": MAX_BURST_BEATS,
         "registers": registers,
     }
@@ -74,6 +82,13 @@ def _is_host(port: MemoryPort, design: Design) -> bool:
 def _vitis_channel(port: MemoryPort, design: Design) -> str:
     memory = next(memory for memory in design.board.memories if memory.name == port.memory)
     return f"{_VITIS_MEMORY[memory.kind]}[{port.channel}]"
+
+
+def _high_performance(design: Design) -> list[tuple[int, list[str]]]:
+    """Give for each high-performance port in use the kernel's interfaces behind it, as even as may be."""
+    names = [f"{MEMORY_PREFIX}_{port.name}" for port in design.ports]
+    used = min(len(names), _HIGH_PERFORMANCE_PORTS)
+    return [(number, names[number::used]) for number in range(used)]
 
 
 def _slr(design: Design) -> str | None:

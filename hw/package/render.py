@@ -28,6 +28,8 @@ _FILES = {
     "zynq": {
         "{kernel}.h": "header.h.j2",
         "package_ip.tcl": "package_ip.tcl.j2",
+        "block_design.tcl": "block_design.tcl.j2",
+        "Makefile": "Makefile_zynq.j2",
         "host.py": "host_pynq.py.j2",
     },
 }

@@ -58,8 +58,11 @@ class TclError(AssertionError):
     """A script stopped with an error."""
 
 
-def run_tcl(script, directory, *arguments):
-    """Run ``script`` in ``directory`` as ``vivado -mode batch`` would and give the calls it made."""
+def run_tcl(script, directory, *arguments, **settings):
+    """Run ``script`` in ``directory`` as ``vivado -mode batch`` would and give the calls it made.
+
+    ``settings`` are variables of the stand-in.
+    """
     record = directory / "calls.tsv"
     record.unlink(missing_ok=True)
     words = " ".join(f"{{{word}}}" for word in arguments)
@@ -70,6 +73,7 @@ def run_tcl(script, directory, *arguments):
             f"set argv [list {words}]",
             f"set argc {len(arguments)}",
             f"source {{{STUBS}}}",
+            *(f"set {name} {{{value}}}" for name, value in settings.items()),
             f"source {{{script}}}",
         ]
     )

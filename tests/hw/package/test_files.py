@@ -177,7 +177,7 @@ def test_files_of_each_family(design, zynq, tmp_path):
     paths = write_package(design, tmp_path / "a")
     assert {path.name for path in paths} == set(names(tmp_path / "a")) == common | vitis
     write_package(zynq, str(tmp_path / "new" / "b"))
-    assert set(names(tmp_path / "new" / "b")) == common | {"package_ip.tcl"}
+    assert set(names(tmp_path / "new" / "b")) == common | {"package_ip.tcl", "block_design.tcl", "Makefile"}
 
 
 def test_meta_lists_the_files_and_ends_the_package(design, tmp_path):

@@ -1,5 +1,6 @@
 # Stands in for Vivado: every command that a packaging script may use is recorded, and some answer.
-# The caller sets `record`, the file to write: one call a line, words parted by tabs.
+# The caller sets `record`, the file to write: one call a line, words parted by tabs.  Block designs are in
+# block.tcl.
 
 set interfaces {}
 set sources {}
@@ -13,7 +14,7 @@ proc call {args} {
 
 # Commands that nothing is asked of.
 foreach name {
-    create_project set_property update_compile_order close_project package_xo
+    create_project update_compile_order close_project package_xo
     ipx::unload_core ipx::edit_ip_in_project ipx::associate_bus_interfaces ipx::remove_user_parameter
     ipx::create_xgui_files ipx::update_checksums ipx::check_integrity ipx::save_core
 } {
@@ -36,7 +37,23 @@ proc made {kind words} {
 }
 
 proc current_fileset {} { return sources_1 }
-proc get_property {name object} { return $object }
+# Of what is asked for: results of a run, whose numbers the caller may set; else the object's name.
+set progress 100%
+set slack 0.1
+proc get_property {name object} {
+    global progress slack
+    switch $name {
+        PROGRESS { return $progress }
+        STATUS { return "route_design ERROR" }
+        STATS.WNS { return $slack }
+        DIRECTORY { return block_project/$object }
+    }
+    return $object
+}
+proc set_property {args} {
+    call set_property {*}$args
+    if {[lindex $args 0] eq "-dict"} { block::set_dict [lindex $args 1] [lindex $args 2] }
+}
 proc ipx::current_core {} { return core }
 proc ipx::get_user_parameters {args} { return {UNWANTED} }
 
@@ -69,3 +86,6 @@ proc ipx::get_bus_interfaces {args} {
     if {[lrange $args 0 2] ne {-quiet -of_objects core}} { error "get_bus_interfaces $args" }
     return [expr {$name in $interfaces ? [list interface:$name] : {}}]
 }
+
+set board_parts {xilinx.com:zcu104:part0:1.1 avnet.com:ultra96v2:part0:1.2 xilinx.com:zcu102:part0:3.4}
+source [file join [file dirname [file normalize [info script]]] block.tcl]
