@@ -14,6 +14,8 @@ from hw.errors import InputError
 FIRST_ARGUMENT_OFFSET = 0x10
 #: Byte offset of the first read-only counter; arguments end below it.
 FIRST_COUNTER_OFFSET = 0x400
+#: What the host's allocators align buffers to, and kernels may count on: bytes.
+POINTER_ALIGN_BYTES = 4096
 #: Bytes of the register file's address range: one page.
 RANGE_BYTES = 0x1000
 

@@ -69,6 +69,8 @@ class WriteDMA(wiring.Component):
     #: Cycles from the last word of a burst on ``i`` to ``awvalid``, and from its response to ``done``.
     ADDRESS_LATENCY: ClassVar = 3
     DONE_LATENCY: ClassVar = Fifo.LATENCY
+    #: Bursts that may wait for their response, unless another number is given.
+    OUTSTANDING: ClassVar = 64
 
     def __init__(
         self,
@@ -79,7 +81,7 @@ class WriteDMA(wiring.Component):
         burst_beats: int = 16,
         fifo_beats: int = 512,
         commands: int = 16,
-        outstanding: int = 64,
+        outstanding: int = OUTSTANDING,
     ) -> None:
         port = axi.WriteSignature(data_width=data_width, addr_width=addr_width, id_width=id_width)
         check_bursts(data_width=data_width, burst_beats=burst_beats)

@@ -9,13 +9,11 @@ from numpy.typing import NDArray
 
 from hw.board import Board
 from hw.errors import InputError
-from hw.lib.arguments import ArgumentTable, Kind
+from hw.lib.arguments import POINTER_ALIGN_BYTES, ArgumentTable, Kind
 from sim.bench.plan import GUARD_BYTES, PlacedBuffer
 from sim.run.adapter import Buffer, Launch
 from sim.run.memories import memory_of_port
 
-#: What the host's allocator aligns buffers to.
-ALIGN_BYTES = 4096
 _LINK_BYTES = 8
 
 
@@ -47,7 +45,7 @@ def place_buffers(
                 buffer.size_bytes,
                 f"at most {room}, the room left in channel {channel} of {memory.name}",
             )
-        used[memory.name, channel] = -(-end // ALIGN_BYTES) * ALIGN_BYTES
+        used[memory.name, channel] = -(-end // POINTER_ALIGN_BYTES) * POINTER_ALIGN_BYTES
         placed.append(
             PlacedBuffer(
                 argument=buffer.argument,

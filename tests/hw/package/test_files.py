@@ -64,6 +64,8 @@ def test_header_says_what_the_table_says(design, compiler, tmp_path):
         f"{prefix}_AP_START == 1 && {prefix}_AP_DONE == 2 && {prefix}_AP_IDLE == 4",
         f"{prefix}_AP_READY == 8 && {prefix}_AUTO_RESTART == 128",
         f"sizeof({prefix}_CONFIG_HASH) == 13",
+        f"{prefix}_POINTER_ALIGN == 4096 && {prefix}_BURST_BEATS == 16",
+        f"{prefix}_READ_BURSTS_OUTSTANDING == 32 && {prefix}_WRITE_BURSTS_OUTSTANDING == 64",
     ]
     for register in design.table.registers:
         name = register.argument.name.upper()

@@ -189,6 +189,13 @@ def test_what_points_nowhere(host):
         assert [event for event in host.events() if event[0] in (0x1C, 0x20)] == [[0x1C, 0], [0x20, 0]]
 
 
+def test_an_address_the_kernel_cannot_take(host):
+    run = host.run(FAKE_OFFSET="64")
+    assert run.returncode == 1
+    assert run.stderr.startswith("the buffer of a begins at ")
+    assert run.stderr.endswith("which is no multiple of 4096\n")
+
+
 def test_addresses_within_a_buffer(host, tmp_path):
     """A number that counts from where another buffer begins becomes an address."""
     (tmp_path / "seen").mkdir()

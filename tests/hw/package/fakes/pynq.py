@@ -1,8 +1,9 @@
 """Stands in for PYNQ: registers, buffers with addresses above 4 GiB, an overlay that computes c = a + b.
 
 Every register write goes to the file named by FAKE_LOG.  FAKE_IPS names the kernel's instances; FAKE_HANGS
-makes it never end, FAKE_BUSY never idle.  FAKE_SEEN names a folder for what memory holds at the call,
-by the register's offset; FAKE_RESULTS files of what is written there instead of sums, by offset, in JSON.
+makes it never end, FAKE_BUSY never idle.  FAKE_SEEN names a folder for what memory holds at the call, by the
+register's offset; FAKE_RESULTS files of what is written there instead of sums, by offset, in JSON.
+FAKE_OFFSET is how far into a page buffers begin.
 """
 
 import json
@@ -29,7 +30,7 @@ class Buffer(np.ndarray):
 def allocate(shape, dtype):
     buffer = np.zeros(shape, dtype).view(Buffer)
     buffer.card = np.zeros(shape, dtype)
-    buffer.device_address = 0x8_0000_0000 + 0x1_0000 * len(BUFFERS)
+    buffer.device_address = 0x8_0000_0000 + 0x1_0000 * len(BUFFERS) + int(os.environ.get("FAKE_OFFSET", "0"))
     BUFFERS[buffer.device_address] = buffer
     return buffer
 

@@ -1,6 +1,7 @@
 """Stands in for XRT's Python binding: buffers with a host and a card side, a card that computes c = a + b.
 
-Every call goes to the file named by FAKE_LOG, one JSON list a line.  FAKE_STATE is the state a run ends in.
+Every call goes to the file named by FAKE_LOG, one JSON list a line.  FAKE_STATE is the state a run ends in,
+FAKE_OFFSET how far into a page buffers begin.
 FAKE_SEEN names a folder for what the card's memory holds when the call begins, by the argument's index;
 FAKE_RESULTS files of what is written there instead of sums, by index, in JSON.
 """
@@ -50,7 +51,7 @@ class bo:
         assert isinstance(size, int)
         log("bo", size, flags, group)
         self.host, self.card = bytearray(size), bytearray(size)
-        self.place = 0x10_0000_0000 * bo.count
+        self.place = 0x10_0000_0000 * bo.count + int(os.environ.get("FAKE_OFFSET", "0"))
         bo.count += 1
 
     def address(self):
