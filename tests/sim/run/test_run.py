@@ -123,7 +123,7 @@ def test_compare_names_every_kind_of_difference():
     one = np.arange(4, dtype=np.int16)
     assert compare({"a": one}, {"a": one.copy()}) == ()
     assert compare({"a": one}, {}) == ("a is missing from the golden model",)
-    assert compare({}, {"a": one}) == ("a is missing from the simulation",)
+    assert compare({}, {"a": one}) == ("a is missing from the outputs",)
     (line,) = compare({"a": one}, {"a": one.astype(np.int32)})
     assert line == "a is int16 (4,), the golden model's int32 (4,)"
     (line,) = compare({"a": one.reshape(2, 2)}, {"a": one.reshape(2, 2) * 2})
