@@ -320,6 +320,7 @@ OPERATORS: Mapping[str, Callable[[Node], Accesses]] = {
     **dict.fromkeys(_WHOLE.split(), lambda node: {}),
     **dict.fromkeys(("Conv", "MaxPool", "AveragePool", "LpPool"), _window),
     **dict.fromkeys(("Softmax", "LogSoftmax", "LayerNormalization", "RMSNormalization"), _along),
+    "SimplifiedLayerNormalization": _along,
     **dict.fromkeys(_SKIPPED, _skip_normalization),
     **dict.fromkeys(("Resize", "Upsample"), _resize),
     # Of (N, C, ...), whose rows are never the channels.

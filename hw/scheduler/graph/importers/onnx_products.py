@@ -19,26 +19,51 @@ class Product(NamedTuple):
     macs: Callable[[Node], int]
 
 
-def _attention(node: Node) -> Accesses:
-    """Attention of ONNX: query and mask row by row, keys and values whole.
+def _attention(mask: int) -> Callable[[Node], Accesses]:
+    """Attention: the query and the mask at this position row by row, keys and values whole.
 
     Where keys and values of earlier runs are results, too, these come in other rows.
     """
-    axis = row_axis(node.output)
-    if axis is None or node.outputs > 1:
-        return {}
-    accesses: Accesses = {0: Access(axis=axis, output_axis=axis)}
-    if len(node.shapes) > 3 and len(mask := node.shapes[3]) > 1 and mask[-2] == node.output[axis]:
-        accesses[3] = Access(axis=len(mask) - 2, output_axis=axis)
+
+    def accesses(node: Node) -> Accesses:
+        axis = row_axis(node.output)
+        if axis is None or node.outputs > 1 or node.input[axis] != node.output[axis]:
+            return {}
+        found: Accesses = {0: Access(axis=axis, output_axis=axis)}
+        shape = node.shapes[mask] if len(node.shapes) > mask else ()
+        if len(shape) > 1 and shape[-2] == node.output[axis]:
+            found[mask] = Access(axis=len(shape) - 2, output_axis=axis)
+        return found
+
     return accesses
 
 
-def _attention_macs(node: Node) -> int:
-    """Each query with each key, then with each value, of all heads; masked pairs count."""
-    past = node.shapes[4] if len(node.shapes) > 4 else ()
-    # [B, heads, L, D], or [B, L, heads * D]; what is kept of earlier runs always has four dimensions.
-    keys = node.shapes[1][-2] + (past[2] if past else 0)
-    return keys * (math.prod(node.input) + math.prod(node.output))
+def _attention_macs(past: int) -> Callable[[Node], int]:
+    """Each query with each key, then with each value, of all heads; masked pairs count. What is kept of
+    earlier runs is at this position.
+    """
+
+    def macs(node: Node) -> int:
+        before = node.shapes[past] if len(node.shapes) > past else ()
+        # [B, heads, L, D], or [B, L, heads * D]; what is kept of earlier runs always has four dimensions.
+        keys = node.shapes[1][-2] + (before[2] if before else 0)
+        return keys * (math.prod(node.input) + math.prod(node.output))
+
+    return macs
+
+
+def _grouped_macs(node: Node) -> int:
+    """The same where the query may have its keys and values behind it, as long as itself."""
+    past = node.shapes[3] if len(node.shapes) > 3 else ()
+    return (node.input[1] + (past[2] if past else 0)) * 2 * math.prod(node.output)
+
+
+def _turned(node: Node) -> Accesses:
+    """A product whose operands may be transposed: row by row of the left one that is not."""
+    rank = len(node.input)
+    if rank < 2 or node.attributes.get("transA"):
+        return {}
+    return {0: Access(axis=rank - 2, output_axis=len(node.output) - 2)}
 
 
 def _projected_macs(node: Node) -> int:
@@ -115,10 +140,16 @@ def _packed(node: Node) -> Accesses:
 
 #: By the operator's name.
 PRODUCTS: Mapping[str, Product] = {
-    "Attention": Product(_attention, _attention_macs),
+    "Attention": Product(_attention(3), _attention_macs(4)),
     "Einsum": Product(_einsum, _einsum_macs),
     "RotaryEmbedding": Product(_rotary, lambda node: 0),
     "com.microsoft.Attention": Product(lambda node: {}, _projected_macs),
+    "com.microsoft.FusedMatMul": Product(
+        _turned,
+        lambda node: math.prod(node.output) * node.input[-2 if node.attributes.get("transA") else -1],
+    ),
+    "com.microsoft.GroupQueryAttention": Product(lambda node: {}, _grouped_macs),
+    "com.microsoft.MultiHeadAttention": Product(_attention(5), _attention_macs(6)),
     "com.microsoft.RotaryEmbedding": Product(_rotary, lambda node: 0),
     "com.microsoft.MatMulNBits": Product(
         _packed, lambda node: math.prod(node.input) * int(node.attributes["N"])

@@ -140,7 +140,7 @@ class Learned:
         known = {name: value for name, value in values.items() if _is_kind(value, "iufb")}
         version = self._versions.get(node.domain.removeprefix("ai.onnx"), 1)
         try:
-            if node.domain == RUNTIME:
+            if node.domain == RUNTIME or full_name(node) in SHAPES:
                 found = self._infer_runtime(node)
             else:
                 found = infer_node_outputs(

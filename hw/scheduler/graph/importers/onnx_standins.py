@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import onnx
 from onnx import helper
 from onnx.defs import get_schema
@@ -118,6 +119,43 @@ def _attention(shapes: Sequence[Shape], attributes: Attributes) -> list[Shape]:
     return [(batch, tokens, widths[2]), present]
 
 
+def _heads(shapes: Sequence[Shape], attributes: Attributes) -> list[Shape]:
+    """Attention of several heads: query [B, S, C], key and value the same or [B, heads, L, D]; behind bias,
+    padding mask and attention bias come keys and values of earlier runs.
+    """
+    (batch, tokens, _), key, value, heads = *shapes[:3], int(attributes["num_heads"])
+    if not key or not value:
+        raise ValueError("queries, keys and values packed into one operand")
+    past = shapes[6][2] if len(shapes) > 6 and shapes[6] else 0
+    length = past + (key[1] if len(key) == 3 else key[2])
+    widths = [each[2] // heads if len(each) == 3 else each[3] for each in (key, value)]
+    presents = [(batch, heads, length, width) for width in widths]
+    return [(batch, tokens, heads * widths[1]), *presents]
+
+
+def _grouped_heads(shapes: Sequence[Shape], attributes: Attributes) -> list[Shape]:
+    """Attention whose heads share keys: query [B, S, C], with keys and values behind it where these are left
+    out, and keys and values of earlier runs [B, key heads, P, D].
+    """
+    (batch, tokens, columns), heads = shapes[0], int(attributes["num_heads"])
+    key_heads = int(attributes["kv_num_heads"])
+    width = columns // (heads if shapes[1] else heads + 2 * key_heads)
+    past = shapes[3][2] if len(shapes) > 3 and shapes[3] else 0
+    present = (batch, key_heads, past + tokens, width)
+    return [(batch, tokens, heads * width), present, present]
+
+
+def _turned_products(shapes: Sequence[Shape], attributes: Attributes) -> list[Shape]:
+    """A product whose operands may be transposed."""
+    left, right = (
+        (*shape[:-2], shape[-1], shape[-2]) if attributes.get(name) else shape
+        for shape, name in zip(shapes, ("transA", "transB"), strict=False)
+    )
+    if left[-1] != right[-2] or attributes.get("transBatchA") or attributes.get("transBatchB"):
+        raise ValueError("operands that do not fit, or whose batches are transposed")
+    return [(*np.broadcast_shapes(left[:-2], right[:-2]), left[-2], right[-1])]
+
+
 def _packed_products(shapes: Sequence[Shape], attributes: Attributes) -> list[Shape]:
     """A product whose right operand has few bits an element, several in a byte."""
     return [(*shapes[0][:-1], int(attributes["N"]))]
@@ -125,7 +163,11 @@ def _packed_products(shapes: Sequence[Shape], attributes: Attributes) -> list[Sh
 
 #: Shapes of the results of operators without a plain one; their element type is that of the first operand.
 SHAPES: Mapping[str, Callable[[Sequence[Shape], Attributes], list[Shape]]] = {
+    "SimplifiedLayerNormalization": _like_first,  # in ONNX's own domain, which does not know it
     f"{RUNTIME}.Attention": _attention,
+    f"{RUNTIME}.FusedMatMul": _turned_products,
+    f"{RUNTIME}.GroupQueryAttention": _grouped_heads,
+    f"{RUNTIME}.MultiHeadAttention": _heads,
     f"{RUNTIME}.MatMulNBits": _packed_products,
     f"{RUNTIME}.RotaryEmbedding": _like_first,
     f"{RUNTIME}.SkipLayerNormalization": _skip_normalization,

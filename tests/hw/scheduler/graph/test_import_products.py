@@ -56,6 +56,59 @@ def test_attention_with_its_projections():
     check_accesses(content, whole=["x"])
 
 
+def test_attention_of_heads_in_the_runtime():
+    inputs = {"q": (1, 6, 16), "k": (1, 9, 16), "v": (1, 9, 16), "m": (1, 4, 6, 9)}
+    made = node("MultiHeadAttention", "q", "k", "v", "", "", "m", domain="com.microsoft", num_heads=4)
+    content = model([made], inputs, runtime=True)
+    graph = check_sizes(content)
+    assert graph.operators[0].macs == 6 * 9 * 32
+    check_accesses(content, exact=["q", "m"], whole=["k", "v"])
+
+
+def test_attention_of_heads_in_the_runtime_with_what_earlier_runs_left():
+    inputs = {"q": (1, 1, 16), "k": (1, 1, 16), "v": (1, 1, 16)}
+    inputs |= {"past_key": (1, 4, 5, 4), "past_value": (1, 4, 5, 4)}
+    made = node(
+        "MultiHeadAttention", *("q", "k", "v", "", "", ""), "past_key", "past_value",
+        outputs=["y", "pk", "pv"], domain="com.microsoft", num_heads=4,
+    )  # fmt: skip
+    content = model([made], inputs, outputs=("y", "pk", "pv"), runtime=True)
+    graph = check_sizes(content)
+    assert graph.operators[0].macs == 6 * 32
+    assert graph.tensor["pk"].shape == (1, 4, 6, 4)
+
+
+def test_attention_whose_heads_share_keys():
+    """Of a decoder as onnxruntime exports it: all that is computed of one packed operand."""
+    constants = {"last": np.array([[4]], np.int32), "total": np.array(5, np.int32)}
+    made = node(
+        "GroupQueryAttention", *("q", "", "", "", "", "last", "total"), outputs=["y", "pk", "pv"],
+        domain="com.microsoft", num_heads=4, kv_num_heads=2,
+    )  # fmt: skip
+    content = model([made], {"q": (1, 5, 64)}, constants, outputs=("y", "pk", "pv"), runtime=True)
+    graph = check_sizes(content)
+    assert graph.tensor["y"].shape == (1, 5, 32)
+    assert graph.operators[0].macs == 5 * 5 * 2 * 32
+
+
+@pytest.mark.parametrize(("left", "right"), [(0, 0), (0, 1), (1, 0), (1, 1)])
+def test_products_of_transposed_operands(left, right):
+    inputs = {"x": (2, 8, 6) if left else (2, 6, 8), "z": (2, 5, 8) if right else (2, 8, 5)}
+    made = node("FusedMatMul", "x", "z", domain="com.microsoft", transA=left, transB=right)
+    content = model([made], inputs, runtime=True)
+    graph = check_sizes(content)
+    assert graph.operators[0].macs == 2 * 6 * 8 * 5
+    check_accesses(content, exact=[] if left else ["x"], whole=["x", "z"] if left else ["z"])
+
+
+def test_a_normalization_that_only_the_runtime_knows():
+    content = model(
+        [node("SimplifiedLayerNormalization", "x", "g", axis=-1)], {"x": (1, 6, 8)}, {"g": weights(8)}
+    )
+    check_sizes(content)
+    check_accesses(content, exact=["x"])
+
+
 @pytest.mark.parametrize("shape", [(1, 2, 6, 8), (1, 6, 16)])
 def test_rotary_embedding(shape):
     tables = {"cos": weights(1, 6, 4), "sin": weights(1, 6, 4)}
