@@ -15,7 +15,7 @@ from hw.scheduler.check.form import Plan
 from tests.hw.scheduler.check.plans import CASES, at
 
 #: Places that are tried for each kind of change to a field.
-PLACES = 6
+PLACES = 4
 
 
 def leaves(value, path=()):
