@@ -14,7 +14,7 @@ from hw.scheduler.graph.graph import TensorKind
 from hw.scheduler.plan.plan import Direction
 from sim.plans.charts import AVOIDABLE_READ, AVOIDABLE_WRITE, listed, step_axis
 from sim.plans.facts import PlanFacts, Why
-from sim.report.style import INK, byte_axis, hover, styled
+from sim.report.style import INK, ON_MARK, byte_axis, hover, styled
 
 SOURCE, ACTIVATION, OUTPUT, WINDOW, BUFFER = "#8fa3d6", "#7fb8c0", "#b4c37a", "#e9c46a", "#b98aa5"
 #: Of each reason to move: its mark, the mark's colour and name, and the colour of its bar.
@@ -112,7 +112,7 @@ def _bars(facts: PlanFacts, rectangles: list[_Rectangle], name: str, marker: dic
         textposition="inside",
         insidetextanchor="middle",
         textangle=0,
-        textfont={"size": 11, "color": INK},
+        textfont={"size": 11, "color": ON_MARK},
         **hover([each.text for each in rectangles]),
     )
 

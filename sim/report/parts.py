@@ -12,7 +12,7 @@ from plotly.offline import get_plotlyjs
 
 from sim.host.files import write_text
 from sim.host.template import filled
-from sim.report.style import FONT
+from sim.report.style import DARK, FAINT, FONT, INK
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,9 @@ def write_page(template: str, path: Path, *, charts: bool = True, **content: Any
     """
     source = Path(__file__).parent / "templates" / template
     library = get_plotlyjs() if charts else ""
-    write_text(path, filled(source, html=True, plotly=library, font=FONT, **content))
+    write_text(
+        path, filled(source, html=True, plotly=library, font=FONT, ink=INK, faint=FAINT, dark=DARK, **content)
+    )
 
 
 def chart(figure: go.Figure, name: str, *, zoom: bool = False) -> str:

@@ -12,9 +12,23 @@ from sim.report.text import sized
 
 INK = "#1f2933"
 FAINT = "#d9dee5"
+#: Of text on a mark, whatever the page.
+ON_MARK = "#1f2a33"
 FONT = "Inter, 'Segoe UI', 'Helvetica Neue', 'DejaVu Sans', Arial, sans-serif"
 BUSY = "#2a7f8e"
 IDLE = "#c9d1da"
+#: What takes the place of colours on a dark page; marks keep theirs.
+DARK = {
+    INK: "#e3e8ed",
+    FAINT: "#37424d",
+    IDLE: "#56626f",
+    "white": "#1a2129",
+    "rgba(255,255,255,0.35)": "rgba(18,23,28,0.45)",
+    # Of Plotly's own template.
+    "#2a3f5f": "#e3e8ed",
+    "#ebf0f8": "#37424d",
+    "#c8d4e3": "#37424d",
+}
 #: A colour for each of several runs, methods or kinds.
 RUNS = (
     *("#2a7f8e", "#e07b39", "#5f6caf", "#c8504b", "#7a8f3c"),
