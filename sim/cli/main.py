@@ -262,16 +262,20 @@ def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="Page to write.", callback=_writable)] = Path(
         "report.html"
     ),
+    csv: Annotated[
+        Path | None,
+        typer.Option("--csv", help="Table to write, .csv: a line a run.", callback=_writable),
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option("--label", help="Name of a run, once for each; its own or its file's name without."),
+    ] = None,
 ) -> None:
     """Render reports as one self-contained HTML page."""
-    from sim.host.paths import check_distinct
-    from sim.report.page import render
-    from sim.report.report import load
+    from sim.cli.report import run_report
 
-    for path in reports:
-        check_distinct(("reports", path), ("--output", output))
-    render([load(path) for path in reports], output)
-    typer.echo(f"{output}")
+    for path in run_report(reports, label or [], output, csv):
+        typer.echo(f"{path}")
 
 
 @app.command()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from rich import box
@@ -221,3 +222,16 @@ def labels(reports: Sequence[Report]) -> list[str]:
             number += 1
         unique.append(numbered)
     return unique
+
+
+def named_by_file(reports: Sequence[Report], files: Sequence[Path]) -> list[Report]:
+    """Give reports the names of their files where they have no label, and beside it where others have the
+    same.
+    """
+    own = [report.label for report in reports]
+    return [
+        report
+        if own.count(report.label) == 1 and report.label
+        else replace(report, label=f"{report.label} ({file.stem})" if report.label else file.stem)
+        for report, file in zip(reports, files, strict=True)
+    ]

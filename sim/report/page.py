@@ -7,13 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from hw.board import Board
+from hw.board.resources import Resources
 from hw.errors import InputError
 from sim.report import charts
+from sim.report.board_share import largest_share, resource_lines, share_of_board
 from sim.report.figures import ORIGIN, TABLE, labels, lines, multiplies
 from sim.report.parts import Tile, chart, exact_tile, write_page
 from sim.report.report import Report
 from sim.report.schema import glossary
-from sim.report.text import percent, signed_percent, times, whole
+from sim.report.text import percent, scaled, signed_percent, times, whole
 
 
 def render(reports: Sequence[Report], path: Path) -> None:
@@ -25,6 +28,7 @@ def render(reports: Sequence[Report], path: Path) -> None:
         raise InputError("reports", 0, "at least one")
     runs = list(zip(labels(reports), reports, strict=True))
     origin = list(lines(reports, ORIGIN))
+    shares = [share_of_board(report) for report in reports]
     sources = sorted({report.measured_on for report in reports})
     write_page(
         "report.html.j2",
@@ -35,7 +39,8 @@ def render(reports: Sequence[Report], path: Path) -> None:
         ),
         engines=", ".join(dict.fromkeys(report.engine for report in reports)),
         boards=", ".join(dict.fromkeys(report.board for report in reports)),
-        tiles=_tiles(reports),
+        tiles=_tiles(reports) + _board_tiles(shares),
+        resources=resource_lines(shares) if any(shares) else (),
         figures=[(title, list(lines(reports, rows))) for title, rows in TABLE.items()],
         common=[line for line in origin if len(set(line.cells)) == 1],
         differing=[line for line in origin if len(set(line.cells)) > 1],
@@ -82,8 +87,17 @@ def _tiles(reports: Sequence[Report]) -> list[Tile]:
         tiles.insert(3, Tile("Bytes moved", moved, f"the compulsory bytes, {_kept(reports)}"))
     if multiplying:
         useful = over_runs(lambda report: report.work.mac_utilization_ratio, tenths, multiplying)
-        tiles.insert(2, Tile("Multiplier slots useful", useful, "from start to done"))
+        speed = over_runs(lambda report: report.work.macs_per_second, scaled, multiplying)
+        tiles.insert(2, Tile("Multiplier slots useful", useful, f"{speed} useful MACs a second"))
     return tiles
+
+
+def _board_tiles(shares: Sequence[tuple[Resources, Board] | None]) -> list[Tile]:
+    found = [largest_share(share) for share in shares if share is not None]
+    if not found:
+        return []
+    share, name = max(found)
+    return [Tile("Of the board", percent(share, places=1), f"of its {name}, the most, estimated")]
 
 
 def _kept(reports: Sequence[Report]) -> str:

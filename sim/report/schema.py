@@ -22,10 +22,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "report.md"
 
 _PAGE_INTRODUCTION = f"""# Reports
 
-A run's report is one JSON file of format `{FORMAT}`; its schema is `sim/report.schema.json`. Every
+A run's report is one JSON file of format `{FORMAT}`; its schema is `sim/report/report.schema.json`. Every
 number has its unit in its name. Parts add up to totals (busy + stalls + idle = total; ports, channels
 and memories agree on the bytes), and a file in which they do not is refused. `loomwork report a.json
-b.json` shows any number of reports on one page.
+b.json` shows any number of reports on one page, whose runs are named by `--label`, by their own labels or
+by their files; with `--csv table.csv` also as a table, a line a run. Where a report is of the engine and
+board that are installed, the page has the estimated resources and their share of the board.
 
 *Useful* bytes are those the engine asked for or produced; *bus* bytes are those of the whole beats that
 carried them. *Compulsory* bytes must move whatever the schedule: each input once, each output once. The

@@ -17,7 +17,7 @@ from sim.build.design import kernel_design
 from sim.host.console import console as default_console
 from sim.report.figures import SUMMARY, labels, lines, summary
 from sim.report.page import render
-from sim.report.parts import exact_tile, write_page
+from sim.report.parts import Tile, exact_tile, write_page
 from sim.report.pictures import embedded
 from sim.report.report import save
 from sim.run.adapter import Demo
@@ -73,12 +73,19 @@ def demo(
         page,
         charts=False,
         board=on.title,
-        tiles=[exact_tile((r.bit_exact for r in part.reports), part.engine) for part in parts],
+        tiles=[_tile(part) for part in parts],
         parts=[(part, labels(part.reports), list(lines(part.reports, SUMMARY))) for part in parts],
     )
     console.print()
     console.print(f"Page     {page}", soft_wrap=True)
     return all(part.bit_exact for part in parts)
+
+
+def _tile(part: Part) -> Tile:
+    cycles = [report.cycles for report in part.reports]
+    microseconds = sum(each.kernel_microseconds for each in cycles)
+    note = f"runs, bit for bit; {microseconds:,.1f} µs in all at {cycles[0].clock_mhz:g} MHz"
+    return dataclasses.replace(exact_tile((r.bit_exact for r in part.reports), part.engine), note=note)
 
 
 def _print(part: Part, root: Path, console: Console) -> None:

@@ -1,15 +1,23 @@
 """The page: self-contained, every run on it, and its figures those of the reports."""
 
+import csv
 import dataclasses
 import re
+from pathlib import Path
 
 import pytest
 from plotly.offline import get_plotlyjs
 
+from hw.board import load_board
+from hw.config import config_dict, config_hash
 from hw.errors import InputError
+from hw.registry import find_engine
 from sim.report import charts
-from sim.report.figures import labels
+from sim.report.figures import labels, named_by_file
 from sim.report.page import render
+from sim.report.report import load, save
+from sim.report.style import DARK
+from tests.support.command_line import call, refused
 from tests.support.pages.browser import drawn_page
 from tests.support.pages.reports import arguments, synthetic
 
@@ -107,6 +115,53 @@ def test_labels_are_made_different():
         "b",
         "attention on u55c #1",
     ]
+
+
+def test_runs_without_a_label_have_the_name_of_their_file():
+    reports = [synthetic(label=label) for label in ("", "a", "b", "a")]
+    files = [Path(f"{name}.json") for name in ("x", "p", "y", "q")]
+    assert [report.label for report in named_by_file(reports, files)] == ["x", "a (p)", "b", "a (q)"]
+
+
+def test_names_and_a_table_on_request(tmp_path):
+    files = [tmp_path / f"{name}.json" for name in ("x", "y")]
+    for file, stall in zip(files, (310, 620), strict=True):
+        save(synthetic(**arguments(stall_cycles=stall)), file)
+    page, table = tmp_path / "page.html", tmp_path / "table.csv"
+    call("report", *files, "--output", page, "--label", "before", "--label", "after", "--csv", table)
+    assert body(page.read_text()).count("before") >= 3
+    rows = list(csv.DictReader(table.read_text().splitlines()))
+    assert [row["run"] for row in rows] == ["before", "after"]
+    for row, file in zip(rows, files, strict=True):
+        report = load(file)
+        assert int(row["cycles.cycles_total"]) == report.cycles.cycles_total
+        assert float(row["roofline.cycles_over_bound_ratio"]) == report.roofline.cycles_over_bound_ratio
+        assert row["config.rows"] == "32"
+    assert "given once for each of the 2 reports" in refused("report", *files, "--label", "one")
+    assert "another file than --output" in refused("report", files[0], "-o", page, "--csv", page)
+
+
+def test_the_share_of_the_board_is_shown_of_the_engine_that_is_installed(tmp_path):
+    engine, board = find_engine("attention"), load_board("u55c")
+    config = engine.default_config(board)
+    digits = config_hash("attention", config, board)
+    report = synthetic(config=config_dict(config), config_hash=digits)
+    text = body(page([report, synthetic()], tmp_path))
+    found = engine.resources(config, board)
+    assert f"{found.dsp:,} ({100 * found.dsp / board.user.dsp:.1f} %)" in text
+    assert f"{100 * found.dsp / board.user.dsp:.1f} %</div>" in text  # on the first screen
+    assert "Resources against the board" not in body(page([synthetic()], tmp_path))
+
+
+def test_every_colour_that_is_not_of_a_mark_has_its_dark_one(tmp_path):
+    text = body(page(several(3), tmp_path))
+    for light, dark in DARK.items():
+        assert light == light.lower()
+        assert f'"{light}": "{dark}"' in text
+    style = text[text.index("<style>") : text.index("</style>")]
+    assert style.count("prefers-color-scheme: dark") == 1
+    rules = style[style.index("* { box-sizing") :]
+    assert not re.search(r": *(white|#[0-9a-f]{3,6})\b", rules), "a colour that the dark page would keep"
 
 
 def test_refuses_no_report_and_an_unwritable_place(tmp_path):

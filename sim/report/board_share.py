@@ -1,0 +1,60 @@
+"""What a run's engine takes of its board, estimated from the configuration in the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import TypeAdapter, ValidationError
+
+from hw.board import Board, load_board
+from hw.board.resources import Resources
+from hw.config import config_hash
+from hw.errors import InputError
+from hw.registry import find_engine
+from sim.report.figures import Line
+from sim.report.report import Report
+from sim.report.text import MISSING, percent
+
+
+def share_of_board(report: Report) -> tuple[Resources, Board] | None:
+    """Give the estimate and the board; None where the report is of another state of engine or board than the
+    one that is installed.
+    """
+    try:
+        engine, board = find_engine(report.engine), load_board(report.board)
+        config = TypeAdapter(engine.config_type).validate_python(report.config)
+    except (InputError, ValidationError):
+        return None
+    if config_hash(engine.name, config, board) != report.config_hash:
+        return None
+    return engine.resources(config, board), board
+
+
+def resource_lines(shares: Sequence[tuple[Resources, Board] | None]) -> list[Line]:
+    """Give a line for each kind of resource, with a cell for each run: how many, and which share that is."""
+    names = [name for name, _ in next(share for share in shares if share is not None)[0].items()]
+    return [
+        Line(
+            label=name.upper(),
+            meaning=f"Estimated {name.upper()}, and their share of what the board has for the user.",
+            cells=tuple(_cell(share, number) for share in shares),
+        )
+        for number, name in enumerate(names)
+    ]
+
+
+def largest_share(share: tuple[Resources, Board]) -> tuple[float, str]:
+    """Give the share of the resource that is taken most of, and its name."""
+    estimate, board = share
+    return max(
+        (count / have, name.upper())
+        for (name, count), (_, have) in zip(estimate.items(), board.user.items(), strict=True)
+        if have
+    )
+
+
+def _cell(share: tuple[Resources, Board] | None, number: int) -> str:
+    if share is None:
+        return MISSING
+    (_, count), (_, have) = list(share[0].items())[number], list(share[1].user.items())[number]
+    return f"{count:,} ({percent(count / have, places=1)})" if have else f"{count:,}"
