@@ -80,6 +80,7 @@ DOORS = {
     "sim.build": ["hw", "sim.host"],
     "sim.timing": ["hw.errors", "hw.board", "hw.edge", "sim.host", "sim.build"],
     "sim.report": ["hw.errors", "sim.host"],
+    "sim.report.board_share": ["hw.errors", "hw.board", "hw.config", "hw.registry", "sim.report"],
     "sim.memory": ["hw.errors", "hw.board", "sim.host"],
     "sim.compare": ["sim.host", "sim.report"],
     "sim.plans": [

@@ -15,8 +15,11 @@ from sim.report.figures import Line
 from sim.report.report import Report
 from sim.report.text import MISSING, percent
 
+#: What an engine takes, estimated, and the board it takes it of.
+Share = tuple[Resources, Board]
 
-def share_of_board(report: Report) -> tuple[Resources, Board] | None:
+
+def share_of_board(report: Report) -> Share | None:
     """Give the estimate and the board; None where the report is of another state of engine or board than the
     one that is installed.
     """
@@ -30,7 +33,7 @@ def share_of_board(report: Report) -> tuple[Resources, Board] | None:
     return engine.resources(config, board), board
 
 
-def resource_lines(shares: Sequence[tuple[Resources, Board] | None]) -> list[Line]:
+def resource_lines(shares: Sequence[Share | None]) -> list[Line]:
     """Give a line for each kind of resource, with a cell for each run: how many, and which share that is."""
     names = [name for name, _ in next(share for share in shares if share is not None)[0].items()]
     return [
@@ -43,7 +46,7 @@ def resource_lines(shares: Sequence[tuple[Resources, Board] | None]) -> list[Lin
     ]
 
 
-def largest_share(share: tuple[Resources, Board]) -> tuple[float, str]:
+def largest_share(share: Share) -> tuple[float, str]:
     """Give the share of the resource that is taken most of, and its name."""
     estimate, board = share
     return max(
@@ -53,7 +56,7 @@ def largest_share(share: tuple[Resources, Board]) -> tuple[float, str]:
     )
 
 
-def _cell(share: tuple[Resources, Board] | None, number: int) -> str:
+def _cell(share: Share | None, number: int) -> str:
     if share is None:
         return MISSING
     (_, count), (_, have) = list(share[0].items())[number], list(share[1].user.items())[number]

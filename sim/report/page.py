@@ -7,11 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from hw.board import Board
-from hw.board.resources import Resources
 from hw.errors import InputError
 from sim.report import charts
-from sim.report.board_share import largest_share, resource_lines, share_of_board
+from sim.report.board_share import Share, largest_share, resource_lines, share_of_board
 from sim.report.figures import ORIGIN, TABLE, labels, lines, multiplies
 from sim.report.parts import Tile, chart, exact_tile, write_page
 from sim.report.report import Report
@@ -92,7 +90,7 @@ def _tiles(reports: Sequence[Report]) -> list[Tile]:
     return tiles
 
 
-def _board_tiles(shares: Sequence[tuple[Resources, Board] | None]) -> list[Tile]:
+def _board_tiles(shares: Sequence[Share | None]) -> list[Tile]:
     found = [largest_share(share) for share in shares if share is not None]
     if not found:
         return []
