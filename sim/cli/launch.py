@@ -70,6 +70,6 @@ def run_verify(directory: Path, *, output_path: Path | None, report_path: Path |
         render([result.measured], directory / _PAGE)
         written.append(directory / _PAGE)
     else:
-        print("no report: the host script could not read the counters")
+        print("no report: the counters could not be read, or contradict each other")
     print_result(result, written)
     return result.bit_exact

@@ -194,11 +194,15 @@ def golden_results(folder):
 
 def test_the_verdict_of_the_command(folder):
     record = golden_results(folder)
-    assert "could not read the counters" in call("verify", "card", "-o", "out.npz").stdout
+    assert "no report: the counters could not be read" in call("verify", "card", "-o", "out.npz").stdout
     np.testing.assert_array_equal(np.load("out.npz")["o_int"], np.load("out.npz")["golden_int"])
     # What the kernel counts of such a launch is made up: only their sum is looked at.
     moved = {"gmem0_read_bytes": 512, "gmem0_write_bytes": 1024}
-    cycles = {"cycles_total": 900, "cycles_busy": 400, "cycles_stall_memory": 300, "cycles_idle": 200}
+    cycles = {"cycles_total": 900, "cycles_busy": 400, "cycles_stall_memory": 300, "cycles_idle": 201}
+    (folder / "results" / "run.json").write_text(json.dumps(record | {"counters": moved | cycles}))
+    (line,) = call("verify", "card", status=1).stderr.splitlines()
+    assert line.startswith("loomwork: The counters contradict themselves: ")
+    cycles["cycles_idle"] = 200
     (folder / "results" / "run.json").write_text(json.dumps(record | {"counters": moved | cycles}))
     printed = call("verify", "card", "--report", "r.json").stdout
     assert "on hardware" in printed
