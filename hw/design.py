@@ -59,6 +59,8 @@ class Design:
         The engine's configuration.
     templates
         Folder of the engine's own templates, if it has one; see `hw.engine.Engine`.
+    bursts_under_way
+        Of reads and of writes at each memory port; see `hw.engine.Engine`.
     """
 
     top_name: str
@@ -70,6 +72,7 @@ class Design:
     resources: Resources
     config: Any
     templates: Path | None
+    bursts_under_way: tuple[int, int]
 
     @property
     def config_hash(self) -> str:

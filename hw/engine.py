@@ -17,6 +17,9 @@ from amaranth.lib import wiring
 from hw.board import Board
 from hw.board.resources import Resources
 from hw.lib.arguments import ArgumentTable
+from hw.lib.axi import MAX_BURST_BEATS
+from hw.lib.dma_read import ReadDMA
+from hw.lib.dma_write import WriteDMA
 from hw.lib.place import Placer
 from hw.prediction import Prediction
 
@@ -40,6 +43,9 @@ class Engine(abc.ABC, Generic[Config, Workload]):
         values, checked by themselves, without tensors and without a configuration.
     templates : Path, optional
         Folder of templates of further files of the package: ``NAME.j2`` becomes the file ``NAME``.
+    bursts_under_way : (int, int)
+        Bursts of reads and of writes that an interconnect must take at a time to keep a memory port busy;
+        with fewer the engine waits.  Those of the DMAs of `hw.lib`, unless an engine has others.
     """
 
     name: ClassVar[str]
@@ -47,6 +53,10 @@ class Engine(abc.ABC, Generic[Config, Workload]):
     config_type: ClassVar[type[Any]]
     workload_type: ClassVar[type[Any]]
     templates: ClassVar[Path | None] = None
+    bursts_under_way: ClassVar[tuple[int, int]] = (
+        ReadDMA.FIFO_BEATS // MAX_BURST_BEATS,
+        WriteDMA.OUTSTANDING,
+    )
 
     @abc.abstractmethod
     def default_config(self, board: Board) -> Config:

@@ -113,6 +113,7 @@ def generate(engine: Engine[Any, Any], config: Any, board: Board, *, sources: bo
         resources=resources,
         config=config,
         templates=engine.templates,
+        bursts_under_way=engine.bursts_under_way,
     )
 
 

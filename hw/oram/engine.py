@@ -28,6 +28,8 @@ class OramEngine(Engine[OramConfig, OramWorkload]):
     workload_type = OramWorkload
     #: The host's script feeds the ring.
     templates = Path(__file__).with_name("templates")
+    # Short lines, and deadlines that a narrower interconnect would miss.
+    bursts_under_way = (256, 256)
 
     def default_config(self, board: Board) -> OramConfig:
         """Give the map of 2^20 keys with values of 8 bytes.

@@ -10,8 +10,6 @@ from hw.design import Design, MemoryPort
 from hw.lib import registers
 from hw.lib.arguments import POINTER_ALIGN_BYTES, RANGE_BYTES, Kind
 from hw.lib.axi import MAX_BURST_BEATS
-from hw.lib.dma_read import ReadDMA
-from hw.lib.dma_write import WriteDMA
 from hw.lib.kernel import CONTROL_PREFIX, MEMORY_PREFIX
 
 #: Name, byte offset, meaning and fields (name, bit, access) of the registers every kernel has.
@@ -74,9 +72,8 @@ def context(design: Design) -> dict[str, Any]:
         "high_performance": _high_performance(design),
         "burst_beats": MAX_BURST_BEATS,
         "align_bytes": POINTER_ALIGN_BYTES,
-        # Of what an interconnect must take to keep a port busy; with fewer a kernel waits, and is as right.
-        "read_bursts": ReadDMA.FIFO_BEATS // MAX_BURST_BEATS,
-        "write_bursts": WriteDMA.OUTSTANDING,
+        "read_bursts": design.bursts_under_way[0],
+        "write_bursts": design.bursts_under_way[1],
         "registers": registers,
     }
 

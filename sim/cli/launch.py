@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,8 @@ def write(
     whole = sum(entry.size_bytes for entry in manifest.pointers)
     print(f"{directory}: {placed:,} bytes of input in {whole:,} bytes of buffers")
     print(f"for a {manifest.kernel} of configuration {manifest.config_hash} on {board.title}")
-    print(f"next: python3 host.py {directory}, in the package; then loomwork verify {directory}")
+    folder = shlex.quote(str(directory))
+    print(f"next: python3 host.py {folder}, with the host.py of the package; then loomwork verify {folder}")
 
 
 def run_replay(directory: Path, *, memory_mode: str, seed: int) -> None:

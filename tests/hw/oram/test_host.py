@@ -50,6 +50,7 @@ def package(config):
         resources=ENGINE.resources(config, BOARD),
         config=config,
         templates=ENGINE.templates,
+        bursts_under_way=ENGINE.bursts_under_way,
     )
     return render(design)
 
