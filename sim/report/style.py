@@ -24,6 +24,7 @@ DARK = {
     IDLE: "#56626f",
     "white": "#1a2129",
     "rgba(255,255,255,0.35)": "rgba(18,23,28,0.45)",
+    "#5d6d1e": "#a9bd5a",
     # Of Plotly's own template.
     "#2a3f5f": "#e3e8ed",
     "#ebf0f8": "#37424d",

@@ -267,8 +267,14 @@ def test_traffic_menu_shows_one_run_at_a_time():
     assert not charts.channel_traffic(shown[:1]).layout.updatemenus
 
 
-def test_a_browser_draws_every_chart(tmp_path):
-    page(several(4), tmp_path)
-    drawn = drawn_page(tmp_path / "page.html", tmp_path / "profile")
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_browser_draws_every_chart(tmp_path, width):
+    reports = [
+        dataclasses.replace(report, label=f"run {n} of a long name") for n, report in enumerate(several(4))
+    ]
+    page(reports, tmp_path)
+    drawn = drawn_page(tmp_path / "page.html", tmp_path / "profile", width=width)
     assert drawn.count('class="main-svg"') >= 8
     assert drawn.count('class="barlayer') >= 3
+    # Names of bars are in several lines where there is little room.
+    assert ('"run 0 of a&lt;br&gt;long name  "' in drawn) == (width == 400)
