@@ -20,6 +20,7 @@ from hw.scheduler.planner.order.evaluate import avoidable_words
 from hw.scheduler.planner.order.exact import NODE_LIMIT, solve_exact
 from hw.scheduler.planner.order.lattice import FoundOrder, Lattice
 from hw.scheduler.planner.order.min_peak import minimum_peak
+from hw.scheduler.planner.order.windows import LONG, improve_windows
 from hw.scheduler.planner.watch import current
 
 #: States of the exact search before there is a good order; enough for nearly every network.
@@ -27,6 +28,9 @@ _GLANCE = 20_000
 
 #: Annealing runs at effort 1, and runs without a better order that end it.
 _RUNS, _PATIENCE = 24, 12
+
+#: The same of long orders, after their windows: runs of as many operators in all, and without a better order.
+_LONG_WORK, _LONG_PATIENCE = 2400, 4
 
 _EXACT = "exact search"
 
@@ -121,7 +125,7 @@ def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> tuple[Fou
         return FoundOrder(peak.order, 0, 0), "least peak"
     starts = (tuple(range(problem.operator_count)), peak.order)
     lattice = Lattice.of(problem, streaming=options.streams)
-    annealed = partial(improve, lattice, options.capacity // lattice.unit, starts, options.seed)
+    annealed = partial(improve, lattice, options.capacity // lattice.unit, seed=options.seed, starts=starts)
     units, order = annealed(rounds=0, patience=0)
     exact = _exact(problem, options, units * lattice.unit, order, 0, _GLANCE)
     if exact.proven:
@@ -130,8 +134,14 @@ def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> tuple[Fou
     tell(exact.words * problem.word_bytes, exact.bound_words * problem.word_bytes)
     if options.techniques.annealing:
         share = options.effort if thorough else options.effort / 2
-        goal = exact.bound_words // lattice.unit
-        units, order = annealed(rounds=int(share * _RUNS), patience=int(share * _PATIENCE), goal=goal)
+        goal, rounds, patience = exact.bound_words // lattice.unit, _RUNS, _PATIENCE
+        if problem.operator_count > LONG:
+            better = improve_windows(
+                lattice, options.capacity // lattice.unit, order, options.seed, goal=goal
+            )
+            annealed = partial(annealed, starts=(better[1],))
+            rounds, patience = _LONG_WORK // problem.operator_count, _LONG_PATIENCE
+        units, order = annealed(rounds=int(share * rounds), patience=int(share * patience), goal=goal)
     found = FoundOrder(order, units * lattice.unit, exact.bound_words)
     tell(found.words * problem.word_bytes, found.bound_words * problem.word_bytes)
     if thorough and options.techniques.long_exact_search:
