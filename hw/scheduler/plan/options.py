@@ -58,8 +58,8 @@ class Techniques:
     skyline_search: bool = True
     #: Addresses: CP-SAT, which also proves that nothing fits.
     exact_packing: bool = True
-    #: Addresses, where none were found: residency is given less of the scratchpad.
-    capacity_headroom: bool = True
+    #: Addresses, where none were found: the stays that cost least are not kept.
+    eviction: bool = True
     #: Transfers: fetches begin early and writes end late where their words are free.
     hidden_transfers: bool = True
 

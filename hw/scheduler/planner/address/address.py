@@ -14,11 +14,11 @@ from hw.scheduler.plan.options import BEST, Techniques
 from hw.scheduler.planner.address.blocks import (
     Block,
     Placement,
-    first_fit,
     hardest_first,
     live_in_steps,
     squeeze,
 )
+from hw.scheduler.planner.address.fitting import NOWHERE, first_fit
 from hw.scheduler.planner.address.skyline import search_addresses
 from hw.scheduler.planner.solvers import SolverError
 from hw.scheduler.planner.solvers.cpsat import Worker
@@ -33,8 +33,8 @@ _START_S = 5.0
 #: Conflicts of each CP-SAT search of a round.
 CONFLICTS = (160, 1280)
 
-#: Searches on a skyline; and where nothing else is to follow.
-SEARCHES, QUICK_SEARCHES = 40, 10
+#: Searches on a skyline.
+SEARCHES = 40
 
 #: Blocks above which there are half as many searches, and CP-SAT, which takes minutes, is not asked.
 MANY = 150
@@ -44,7 +44,6 @@ def place(
     blocks: Sequence[Block],
     capacity: int,
     *,
-    quickly: bool = False,
     seconds: float = SECONDS,
     worker: Worker,
     techniques: Techniques = BEST,
@@ -56,8 +55,6 @@ def place(
     blocks : sequence of Block
     capacity : int
         Words.
-    quickly : bool
-        Whether few searches are enough, and no CP-SAT.
     seconds : float
         Safety net of wall-clock time: placements are equal for equal arguments unless their note says that it
         was met.
@@ -74,7 +71,7 @@ def place(
     unit = math.gcd(*(block.size for block in blocks))
     scaled = [replace(block, size=block.size // unit) for block in squeezed]
     lasting = [block.last - block.first + 1 for block in blocks]
-    found = _search(scaled, lasting, capacity // unit, quickly, seconds, worker, techniques)
+    found = _search(scaled, lasting, capacity // unit, seconds, worker, techniques)
     addresses = tuple(address * unit for address in found.addresses)
     ends = (address + block.size for address, block in zip(addresses, blocks, strict=False))
     return replace(found, addresses=addresses, height=max(ends, default=0), live=live)
@@ -84,7 +81,6 @@ def _search(
     blocks: list[Block],
     lasting: list[int],
     capacity: int,
-    quickly: bool,
     seconds: float,
     worker: Worker,
     techniques: Techniques,
@@ -93,15 +89,15 @@ def _search(
     orders = hardest_first(blocks, lasting)
     found = Placement(addresses=(), height=0, live=0, status="unknown", solver="first-fit")
     for order in orders.values() if techniques.greedy_packing else ():
-        addresses = first_fit(blocks, order)
-        if all(low + block.size <= capacity for low, block in zip(addresses, blocks, strict=True)):
+        addresses = first_fit(blocks, order, capacity)
+        if NOWHERE not in addresses:
             return replace(found, status="placed", addresses=addresses)
     many = len(blocks) > MANY
     if techniques.skyline_search:
-        searches = QUICK_SEARCHES if quickly else SEARCHES // 2 if many else SEARCHES
+        searches = SEARCHES // 2 if many else SEARCHES
         status, addresses = search_addresses(blocks, lasting, capacity, searches=searches)
         found = replace(found, status=status, addresses=addresses, solver="skyline search")
-    if found.status != "unknown" or quickly or many or not techniques.exact_packing or current().stopped:
+    if found.status != "unknown" or many or not techniques.exact_packing or current().stopped:
         return found
     payload = {
         "blocks": [[block.first, block.last, block.size] for block in blocks],

@@ -1,4 +1,4 @@
-"""Blocks, rectangles of steps by words, that want addresses; and greedy ways to give them some."""
+"""Blocks, rectangles of steps by words, that want addresses; and the orders in which they are tried."""
 
 from __future__ import annotations
 
@@ -76,20 +76,3 @@ def hardest_first(blocks: Sequence[Block], lasting: Sequence[int]) -> dict[str, 
         name: sorted(range(len(blocks)), key=lambda index: key[index], reverse=True)
         for name, key in keys.items()
     }
-
-
-def first_fit(blocks: Sequence[Block], order: Sequence[int]) -> tuple[int, ...]:
-    """Put one block after the other as low as it fits beside those before it; give the addresses."""
-    addresses = [0] * len(blocks)
-    for number, index in enumerate(order):
-        block = blocks[index]
-        met = sorted(
-            (addresses[other], addresses[other] + blocks[other].size)
-            for other in order[:number]
-            if blocks[other].first <= block.last and block.first <= blocks[other].last
-        )
-        for low, high in met:
-            if addresses[index] + block.size <= low:
-                break
-            addresses[index] = max(addresses[index], high)
-    return tuple(addresses)

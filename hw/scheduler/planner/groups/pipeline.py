@@ -7,15 +7,13 @@ from hw.scheduler.graph.groups import candidates, group
 from hw.scheduler.plan.diagnose import diagnose
 from hw.scheduler.plan.options import PlanOptions
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.residency.residency import solve_residency
+from hw.scheduler.planner.residency.residency import keep_greedily
 from hw.scheduler.planner.transfers.hiding import LATENCY_CYCLES, simulate
 from hw.scheduler.planner.transfers.transfers import latest_moves, least_step_cycles
 from hw.scheduler.planner.watch import current
 
 #: Graphs that `improve` weighs at effort 1.
 MOST_TRIALS = 48
-#: Branch-and-bound nodes that one trial may take.
-_TRIAL_NODES = 200
 
 
 def weigh(graph: Graph, options: PlanOptions, latency_cycles: int = LATENCY_CYCLES) -> tuple[int, int] | None:
@@ -27,15 +25,7 @@ def weigh(graph: Graph, options: PlanOptions, latency_cycles: int = LATENCY_CYCL
     if diagnose(problem, options) is not None:
         return None
     order = range(problem.operator_count)
-    residency = solve_residency(
-        problem,
-        order,
-        options.capacity,
-        streaming=options.streams,
-        minimise=("bytes",),
-        node_limit=_TRIAL_NODES,
-        time_limit_s=options.time_limit_s,
-    )
+    residency = keep_greedily(problem, order, options.capacity, streaming=options.streams)
     cycles = least_step_cycles(problem, order, options.macs_per_cycle)
     moves = latest_moves(problem, order, residency)
     return residency.avoidable_words, simulate(moves, cycles, latency_cycles).total

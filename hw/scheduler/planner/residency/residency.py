@@ -74,6 +74,19 @@ def keep_nothing(
     return search.residency(search.found(_nothing(model, capacity // model.unit)), 0)
 
 
+def keep_greedily(
+    problem: Problem, order: Sequence[int], capacity: int, *, streaming: bool = True
+) -> Residency:
+    """Give the residency that orders are judged by: hardly any work, and not proven to be good.
+
+    Parameters are as for `solve_residency`.
+    """
+    model = Model(problem=problem, order=tuple(order), streaming=streaming)
+    search = _Search(model)
+    choice = _written_at_once(model, _replayed(model, capacity // model.unit))
+    return search.residency(search.found(choice), 0)
+
+
 def least_capacity(problem: Problem, order: Sequence[int], *, streaming: bool = True) -> int:
     """Words of the smallest scratchpad in which every operator fits alone."""
     return max(problem.least_words(operator, streaming=streaming) for operator in order)

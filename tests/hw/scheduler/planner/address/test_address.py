@@ -2,7 +2,8 @@ import pytest
 
 from hw.scheduler.planner.address import address
 from hw.scheduler.planner.address.address import place
-from hw.scheduler.planner.address.blocks import Block, first_fit, live_in_steps, squeeze
+from hw.scheduler.planner.address.blocks import Block, live_in_steps, squeeze
+from hw.scheduler.planner.address.fitting import NOWHERE, first_fit
 from hw.scheduler.planner.solvers.cpsat import Worker
 from tests.support.planner.packing_blocks import (
     CAPACITY,
@@ -129,28 +130,30 @@ def test_first_fit_fills_the_lowest_gap():
         Block(first=2, last=3, size=2),
         Block(first=2, last=3, size=3),
     ]
-    assert first_fit(blocks, (0, 1, 2, 3)) == (0, 4, 0, 7)
+    assert first_fit(blocks, (0, 1, 2, 3), 10) == (0, 4, 0, 7)
+    assert first_fit(blocks, (0, 1, 2, 3), 9) == (0, 4, 0, NOWHERE)
+    assert first_fit(blocks, (1, 3, 2, 0), 9) == (3, 0, 6, 3)
 
 
 @pytest.mark.parametrize("seed", UNPACKABLE)
-def test_what_cannot_be_packed_is_told_without_cpsat(seed, worker):
-    found = place(full_blocks(seed), 10, quickly=True, worker=worker)
+def test_what_cannot_be_packed_is_told(seed, worker):
+    found = place(full_blocks(seed), 10, worker=worker)
     assert (found.status, found.addresses) == ("infeasible", ())
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_quick_addresses_are_right(seed, worker):
+def test_addresses_are_right(seed, worker):
     blocks = random_blocks(seed, 8)
     capacity = live_words(blocks)
-    found = place(blocks, capacity, quickly=True, worker=worker)
+    found = place(blocks, capacity, worker=worker)
     assert (found.status == "placed") == packable(blocks, capacity)
     if found.status == "placed":
         assert lie_apart(blocks, found.addresses, capacity)
 
 
-def test_quick_addresses_of_a_real_instance(worker):
+def test_addresses_of_a_real_instance_with_room(worker):
     blocks = minimalloc("K")
-    found = place(blocks, CAPACITY * 9 // 8, quickly=True, worker=worker)
+    found = place(blocks, CAPACITY * 9 // 8, worker=worker)
     assert found.status == "placed"
     assert lie_apart(blocks, found.addresses, CAPACITY * 9 // 8)
 

@@ -1,0 +1,98 @@
+"""First-fit, and what is lost where not all blocks fit: few words, by many orders of the blocks.
+
+A block that did not fit comes earlier in the next trial ("squeaky wheel" optimisation: Joslin and Clements,
+JAIR 10, 1999).  What never fits together is left out as cheaply as the trials find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hw.scheduler.compiled import compiled
+from hw.scheduler.planner.address.blocks import Block
+from hw.scheduler.planner.order.lattice import Integers
+from hw.scheduler.planner.watch import current
+
+#: Address of a block that did not fit.
+NOWHERE = -1
+
+#: Trials from each order of the blocks at most, and visits of one block for another in all: some seconds.
+TRIALS, _WORK = 200, 400_000_000
+
+#: Trials before a search that was asked to end does.
+_FEW = 10
+
+
+@compiled
+def fit(first: Integers, last: Integers, size: Integers, order: Integers, capacity: int) -> Integers:
+    """Put one block after the other as low as it fits beside those before it; give the addresses.
+
+    Those that would end above the capacity lie `NOWHERE`.
+    """
+    address = np.full(len(size), NOWHERE)
+    low, placed = np.empty(len(size), np.int64), np.empty(len(size), np.int64)
+    count = 0
+    for block in order:
+        met = 0
+        for index in range(count):
+            other = placed[index]
+            if first[other] <= last[block] and first[block] <= last[other]:
+                # Sorted by address: as few meet, by insertion.
+                at = met
+                while at > 0 and address[low[at - 1]] > address[other]:
+                    low[at] = low[at - 1]
+                    at -= 1
+                low[at] = other
+                met += 1
+        place = 0
+        for index in range(met):
+            other = low[index]
+            if place + size[block] <= address[other]:
+                break
+            place = max(place, address[other] + size[other])
+        if place + size[block] <= capacity:
+            address[block] = place
+            placed[count] = block
+            count += 1
+    return address
+
+
+def first_fit(blocks: Sequence[Block], order: Sequence[int], capacity: int) -> tuple[int, ...]:
+    """Give the addresses of blocks that are put one after the other; see `fit`."""
+    first, last, size = np.array([(block.first, block.last, block.size) for block in blocks], np.int64).T
+    return tuple(fit(first, last, size, np.array(order), capacity).tolist())
+
+
+def fit_most(
+    blocks: Sequence[Block], prices: Sequence[int], capacity: int, orders: Sequence[Sequence[int]]
+) -> tuple[int, ...]:
+    """Give addresses of blocks so that the prices of those that lie `NOWHERE` are low in all.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+    prices : sequence of int
+        What leaving out each block costs.
+    capacity : int
+    orders : sequence of sequence of int
+        Where trials begin.
+    """
+    first, last, size = np.array([(block.first, block.last, block.size) for block in blocks], np.int64).T
+    price, watch, count = np.array(prices), current(), len(blocks)
+    generator, trials = np.random.default_rng(0), min(TRIALS, 1 + _WORK // (count * count * len(orders)))
+    best, least = np.full(count, NOWHERE), int(price.sum()) + 1
+    for start in orders:
+        place = np.empty(count)
+        place[np.array(start)] = np.arange(count)
+        for number in range(trials):
+            address = fit(first, last, size, np.argsort(place, kind="stable"), capacity)
+            left = address == NOWHERE
+            loss = int(price[left].sum())
+            if loss < least:
+                best, least = address, loss
+            if least == 0 or (watch.stopped and number >= _FEW):
+                return tuple(best.tolist())
+            place[left] *= generator.uniform(0.0, 1.0, int(left.sum()))
+    return tuple(best.tolist())
