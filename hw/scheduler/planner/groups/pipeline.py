@@ -14,6 +14,8 @@ from hw.scheduler.planner.watch import current
 
 #: Graphs that `improve` weighs at effort 1.
 MOST_TRIALS = 48
+#: Operators of them all together at most, at effort 1.
+_WORK = 20_000
 
 
 def weigh(graph: Graph, options: PlanOptions, latency_cycles: int = LATENCY_CYCLES) -> tuple[int, int] | None:
@@ -64,7 +66,8 @@ class _Search:
     def __init__(self, graph: Graph, options: PlanOptions, latency_cycles: int) -> None:
         self.graph = graph
         self._options, self._latency_cycles = options, latency_cycles
-        self._most = self._trials = MOST_TRIALS * options.effort
+        trials = min(MOST_TRIALS, _WORK // len(graph.operators))
+        self._most = self._trials = trials * options.effort
         self._weight = weigh(graph, options, latency_cycles)
         self._refused: set[tuple[str, str]] = set()
 

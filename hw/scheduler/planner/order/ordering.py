@@ -29,8 +29,8 @@ _GLANCE = 20_000
 #: Annealing runs at effort 1, and runs without a better order that end it.
 _RUNS, _PATIENCE = 24, 12
 
-#: The same of long orders, after their windows: runs of as many operators in all, and without a better order.
-_LONG_WORK, _LONG_PATIENCE = 2400, 4
+#: The same of long orders, after their windows: runs times the square of operators; runs in vain.
+_LONG_WORK, _LONG_PATIENCE = 800_000, 4
 
 _EXACT = "exact search"
 
@@ -140,7 +140,7 @@ def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> tuple[Fou
                 lattice, options.capacity // lattice.unit, order, options.seed, goal=goal
             )
             annealed = partial(annealed, starts=(better[1],))
-            rounds, patience = _LONG_WORK // problem.operator_count, _LONG_PATIENCE
+            rounds, patience = _LONG_WORK // problem.operator_count**2, _LONG_PATIENCE
         units, order = annealed(rounds=int(share * rounds), patience=int(share * patience), goal=goal)
     found = FoundOrder(order, units * lattice.unit, exact.bound_words)
     tell(found.words * problem.word_bytes, found.bound_words * problem.word_bytes)

@@ -25,6 +25,9 @@ LENGTHS = (64, 256)
 #: Orders of a window that are evaluated for each of its operators.
 STEPS_PER_OPERATOR = 150
 
+#: Orders times operators of windows that are evaluated at most: a longer length is left out above it.
+_WORK = 45_000_000
+
 
 def improve_windows(
     lattice: Lattice, capacity: int, start: Order, seed: int, *, goal: int = 0
@@ -38,6 +41,7 @@ def improve_windows(
     parts = [
         (begin, begin + length)
         for length in LENGTHS
+        if length == LENGTHS[0] or 2 * sum(LENGTHS) * STEPS_PER_OPERATOR * len(order) <= _WORK
         for begin in range(0, max(1, len(order) - length // 2), length // 2)
     ]
     for number, (begin, end) in enumerate(parts):
