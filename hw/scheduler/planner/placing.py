@@ -1,14 +1,15 @@
 """Residency and addresses together: what stays in the scratchpad must also have a place there.
 
 Residency is decided by words alone, so its stays can be impossible to pack although no step has too many
-words.  Then those that cost least are not kept (eviction); the last resort keeps nothing between two uses,
-which moves every tensor through memory and always fits.
+words.  Then those that cost least are not kept (eviction), of it or of what is decided for a little less
+room; the last resort keeps nothing between two uses, which moves every tensor through memory and always fits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from hw.scheduler.plan.options import BEST, Techniques
@@ -16,7 +17,7 @@ from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.address.address import SECONDS, place
 from hw.scheduler.planner.address.blocks import Placement, hardest_first, live_in_steps, squeeze
 from hw.scheduler.planner.address.fitting import NOWHERE, fit_most
-from hw.scheduler.planner.residency.residency import CRITERIA, keep_nothing, solve_residency
+from hw.scheduler.planner.residency.residency import CRITERIA, keep_nothing, least_capacity, solve_residency
 from hw.scheduler.planner.residency.stays import Residency, Stay, events_of, measure, steps_of
 from hw.scheduler.planner.solvers import milp
 from hw.scheduler.planner.solvers.cpsat import Worker
@@ -24,6 +25,10 @@ from hw.scheduler.planner.transfers.transfers import blocks_of
 
 #: Times that stays without addresses are cut, each time fewer.
 _ROUNDS = 12
+
+#: Parts of the scratchpad that residency is given one after the other, the first all of it; what share of the
+#: nodes decides it where that is not all.
+_SHARES, _SHARE_OF_NODES = (128, 124, 120, 116), 20
 
 #: Price of leaving out what a step cannot do without.
 _NEEDED = 1 << 40
@@ -56,15 +61,8 @@ def place_residency(
 
     ``worker`` is the process for CP-SAT; the rest is as for `solve_residency`.
     """
-    residency = solve_residency(
-        problem,
-        order,
-        capacity,
-        streaming=streaming,
-        time_limit_s=time_limit_s,
-        node_limit=node_limit,
-        minimise=minimise,
-    )
+    decide = partial(solve_residency, problem, order, streaming=streaming, time_limit_s=time_limit_s)
+    residency = decide(capacity, minimise=minimise, node_limit=node_limit)
     placement = place(
         blocks_of(problem, residency.order, residency),
         capacity,
@@ -75,7 +73,18 @@ def place_residency(
     bound, notes = residency.bound_words, [placement.note]
     if placement.status != "placed":
         notes.append(residency.note)
-        found = _evict(problem, residency, capacity) if techniques.eviction else None
+        found, least = None, least_capacity(problem, order, streaming=streaming)
+        for share in _SHARES if techniques.eviction else ():
+            # Given less, residency leaves room for addresses, so that less is evicted.
+            words, nodes = max(least, capacity * share // _SHARES[0]), node_limit // _SHARE_OF_NODES
+            tried = residency if share == _SHARES[0] else decide(words, minimise=("bytes",), node_limit=nodes)
+            if found is not None and tried.avoidable_words >= found.residency.avoidable_words:
+                break
+            made = _evict(problem, tried, capacity)
+            if made is not None and (
+                found is None or made.residency.avoidable_words < found.residency.avoidable_words
+            ):
+                found = made
         if found is None:
             note = "nothing is kept between two uses: no other residency found addresses"
             found = _fitted(problem, keep_nothing(problem, order, capacity, streaming=streaming), capacity)

@@ -15,7 +15,7 @@ from hw.scheduler.plan.plan import Certificate, Direction, Mode, Plan, StageCert
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.bands.tile import tile
 from hw.scheduler.planner.groups.pipeline import improve
-from hw.scheduler.planner.order.ordering import Ordering, find_order, prove
+from hw.scheduler.planner.order.ordering import Ordering, find_orders, prove
 from hw.scheduler.planner.placing import Placed, place_residency
 from hw.scheduler.planner.solvers.cpsat import Worker
 from hw.scheduler.planner.transfers.transfers import Movements, least_step_cycles, make_transfers
@@ -105,11 +105,15 @@ class _Planner:
         self._watch.stage(f"{self._stage}: {text}")
 
     def draft(self, graph: Graph, *, thorough: bool = True) -> Draft:
-        """Choose order, residency and addresses for a graph; see `find_order` for ``thorough``."""
+        """Choose order, residency and addresses for a graph; see `find_orders` for ``thorough``."""
         problem = Problem(graph=graph, word_bytes=self._options.word_bytes)
         self._part(f"order of {problem.operator_count} operators")
-        ordering = find_order(problem, self._options, thorough=thorough)
-        return self._settle(problem, ordering)
+        first, *others = find_orders(problem, self._options, thorough=thorough)
+        best = self._settle(problem, first)
+        for ordering in others:
+            if best.placed.residency.avoidable_words > ordering.bound_words and not self._watch.stopped:
+                best = min(best, self._settle(problem, ordering), key=lambda draft: draft.words)
+        return best
 
     def _settle(self, problem: Problem, ordering: Ordering, criteria: tuple[str, ...] | None = None) -> Draft:
         self._part("residency and addresses")

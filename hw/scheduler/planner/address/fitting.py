@@ -19,7 +19,7 @@ from hw.scheduler.planner.watch import current
 NOWHERE = -1
 
 #: Trials from each order of the blocks at most, and visits of one block for another in all: some seconds.
-TRIALS, _WORK = 200, 400_000_000
+TRIALS, _WORK = 200, 150_000_000
 
 #: Trials before a search that was asked to end does.
 _FEW = 10

@@ -7,7 +7,7 @@ from hw.scheduler.graph.groups import candidates, group
 from hw.scheduler.plan.diagnose import diagnose
 from hw.scheduler.plan.options import PlanOptions
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.residency.residency import keep_greedily
+from hw.scheduler.planner.residency.residency import keep_greedily, solve_residency
 from hw.scheduler.planner.transfers.hiding import LATENCY_CYCLES, simulate
 from hw.scheduler.planner.transfers.transfers import latest_moves, least_step_cycles
 from hw.scheduler.planner.watch import current
@@ -16,6 +16,8 @@ from hw.scheduler.planner.watch import current
 MOST_TRIALS = 48
 #: Operators of them all together at most, at effort 1.
 _WORK = 20_000
+#: Branch-and-bound nodes that one trial may take; operators above which residency is decided without any.
+_TRIAL_NODES, _GREEDY_OPERATORS = 200, 250
 
 
 def weigh(graph: Graph, options: PlanOptions, latency_cycles: int = LATENCY_CYCLES) -> tuple[int, int] | None:
@@ -27,7 +29,18 @@ def weigh(graph: Graph, options: PlanOptions, latency_cycles: int = LATENCY_CYCL
     if diagnose(problem, options) is not None:
         return None
     order = range(problem.operator_count)
-    residency = keep_greedily(problem, order, options.capacity, streaming=options.streams)
+    if problem.operator_count > _GREEDY_OPERATORS:
+        residency = keep_greedily(problem, order, options.capacity, streaming=options.streams)
+    else:
+        residency = solve_residency(
+            problem,
+            order,
+            options.capacity,
+            streaming=options.streams,
+            minimise=("bytes",),
+            node_limit=_TRIAL_NODES,
+            time_limit_s=options.time_limit_s,
+        )
     cycles = least_step_cycles(problem, order, options.macs_per_cycle)
     moves = latest_moves(problem, order, residency)
     return residency.avoidable_words, simulate(moves, cycles, latency_cycles).total

@@ -54,8 +54,11 @@ class Ordering:
     stages: tuple[StageCertificate, ...]
 
 
-def find_order(problem: Problem, options: PlanOptions, *, thorough: bool = True) -> Ordering:
-    """Choose the order of operators for a scratchpad.
+def find_orders(problem: Problem, options: PlanOptions, *, thorough: bool = True) -> list[Ordering]:
+    """Give orders of operators that are good for a scratchpad, the most promising first.
+
+    There is one where it is proven or was asked for, and one of a long network.  Else there are those that a
+    means of the search began with, too: they are judged greedily, so that a later one may turn out worse.
 
     Parameters
     ----------
@@ -67,14 +70,21 @@ def find_order(problem: Problem, options: PlanOptions, *, thorough: bool = True)
     """
     if options.order is OrderChoice.DEFAULT:
         order = tuple(range(problem.operator_count))
-        return Ordering(order=order, bound_words=0, stages=())
+        return [Ordering(order=order, bound_words=0, stages=())]
     if options.order is OrderChoice.MIN_PEAK:
         peak = minimum_peak(problem, seed=options.seed, techniques=options.techniques)
-        return _certified(problem, peak, "least peak", proven=peak.proven, bound_words=0, unit="peak bytes")
+        return [_certified(problem, peak, "least peak", proven=peak.proven, bound_words=0, unit="peak bytes")]
     if options.order is OrderChoice.COSMA:
-        return _published(problem, options)
-    found, way = _decide(problem, options, thorough)
-    return _certified(problem, found, way, proven=found.proven, bound_words=found.bound_words)
+        return [_published(problem, options)]
+    ways = _decide(problem, options, thorough)
+    (best, way), bound = ways[-1], ways[-1][0].bound_words
+    if best.proven or problem.operator_count > LONG:
+        return [_certified(problem, best, way, proven=best.proven, bound_words=bound)]
+    known: dict[Order, Ordering] = {}
+    for found, way in reversed(ways):
+        bounded = found._replace(bound_words=bound)
+        known.setdefault(found.order, _certified(problem, bounded, way, proven=False, bound_words=bound))
+    return list(known.values())
 
 
 def _certified(
@@ -118,18 +128,19 @@ def prove(problem: Problem, options: PlanOptions, avoidable_words: int) -> Stage
     )
 
 
-def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> tuple[FoundOrder, str]:
-    """Choose the order, and say how it was found."""
+def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> list[tuple[FoundOrder, str]]:
+    """Choose the order, and say how it was found: the last one; before it what the search went through."""
     peak = minimum_peak(problem, seed=options.seed, enough=options.capacity, techniques=options.techniques)
     if peak.words <= options.capacity:
-        return FoundOrder(peak.order, 0, 0), "least peak"
+        return [(FoundOrder(peak.order, 0, 0), "least peak")]
     starts = (tuple(range(problem.operator_count)), peak.order)
     lattice = Lattice.of(problem, streaming=options.streams)
     annealed = partial(improve, lattice, options.capacity // lattice.unit, seed=options.seed, starts=starts)
     units, order = annealed(rounds=0, patience=0)
     exact = _exact(problem, options, units * lattice.unit, order, 0, _GLANCE)
     if exact.proven:
-        return exact, _EXACT
+        return [(exact, _EXACT)]
+    ways = [(exact, "greedy replay")]
     tell = current().best
     tell(exact.words * problem.word_bytes, exact.bound_words * problem.word_bytes)
     if options.techniques.annealing:
@@ -144,9 +155,11 @@ def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> tuple[Fou
         units, order = annealed(rounds=int(share * rounds), patience=int(share * patience), goal=goal)
     found = FoundOrder(order, units * lattice.unit, exact.bound_words)
     tell(found.words * problem.word_bytes, found.bound_words * problem.word_bytes)
+    ways.append((found, "annealing"))
     if thorough and options.techniques.long_exact_search:
         found = _exact(problem, options, found.words, order, exact.bound_words, NODE_LIMIT)
-    return found, "annealing" if found.order == order else _EXACT
+        ways.append((found, "annealing" if found.order == order else _EXACT))
+    return ways
 
 
 def _exact(

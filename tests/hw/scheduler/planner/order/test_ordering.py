@@ -7,7 +7,7 @@ from hw.scheduler.graph.importers import load_model
 from hw.scheduler.plan.options import OrderChoice, PlanOptions, When
 from hw.scheduler.plan.plan import Mode
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.order.ordering import find_order, prove
+from hw.scheduler.planner.order.ordering import find_orders, prove
 from hw.scheduler.planner.planner import make_plan
 from hw.scheduler.planner.residency.residency import solve_residency
 from tests.support.planner.graphs import random_graph
@@ -27,7 +27,7 @@ def test_the_bound_is_the_optimum_of_all_orders(seed, streaming):
     rng = random.Random(seed)
     problem = Problem(graph=random_graph(seed, 5)) if seed % 2 else wide_problem(seed, 3, blocks=2)
     capacity = rng.randint(max(problem.working_set), sum(problem.size))
-    found = find_order(problem, options(problem, capacity, streaming=streaming))
+    found = find_orders(problem, options(problem, capacity, streaming=streaming))[0]
     words = [
         least_words(problem, order, capacity, streaming=streaming is not When.NEVER)
         for order in every_order(problem)
@@ -43,10 +43,10 @@ def test_the_bound_is_the_optimum_of_all_orders(seed, streaming):
 def test_only_what_is_free_is_bounded_over_all_orders():
     problem = wide_problem(18, 6)
     capacity = max(problem.working_set)
-    free = find_order(problem, options(problem, capacity, streaming=When.NEVER))
+    free = find_orders(problem, options(problem, capacity, streaming=When.NEVER))[0]
     assert free.bound_words > 0
     for choice in (OrderChoice.DEFAULT, OrderChoice.MIN_PEAK):
-        fixed = find_order(problem, options(problem, capacity, streaming=When.NEVER, order=choice))
+        fixed = find_orders(problem, options(problem, capacity, streaming=When.NEVER, order=choice))[0]
         assert fixed.bound_words == 0
 
 
@@ -76,7 +76,7 @@ def test_a_known_plan_is_proven_or_bounded(seed, streaming):
     problem = wide_problem(seed, 3, blocks=2)
     capacity = max(problem.working_set)
     chosen = options(problem, capacity, streaming=streaming)
-    least = find_order(problem, chosen).bound_words
+    least = find_orders(problem, chosen)[0].bound_words
     for known in (least, least + 1, 3 * sum(problem.size)):
         assert prove(problem, chosen, known).bound == least * problem.word_bytes
 
