@@ -1,0 +1,45 @@
+"""Large networks: planned in the time there is, and no worse than when they took minutes."""
+
+import json
+import time
+
+import pytest
+
+from hw.scheduler.check.check import check
+from hw.scheduler.plan.documents import plan_to_json
+from hw.scheduler.plan_model import plan_model
+from hw.scheduler.planner.watch import Watch
+from tests.support.planner.cells import wide_cells
+
+
+def planned(model, scratchpad, within_s=None):
+    """Give a plan that is true, and the seconds of the processor that planning took here."""
+    began = time.process_time()
+    plan = plan_model(model, scratchpad, watch=Watch(within_s=within_s))
+    seconds = time.process_time() - began
+    assert check(json.loads(plan_to_json(plan))) == []
+    return plan, seconds
+
+
+def test_a_wide_network_has_a_plan_within_any_time():
+    graph = wide_cells(0, 300)
+    plan, seconds = planned(graph, "0.5M_R", within_s=1)
+    assert plan.certificate.stages[-1].status == "stopped"
+    assert seconds < 30
+    assert len(plan.steps) >= len(graph.operators)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(("operators", "most_seconds"), [(1000, 90), (3000, 270)])
+def test_wide_cells(operators, most_seconds):
+    """Half as much again as on an idle machine: a busy one slows down memory, too."""
+    plan, seconds = planned(wide_cells(0, operators), "0.25M_R")
+    assert seconds < most_seconds
+    assert all(stage.status != "stopped" for stage in plan.certificate.stages)
+
+
+@pytest.mark.soak
+def test_resnet50_moves_no_more_than_when_it_took_minutes():
+    plan, seconds = planned("resnet50", "512KiB")
+    assert seconds < 70
+    assert plan.totals.avoidable_bytes <= 5_573_120
