@@ -36,8 +36,8 @@ CONFLICTS = (160, 1280)
 #: Searches on a skyline.
 SEARCHES = 40
 
-#: Blocks above which there are half as many searches, and CP-SAT, which takes long, has only its short ones.
-MANY = 150
+#: Blocks above which there are half as many searches, and CP-SAT, which takes minutes, is not asked.
+MANY = 300
 
 
 def place(
@@ -97,15 +97,14 @@ def _search(
         searches = SEARCHES // 2 if many else SEARCHES
         status, addresses = search_addresses(blocks, lasting, capacity, searches=searches)
         found = replace(found, status=status, addresses=addresses, solver="skyline search")
-    if found.status != "unknown" or not techniques.exact_packing or current().stopped:
+    if found.status != "unknown" or many or not techniques.exact_packing or current().stopped:
         return found
-    limits = CONFLICTS[:1] if many else CONFLICTS
     payload = {
         "blocks": [[block.first, block.last, block.size] for block in blocks],
         "capacity": capacity,
         "attempts": [
             {"order": orders[name], "presolve": presolve, "conflicts": conflicts}
-            for conflicts in limits
+            for conflicts in CONFLICTS
             for name, presolve in _ATTEMPTS
         ],
         "seconds": seconds,
@@ -118,7 +117,7 @@ def _search(
     if answer["timed"]:
         note = f"stopped by the time limit of {seconds:g} s: may differ from run to run"
     elif answer["status"] == "unknown":
-        note = f"stopped by the limit of {limits[-1]} conflicts"
+        note = f"stopped by the limit of {CONFLICTS[-1]} conflicts"
     return replace(
         found,
         status=answer["status"],
