@@ -87,10 +87,12 @@ class BuildRunner(runner.Verilator):
             for name, value in tools.environment().items()
             if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
         }
-        self._verilator = tools.verilator.executable
+        self._verilator = [str(tools.verilator.executable)]
         if tools.verilator.root is not None:
             root = plain(tools.verilator.root)
-            self._verilator = root / tools.verilator.executable.relative_to(tools.verilator.root)
+            # Around the program is one in Perl that follows links and reads no spaces; it frees the stack.
+            free = 'ulimit -s unlimited 2>/dev/null; exec "$0" "$@"'
+            self._verilator = ["sh", "-c", free, str(root / "bin" / "verilator_bin")]
             self._environ["VERILATOR_ROOT"] = str(root)
         self._plain = plain
         self._provide = provide
@@ -100,7 +102,7 @@ class BuildRunner(runner.Verilator):
         share, libraries = map(self._plain, (cocotb_tools.config.share_dir, cocotb_tools.config.libs_dir))
         verilate = [
             *(
-                str(self._verilator),
+                *self._verilator,
                 "-cc",
                 "--exe",
                 "--vpi",

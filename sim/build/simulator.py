@@ -247,6 +247,8 @@ class _Job:
                 ) from error
             (folder / "objects" / self.top).rename(folder / self.top)
             shutil.rmtree(folder / "objects")
+            for link in folder.glob("link-*"):
+                link.unlink()
             (folder / _MADE).write_text(json.dumps({"trace": trace, "versions": versions}))
 
 
@@ -278,8 +280,7 @@ def _plain_folder(folder: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="loomwork-") as place:
         yield Path(place)
         for path in Path(place).iterdir():
-            if not path.is_symlink():
-                shutil.move(path, folder / path.name)
+            shutil.move(path, folder / path.name)
 
 
 def _plain_name(folder: Path, path: Path) -> Path:
