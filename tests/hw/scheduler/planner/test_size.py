@@ -30,11 +30,10 @@ def test_a_wide_network_has_a_plan_within_any_time():
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("operators", "most_seconds"), [(1000, 90), (3000, 270)])
-def test_wide_cells(operators, most_seconds):
-    """Half as much again as on an idle machine: a busy one slows down memory, too."""
-    plan, seconds = planned(wide_cells(0, operators), "0.25M_R")
-    assert seconds < most_seconds
+def test_wide_cells():
+    """Twice what it is to take on an idle machine: a busy one slows down memory, too."""
+    plan, seconds = planned(wide_cells(0, 1000), "0.25M_R")
+    assert seconds < 120
     assert all(stage.status != "stopped" for stage in plan.certificate.stages)
 
 
