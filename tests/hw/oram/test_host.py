@@ -160,6 +160,21 @@ def test_wrong_operations_are_one_line_and_nothing_runs(host, row):
     assert not host.log.exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "environ", "message"),
+    [
+        ((), {"PYTHONPATH": ""}, "No module named 'pyxrt': this script needs NumPy, cryptography"),
+        ((), {"FAKE_NOT": "gone"}, "XRT cannot load k.xclbin on card 0: gone"),
+        (("--input", "none.csv"), {}, "[Errno 2] No such file or directory: 'none.csv'"),
+    ],
+)
+def test_what_is_missing_is_one_line(host, options, environ, message):
+    run = host.run([("get", 1, "")], *options, **environ)
+    assert run.returncode == 1
+    assert run.stderr.startswith(message)
+    assert run.stderr.count("\n") == 1
+
+
 def test_numbers_are_those_of_the_gates():
     text = package(CONFIG)["feed.py"]
     assert f"CODES = {json.dumps({code.name.lower(): code.value for code in Code})}\n" in text

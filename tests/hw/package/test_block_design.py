@@ -178,4 +178,4 @@ def test_makefile_goes_from_verilog_to_bitstream(tmp_path):
         "cd build && vivado -mode batch -source ../block_design.tcl -tclargs 125 4",
     ]
     run = make(tmp_path / "p", "run", "LAUNCH=c")
-    assert run.stdout.strip() == "python3 host.py c --bitstream build/loomwork_vadd.bit"
+    assert run.stdout.strip() == 'python3 host.py "c" --bitstream build/loomwork_vadd.bit'

@@ -156,10 +156,10 @@ def test_makefile_goes_from_verilog_to_xclbin(design, tmp_path):
 
 def test_makefile_runs_the_host_in_emulation_too(design, tmp_path):
     write_package(design, tmp_path / "p")
-    run = make(tmp_path / "p", "run", "TARGET=hw_emu", "LAUNCH=c")
+    run = make(tmp_path / "p", "run", "TARGET=hw_emu", "LAUNCH=my card")
     assert run.returncode == 0, run.stderr
     assert "emconfigutil --platform" in run.stdout
-    host = "python3 host.py c --xclbin build/hw_emu/loomwork_vadd.xclbin"
+    host = 'python3 host.py "my card" --xclbin build/hw_emu/loomwork_vadd.xclbin'
     assert run.stdout.strip().endswith(host)
 
 

@@ -240,13 +240,24 @@ def test_a_damaged_folder_is_one_line_and_nothing_runs(host):
     refuses(host, "launch.json is no launch: ")
 
 
-def refuses(host, message):
-    run = host.run()
+def refuses(host, message, **environ):
+    run = host.run(**environ)
     assert run.returncode == 1
     assert message in run.stderr
     assert len(run.stderr.splitlines()) == 1
     assert not host.log.exists()
     assert not (host.folder / "results").exists()
+
+
+def test_without_the_libraries_of_the_card(host):
+    library = "pyxrt" if host.is_alveo else "pynq"
+    refuses(host, f"No module named '{library}': this script needs NumPy", PYTHONPATH="")
+
+
+def test_without_a_card_or_its_image(host):
+    what = "XRT cannot load {} on card 0: gone" if host.is_alveo else "PYNQ cannot load {}: gone"
+    image = "build/hw/loomwork_vadd.xclbin" if host.is_alveo else "build/loomwork_vadd.bit"
+    refuses(host, what.format(host.directory / image), FAKE_NOT="gone")
 
 
 def test_a_run_that_does_not_complete(alveo):

@@ -1,7 +1,7 @@
 """Stands in for XRT's Python binding: a card whose kernel is the golden map, in a thread.
 
 FAKE_CONFIG has the configuration, FAKE_LOG is the file of calls, one JSON list a line. With FAKE_ANSWERS the
-kernel ends after as many answers.
+kernel ends after as many answers; FAKE_NOT is why the card does not open.
 """
 
 import json
@@ -37,7 +37,8 @@ class xclbin:
 
 class device:
     def __init__(self, index):
-        pass
+        if why := os.environ.get("FAKE_NOT"):
+            raise RuntimeError(why)
 
     def load_xclbin(self, image):
         return "uuid"

@@ -3,7 +3,7 @@
 Every register write goes to the file named by FAKE_LOG.  FAKE_IPS names the kernel's instances; FAKE_HANGS
 makes it never end, FAKE_BUSY never idle.  FAKE_SEEN names a folder for what memory holds at the call, by the
 register's offset; FAKE_RESULTS files of what is written there instead of sums, by offset, in JSON.
-FAKE_OFFSET is how far into a page buffers begin.
+FAKE_OFFSET is how far into a page buffers begin, FAKE_NOT why the bitstream cannot be loaded.
 """
 
 import json
@@ -73,6 +73,8 @@ class Kernel:
 class Overlay:
     def __init__(self, path):
         assert path.endswith(".bit")
+        if why := os.environ.get("FAKE_NOT"):
+            raise OSError(why)
         self.ip_dict = {"other_0": {"type": "xilinx.com:ip:axi_gpio:2.0"}}
         for name in filter(None, os.environ.get("FAKE_IPS", "vadd_0").split(",")):
             self.ip_dict[name] = {"type": "loomwork:kernel:loomwork_vadd:1.0"}

@@ -1,7 +1,7 @@
 """Stands in for XRT's Python binding: buffers with a host and a card side, a card that computes c = a + b.
 
 Every call goes to the file named by FAKE_LOG, one JSON list a line.  FAKE_STATE is the state a run ends in,
-FAKE_OFFSET how far into a page buffers begin.
+FAKE_OFFSET how far into a page buffers begin, FAKE_NOT why the card does not open.
 FAKE_SEEN names a folder for what the card's memory holds when the call begins, by the argument's index;
 FAKE_RESULTS files of what is written there instead of sums, by index, in JSON.
 """
@@ -33,6 +33,8 @@ class xclbin:
 
 class device:
     def __init__(self, index):
+        if why := os.environ.get("FAKE_NOT"):
+            raise RuntimeError(why)
         log("device", index)
 
     def load_xclbin(self, image):
