@@ -54,7 +54,7 @@ def library() -> ctypes.CDLL:
             raise ToolError(f"the memory models do not compile: {result.stderr.strip()[:2000]}")
 
     key = key_of([*(f"{name}\0{text}" for name, text in sources.items()), *_FLAGS, tools.cxx_version])
-    folder, _ = BuildCache().get(key, make)
+    folder, _ = BuildCache("memory models").get(key, make)
     return bind(ctypes.CDLL(str(folder / _LIBRARY)))
 
 
