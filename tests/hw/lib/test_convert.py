@@ -51,12 +51,12 @@ def test_only_marked_memories_lose_their_content():
     assert text.count("initial begin") == 1
     assert "rom[2] = 8'h03" in text
     assert NO_INIT not in text
-    # All else is what Amaranth's own conversion gives.
+    # All else is what Amaranth's own conversion gives, but for initial values, which stand by themselves.
     own = verilog.convert(Tables(), name="tables", emit_src=False, strip_internal_attrs=True)
     assert NO_INIT in own
     own = re.sub(r"^ *initial begin\n(?: *(?:scratch|bank_0)\[\d+\] = [^\n]*\n)+ *end\n", "", own, flags=re.M)
     own = re.sub(rf"^ *\(\* {NO_INIT} = .*\n", "", own, flags=re.M)
-    assert text == own
+    assert re.sub(r";\n +initial \S+ +(= [^;\n]*;)$", r" \1", text, flags=re.M) == own
 
 
 def test_a_component_can_still_be_simulated():

@@ -160,7 +160,7 @@ def test_measurements_count_what_is_on_the_buses(monkeypatch, tmp_path):
 
             self.job = ADAPTER.job(tensors, config)
             self.report = self
-            self.cycles = self.simulation = self
+            self.cycles = self.simulated = self
             self.cycles_total, self.details, self.run_seconds = 44_000, {"initialization_cycles": 4000}, 1.5
 
     def run(engine, given, board, tensors, *, directory, seed, traces):
