@@ -91,13 +91,16 @@ def run(
     simulated = prepared.simulate(
         launch, directory=directory, memory_mode=memory_mode, seed=seed, waves=waves, traces=traces
     )
+    seen = measured(simulated, prepared, memory_mode=memory_mode, seed=seed)
     further: tuple[str, ...] = ()
-    if board.host is not None and traces and board.host.name in traces:
+    # Of a kernel that stopped the host saw less than it should have, and why is said anyway.
+    stopped = adapter.faults(config, seen.counters)
+    if board.host is not None and traces and board.host.name in traces and not stopped:
         further = adapter.trace_mismatches(job, config, traces[board.host.name], simulated.addresses)
     result = prepared.judge(
         expected.result(),
         simulated.buffers,
-        measured(simulated, prepared, memory_mode=memory_mode, seed=seed),
+        seen,
         further=further,
     )
     return dataclasses.replace(

@@ -60,8 +60,8 @@ class Lines:
 
     @property
     def offset_bits(self) -> int:
-        """Bits of the byte, from the base of its port, at which a line begins."""
-        return (((1 << self.line_bits - self.port_bits) - 1) * self.line_bytes).bit_length()
+        """Bits of a byte's place from the base of its port: of the last line's last one, too."""
+        return ((self.line_bytes << self.line_bits - self.port_bits) - 1).bit_length()
 
 
 @dataclass(frozen=True, kw_only=True)

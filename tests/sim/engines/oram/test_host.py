@@ -11,6 +11,7 @@ from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.oram.adapter import ADAPTER
 from sim.engines.oram.buffers import PAGES, RESPONSES
 from sim.memory.trace import Channel
+from sim.run.run import run
 from tests.support.oram.bus import BOARD, Bus, simulated
 from tests.support.oram.tampers import flip, replay, swap, truncate
 
@@ -62,3 +63,20 @@ def test_changed_pages_are_found_at_their_first_touch(deed, tmp_path, monkeypatc
     unwritten = responses[answered:]
     assert (unwritten == unwritten[0, 0]).all(), "there are no others"
     assert answered >= found - CONFIG.response_records
+
+
+def test_a_traced_run_says_why_the_map_stopped(tmp_path, monkeypatch):
+    """Its trace is not compared: the host saw less than all operations show."""
+    monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")
+    rows, _touch = DEEDS["truncation"]
+    result = run(
+        "oram",
+        CONFIG,
+        BOARD,
+        operations() | {"tampers": rows},
+        directory=tmp_path,
+        memory_mode="fast",
+        traces={BOARD.host.name: tmp_path / "bus"},
+    )
+    assert any("PAGE: a page is not the one that was written" in line for line in result.mismatches)
+    assert not any("bus" in line for line in result.mismatches)

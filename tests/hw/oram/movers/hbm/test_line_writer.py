@@ -82,6 +82,20 @@ def test_bytes_are_written(port_bytes, stall, away, seed):
     assert [memory.bytes for memory in memories] == written(lines, beats)
 
 
+def test_the_end_of_the_last_line():
+    """Lines a little longer than a power of two: the last begins below another that it ends beyond."""
+    lines = Lines(ports=4, port_bytes=32, line_bytes=1088, line_bits=5)
+    beats = [{"line": line, "beat": 33, "data": line + 1, "strobe": 3} for line in range(32)]
+    unit, memories, background = bench(lines)
+
+    async def drive(ctx):
+        await put(ctx, unit.i, beats)
+        await answered(ctx, unit)
+
+    simulate(unit, drive, background=background)
+    assert [memory.bytes for memory in memories] == written(lines, beats)
+
+
 def test_rate_and_latency():
     """A beat a cycle; a port alone too."""
     lines = lines_of(32, 256, ports=2)
