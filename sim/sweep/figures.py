@@ -1,0 +1,157 @@
+"""Figures of designs: from what each fidelity said to what constraints, objectives and pages ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from hw.errors import InputError
+from hw.prediction import Prediction
+from sim.report.report import Report
+from sim.sweep.expression import Expression
+from sim.sweep.points import FIDELITIES, Outcome, Point
+from sim.sweep.spec import SweepSpec
+
+#: Figures of a design's gates.
+GATES = ("lut", "ff", "dsp", "bram36", "uram")
+#: Figures of a workload that are added up over all.
+_ADDED = ("cycles", "microseconds", "read_bytes", "write_bytes", "bytes", "useful_macs", "mac_slots")
+#: All figures of a workload, and of all of them together.
+OF_WORKLOADS = (*_ADDED, "utilization", "bound_cycles")
+#: Figures of a synthesis beside `GATES`.
+OF_SYNTHESIS = ("endpoints", "endpoints_over", "worst_slack_ps")
+
+
+def predicted_figures(prediction: Prediction, clock_mhz: float) -> dict[str, float]:
+    """Give the figures of a workload by its prediction; ``utilization`` is 0 where there is no multiplier."""
+    cycles = prediction.cycles_total
+    return _workload_figures(
+        cycles=cycles,
+        microseconds=cycles / clock_mhz,
+        read_bytes=prediction.read_bytes_total,
+        write_bytes=prediction.write_bytes_total,
+        useful_macs=prediction.useful_macs,
+        mac_slots=prediction.mac_slots,
+        bound_cycles=max(
+            prediction.memory_bound_cycles,
+            prediction.compute_bound_cycles if prediction.mac_slots else prediction.least_compute_cycles,
+        ),
+    )
+
+
+def measured_figures(report: Report, bound_cycles: float) -> dict[str, float]:
+    """Give the figures of a workload by its simulation."""
+    cycles = report.cycles.cycles_total
+    return _workload_figures(
+        cycles=cycles,
+        microseconds=report.cycles.kernel_microseconds,
+        read_bytes=sum(port.useful_read_bytes for port in report.traffic.ports),
+        write_bytes=sum(port.useful_write_bytes for port in report.traffic.ports),
+        useful_macs=report.work.useful_macs,
+        mac_slots=report.work.mac_slots_per_cycle * cycles,
+        bound_cycles=bound_cycles,
+    )
+
+
+def _workload_figures(**counted: float) -> dict[str, float]:
+    slots = counted["mac_slots"]
+    return counted | {
+        "bytes": counted["read_bytes"] + counted["write_bytes"],
+        "utilization": counted["useful_macs"] / slots if slots else 0.0,
+    }
+
+
+def point_figures(spec: SweepSpec, outcomes: Iterable[Outcome]) -> tuple[dict[str, float], str]:
+    """Give the figures of a design from all that is known of it, and why it has none.
+
+    The dearest fidelity that succeeded counts.  What cannot be built or predicted has no figures.
+    """
+    best: dict[tuple[str, str], Outcome] = {}
+    for outcome in outcomes:
+        place = (outcome.engine, outcome.workload)
+        before = best.get(place)
+        if outcome.failure:
+            if outcome.fidelity == "prediction":
+                return {}, f"{outcome.workload or outcome.engine}: {outcome.failure}"
+        elif before is None or FIDELITIES.index(before.fidelity) < FIDELITIES.index(outcome.fidelity):
+            best[place] = outcome
+    asked = {(name, key) for name, engine in spec.engines.items() for key in ("", *engine.workloads)}
+    if asked - best.keys():
+        return {}, "not predicted yet"
+    figures: dict[str, float] = {}
+    gates = [best[name, ""] for name in spec.engines]
+    for outcome in gates:
+        figures |= {f"{outcome.engine}.{name}": value for name, value in outcome.figures.items()}
+    for name in GATES:
+        figures[name] = sum(outcome.figures[name] for outcome in gates)
+    if all(outcome.fidelity == "synthesis" for outcome in gates):
+        for name in OF_SYNTHESIS[:2]:
+            figures[name] = sum(outcome.figures[name] for outcome in gates)
+        figures[OF_SYNTHESIS[2]] = min(outcome.figures[OF_SYNTHESIS[2]] for outcome in gates)
+    total = dict.fromkeys((*_ADDED, "bound_cycles"), 0.0)
+    for (_, workload), outcome in best.items():
+        if workload:
+            figures |= {f"{workload}.{name}": value for name, value in outcome.figures.items()}
+            weight = spec.workloads[workload].weight
+            for name in total:
+                total[name] += weight * outcome.figures[name]
+    figures |= total
+    figures["utilization"] = total["useful_macs"] / total["mac_slots"] if total["mac_slots"] else 0.0
+    return figures, ""
+
+
+def names_of(spec: SweepSpec) -> set[str]:
+    """Give all names that expressions over designs may have."""
+    figures = {*GATES, *OF_WORKLOADS}
+    for name, engine in spec.engines.items():
+        figures |= {f"{name}.{gate}" for gate in GATES}
+        figures |= {f"{workload}.{figure}" for workload in engine.workloads for figure in OF_WORKLOADS}
+    return figures | set(scope(spec, {f"{n}.{p}": 0 for n, e in spec.engines.items() for p in e.parameters}))
+
+
+def scope(spec: SweepSpec, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Give parameters under their names in expressions: ``rows`` for ``attention.rows`` where one engine has
+    such a parameter.
+    """
+    short = [name.partition(".")[2] for name in parameters]
+    unique = {name.partition(".")[2]: value for name, value in parameters.items()}
+    return {name: value for name, value in unique.items() if short.count(name) == 1} | dict(parameters)
+
+
+def violated(spec: SweepSpec, point: Point, figures: Mapping[str, float]) -> str:
+    """Give the first constraint that a design does not keep; empty when it keeps all."""
+    names = {**scope(spec, point.parameters), **figures, "board": point.board}
+    for text in spec.constraints:
+        if not evaluated(text, names):
+            return text
+    return ""
+
+
+def objective_values(spec: SweepSpec, point: Point, figures: Mapping[str, float]) -> tuple[float, ...]:
+    """Give the objectives of a design, those to be maximized negated: the less the better."""
+    names = {**scope(spec, point.parameters), **figures}
+    signs = {"min": 1.0, "max": -1.0}
+    return tuple(signs[way] * float(evaluated(text, names)) for text, way in spec.objectives.items())
+
+
+def evaluated(text: str, names: Mapping[str, Any]) -> Any:
+    """Evaluate an expression of the sweep's file; `InputError` where that cannot be done."""
+    try:
+        return Expression(text).value(names)
+    except (ValueError, KeyError) as error:
+        raise InputError("expression", text, f"one that can be evaluated ({error})") from error
+
+
+def pareto_front(values: Sequence[tuple[float, ...]]) -> list[int]:
+    """Give the indexes of those that no other dominates; of equal ones all."""
+    front: list[int] = []
+    # In this order no later one dominates an earlier one.
+    for index in sorted(range(len(values)), key=lambda index: values[index]):
+        mine = values[index]
+        dominated = any(
+            other != mine and all(a <= b for a, b in zip(other, mine, strict=True))
+            for other in (values[n] for n in front)
+        )
+        if not dominated:
+            front.append(index)
+    return sorted(front)

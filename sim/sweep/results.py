@@ -1,0 +1,69 @@
+"""All that a database knows of its sweep, as a page or a notebook asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from hw.errors import InputError
+from sim.sweep.figures import objective_values, pareto_front, point_figures, violated
+from sim.sweep.points import PointResult
+from sim.sweep.spec import SweepSpec, spec_of
+from sim.sweep.store import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepResults:
+    """A sweep and its points by number, finished or not."""
+
+    spec: SweepSpec
+    points: tuple[PointResult, ...]
+
+    @property
+    def front(self) -> list[PointResult]:
+        """The points on the front, by number."""
+        return [point for point in self.points if point.on_front]
+
+    def objectives(self, point: PointResult) -> tuple[float, ...]:
+        """Give the objectives of a point without a failure, those to be maximized negated."""
+        return objective_values(self.spec, point.point, point.figures)
+
+
+def load_sweep(path: Path) -> SweepResults:
+    """Load all results of a database.
+
+    Raises
+    ------
+    InputError
+        When it is not there, no database of a sweep, or of another version.
+    """
+    with Store(path) as store:
+        return results_of(store)
+
+
+def results_of(store: Store) -> SweepResults:
+    """Do the same with a database that is open."""
+    if store.spec is None:
+        raise InputError("database", str(store.path), "of a sweep that has begun")
+    spec = spec_of(store.spec)
+    found = []
+    for number, point, outcomes in store.points():
+        figures, failure = point_figures(spec, outcomes)
+        if figures and (constraint := violated(spec, point, figures)):
+            failure = f"does not keep {constraint}"
+        found.append(
+            PointResult(
+                number=number,
+                point=point,
+                figures=figures,
+                failure=failure,
+                on_front=False,
+                outcomes=outcomes,
+            )
+        )
+    sound = [result for result in found if not result.failure]
+    front = pareto_front([objective_values(spec, result.point, result.figures) for result in sound])
+    on_front = {sound[index].number for index in front}
+    return SweepResults(
+        spec=spec, points=tuple(replace(result, on_front=result.number in on_front) for result in found)
+    )

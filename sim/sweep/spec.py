@@ -1,0 +1,282 @@
+"""The file of a sweep: what is varied, what is asked of each design, and how far each is looked at."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import TypeAdapter
+
+from hw.edge import Document, Location, read_document, validate
+from hw.errors import InputError
+from hw.registry import ENGINES
+from sim.sweep.expression import LEGAL, Expression
+from sim.sweep.points import Fidelity, Value
+
+#: Most values of one parameter.
+MOST_VALUES = 10_000
+#: Files of a workload, options of ``loomwork sim``.
+FILES = ("input", "plan", "network", "ops")
+Checked = TypeVar("Checked")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkloadSpec:
+    """What is asked of an engine: a ``shape``, or the files that ``loomwork sim`` takes.
+
+    Members
+    -------
+    shape
+        Fields of the engine's workload.
+    input, plan, network, ops
+        Files, from the folder of the sweep's file on.
+    weight
+        How often it is done, in figures of all workloads: above 0.
+    """
+
+    shape: Mapping[str, Any] = field(default_factory=dict)
+    input: str = ""
+    plan: str = ""
+    network: str = ""
+    ops: str = ""
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        given = [name for name in FILES if getattr(self, name)]
+        if self.shape and given:
+            raise InputError(given[0], getattr(self, given[0]), "left out beside a shape")
+        if not self.weight > 0:
+            raise InputError("weight", self.weight, "above 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineSpec:
+    """An engine of a sweep.
+
+    Members
+    -------
+    parameters
+        Fields of its configuration that are varied: a list of values, ``{from: 8, to: 32, step: 8}``,
+        ``{powers_of_two: [16, 128]}``, or ``{expression: lanes // 8}`` of other parameters.
+    config
+        Fields of its configuration that are not; the board's defaults where a field is in neither.
+    workloads
+        By name.
+    """
+
+    parameters: Mapping[str, Any]
+    workloads: Mapping[str, WorkloadSpec]
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.workloads:
+            raise InputError("workloads", "none", "at least one")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strategy:
+    """Which designs are looked at.
+
+    Members
+    -------
+    name
+        ``grid``, all; ``random``, so many of them, each once; ``nsga2`` or ``tpe``, as Optuna suggests from
+        the objectives of those before.
+    designs
+        Most designs that are looked at; 0 for all of a grid.
+    batch
+        Designs suggested at a time by ``nsga2`` (its population) and ``tpe``.
+    """
+
+    name: Literal["grid", "random", "nsga2", "tpe"] = "grid"
+    designs: int = 0
+    batch: int = 32
+
+    def __post_init__(self) -> None:
+        if self.designs < 0 or (self.name != "grid" and not self.designs):
+            raise InputError("designs", self.designs, "at least 1" if self.name != "grid" else "at least 0")
+        if self.batch < 2:
+            raise InputError("batch", self.batch, "at least 2")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which designs a fidelity looks at.
+
+    Members
+    -------
+    of
+        ``front``: those that no other is better than, by what is known from cheaper fidelities; ``all``.
+    neighbours
+        Steps of one parameter by which designs may be away from the front and belong to it.
+    at_most
+        Designs of the front, spread evenly over it by the first objective; 0 for all.
+    memory
+        Behaviour of the memory in simulation, as ``loomwork sim --memory``.
+    """
+
+    of: Literal["front", "all"] = "front"
+    neighbours: int = 0
+    at_most: int = 0
+    memory: Literal["model", "fast", "jitter"] = "model"
+
+    def __post_init__(self) -> None:
+        for name in ("neighbours", "at_most"):
+            if getattr(self, name) < 0:
+                raise InputError(name, getattr(self, name), "at least 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepSpec:
+    """A sweep.
+
+    Members
+    -------
+    boards
+        Names of boards, or paths of their files.
+    engines
+        By name; a design has one of each, and they share the board.
+    constraints
+        Expressions over parameters and figures that hold for every design that counts.
+    objectives
+        Expressions over figures, each with ``min`` or ``max``.
+    strategy, fidelities
+        See `Strategy` and `Selection`; every design is predicted, so ``prediction`` is not among them.
+    seed
+        Of all that is random.
+    """
+
+    boards: tuple[str, ...]
+    engines: Mapping[str, EngineSpec]
+    objectives: Mapping[str, Literal["min", "max"]]
+    constraints: tuple[str, ...] = ()
+    strategy: Strategy = Strategy()
+    fidelities: Mapping[Literal["control", "full", "synthesis"], Selection] = field(default_factory=dict)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("boards", "engines", "objectives"):
+            if not getattr(self, name):
+                raise InputError(name, "none", "at least one")
+        for name in self.engines:
+            if name not in ENGINES:
+                raise InputError(f"engines.{name}", name, "one of " + ", ".join(sorted(ENGINES)))
+        if self.seed < 0:
+            raise InputError("seed", self.seed, "at least 0")
+        names = [name for engine in self.engines.values() for name in engine.workloads]
+        for name in names:
+            if names.count(name) > 1 or name in self.engines or not name.isidentifier():
+                legal = "an identifier that no engine or other workload has"
+                raise InputError("name of a workload", name, legal)
+
+    @property
+    def workloads(self) -> dict[str, WorkloadSpec]:
+        """All workloads by name."""
+        return {name: found for engine in self.engines.values() for name, found in engine.workloads.items()}
+
+    @property
+    def stages(self) -> list[tuple[Fidelity, Selection]]:
+        """The fidelities after the prediction, the cheapest first."""
+        order: tuple[Literal["control", "full", "synthesis"], ...] = ("control", "full", "synthesis")
+        return [(name, self.fidelities[name]) for name in order if name in self.fidelities]
+
+
+_SPEC = TypeAdapter(SweepSpec)
+
+
+def read_spec(path: Path) -> SweepSpec:
+    """Read a sweep's file; files of its workloads become absolute paths.
+
+    Raises
+    ------
+    InputError
+        For the first key or value that is wrong; the message names file and line.
+    """
+    document = read_document(path)
+    spec = validate(document, _SPEC)
+    for location, text in _expressions(spec):
+        try:
+            Expression(text)
+        except ValueError as error:
+            raise document.error(location, f"an expression: {LEGAL}", value=text) from error
+    for name, engine in spec.engines.items():
+        for parameter in engine.parameters:
+            parameter_values(document, ("engines", name, "parameters", parameter))
+            if parameter in engine.config:
+                location = ("engines", name, "config", parameter)
+                raise document.error(location, "left out: it is among the parameters")
+    return _map_workloads(spec, lambda workload: _absolute(workload, path.absolute().parent))
+
+
+def spec_dict(spec: SweepSpec) -> dict[str, Any]:
+    """Give a spec as plain values, as the database keeps it."""
+    plain: dict[str, Any] = _SPEC.dump_python(spec, mode="json")
+    return plain
+
+
+def spec_of(plain: Mapping[str, Any]) -> SweepSpec:
+    """Read what `spec_dict` gave."""
+    return _SPEC.validate_python(plain)
+
+
+def parameter_values(document: Document, location: Location) -> tuple[Value, ...] | Expression:
+    """Give the values of a parameter, or the expression it follows from.
+
+    Raises
+    ------
+    InputError
+        When it is none of the forms that `EngineSpec` names, has no value, or one twice.
+    """
+    match document.at(location):
+        case {"expression": str(text), **more} if not more:
+            return Expression(text)
+        case {"powers_of_two": [int(first), int(last)], **more} if not more and 0 < first <= last:
+            values: list[Value] = [1 << n for n in range(64) if first <= 1 << n <= last]
+        case {"from": int(first), "to": int(last), **more} if (
+            set(more) <= {"step"} and type(step := more.get("step", 1)) is int and step > 0
+        ):
+            values = list(itertools.islice(range(first, last + 1, step), MOST_VALUES + 1))
+        case [*found] if all(isinstance(value, int | float | str | bool) for value in found):
+            values = found
+        case _:
+            legal = (
+                "a list of values, {from: 8, to: 32, step: 8}, {powers_of_two: [16, 128]} "
+                "or {expression: lanes // 8}"
+            )
+            raise document.error(location, legal)
+    if not values:
+        raise document.error(location, "of at least one value", value="an empty range")
+    if len(values) > MOST_VALUES or len({(type(value), value) for value in values}) < len(values):
+        raise document.error(location, f"of at most {MOST_VALUES} values, each once")
+    return tuple(values)
+
+
+def _expressions(spec: SweepSpec) -> list[tuple[Location, str]]:
+    found: list[tuple[Location, str]] = [(("objectives", text), text) for text in spec.objectives]
+    found += [(("constraints", n), text) for n, text in enumerate(spec.constraints)]
+    for name, engine in spec.engines.items():
+        for parameter, given in engine.parameters.items():
+            if isinstance(given, Mapping) and isinstance(given.get("expression"), str):
+                found.append((("engines", name, "parameters", parameter), given["expression"]))
+    return found
+
+
+def _map_workloads(spec: SweepSpec, change: Callable[[WorkloadSpec], WorkloadSpec]) -> SweepSpec:
+    engines = {
+        name: dataclasses.replace(
+            engine, workloads={key: change(workload) for key, workload in engine.workloads.items()}
+        )
+        for name, engine in spec.engines.items()
+    }
+    return dataclasses.replace(spec, engines=engines)
+
+
+def _absolute(workload: WorkloadSpec, folder: Path) -> WorkloadSpec:
+    paths: dict[str, Any] = {
+        name: str(folder / given) for name in FILES if (given := getattr(workload, name))
+    }
+    return dataclasses.replace(workload, **paths)

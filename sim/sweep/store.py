@@ -1,0 +1,215 @@
+"""The database of a sweep: its points, what is known of each, and who works on what.
+
+One SQLite file.  Every outcome stands under the key of all that it follows from, once; any number of
+processes on machines that share the file add to it, each working only on what it has claimed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from hw.errors import InputError
+from sim.sweep.points import Outcome, Point
+
+#: What the file says of itself.
+FORMAT = "loomwork-sweep-1"
+#: Seconds without a sign of life after which a claim of another machine lapses.
+LAPSE_SECONDS = 60.0
+#: Seconds to wait while another process writes.
+_BUSY_SECONDS = 60.0
+_TABLES = """
+CREATE TABLE IF NOT EXISTS sweep (name TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE IF NOT EXISTS points (number INTEGER PRIMARY KEY, document TEXT);
+CREATE TABLE IF NOT EXISTS parts (point INTEGER, outcome TEXT, PRIMARY KEY (point, outcome));
+CREATE TABLE IF NOT EXISTS outcomes (key TEXT PRIMARY KEY, document TEXT);
+CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT, beat REAL);
+"""
+_OUTCOME, _POINT = TypeAdapter(Outcome), TypeAdapter(Point)
+
+
+class Store:
+    """The database at ``path``; made there if ``make`` and there is none.
+
+    Raises `InputError` when the file is missing, no database of a sweep, of another version of the program,
+    or cannot be written.
+    """
+
+    def __init__(self, path: Path, *, make: bool = False) -> None:
+        self.path = path
+        self.owner = f"{socket.gethostname()}:{os.getpid()}:{_began(os.getpid())}"
+        if not make and not path.is_file():
+            raise InputError("database", str(path), "a file that exists")
+        try:
+            self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+            tables = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master")}
+            if make and not tables:
+                self._make()
+        except sqlite3.Error as error:
+            raise InputError("database", str(path), f"a sweep's, and writable ({error})") from error
+        found = self._value("format") if "sweep" in tables or not tables else None
+        if found != FORMAT:
+            self.close()
+            raise InputError(f"format of {path}", found, f"{FORMAT!r}; another version of Loomwork wrote it")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _make(self) -> None:
+        with self._writing():
+            for line in _TABLES.strip().splitlines():
+                self._connection.execute(line)
+            self._connection.execute("INSERT OR IGNORE INTO sweep VALUES ('format', ?)", (FORMAT,))
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """Do what is done in the ``with`` block at once or not at all, and no other process meanwhile."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._connection
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._connection.execute("COMMIT")
+
+    def _value(self, name: str) -> str | None:
+        found = self._connection.execute("SELECT value FROM sweep WHERE name = ?", (name,)).fetchone()
+        return found[0] if found else None
+
+    @property
+    def spec(self) -> Mapping[str, Any] | None:
+        """The sweep's file as plain values, None before it is known."""
+        text = self._value("spec")
+        return None if text is None else json.loads(text)
+
+    def begin(self, spec: Mapping[str, Any], *, join: bool) -> None:
+        """Say what is swept and by whom; of another sweep that the file had, the outcomes stay.
+
+        Raises `InputError` when another process works on it and this one does not join, or joins another.
+        """
+        text = json.dumps(spec, sort_keys=True)
+        with self._writing() as connection:
+            others = [owner for owner in self._owners() if owner != self.owner and not self._gone(owner)]
+            if others and not join:
+                legal = f"left alone while process {_spelled(others[0])} works on it, or joined with --join"
+                raise InputError("database", str(self.path), legal)
+            if self._value("spec") != text:
+                if others:
+                    raise InputError("database", str(self.path), "that of the same sweep, to be joined")
+                connection.execute("INSERT OR REPLACE INTO sweep VALUES ('spec', ?)", (text,))
+                connection.execute("DELETE FROM points")
+                connection.execute("DELETE FROM parts")
+            connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", self._presence())
+
+    def end(self) -> None:
+        """Give back all claims."""
+        with self._writing() as connection:
+            connection.execute("DELETE FROM claims WHERE owner = ?", (self.owner,))
+
+    def add_points(self, points: Iterable[tuple[int, Point]]) -> None:
+        """Put points under their numbers; those that are there already stay."""
+        with self._writing() as connection:
+            rows = ((number, _POINT.dump_json(point).decode()) for number, point in points)
+            connection.executemany("INSERT OR IGNORE INTO points VALUES (?, ?)", rows)
+
+    def add_parts(self, parts: Iterable[tuple[int, str]]) -> None:
+        """Say which outcomes, by key, are of which points, by number."""
+        with self._writing() as connection:
+            connection.executemany("INSERT OR IGNORE INTO parts VALUES (?, ?)", parts)
+
+    def claim(self, keys: Sequence[str]) -> list[str]:
+        """Give those of ``keys`` that nobody knows or works on; from now on this process does."""
+        now, mine = time.time(), []
+        with self._writing() as connection:
+            for key in keys:
+                if connection.execute("SELECT 1 FROM outcomes WHERE key = ?", (key,)).fetchone():
+                    continue
+                row = connection.execute("SELECT owner FROM claims WHERE key = ?", (key,)).fetchone()
+                if row and row[0] != self.owner and not self._gone(row[0]):
+                    continue
+                row = (key, self.owner, now)
+                connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", row)
+                mine.append(key)
+        return mine
+
+    def beat(self) -> None:
+        """Give a sign of life."""
+        with self._writing() as connection:
+            row = (time.time(), self.owner)
+            connection.execute("UPDATE claims SET beat = ? WHERE owner = ?", row)
+
+    def finish(self, outcomes: Mapping[str, Outcome]) -> None:
+        """Keep outcomes by their keys; what another process found first stays."""
+        with self._writing() as connection:
+            rows = ((key, _OUTCOME.dump_json(outcome).decode()) for key, outcome in outcomes.items())
+            connection.executemany("INSERT OR IGNORE INTO outcomes VALUES (?, ?)", rows)
+            connection.executemany("DELETE FROM claims WHERE key = ?", ((key,) for key in outcomes))
+
+    def outcomes(self, keys: Iterable[str]) -> dict[str, Outcome]:
+        """Give those outcomes that are known, by key."""
+        found = {}
+        for key in keys:
+            row = self._connection.execute("SELECT document FROM outcomes WHERE key = ?", (key,)).fetchone()
+            if row:
+                found[key] = _OUTCOME.validate_json(row[0])
+        return found
+
+    def points(self) -> Iterator[tuple[int, Point, tuple[Outcome, ...]]]:
+        """Give all points by number, each with all that is known of it."""
+        outcomes = {
+            key: _OUTCOME.validate_json(document)
+            for key, document in self._connection.execute("SELECT key, document FROM outcomes")
+        }
+        parts: dict[int, list[Outcome]] = {}
+        for number, key in self._connection.execute("SELECT point, outcome FROM parts ORDER BY rowid"):
+            if key in outcomes:
+                parts.setdefault(number, []).append(outcomes[key])
+        rows = self._connection.execute("SELECT number, document FROM points ORDER BY number")
+        for number, document in rows:
+            yield number, _POINT.validate_json(document), tuple(parts.get(number, ()))
+
+    def _presence(self) -> tuple[str, str, float]:
+        return (f"process {self.owner}", self.owner, time.time())
+
+    def _owners(self) -> set[str]:
+        return {owner for (owner,) in self._connection.execute("SELECT DISTINCT owner FROM claims")}
+
+    def _gone(self, owner: str) -> bool:
+        """Tell whether a process has ended: on this machine it can be seen, of another it is not heard of."""
+        host, pid, began = owner.rsplit(":", 2)
+        if host == socket.gethostname():
+            return _began(int(pid)) != began
+        query = "SELECT max(beat) FROM claims WHERE owner = ?"
+        (last,) = self._connection.execute(query, (owner,)).fetchone()
+        return last is None or time.time() - last > LAPSE_SECONDS
+
+
+def _spelled(owner: str) -> str:
+    host, pid, _ = owner.rsplit(":", 2)
+    return f"{pid} on {host}"
+
+
+def _began(pid: int) -> str:
+    """Give when a process of this machine began, in its clock's ticks; empty where there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    fields = stat.rpartition(")")[2].split()
+    return "" if fields[0] == "Z" else fields[19]
