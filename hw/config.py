@@ -13,12 +13,10 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from hw.board import Board
+from hw.board.resources import IN_PRINT
 from hw.edge import read_document, validate
 from hw.engine import Engine
 from hw.errors import InputError
-
-#: Resources as reports spell them.
-_IN_PRINT = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram36": "BRAM36", "uram": "URAM"}
 
 
 def load_config(engine: Engine[Any, Any], path: Path | str | None, board: Board) -> Any:
@@ -70,7 +68,7 @@ def check_fits(engine: Engine[Any, Any], config: Any, board: Board) -> None:
     over = need.first_over(board.user)
     if over is not None:
         raise InputError(
-            f"{_IN_PRINT[over]} of {engine.name}",
+            f"{IN_PRINT[over]} of {engine.name}",
             getattr(need, over),
             f"at most {getattr(board.user, over)}, what {board.name} has for kernels",
         )

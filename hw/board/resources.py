@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 
 from hw.errors import InputError
+
+#: Resources as reports and messages spell them.
+IN_PRINT = {"lut": "LUT", "ff": "FF", "dsp": "DSP", "bram36": "BRAM36", "uram": "URAM"}
+#: Most of a user region that a kernel may take and still be expected to be placed and routed; FINN's limits
+#: (Xilinx/finn src/finn/util/platforms.py).
+MOST_SHARES = {"lut": 0.7, "ff": 0.5, "dsp": 0.8, "bram36": 0.8, "uram": 0.8}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,3 +53,21 @@ class Resources:
             if need > have:
                 return name
         return None
+
+    def over_shares(self, available: Resources) -> tuple[str, ...]:
+        """Name the resources of which this is more than `MOST_SHARES` of ``available``."""
+        have = dict(available.items())
+        return tuple(name for name, need in self.items() if need > MOST_SHARES[name] * have[name])
+
+    def dies(self, available: Resources, count: int) -> int:
+        """Give how many dies this takes at least, each with an even share of ``available`` for ``count`` of
+        them, and none filled beyond `MOST_SHARES`; more than ``count`` where it does not fit.
+        """
+        have = dict(available.items())
+        shares = [
+            need / (MOST_SHARES[name] * have[name]) if have[name] else math.inf
+            for name, need in self.items()
+            if need
+        ]
+        most = max(shares, default=0.0)
+        return count + 1 if math.isinf(most) else max(1, math.ceil(count * most))

@@ -328,9 +328,13 @@ def schema(
 
 @app.command()
 def resources(
-    configs: Annotated[
-        list[Path] | None,
-        typer.Argument(help="YAML files of the engine, any number; the board's default without any."),
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ENGINE] [CONFIGS]...",
+            help="Engine name, then YAML files of it, any number; the board's default without any.",
+            show_default=False,
+        ),
     ] = None,
     engine: EngineOption = DEFAULT_ENGINE,
     board: BoardOption = DEFAULT_BOARD,
@@ -338,12 +342,15 @@ def resources(
         Path | None, typer.Option("--output", "-o", help="Counts to write, .json.", callback=_writable)
     ] = None,
 ) -> None:
-    """Count with Yosys what an engine takes of a board, beside the estimate; minutes a size, once."""
+    """Count with Yosys what an engine takes of a board, and say whether it fits; minutes a size, once."""
     from sim.cli.resources import run_resources
     from sim.host.paths import check_distinct
 
-    paths: list[Path | None] = [*configs] if configs else [None]
-    for path in configs or ():
+    configs = names or []
+    if configs and configs[0] in ENGINES:
+        engine, *configs = configs
+    paths: list[Path | None] = [Path(config) for config in configs] or [None]
+    for path in paths:
         check_distinct(("configs", path), ("--output", output))
     found = [(path.stem if path else "default", *_setup(engine, board, path)) for path in paths]
     _, chosen, on, _ = found[0]

@@ -14,7 +14,8 @@ from hw.engine import Engine
 from sim.build.design import kernel_design
 from sim.host.console import print_table
 from sim.host.files import write_text
-from sim.timing.estimate import Estimate, estimate
+from sim.timing.estimate import Estimate
+from sim.timing.kernel import kernel_timing
 from sim.timing.route import Routed, check_router, rank_correlation, route_worst
 
 #: Registers whose slowest paths say which blocks are routed.
@@ -31,7 +32,9 @@ def run_timing(
     if routed:
         check_router()
     kernel = kernel_design(engine, config, board, sources=True)
-    found = estimate(kernel.verilog, kernel.top_name, board, worst=max(worst, _SEARCHED if routed else 0))
+    found = kernel_timing(
+        kernel.verilog, kernel.top_name, board, worst=max(worst, _SEARCHED if routed else 0)
+    )
     blocks = route_worst(found, kernel.verilog, board, routed) if routed else []
     found = replace(found, paths=found.paths[:worst])
     print_estimate(f"{engine.name} on {board.title}, estimated", found)
@@ -54,6 +57,7 @@ def print_estimate(title: str, found: Estimate) -> None:
         ("endpoints", f"{found.endpoints:,}"),
         ("endpoints over budget", f"{found.endpoints_over:,}"),
         ("worst slack", f"{found.worst_slack_ps / 1000:+.3f} ns"),
+        ("cells on the slowest path", f"{found.logic_depth}"),
         ("charged for crossing dies", f"{found.slr_crossing_ps / 1000:.3f} ns"),
     ]
     print_table(title, ("", ""), summary)

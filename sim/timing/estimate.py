@@ -48,6 +48,7 @@ class Estimate:
     endpoints: int
     endpoints_over: int  #: Endpoints whose path takes too long.
     worst_slack_ps: float
+    logic_depth: int  #: Cells between the registers of the slowest path.
     places: tuple[Place, ...]  #: The same by part and source file, worst first.
     paths: tuple[Path, ...]  #: The slowest path to each of the worst registers, worst first, one a register.
 
@@ -104,6 +105,7 @@ def judge(graph: Graph, budget_ps: float, factor: float, *, crossing: float, wor
         endpoints=len(delays),
         endpoints_over=int((slacks < 0).sum()),
         worst_slack_ps=float(slacks.min(initial=budget_ps)),
+        logic_depth=max((len(path.steps) - 1 for path in list(paths.values())[:1]), default=0),
         places=tuple(sorted(places, key=lambda place: (place.worst_slack_ps, place.part, place.file))),
         paths=tuple(paths.values()),
     )

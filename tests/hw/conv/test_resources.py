@@ -12,7 +12,7 @@ from sim.build.synthesis import synthesize
 
 ENGINE = ConvEngine()
 
-#: Counts of the default of three boards by ``loomwork resources --engine conv --board BOARD``.
+#: Counts of the default of three boards by ``loomwork resources conv --board BOARD``.
 COUNTED = {
     "ultra96v2": Resources(lut=48_187, ff=63_125, dsp=280, bram36=51, uram=0),
     "zcu104": Resources(lut=114_991, ff=154_841, dsp=1_131, bram36=78, uram=28),

@@ -123,33 +123,85 @@ def part(name, count, lut, memory_lut=0):
     )
 
 
+def timing(**over):
+    places = tuple(
+        SimpleNamespace(part=part, endpoints_over=count) for part, count in over.items() for _ in range(2)
+    )
+    total = sum(place.endpoints_over for place in places)
+    return SimpleNamespace(
+        places=places, endpoints_over=total, worst_slack_ps=-250.0, budget_ps=3148.0, logic_depth=9
+    )
+
+
 def test_lines_of_a_configuration():
     found = Synthesis((part("kernel", 1, 1000, 100), part("rows", 16, 50, 8)))
     estimate = Resources(lut=2000, ff=4000, dsp=60, bram36=70, uram=0)
     user = Resources(lut=18_000, ff=36_000, dsp=510, bram36=680, uram=0)
-    assert resource_rows("small", found, estimate, user) == [
-        ("small", "kernel", "1", "1,000", "100", "2,000", "3", "4", "0"),
-        ("", "rows", "16", "50", "8", "100", "3", "4", "0"),
-        ("", "in all", "", "1,800", "228", "3,600", "51", "68", "0"),
-        ("", "of the user's region", "", "10.0 %", "", "10.0 %", "10.0 %", "10.0 %", "–"),
-        ("", "estimated", "", "2,000", "", "4,000", "60", "70", "0"),
+    assert resource_rows("small", found, estimate, user, timing(rows=3)) == [
+        ("small", "kernel", "1", "1,000", "100", "2,000", "3", "4", "0", "0"),
+        ("", "rows", "16", "50", "8", "100", "3", "4", "0", "6"),
+        ("", "in all", "", "1,800", "228", "3,600", "51", "68", "0", "6"),
+        ("", "of the user's region", "", "10.0 %", "", "10.0 %", "10.0 %", "10.0 %", "–", ""),
+        ("", "most that fits", "", "70 %", "", "50 %", "80 %", "80 %", "80 %", ""),
+        ("", "estimated", "", "2,000", "", "4,000", "60", "70", "0", ""),
     ]
+    assert [row[-1] for row in resource_rows("small", found, estimate, user, None)[:3]] == ["–"] * 3
 
 
-def test_the_command(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    Path("small.yaml").write_text("rows: 2\n")
+def of_user(**shares):
+    """Resources that are shares of what the U55C has for users."""
+    counts = {name: int(shares.get(name, 0.1) * have) for name, have in load_board("u55c").user.items()}
+    return Resources(**counts)
+
+
+@pytest.mark.parametrize(
+    ("need", "says"),
+    [
+        (of_user(), "fits, by its cells, on 1 of 3 SLRs at least"),
+        (of_user(lut=0.24), "fits, by its cells, on 2 of 3 SLRs at least"),
+        (of_user(lut=0.7, dsp=0.8), "fits, by its cells, on 3 of 3 SLRs at least"),
+        (of_user(lut=0.74), "does not fit: LUT 74.0 % of 70 %"),
+        (of_user(dsp=0.81, uram=1.2), "does not fit: DSP 81.0 % of 80 %, URAM 120.0 % of 80 %"),
+        (of_user(bram36=0.801), "does not fit: BRAM36 80.1 % of 80 %"),
+    ],
+)
+def test_what_is_more_than_can_be_routed_does_not_fit(need, says):
+    assert resource_table.verdict(need, load_board("u55c")) == says
+
+
+def test_what_a_board_has_none_of_does_not_fit():
+    need = Resources(lut=1, ff=1, dsp=1, bram36=1, uram=1)
+    board = load_board("ultra96v2")
+    assert resource_table.verdict(need, board) == "does not fit: URAM 1 of none of 80 %"
+    assert need.dies(board.user, board.slrs) > board.slrs
+
+
+@pytest.fixture
+def tools(monkeypatch):
+    """No tool runs: a part of 77,000 LUTs, whose name is what was to be synthesized."""
     monkeypatch.setattr(
-        resource_table, "kernel_design", lambda *_, sources: SimpleNamespace(top_name="k", verilog="v")
+        resource_table,
+        "kernel_design",
+        lambda engine, *_, sources: SimpleNamespace(top_name=engine.name, verilog="v"),
     )
     monkeypatch.setattr(
         resource_table, "synthesize", lambda verilog, top: Synthesis((part(verilog + top, 1, 77_000),))
     )
+    monkeypatch.setattr(resource_table, "kernel_timing", lambda *_: timing(vattention=4))
+
+
+@pytest.mark.usefixtures("tools")
+def test_the_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("small.yaml").write_text("rows: 2\n")
     result = CliRunner().invoke(app, ["resources", "small.yaml", "--output", "counts.json"])
     assert result.exit_code == 0, result.stderr
     assert "77,000" in result.stdout
+    said = "small: fits, by its cells, on 1 of 3 SLRs at least; 8 endpoints over budget, "
+    assert f"{said}worst slack -0.250 ns of 3.148 ns, estimated, not routed\n" in result.stdout
     (document,) = json.loads(Path("counts.json").read_text())
     assert (document["name"], document["config"]["rows"], document["counted"]["lut"]) == ("small", 2, 77_000)
+    assert (document["fits"], document["slrs_needed"], document["endpoints_over"]) == (True, 1, 8)
     board = load_board("u55c")
     engine = find_engine("attention")
     config = engine.config_type(**document["config"])
@@ -157,10 +209,31 @@ def test_the_command(tmp_path, monkeypatch):
     assert document["user"]["lut"] == board.user.lut
 
 
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize("words", [["scheduler"], ["--engine", "scheduler"]])
+def test_the_engine_comes_first_or_as_an_option(words):
+    result = CliRunner().invoke(app, ["resources", *words])
+    assert result.exit_code == 0, result.stderr
+    assert "vscheduler" in result.stdout
+    assert "default: fits" in result.stdout
+
+
+@pytest.mark.usefixtures("tools")
+def test_counts_are_kept_where_timing_fails(monkeypatch):
+    def fail(*_):
+        raise ToolError("the netlist has a combinational loop through x")
+
+    monkeypatch.setattr(resource_table, "kernel_timing", fail)
+    result = CliRunner().invoke(app, ["resources"])
+    assert result.exit_code == 0, result.stderr
+    assert "on 1 of 3 SLRs at least; timing not estimated: the netlist has a combinational" in result.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["none.yaml"], "none.yaml"),
+        (["oram", "none.yaml"], "none.yaml"),
         (["--engine", "none"], "none"),
         (["--output", "none/counts.json"], "--output must be in a directory that exists"),
     ],

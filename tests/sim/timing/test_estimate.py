@@ -8,9 +8,10 @@ from typer.testing import CliRunner
 
 from hw.board import load_board
 from hw.errors import InputError, ToolError
+from sim.build.cache import VARIABLE
 from sim.cli import timing as cli_timing
 from sim.cli.main import app
-from sim.timing import netlist
+from sim.timing import kernel, netlist
 from sim.timing.delays import load_delays
 from sim.timing.estimate import estimate, judge
 from sim.timing.graph import Graph
@@ -62,9 +63,23 @@ def test_crossings_are_charged_only_to_what_is_larger_than_a_die(monkeypatch):
     assert charged == [0.0, 0.0, board.budget.slr_crossing_ps]
 
 
+def test_a_kernel_is_estimated_once_for_each_budget(monkeypatch, tmp_path):
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    ran = []
+    monkeypatch.setattr(kernel, "estimate", lambda *a, **k: ran.append(a) or estimate(*a, **k))
+    board = load_board("u55c")
+    first = kernel.kernel_timing(TOP, "top", board)
+    assert kernel.kernel_timing(TOP, "top", board) == first
+    assert first.logic_depth == 1
+    assert len(ran) == 1
+    slower = kernel.kernel_timing(TOP, "top", dataclasses.replace(board, clock_mhz=100.0))
+    assert slower.worst_slack_ps > first.worst_slack_ps
+    assert len(ran) == 2
+
+
 def test_the_command_prints_and_writes(monkeypatch, tmp_path):
     found = judge(graph_of({"top": two_luts()}), 500.0, 1.0, crossing=0.0, worst=3)
-    monkeypatch.setattr(cli_timing, "estimate", lambda *a, **k: found)
+    monkeypatch.setattr(cli_timing, "kernel_timing", lambda *a, **k: found)
     monkeypatch.setattr(
         cli_timing, "kernel_design", lambda *a, **k: type("K", (), {"verilog": "", "top_name": "top"})
     )
@@ -75,6 +90,7 @@ def test_the_command_prints_and_writes(monkeypatch, tmp_path):
     document = json.loads(path.read_text())
     assert document["engine"] == "scheduler"
     assert document["endpoints_over"] == found.endpoints_over > 0
+    assert document["logic_depth"] == 2
     assert document["paths"][0]["steps"][0]["name"] == "a"
 
 

@@ -1,0 +1,33 @@
+"""The timing estimate of a whole kernel, kept in the cache of builds by its Verilog and its budget."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import sim.build
+import sim.timing
+from hw.board import Board
+from sim.build.cache import BuildCache
+from sim.host.digest import key_of, source_digest
+from sim.timing.estimate import Estimate, estimate
+
+_ESTIMATE = "estimate.pickle"
+
+
+def kernel_timing(verilog: str, top: str, board: Board, *, worst: int = 10) -> Estimate:
+    """Give what `sim.timing.estimate.estimate` gives of a kernel on a board, estimated once.
+
+    Raises `ToolError` as that does.
+    """
+    limits = f"{board.path_budget_ps} {board.budget} {board.user.lut} {board.slrs}"
+    sources = source_digest(sim.timing, sim.build)
+
+    def make(folder: Path) -> None:
+        found = estimate(verilog, top, board, worst=worst)
+        (folder / _ESTIMATE).write_bytes(pickle.dumps(found))
+
+    key = key_of(["timing", verilog, top, limits, f"{worst}", sources])
+    entry, _ = BuildCache("timing estimates").get(key, make)
+    found: Estimate = pickle.loads((entry / _ESTIMATE).read_bytes())
+    return found
