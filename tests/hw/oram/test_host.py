@@ -166,6 +166,7 @@ def test_wrong_operations_are_one_line_and_nothing_runs(host, row):
         ((), {"PYTHONPATH": ""}, "No module named 'pyxrt': this script needs NumPy, cryptography"),
         ((), {"FAKE_NOT": "gone"}, "XRT cannot load k.xclbin on card 0: gone"),
         (("--input", "none.csv"), {}, "[Errno 2] No such file or directory: 'none.csv'"),
+        (("--output", "no/r.csv"), {}, "--output must be a file that can be written, not no/r.csv"),
     ],
 )
 def test_what_is_missing_is_one_line(host, options, environ, message):
@@ -173,6 +174,12 @@ def test_what_is_missing_is_one_line(host, options, environ, message):
     assert run.returncode == 1
     assert run.stderr.startswith(message)
     assert run.stderr.count("\n") == 1
+
+
+def test_help_needs_no_library(host):
+    run = host.run([], "--help", PYTHONPATH="")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "--ring-slots" in run.stdout
 
 
 def test_numbers_are_those_of_the_gates():

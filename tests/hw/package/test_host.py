@@ -236,6 +236,8 @@ def test_a_damaged_folder_is_one_line_and_nothing_runs(host):
     refuses(host, "launch.json is no launch: ")
     (host.folder / "launch.json").write_text("[]")
     refuses(host, "must have the format loomwork-launch-1, not None")
+    (host.folder / "launch.json").write_text('{"format": "loomwork-launch-1"}')
+    refuses(host, "launch.json is no launch: KeyError 'kernel'")
     (host.folder / "launch.json").unlink()
     refuses(host, "launch.json is no launch: ")
 
@@ -252,6 +254,12 @@ def refuses(host, message, **environ):
 def test_without_the_libraries_of_the_card(host):
     library = "pyxrt" if host.is_alveo else "pynq"
     refuses(host, f"No module named '{library}': this script needs NumPy", PYTHONPATH="")
+
+
+def test_help_needs_no_library(host):
+    run = host.run("--help", PYTHONPATH="")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "--timeout-ms" in run.stdout
 
 
 def test_without_a_card_or_its_image(host):
