@@ -90,7 +90,10 @@ DOORS = {
     "sim.calibration": [
         "hw.errors", "hw.edge", "hw.board", "hw.lib", "sim.host", "sim.build", "sim.memory",
     ],
-    "sim.sweep": ["hw", "sim.host", "sim.build", "sim.timing", "sim.report", "sim.run"],
+    "sim.sweep": [
+        "hw", "sim.host", "sim.build", "sim.timing", "sim.memory", "sim.bench", "sim.report", "sim.run",
+        "sim.engines",
+    ],
     "sim.run": ["hw", "sim.host", "sim.build", "sim.report", "sim.memory", "sim.bench"],
     "sim.engines": [],
     "sim.cli": ["hw", "sim"],

@@ -150,6 +150,13 @@ class EngineAdapter(abc.ABC):
     def workload(self, job: Any, config: Any) -> Any:
         """Give the job without its tensors, as `hw.engine.Engine.predict` takes it."""
 
+    def tensors(self, workload: Any, config: Any, *, seed: int) -> Tensors:
+        """Make random tensors of a workload, as `job` takes them.
+
+        Raises `InputError` when the engine's workloads do not say what tensors they are of.
+        """
+        raise InputError("shape", "given", f"left out: the engine {self.name} takes workloads as files")
+
     def read_plan(self, path: Path) -> Tensor:
         """Read a plan to execute: what `job` takes among the tensors under the name `PLAN`.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -9,17 +10,8 @@ from hw.errors import InputError
 from hw.prediction import Prediction
 from sim.report.report import Report
 from sim.sweep.expression import Expression
-from sim.sweep.points import FIDELITIES, Outcome, Point
+from sim.sweep.points import ADDED, FIDELITIES, GATES, OF_SYNTHESIS, Outcome, Point
 from sim.sweep.spec import SweepSpec
-
-#: Figures of a design's gates.
-GATES = ("lut", "ff", "dsp", "bram36", "uram")
-#: Figures of a workload that are added up over all.
-_ADDED = ("cycles", "microseconds", "read_bytes", "write_bytes", "bytes", "useful_macs", "mac_slots")
-#: All figures of a workload, and of all of them together.
-OF_WORKLOADS = (*_ADDED, "utilization", "bound_cycles")
-#: Figures of a synthesis beside `GATES`.
-OF_SYNTHESIS = ("endpoints", "endpoints_over", "worst_slack_ps")
 
 
 def predicted_figures(prediction: Prediction, clock_mhz: float) -> dict[str, float]:
@@ -32,14 +24,11 @@ def predicted_figures(prediction: Prediction, clock_mhz: float) -> dict[str, flo
         write_bytes=prediction.write_bytes_total,
         useful_macs=prediction.useful_macs,
         mac_slots=prediction.mac_slots,
-        bound_cycles=max(
-            prediction.memory_bound_cycles,
-            prediction.compute_bound_cycles if prediction.mac_slots else prediction.least_compute_cycles,
-        ),
+        bound_cycles=prediction.bound_cycles,
     )
 
 
-def measured_figures(report: Report, bound_cycles: float) -> dict[str, float]:
+def measured_figures(report: Report) -> dict[str, float]:
     """Give the figures of a workload by its simulation."""
     cycles = report.cycles.cycles_total
     return _workload_figures(
@@ -49,7 +38,7 @@ def measured_figures(report: Report, bound_cycles: float) -> dict[str, float]:
         write_bytes=sum(port.useful_write_bytes for port in report.traffic.ports),
         useful_macs=report.work.useful_macs,
         mac_slots=report.work.mac_slots_per_cycle * cycles,
-        bound_cycles=bound_cycles,
+        bound_cycles=report.roofline.bound_cycles,
     )
 
 
@@ -75,6 +64,12 @@ def point_figures(spec: SweepSpec, outcomes: Iterable[Outcome]) -> tuple[dict[st
                 return {}, f"{outcome.workload or outcome.engine}: {outcome.failure}"
         elif before is None or FIDELITIES.index(before.fidelity) < FIDELITIES.index(outcome.fidelity):
             best[place] = outcome
+    if spec.engines.keys() <= {engine for engine, workload in best if not workload}:
+        user = best[next(iter(spec.engines)), ""].document["user"]
+        for name in GATES:
+            need = sum(best[engine, ""].figures[name] for engine in spec.engines)
+            if need > user[name]:
+                return {}, f"{name} of all engines must be at most {user[name]}, not {need:.0f}"
     asked = {(name, key) for name, engine in spec.engines.items() for key in ("", *engine.workloads)}
     if asked - best.keys():
         return {}, "not predicted yet"
@@ -88,7 +83,7 @@ def point_figures(spec: SweepSpec, outcomes: Iterable[Outcome]) -> tuple[dict[st
         for name in OF_SYNTHESIS[:2]:
             figures[name] = sum(outcome.figures[name] for outcome in gates)
         figures[OF_SYNTHESIS[2]] = min(outcome.figures[OF_SYNTHESIS[2]] for outcome in gates)
-    total = dict.fromkeys((*_ADDED, "bound_cycles"), 0.0)
+    total = dict.fromkeys((*ADDED, "bound_cycles"), 0.0)
     for (_, workload), outcome in best.items():
         if workload:
             figures |= {f"{workload}.{name}": value for name, value in outcome.figures.items()}
@@ -100,27 +95,9 @@ def point_figures(spec: SweepSpec, outcomes: Iterable[Outcome]) -> tuple[dict[st
     return figures, ""
 
 
-def names_of(spec: SweepSpec) -> set[str]:
-    """Give all names that expressions over designs may have."""
-    figures = {*GATES, *OF_WORKLOADS}
-    for name, engine in spec.engines.items():
-        figures |= {f"{name}.{gate}" for gate in GATES}
-        figures |= {f"{workload}.{figure}" for workload in engine.workloads for figure in OF_WORKLOADS}
-    return figures | set(scope(spec, {f"{n}.{p}": 0 for n, e in spec.engines.items() for p in e.parameters}))
-
-
-def scope(spec: SweepSpec, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Give parameters under their names in expressions: ``rows`` for ``attention.rows`` where one engine has
-    such a parameter.
-    """
-    short = [name.partition(".")[2] for name in parameters]
-    unique = {name.partition(".")[2]: value for name, value in parameters.items()}
-    return {name: value for name, value in unique.items() if short.count(name) == 1} | dict(parameters)
-
-
 def violated(spec: SweepSpec, point: Point, figures: Mapping[str, float]) -> str:
     """Give the first constraint that a design does not keep; empty when it keeps all."""
-    names = {**scope(spec, point.parameters), **figures, "board": point.board}
+    names = {**spec.scope(point.parameters), **figures, "board": point.board}
     for text in spec.constraints:
         if not evaluated(text, names):
             return text
@@ -129,7 +106,7 @@ def violated(spec: SweepSpec, point: Point, figures: Mapping[str, float]) -> str
 
 def objective_values(spec: SweepSpec, point: Point, figures: Mapping[str, float]) -> tuple[float, ...]:
     """Give the objectives of a design, those to be maximized negated: the less the better."""
-    names = {**scope(spec, point.parameters), **figures}
+    names = {**spec.scope(point.parameters), **figures}
     signs = {"min": 1.0, "max": -1.0}
     return tuple(signs[way] * float(evaluated(text, names)) for text, way in spec.objectives.items())
 
@@ -137,9 +114,14 @@ def objective_values(spec: SweepSpec, point: Point, figures: Mapping[str, float]
 def evaluated(text: str, names: Mapping[str, Any]) -> Any:
     """Evaluate an expression of the sweep's file; `InputError` where that cannot be done."""
     try:
-        return Expression(text).value(names)
+        return _parsed(text).value(names)
     except (ValueError, KeyError) as error:
         raise InputError("expression", text, f"one that can be evaluated ({error})") from error
+
+
+@functools.cache
+def _parsed(text: str) -> Expression:
+    return Expression(text)
 
 
 def pareto_front(values: Sequence[tuple[float, ...]]) -> list[int]:

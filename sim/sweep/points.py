@@ -11,6 +11,13 @@ Value = int | float | str | bool
 Fidelity = Literal["prediction", "control", "full", "synthesis"]
 FIDELITIES: tuple[Fidelity, ...] = ("prediction", "control", "full", "synthesis")
 
+#: Figures of a design's gates, and those of a synthesis beside them.
+GATES = ("lut", "ff", "dsp", "bram36", "uram")
+OF_SYNTHESIS = ("endpoints", "endpoints_over", "worst_slack_ps")
+#: Figures of a workload that are added up over all, and all of them.
+ADDED = ("cycles", "microseconds", "read_bytes", "write_bytes", "bytes", "useful_macs", "mac_slots")
+OF_WORKLOADS = (*ADDED, "utilization", "bound_cycles")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Point:

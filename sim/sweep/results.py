@@ -67,3 +67,36 @@ def results_of(store: Store) -> SweepResults:
     return SweepResults(
         spec=spec, points=tuple(replace(result, on_front=result.number in on_front) for result in found)
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorstPrediction:
+    """The simulation that a prediction was farthest from."""
+
+    number: int  #: Of the point.
+    workload: str
+    predicted: float  #: Cycles.
+    measured: float  #: Cycles.
+    count: int  #: Simulations that were compared.
+
+    @property
+    def error(self) -> float:
+        """What the prediction is too much, as a share of what was measured."""
+        return self.predicted / self.measured - 1
+
+
+def worst_prediction(results: SweepResults) -> WorstPrediction | None:
+    """Compare predicted with measured cycles of all simulations; None where there are none."""
+    found = [
+        (result.number, outcome.workload, predicted.figures["cycles"], outcome.figures["cycles"])
+        for result in results.points
+        for outcome in result.outcomes
+        if outcome.fidelity in ("control", "full") and not outcome.failure
+        if (predicted := result.outcome("prediction", workload=outcome.workload)) is not None
+    ]
+    if not found:
+        return None
+    number, workload, cycles, measured = max(found, key=lambda row: abs(row[2] / row[3] - 1))
+    return WorstPrediction(
+        number=number, workload=workload, predicted=cycles, measured=measured, count=len(found)
+    )

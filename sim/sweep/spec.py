@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
+from hw.board import load_board
 from hw.edge import Document, Location, read_document, validate
 from hw.errors import InputError
-from hw.registry import ENGINES
+from hw.registry import ENGINES, find_engine
+from sim.host.paths import check_readable
 from sim.sweep.expression import LEGAL, Expression
-from sim.sweep.points import Fidelity, Value
+from sim.sweep.points import GATES, OF_WORKLOADS, Fidelity, Value
 
 #: Most values of one parameter.
 MOST_VALUES = 10_000
 #: Files of a workload, options of ``loomwork sim``.
 FILES = ("input", "plan", "network", "ops")
-Checked = TypeVar("Checked")
+_FORMS = (
+    "a list of values, {from: 8, to: 32, step: 8}, {powers_of_two: [16, 128]} or {expression: lanes // 8}"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +182,23 @@ class SweepSpec:
         """All workloads by name."""
         return {name: found for engine in self.engines.values() for name, found in engine.workloads.items()}
 
+    def scope(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Give what parameters have under their names in expressions: ``attention.rows``, and ``rows`` where
+        one engine has such a parameter.
+        """
+        short = [name.partition(".")[2] for name in parameters]
+        named = {name.partition(".")[2]: value for name, value in parameters.items()}
+        return {name: value for name, value in named.items() if short.count(name) == 1} | dict(parameters)
+
+    @property
+    def names(self) -> set[str]:
+        """Names that objectives and constraints may have."""
+        found = {"board", *GATES, *OF_WORKLOADS}
+        for name, engine in self.engines.items():
+            found |= {f"{name}.{gate}" for gate in GATES}
+            found |= {f"{workload}.{figure}" for workload in engine.workloads for figure in OF_WORKLOADS}
+        return found | set(self.scope({f"{n}.{p}": 0 for n, e in self.engines.items() for p in e.parameters}))
+
     @property
     def stages(self) -> list[tuple[Fidelity, Selection]]:
         """The fidelities after the prediction, the cheapest first."""
@@ -198,18 +219,34 @@ def read_spec(path: Path) -> SweepSpec:
     """
     document = read_document(path)
     spec = validate(document, _SPEC)
+    for name, engine in spec.engines.items():
+        _check_engine(document, name, engine)
     for location, text in _expressions(spec):
+        known = spec.names
+        if location[0] == "engines":  # a parameter: of those with values
+            parameters = spec.engines[str(location[1])].parameters
+            known = {name for name, given in parameters.items() if not _is_expression(given)}
         try:
-            Expression(text)
+            unknown = sorted(Expression(text).names - known)
         except ValueError as error:
             raise document.error(location, f"an expression: {LEGAL}", value=text) from error
-    for name, engine in spec.engines.items():
-        for parameter in engine.parameters:
-            parameter_values(document, ("engines", name, "parameters", parameter))
-            if parameter in engine.config:
-                location = ("engines", name, "config", parameter)
-                raise document.error(location, "left out: it is among the parameters")
-    return _map_workloads(spec, lambda workload: _absolute(workload, path.absolute().parent))
+        if unknown:
+            raise document.error(location, "an expression over " + ", ".join(sorted(known)), value=text)
+    folder = path.absolute().parent
+    boards = [str(folder / name) if name.endswith((".yaml", ".yml")) else name for name in spec.boards]
+    for number, name in enumerate(boards):
+        try:
+            load_board(name)
+        except InputError as error:
+            raise document.error(("boards", number), error.legal) from error
+    engines = {
+        name: dataclasses.replace(
+            engine,
+            workloads={key: _absolute(asked, folder) for key, asked in engine.workloads.items()},
+        )
+        for name, engine in spec.engines.items()
+    }
+    return dataclasses.replace(spec, boards=tuple(boards), engines=engines)
 
 
 def spec_dict(spec: SweepSpec) -> dict[str, Any]:
@@ -223,35 +260,31 @@ def spec_of(plain: Mapping[str, Any]) -> SweepSpec:
     return _SPEC.validate_python(plain)
 
 
-def parameter_values(document: Document, location: Location) -> tuple[Value, ...] | Expression:
-    """Give the values of a parameter, or the expression it follows from.
+def values_of(given: Any) -> tuple[Value, ...] | Expression:
+    """Give the values of a parameter as the file has it, or the expression it follows from.
 
     Raises
     ------
-    InputError
-        When it is none of the forms that `EngineSpec` names, has no value, or one twice.
+    ValueError
+        When it is none of the forms that `EngineSpec` names, has no value, or one twice; what is legal.
     """
-    match document.at(location):
+    match given:
         case {"expression": str(text), **more} if not more:
             return Expression(text)
-        case {"powers_of_two": [int(first), int(last)], **more} if not more and 0 < first <= last:
-            values: list[Value] = [1 << n for n in range(64) if first <= 1 << n <= last]
+        case {"powers_of_two": [int(first), int(last)], **more} if not more and first > 0 and last < 1 << 62:
+            values: list[Value] = [1 << n for n in range(62) if first <= 1 << n <= last]
         case {"from": int(first), "to": int(last), **more} if (
             set(more) <= {"step"} and type(step := more.get("step", 1)) is int and step > 0
         ):
             values = list(itertools.islice(range(first, last + 1, step), MOST_VALUES + 1))
-        case [*found] if all(isinstance(value, int | float | str | bool) for value in found):
-            values = found
+        case [*found] | tuple(found) if all(isinstance(value, int | float | str | bool) for value in found):
+            values = list(found)
         case _:
-            legal = (
-                "a list of values, {from: 8, to: 32, step: 8}, {powers_of_two: [16, 128]} "
-                "or {expression: lanes // 8}"
-            )
-            raise document.error(location, legal)
+            raise ValueError(_FORMS)
     if not values:
-        raise document.error(location, "of at least one value", value="an empty range")
+        raise ValueError("of at least one value")
     if len(values) > MOST_VALUES or len({(type(value), value) for value in values}) < len(values):
-        raise document.error(location, f"of at most {MOST_VALUES} values, each once")
+        raise ValueError(f"of at most {MOST_VALUES:,} values, each once")
     return tuple(values)
 
 
@@ -260,19 +293,40 @@ def _expressions(spec: SweepSpec) -> list[tuple[Location, str]]:
     found += [(("constraints", n), text) for n, text in enumerate(spec.constraints)]
     for name, engine in spec.engines.items():
         for parameter, given in engine.parameters.items():
-            if isinstance(given, Mapping) and isinstance(given.get("expression"), str):
+            if _is_expression(given):
                 found.append((("engines", name, "parameters", parameter), given["expression"]))
     return found
 
 
-def _map_workloads(spec: SweepSpec, change: Callable[[WorkloadSpec], WorkloadSpec]) -> SweepSpec:
-    engines = {
-        name: dataclasses.replace(
-            engine, workloads={key: change(workload) for key, workload in engine.workloads.items()}
-        )
-        for name, engine in spec.engines.items()
-    }
-    return dataclasses.replace(spec, engines=engines)
+def _is_expression(given: Any) -> bool:
+    return isinstance(given, Mapping) and isinstance(given.get("expression"), str)
+
+
+def _check_engine(document: Document, name: str, spec: EngineSpec) -> None:
+    """Check what only the engine knows: its fields, and the shapes of its workloads."""
+    engine = find_engine(name)
+    fields = [field.name for field in dataclasses.fields(engine.config_type)]
+    for part in ("parameters", "config"):
+        for key in getattr(spec, part):
+            if key not in fields:
+                location: Location = ("engines", name, part, key)
+                raise document.error(location, "one of " + ", ".join(fields), value=key)
+    for parameter, given in spec.parameters.items():
+        location = ("engines", name, "parameters", parameter)
+        try:
+            values_of(given)
+        except ValueError as error:
+            raise document.error(location, str(error)) from error
+        if parameter in spec.config:
+            location = ("engines", name, "config", parameter)
+            raise document.error(location, "left out: it is among the parameters")
+    for workload, asked in spec.workloads.items():
+        location = ("engines", name, "workloads", workload)
+        if asked.shape:
+            validate(document.part(*location, "shape"), TypeAdapter(engine.workload_type))
+        for option in FILES:
+            if given := getattr(asked, option):
+                check_readable(document.where((*location, option)), document.path.parent / given)
 
 
 def _absolute(workload: WorkloadSpec, folder: Path) -> WorkloadSpec:

@@ -19,6 +19,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from hw.errors import InputError
+from sim.host.tree import process
 from sim.sweep.points import Outcome, Point
 
 #: What the file says of itself.
@@ -103,7 +104,7 @@ class Store:
 
         Raises `InputError` when another process works on it and this one does not join, or joins another.
         """
-        text = json.dumps(spec, sort_keys=True)
+        text = json.dumps(spec)
         with self._writing() as connection:
             others = [owner for owner in self._owners() if owner != self.owner and not self._gone(owner)]
             if others and not join:
@@ -206,10 +207,5 @@ def _spelled(owner: str) -> str:
 
 
 def _began(pid: int) -> str:
-    """Give when a process of this machine began, in its clock's ticks; empty where there is none."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except OSError:
-        return ""
-    fields = stat.rpartition(")")[2].split()
-    return "" if fields[0] == "Z" else fields[19]
+    found = process(pid)
+    return found.began if found else ""

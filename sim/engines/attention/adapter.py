@@ -15,7 +15,7 @@ from sim.engines.attention.cases import attention_cases
 from sim.engines.attention.demo import attention_demo
 from sim.engines.attention.job import AttentionJob, distance, make_job
 from sim.engines.attention.layout import Layout
-from sim.engines.attention.tensors import read_inputs
+from sim.engines.attention.tensors import random_tensors, read_inputs
 from sim.golden.attention.formats import Arithmetic
 from sim.golden.attention.model import attention_job
 from sim.run.adapter import Case, Demo, EngineAdapter, Launch, Tensor
@@ -77,6 +77,12 @@ class AttentionAdapter(EngineAdapter):
     def workload(self, job: AttentionJob, config: AttentionConfig) -> AttentionWorkload:
         """See `AttentionJob.workload`."""
         return job.workload
+
+    def tensors(
+        self, workload: AttentionWorkload, config: AttentionConfig, *, seed: int
+    ) -> dict[str, Tensor]:
+        """See `sim.engines.attention.tensors.random_tensors`."""
+        return random_tensors(workload, seed=seed)
 
     def cases(self) -> Iterator[Case]:
         """See `sim.engines.attention.cases`."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import MAX_KEYS, AttentionConfig
+from hw.attention.model.workload import AttentionWorkload, bitmap_bits
 from hw.errors import InputError
 from sim.run.adapter import Tensor
 
@@ -160,6 +161,42 @@ def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Input
         output_scale=output_scale,
         pack=_whole(tensors, "pack", 0, min(heads // kv_heads, config.rows)),
     )
+
+
+def random_tensors(workload: AttentionWorkload, *, seed: int) -> dict[str, Tensor]:
+    """Make tensors of a workload: normal numbers, whose logits have a standard deviation of 1.
+
+    Heads whose settings differ have other scales of q.
+    """
+    rng = np.random.default_rng([seed, workload.heads])
+    kv_heads = workload.kv_heads or workload.heads
+    shapes = {
+        "q": (workload.heads, sum(workload.queries), workload.query_size),
+        "k": (kv_heads, sum(workload.keys), workload.query_size),
+        "v": (kv_heads, sum(workload.keys), workload.value_size),
+    }
+    tensors: dict[str, Tensor] = {
+        name: rng.standard_normal(shape, np.float32) for name, shape in shapes.items()
+    }
+    if len(workload.queries) > 1:
+        tensors |= {"query_lengths": np.array(workload.queries), "key_lengths": np.array(workload.keys)}
+    if workload.settings:
+        tensors["q_scale"] = (4 + np.unique(workload.settings, return_inverse=True)[1]) / 127
+    for name in ("causal", "window", "pack"):
+        if given := getattr(workload, name):
+            tensors[name] = np.array(given)
+    for number, of_heads in enumerate(workload.bitmaps):
+        if of_heads:
+            name = "bitmap" if len(workload.queries) == 1 else f"bitmap_{number}"
+            tensors[name] = np.stack([bitmap_bits(text) for text in of_heads])
+    if any(workload.bitmaps):
+        blocks = {"bitmap_queries": workload.bitmap_queries, "bitmap_keys": workload.bitmap_keys}
+        tensors |= {name: np.array(given) for name, given in blocks.items()}
+    if workload.logit_cap:
+        tensors["logit_cap"] = np.array(30.0)
+    if workload.alibi:
+        tensors["alibi_slopes"] = 2.0 ** -(1 + np.arange(workload.heads) * 8 / workload.heads)
+    return tensors
 
 
 def _tensor(tensors: Mapping[str, Tensor], name: str, config: AttentionConfig) -> Tensor:

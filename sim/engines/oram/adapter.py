@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from hw.board import Board
 from hw.oram.config import OramConfig
+from hw.oram.core.layouts import Code
 from hw.oram.kernel.arguments import KEY_WORDS, Fault
 from hw.oram.model.workload import OramWorkload
 from sim.engines.oram.buffers import RESPONSES, launch_buffers
@@ -48,6 +49,18 @@ class OramAdapter(EngineAdapter):
         """See `sim.engines.oram.operations.read_operations`; ``seed`` chooses the keys."""
         found = read_operations(path, config)
         return {CODES: found.codes, KEYS: found.keys, VALUES: found.values, SEED: np.array(seed)}
+
+    def tensors(self, workload: OramWorkload, config: OramConfig, *, seed: int) -> Tensors:
+        """Make as many operations: keys are put, then looked up and put anew at random."""
+        rng, count = np.random.default_rng([seed, workload.operations]), workload.operations
+        keys = rng.integers(0, 1 << config.key_bits, -(-count // 2), np.uint64, endpoint=False)
+        puts = rng.random(count) < 0.5
+        puts[: len(keys)] = True
+        codes = np.where(puts, Code.PUT, Code.GET).astype(np.uint8)
+        values = rng.integers(0, 256, (count, config.value_bytes), np.uint8)
+        values[~puts] = 0
+        drawn = np.concatenate([keys, rng.choice(keys, count - len(keys))])
+        return {CODES: codes, KEYS: drawn, VALUES: values, SEED: np.array(seed)}
 
     def job(self, tensors: Mapping[str, Tensor], config: OramConfig) -> OramJob:
         """See `read_job`."""

@@ -1,0 +1,272 @@
+"""A sweep: every design predicted, and those that matter looked at more and more closely."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from hw.errors import InputError
+from sim.host.digest import key_of
+from sim.host.progress import Activity
+from sim.sweep.executor import Answered, Executor
+from sim.sweep.figures import objective_values, pareto_front, point_figures, violated
+from sim.sweep.points import Fidelity, Outcome, Point, Value
+from sim.sweep.results import SweepResults, results_of
+from sim.sweep.space import BOARD, Place, Space, near
+from sim.sweep.spec import Selection, SweepSpec, spec_dict
+from sim.sweep.store import Store
+from sim.sweep.strategy import batches
+from sim.sweep.task import Task, legal_config, look
+
+#: Times that a question is asked again when whoever worked on it died.
+_TRIES = 3
+#: Most predictions asked for at a time; simulations are asked for one by one.
+_CHUNK = 32
+#: Seconds between signs of life, and between looks at what other processes found.
+_BEAT_SECONDS = 5.0
+_LOOK_SECONDS = 1.0
+
+
+def run_sweep(spec: SweepSpec, database: Path, executor: Executor, *, join: bool = False) -> SweepResults:
+    """Carry a sweep out, or what of it is still to be done, and give all results.
+
+    It may be killed at any time and be run again: what is in the database is not done twice.  Any number of
+    processes may ``join``; each works on what the others do not.
+
+    Raises
+    ------
+    InputError
+        When the database cannot be used, or no design can be built and keeps the constraints.
+    """
+    with Store(database, make=True) as store, Activity("Sweeping") as activity:
+        store.begin(spec_dict(spec), join=join)
+        try:
+            _Sweep(spec, store, executor, activity).run()
+        finally:
+            executor.close()
+            store.end()
+        return results_of(store)
+
+
+class _Sweep:
+    """What one process knows of a sweep that goes on."""
+
+    def __init__(self, spec: SweepSpec, store: Store, executor: Executor, activity: Activity) -> None:
+        self.spec = spec
+        self.store = store
+        self.executor = executor
+        self.activity = activity
+        self.places: dict[Place, int] = {}
+        self.points: list[Point] = []
+        self.parts: list[list[str]] = []
+        self.outcomes: dict[str, Outcome] = {}
+        self.front: list[int] = []
+        self._beat = time.monotonic()
+
+    def run(self) -> None:
+        space = Space(self.spec)
+        asking = batches(space)
+        batch = next(asking)
+        try:
+            while True:
+                self._predict(space, batch)
+                values = self._values()
+                self.front = self._front(values)
+                batch = asking.send([values.get(self.places[place]) for place in batch])
+        except StopIteration:
+            pass
+        if not self.front:
+            reasons = Counter(self._figures(number)[1] for number in range(len(self.points)))
+            reason, count = reasons.most_common(1)[0]
+            legal = f"at least one; of {count} of {len(self.points)}, {reason}"
+            raise InputError("designs that can be built and keep the constraints", 0, legal)
+        for fidelity, selection in self.spec.stages:
+            numbers = self._selected(selection)
+            tasks = list(self._tasks(fidelity, numbers, selection))
+            self.store.add_parts((number, task.key) for number, task in tasks)
+            for number, task in tasks:
+                self.parts[number].append(task.key)
+            self._complete(fidelity, [task for _, task in tasks])
+            self.front = self._front(self._values())
+
+    def _predict(self, space: Space, batch: Iterable[Place]) -> None:
+        """Know the prediction of each design of a batch; what does not fit is not looked at further."""
+        first = len(self.points)
+        new = [place for place in dict.fromkeys(batch) if place not in self.places]
+        direct: dict[str, Outcome] = {}
+        fitting: list[int] = []
+        for place in new:
+            number = self.places[place] = len(self.points)
+            chosen = space.parameters(place)
+            board = str(chosen.pop(BOARD))
+            configs, keys = {}, []
+            for name, engine in self.spec.engines.items():
+                own = {
+                    key.partition(".")[2]: value
+                    for key, value in chosen.items()
+                    if key.startswith(f"{name}.")
+                }
+                key, found, configs[name] = self._gates(name, board, {**engine.config, **own})
+                direct[key] = found
+                keys.append(key)
+            self.points.append(Point(board=board, parameters=chosen, configs=configs))
+            self.parts.append(keys)
+            figures = point_figures(self.spec, (direct[key] for key in keys))
+            if figures[1] == "not predicted yet":
+                fitting.append(number)
+        self.outcomes |= direct
+        self.store.finish(direct)
+        tasks = list(self._tasks("prediction", fitting, Selection()))
+        for number, task in tasks:
+            self.parts[number].append(task.key)
+        numbered = enumerate(self.points[first:], first)
+        self.store.add_points(numbered)
+        self.store.add_parts((n, key) for n in range(first, len(self.points)) for key in self.parts[n])
+        self._complete("prediction", [task for _, task in tasks])
+
+    def _gates(
+        self, engine: str, board: str, chosen: Mapping[str, Value]
+    ) -> tuple[str, Outcome, dict[str, Value]]:
+        """Give what an engine takes of a board, which is known at once, and its configuration."""
+        try:
+            config = legal_config(engine, board, chosen)
+        except InputError as error:
+            key = key_of(["illegal", engine, board, json.dumps(chosen, sort_keys=True), str(error)])
+            return key, Outcome(fidelity="prediction", engine=engine, failure=str(error)), {}
+        task = Task(fidelity="prediction", engine=engine, board=board, config=config)
+        return task.key, look(task), config
+
+    def _tasks(
+        self, fidelity: Fidelity, numbers: Iterable[int], selection: Selection
+    ) -> Iterator[tuple[int, Task]]:
+        """Give the questions of a fidelity about designs: the first workload of all, then the next."""
+        numbers = list(numbers)
+        for name, engine in self.spec.engines.items():
+            workloads = {"": None} if fidelity == "synthesis" else engine.workloads
+            for workload, asked in workloads.items():
+                for number in numbers:
+                    point = self.points[number]
+                    yield (
+                        number,
+                        Task(
+                            fidelity=fidelity,
+                            engine=name,
+                            board=point.board,
+                            config=point.configs[name],
+                            workload=workload,
+                            asked=asked,
+                            seed=self.spec.seed,
+                            memory=selection.memory,
+                        ),
+                    )
+
+    def _figures(self, number: int) -> tuple[dict[str, float], str]:
+        known = (self.outcomes[key] for key in self.parts[number] if key in self.outcomes)
+        figures, failure = point_figures(self.spec, known)
+        if figures and (constraint := violated(self.spec, self.points[number], figures)):
+            failure = f"does not keep {constraint}"
+        return figures, failure
+
+    def _values(self) -> dict[int, tuple[float, ...]]:
+        """Give the objectives of all designs that can be built and keep the constraints."""
+        found = {}
+        for number, point in enumerate(self.points):
+            figures, failure = self._figures(number)
+            if not failure:
+                found[number] = objective_values(self.spec, point, figures)
+        return found
+
+    def _front(self, values: Mapping[int, tuple[float, ...]]) -> list[int]:
+        numbers = list(values)
+        return [numbers[index] for index in pareto_front([values[number] for number in numbers])]
+
+    def _selected(self, selection: Selection) -> list[int]:
+        values = self._values()
+        if selection.of == "all":
+            return list(values)
+        front = sorted(self.front, key=lambda number: values[number])
+        if 0 < selection.at_most < len(front):
+            last = max(1, selection.at_most - 1)
+            front = [front[n * (len(front) - 1) // last] for n in range(selection.at_most)]
+        place_of = {number: place for place, number in self.places.items()}
+        around = [
+            number
+            for number in values
+            if any(near(place_of[number], place_of[one], selection.neighbours) for one in front)
+        ]
+        return sorted({*front, *around})
+
+    def _complete(self, title: str, tasks: Iterable[Task]) -> None:
+        """Know the answers to all questions: from the database, from workers, from other processes."""
+        missing = {task.key: task for task in tasks}
+        total, began = len(missing), time.monotonic()
+        self._take(missing)
+        cached = total - len(missing)
+        waiting, under_way = list(missing), 0
+        deaths: Counter[str] = Counter()
+        looked = time.monotonic()
+        while missing:
+            while under_way < self.executor.slots and waiting:
+                size = max(1, min(_CHUNK, len(waiting) // (4 * self.executor.slots)))
+                size = size if title == "prediction" else 1
+                chunk, waiting = waiting[:size], waiting[size:]
+                if deaths[chunk[0]]:  # one by one, to see which it is
+                    chunk, waiting = chunk[:1], chunk[1:] + waiting
+                if mine := self.store.claim([key for key in chunk if key in missing]):
+                    self.executor.submit([missing[key] for key in mine])
+                    under_way += 1
+            for answered in self.executor.answered(_LOOK_SECONDS) if under_way else ():
+                under_way -= 1
+                waiting = self._answered(answered, missing, deaths) + waiting
+            self._alive()
+            if not waiting and time.monotonic() - looked > _LOOK_SECONDS:
+                looked = time.monotonic()
+                self._take(missing)
+                # What a process that has ended had claimed is free again.
+                waiting = [] if under_way else list(missing)
+            if not under_way and missing:
+                time.sleep(_LOOK_SECONDS / 5)
+            done = total - len(missing)
+            self._tell(title, done, total, done - cached, time.monotonic() - began)
+
+    def _answered(self, answered: Answered, missing: dict[str, Task], deaths: Counter[str]) -> list[str]:
+        """Keep answers; of what died give what is to be asked again."""
+        again, found = [], dict(zip((task.key for task in answered.tasks), answered.outcomes, strict=False))
+        if answered.death:
+            for task in answered.tasks:
+                deaths[task.key] += 1
+                alone = len(answered.tasks) == 1
+                if alone and (answered.final or deaths[task.key] >= _TRIES):
+                    found[task.key] = Outcome(
+                        fidelity=task.fidelity,
+                        engine=task.engine,
+                        workload=task.workload,
+                        failure=answered.death,
+                    )
+                else:
+                    again.append(task.key)
+        self.store.finish(found)
+        self._take(missing, found)
+        return again
+
+    def _take(self, missing: dict[str, Task], keys: Iterable[str] | None = None) -> None:
+        found = self.store.outcomes(list(missing if keys is None else keys))
+        self.outcomes |= found
+        for key in found:
+            missing.pop(key, None)
+
+    def _alive(self) -> None:
+        if time.monotonic() - self._beat > _BEAT_SECONDS:
+            self._beat = time.monotonic()
+            self.store.beat()
+
+    def _tell(self, title: str, done: int, total: int, new: int, seconds: float) -> None:
+        left = f", {_spelled(seconds / new * (total - done))} to go" if new and done < total else ""
+        self.activity.update(f"{title} {done:,} of {total:,}, {len(self.front)} on the front{left}")
+
+
+def _spelled(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
