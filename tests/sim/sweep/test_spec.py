@@ -1,5 +1,7 @@
 """The file of a sweep: what is legal, and the one line that says what is not."""
 
+import copy
+
 import pytest
 
 from hw.errors import InputError
@@ -77,7 +79,10 @@ def test_designs_are_the_product_that_constraints_allow(tmp_path):
             lambda d: attention(d)["workloads"].update(other={"network": "none.csv"}),
             r"a.yaml:\d+ must be a file that exists",
         ),
-        (lambda d: d["engines"].update(atention=attention(d)), "must be one of attention, conv"),
+        (
+            lambda d: d["engines"].update(atention=copy.deepcopy(attention(d))),
+            "must be one of attention, conv",
+        ),
         (lambda d: d.update(boards=["u55"]), r"a.yaml:\d+: boards.0 must be one of"),
         (lambda d: d.update(boards=[]), "boards must be at least one"),
         (lambda d: d.update(objectives={"cycle": "min"}), r"a.yaml:\d+: .* must be an expression over"),

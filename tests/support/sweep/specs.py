@@ -1,5 +1,7 @@
 """Sweeps to test: written as files, and answered without other processes."""
 
+import copy
+
 import yaml
 
 from sim.sweep.executor import Answered
@@ -9,7 +11,7 @@ SMALL = {"shape": {"heads": 2, "queries": [40], "keys": [64], "query_size": 32, 
 
 
 def plain(**changes):
-    """A sweep of twelve attention engines as plain values, of which four are illegal."""
+    """A sweep of twelve attention engines as plain values, of which six are illegal."""
     return {
         "boards": ["ultra96v2"],
         "engines": {
@@ -21,7 +23,7 @@ def plain(**changes):
                     "tile_keys": [16, 32],
                     "merge_lanes": {"expression": "lanes // 16"},
                 },
-                "workloads": {"small": SMALL},
+                "workloads": {"small": copy.deepcopy(SMALL)},
             }
         },
         "objectives": {"cycles": "min", "dsp": "min"},
