@@ -18,6 +18,7 @@ import typer
 from hw.errors import LoomworkError
 from hw.registry import ENGINES, simulation_side
 from sim.cli.cache import app as cache
+from sim.cli.sweep import sweep
 from sim.host.process import Terminated
 
 if TYPE_CHECKING:
@@ -379,39 +380,6 @@ def timing(
 
 
 @app.command()
-def sweep(
-    spec: Annotated[Path, typer.Argument(help="What is swept, .yaml; see docs/sweep.md.")],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Database to write, or to go on with [the spec's name, .db]."),
-    ] = None,
-    workers: Annotated[
-        int, typer.Option("--workers", min=0, help="Processes at a time; 0 for one a processor.")
-    ] = 0,
-    memory_gib: Annotated[
-        float, typer.Option("--memory", min=0, help="GiB that one may take; 0 for its share of what is free.")
-    ] = 0,
-    executor: Annotated[Literal["local", "ray"], typer.Option("--executor", help="Who works.")] = "local",
-    address: Annotated[str, typer.Option("--address", help="Ray cluster to work on, HOST:PORT.")] = "",
-    join: Annotated[
-        bool, typer.Option("--join", help="Work along with processes that use the same database.")
-    ] = False,
-) -> None:
-    """Search the designs of an engine for the few worth building; interrupted, go on where it ended."""
-    from sim.cli.sweep import sweep_command
-
-    sweep_command(
-        spec,
-        output or Path(spec.with_suffix(".db").name),
-        workers=workers,
-        memory_gib=memory_gib,
-        executor=executor,
-        address=address,
-        join=join,
-    )
-
-
-@app.command()
 def doctor() -> None:
     """Check the machine: what works, and what to do about what does not."""
     from sim.build.doctor import examine, print_findings
@@ -443,6 +411,7 @@ def calibrate() -> None:
     _exit_unless(run_calibrate())
 
 
+app.command()(sweep)
 app.add_typer(cache, name="cache")
 compare = typer.Typer(no_args_is_help=True, help="Compare with other work, like with like.")
 app.add_typer(compare, name="compare")
