@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -43,13 +44,15 @@ def calibrate(report: Path = REPORT) -> bool:
     must = [m for m in measured if not m.point.held_out]
     held_out = [m for m in measured if m.point.held_out]
     _print(f"Calibration points: all must be within {TOLERANCE:.0%}", must)
-    _print("Further published figures, not required to hold", held_out)
+    _print("Further figures, not required to hold", held_out)
     failed = [m.point.key for m in must if not m.within]
-    close = sum(m.within for m in held_out)
+    close = Counter(m.point.kind for m in held_out if m.within)
+    further = Counter(m.point.kind for m in held_out)
+    counts = ", ".join(f"{close[kind]} of {count} {kind}" for kind, count in further.most_common())
     verdict = "all within" if not failed else f"OUTSIDE: {', '.join(failed)};"
     console().print(
         f"{len(must)} points: {verdict} {TOLERANCE:.0%}. "
-        f"Held out: {close} of {len(held_out)} within {TOLERANCE:.0%}. Figures: {report}"
+        f"Further figures within {TOLERANCE:.0%}: {counts}. Figures: {report}"
     )
     _write(report, measured)
     return not failed
@@ -68,14 +71,17 @@ def _print(title: str, measured: Sequence[MeasuredPoint]) -> None:
                 m.point.unit,
                 f"{m.deviation:+.1%}",
                 "" if m.within else "outside",
+                m.point.kind,
                 "; ".join(part for part in (m.point.source, m.point.note) if part),
             )
         )
-    print_table(title, ("#", "pattern", "published", "model", "unit", "deviation", "", "source"), rows)
+    print_table(
+        title, ("#", "pattern", "published", "model", "unit", "deviation", "", "figure", "source"), rows
+    )
 
 
 def _write(report: Path, measured: Sequence[MeasuredPoint]) -> None:
-    told = ("key", "title", "unit", "published", "at_least", "held_out", "source")
+    told = ("key", "title", "unit", "published", "origin", "at_least", "held_out", "source")
     entries = [
         {name: getattr(m.point, name) for name in told}
         | {"measured": m.value, "deviation": m.deviation, "within": m.within}

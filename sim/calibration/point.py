@@ -74,7 +74,15 @@ class Point:
     working_set_bytes: int = 0  #: Of the buffers, see `sim.memory.config.MemoryConfig`.
     held_out: bool = False  #: Not in the list that must hold.
     at_least: bool = False  #: A lower bound: the measurement was limited by something else.
+    #: Whether the figure itself is published, or computed by a formula fitted to such, or recalled without a
+    #: source that could be opened.
+    origin: Literal["published", "formula", "recalled"] = "published"
     note: str = ""  #: What explains a deviation, or that it had a part in choosing a parameter.
+
+    @property
+    def kind(self) -> str:
+        """What the figure is worth: "published", "bound", "formula" or "recalled"."""
+        return "bound" if self.at_least else self.origin
 
     @property
     def experiments(self) -> dict[str, Experiment]:

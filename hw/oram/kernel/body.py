@@ -104,7 +104,7 @@ class OramBody(wiring.Component):
         answers = part("answers", lambda: ResponseSealer(config, placer))
         m.submodules.responses = responses = ResponseWriter(config)
         m.submodules.init = init = Init(config)
-        m.submodules.sequencer = sequencer = Sequencer()
+        m.submodules.sequencer = sequencer = Sequencer(quiet_cycles=timing.quiet)
 
         # The way of an operation.
         connect(m, commands.o, touch.command_i)

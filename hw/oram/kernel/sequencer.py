@@ -9,7 +9,6 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.oram.kernel.arguments import Fault
-from hw.oram.movers.timing import QUIET_CYCLES
 
 #: Faults that last, in the order of their bits.
 LASTING = tuple(fault for fault in Fault if fault not in (Fault.EMPTY, Fault.AGAIN))
@@ -17,6 +16,11 @@ LASTING = tuple(fault for fault in Fault if fault not in (Fault.EMPTY, Fault.AGA
 
 class Sequencer(wiring.Component):
     """Keys, empty map, operations, end.
+
+    Parameters
+    ----------
+    quiet_cycles
+        Cycles without a burst after which nothing can follow: `Timing.quiet`.
 
     Members
     -------
@@ -50,7 +54,8 @@ class Sequencer(wiring.Component):
     nothing was under way for a while.  One that must not be ends at once: see `Fault`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, quiet_cycles: int) -> None:
+        self._quiet_cycles = quiet_cycles
         pulses = ("keys_start", "init_start", "run_start", "enable", "halt", "initializing", "done")
         levels = (
             "start",
@@ -77,14 +82,14 @@ class Sequencer(wiring.Component):
         m.d.sync += lasting.eq(lasting | self.fault.as_value())
         m.d.comb += [self.status.eq(Cat(lasting, refused)), self.halt.eq(lasting.any())]
 
-        quiet = Signal(range(QUIET_CYCLES + 1))
+        quiet = Signal(range(self._quiet_cycles + 1))
         ended = Signal()
         m.d.comb += ended.eq(
-            (quiet == QUIET_CYCLES) & (self.halt | ~(self.commands_busy | self.operations_busy))
+            (quiet == self._quiet_cycles) & (self.halt | ~(self.commands_busy | self.operations_busy))
         )
         with m.If(self.bus_busy):
             m.d.sync += quiet.eq(0)
-        with m.Elif(quiet != QUIET_CYCLES):
+        with m.Elif(quiet != self._quiet_cycles):
             m.d.sync += quiet.eq(quiet + 1)
 
         pulses = (self.keys_start, self.init_start, self.run_start, self.done)
@@ -104,7 +109,7 @@ class Sequencer(wiring.Component):
             with m.State("KEYS"), m.If(self.keys_done):
                 m.d.sync += [self.enable.eq(1), self.init_start.eq(1), quiet.eq(0)]
                 m.next = "INIT"
-            with m.State("INIT"), m.If((quiet == QUIET_CYCLES) & (~self.init_busy | self.halt)):
+            with m.State("INIT"), m.If((quiet == self._quiet_cycles) & (~self.init_busy | self.halt)):
                 m.d.sync += [self.initializing.eq(0), self.run_start.eq(1)]
                 m.next = "BEGIN"
             with m.State("BEGIN"):  # the reader is busy from the next cycle on

@@ -15,7 +15,7 @@ from hw.oram.movers.blocks.reader import BlockReader
 from hw.oram.movers.blocks.writer import BlockWriter
 from hw.oram.movers.ring.command_reader import CommandReader
 from hw.oram.movers.ring.response_writer import ResponseWriter
-from hw.oram.movers.timing import QUIET_CYCLES, Timing
+from hw.oram.movers.timing import Timing
 
 #: Cycles from a pulse to the first cycle in which a gate counts it, and from what a gate does to the first in
 #: which another counts it, whose pulse is a cycle later.
@@ -68,6 +68,7 @@ class _Launch:
         self._config, self._host = config, Host(link)
         self._position, self._touch = timing.position, timing.touch
         self._page_sealed, self._response_sealed = timing.page_sealed, timing.response_sealed
+        self._quiet = timing.quiet
         self._commands, self._reads = (self._host.port(write=False) for _ in range(2))
         self._responses, self._writes = (self._host.port(write=True) for _ in range(2))
         self._pages, self._operations = pages, len(pages) // config.items
@@ -91,7 +92,7 @@ class _Launch:
         """See `flow`."""
         self._advance()
         self._host.run()
-        total = max(self._answered[-1], *self._released[-1:]) + QUIET_CYCLES
+        total = max(self._answered[-1], *self._released[-1:]) + self._quiet
         middle = self._operations // 2 * self._config.items
         half = Flow(total - self._turned[-1] + self._turned[middle - 1], **self._half_waits)
         return half, Flow(total, **self._waits)

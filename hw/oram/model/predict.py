@@ -11,7 +11,7 @@ from hw.oram.model.capacity import hbm_bytes, host_structures
 from hw.oram.model.flow import Flow, flow, likely_pages
 from hw.oram.model.link import Link, block_bursts
 from hw.oram.model.workload import OramWorkload
-from hw.oram.movers.timing import QUIET_CYCLES, Timing
+from hw.oram.movers.timing import Timing
 from hw.prediction import Prediction
 
 #: Operations that are followed one by one where their pages are not known; more go on as the second half of
@@ -82,7 +82,8 @@ def initialization_cycles(config: OramConfig, link: Link) -> float:
     )
     pages = max(pages, config.host_pages * config.page_cycles) + link.write_cycles
     beats = max(config.records / config.record_ports, 2 * config.buckets / config.position_ports)
-    return Timing(config).keys + max(pages, beats) + QUIET_CYCLES
+    timing = Timing(config)
+    return timing.keys + max(pages, beats) + timing.quiet
 
 
 def _flow(config: OramConfig, board: Board, used_bytes: int, workload: OramWorkload) -> Flow:

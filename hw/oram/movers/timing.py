@@ -23,8 +23,11 @@ from hw.oram.movers.hbm.line_reader import LineReader
 _COLLECT = Fifo.DEEP_LATENCY - Fifo.LATENCY + 2
 #: Cycles of the keys' registers between what they wait for.
 _KEYS_EXTRA = 8
-#: Cycles without a burst at any port after which nothing can follow: more than any part takes.
-QUIET_CYCLES = 128
+#: Cycles without a burst at any port after which nothing can follow, at least: more than any part takes
+#: but for sealing long pages.
+_QUIET_CYCLES = 128
+#: Cycles on a page's way from its sealer to the bus, and some more.
+_QUIET_EXTRA = 32
 
 
 class Timing:
@@ -84,3 +87,10 @@ class Timing:
     def response_sealed(self) -> int:
         """From the turn of an operation's last touch to the last beat of its response, sealed."""
         return self.stage + self._schedule.response + ResponseSealer.latency(self._config)
+
+    @property
+    def quiet(self) -> int:
+        """Without a burst at any port until nothing can follow: an operation's page may be sealed long after
+        its response was written.
+        """
+        return max(_QUIET_CYCLES, self.page_sealed - self.response_sealed + _QUIET_EXTRA)

@@ -60,11 +60,12 @@ def regression() -> Iterator[Case]:
 
 def _case(name: str, config: OramConfig, memory: str, seed: int, *, soak: bool = False) -> Case:
     rng = np.random.default_rng(seed)
+    count = 150 if not soak else 800 if config.value_bytes <= 64 else 160  # long pages take long
     return Case(
         name=name,
         board="u55c",
         config=config,
-        tensors=random_operations(rng, config, 800 if soak else 150),
+        tensors=random_operations(rng, config, count),
         memory=memory,
         seed=seed,
         soak=soak,

@@ -10,7 +10,7 @@ from tests.support.gateware.streams import set_all, simulate
 
 #: Cycles without a burst that end something.
 QUIET = 128
-UNIT = Sequencer()
+UNIT = Sequencer(quiet_cycles=QUIET)
 LEVELS = ("initialize", "init_busy", "commands_busy", "operations_busy", "bus_busy")
 PULSES = ("keys_start", "init_start", "run_start", "done")
 

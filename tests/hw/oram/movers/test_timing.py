@@ -3,6 +3,7 @@
 import pytest
 
 from hw.oram.config import OramConfig
+from hw.oram.movers.blocks.writer import BlockWriter
 from hw.oram.movers.timing import Timing
 
 
@@ -22,3 +23,11 @@ def test_no_operation_waits_for_room_before_its_issue(touch, pad, value_bytes, a
     )
     assert (config.accepted - 1) * config.interval >= Timing(config).position
     assert config.operation_bits <= 12
+
+
+@pytest.mark.parametrize("value_bytes", [8, 64, 384, 512])
+@pytest.mark.parametrize("aes_lanes", [1, 2, 4])
+def test_no_launch_ends_before_its_last_page(value_bytes, aes_lanes):
+    """Its response may be written at once; the page's first burst comes no later than the ports are waited for."""
+    timing = Timing(OramConfig(value_bytes=value_bytes, aes_lanes=aes_lanes))
+    assert timing.quiet > timing.page_sealed + BlockWriter.ADDRESS_LATENCY - timing.response_sealed
