@@ -28,6 +28,6 @@ def test_no_operation_waits_for_room_before_its_issue(touch, pad, value_bytes, a
 @pytest.mark.parametrize("value_bytes", [8, 64, 384, 512])
 @pytest.mark.parametrize("aes_lanes", [1, 2, 4])
 def test_no_launch_ends_before_its_last_page(value_bytes, aes_lanes):
-    """Its response may be written at once; the page's first burst comes no later than the ports are waited for."""
+    """Its response may be written at once; its page comes while the ports are still waited for."""
     timing = Timing(OramConfig(value_bytes=value_bytes, aes_lanes=aes_lanes))
     assert timing.quiet > timing.page_sealed + BlockWriter.ADDRESS_LATENCY - timing.response_sealed
