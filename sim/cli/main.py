@@ -18,6 +18,7 @@ import typer
 from hw.errors import LoomworkError
 from hw.registry import ENGINES, simulation_side
 from sim.cli.cache import app as cache
+from sim.cli.report import report
 from sim.cli.sweep import sweep
 from sim.host.process import Terminated
 
@@ -153,6 +154,7 @@ def verilog(
         Path | None,
         typer.Option("--output", "-o", help="Directory to write [build/verilog/ENGINE-BOARD]."),
     ] = None,
+    lint: Annotated[bool, typer.Option("--lint", help="Lint it with Verilator, all warnings on.")] = False,
 ) -> None:
     """Write an engine's Verilog and everything Vitis or Vivado needs with it."""
     import time
@@ -166,8 +168,15 @@ def verilog(
     check_directory("--output", directory)
     from hw.verilog import generate, write_package
 
-    files = write_package(generate(chosen, settings, on), directory)
+    design = generate(chosen, settings, on)
+    files = write_package(design, directory)
     print_files(f"{chosen.name} for {on.title}", files, directory, time.perf_counter() - started)
+    if lint:
+        from sim.build.lint import lint as warnings_of
+
+        said = warnings_of(directory / f"{design.top_name}.v", "-Wall")
+        print(said or "Verilator's linter has nothing to say")
+        _exit_unless(not said)
 
 
 @app.command()
@@ -257,26 +266,7 @@ def verify(
     _exit_unless(run_verify(launch, output_path=output, report_path=report))
 
 
-@app.command()
-def report(
-    reports: Annotated[list[Path], typer.Argument(help="Report files, .json.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Page to write.", callback=_writable)] = Path(
-        "report.html"
-    ),
-    csv: Annotated[
-        Path | None,
-        typer.Option("--csv", help="Table to write, .csv: a line a run.", callback=_writable),
-    ] = None,
-    label: Annotated[
-        list[str] | None,
-        typer.Option("--label", help="Name of a run, once for each; its own or its file's name without."),
-    ] = None,
-) -> None:
-    """Render reports as one self-contained HTML page."""
-    from sim.cli.report import run_report
-
-    for path in run_report(reports, label or [], output, csv):
-        typer.echo(f"{path}")
+app.command()(report)
 
 
 @app.command()

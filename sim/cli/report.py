@@ -1,37 +1,85 @@
-"""``loomwork report``: report files in, a page and a table out."""
+"""``loomwork report``: report files or the database of a sweep in, a page and a table out."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from hw.errors import InputError
-from sim.host.files import write_text
-from sim.host.paths import check_distinct
-from sim.report.figures import named_by_file
-from sim.report.page import render
-from sim.report.report import load
-from sim.report.table import csv_text
 
 
-def run_report(files: Sequence[Path], names: Sequence[str], page: Path, table: Path | None) -> list[Path]:
+def report(
+    reports: Annotated[
+        list[Path], typer.Argument(help="Report files, .json; or the database of one sweep, .db.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Page to write.")] = Path("report.html"),
+    csv: Annotated[
+        Path | None, typer.Option("--csv", help="Table to write, .csv: a line a run, or a design.")
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option("--label", help="Name of a run, once for each; its own or its file's name without."),
+    ] = None,
+) -> None:
+    """Render reports, or a sweep, as one self-contained HTML page; of a sweep also .csv and .json."""
+    from sim.host.paths import check_distinct, check_writable
+    from sim.sweep.store import is_database
+
+    for file in reports:
+        check_distinct(("reports", file), ("--output", output), ("--csv", csv))
+    for name, path in (("--output", output), ("--csv", csv)):
+        if path is not None:
+            check_writable(name, path)
+    write = _write_sweep if any(map(is_database, reports)) else _write_runs
+    for path in write(reports, label or [], output, csv):
+        typer.echo(f"{path}")
+
+
+def _write_runs(files: Sequence[Path], names: Sequence[str], page: Path, table: Path | None) -> list[Path]:
     """Render reports as a page, and as a table where a path is given; give the paths written.
 
     Runs have the ``names``, one for each; without any their own labels, or their files' names. Raises
     `InputError` before anything is written.
     """
-    for file in files:
-        check_distinct(("reports", file), ("--output", page), ("--csv", table))
+    from sim.host.files import write_text
+    from sim.report.figures import named_by_file
+    from sim.report.page import render
+    from sim.report.report import load
+    from sim.report.table import csv_text
+
     if names and len(names) != len(files):
         raise InputError("--label", len(names), f"given once for each of the {len(files)} reports")
-    reports = [load(file) for file in files]
+    found = [load(file) for file in files]
     if names:
-        reports = [replace(report, label=name) for report, name in zip(reports, names, strict=True)]
+        found = [replace(run, label=name) for run, name in zip(found, names, strict=True)]
     else:
-        reports = named_by_file(reports, files)
-    render(reports, page)
+        found = named_by_file(found, files)
+    render(found, page)
     if table is None:
         return [page]
-    write_text(table, csv_text(reports))
+    write_text(table, csv_text(found))
     return [page, table]
+
+
+def _write_sweep(files: Sequence[Path], names: Sequence[str], page: Path, table: Path | None) -> list[Path]:
+    """Render the database of a sweep as a page, and beside it as a table and as all that is known."""
+    from sim.host.paths import check_distinct, check_writable
+    from sim.sweep.page import write_sweep_page
+    from sim.sweep.results import load_sweep
+
+    if len(files) > 1:
+        raise InputError("reports", len(files), "one database of a sweep, or reports alone")
+    if names:
+        raise InputError("--label", len(names), "left out: the designs of a sweep have numbers")
+    document, table = page.with_suffix(".json"), table or page.with_suffix(".csv")
+    check_distinct(("reports", files[0]), ("--output", page), ("--csv", table), ("JSON", document))
+    for path in (table, document):
+        check_writable("--output", path)
+    for line in write_sweep_page(load_sweep(files[0]), page, table, document):
+        print(f"loomwork: {line}", file=sys.stderr)
+    return [page, table, document]

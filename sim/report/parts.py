@@ -43,15 +43,20 @@ def write_page(template: str, path: Path, *, charts: bool = True, **content: Any
     )
 
 
-def chart(figure: go.Figure, name: str, *, zoom: bool = False) -> str:
-    """Give a figure as part of a page; ``name`` is its own there, ``zoom`` lets the reader zoom and pan."""
+def chart(figure: go.Figure, name: str, *, zoom: bool = False, image: bool = False) -> str:
+    """Give a figure as part of a page; ``name`` is its own there.
+
+    ``zoom`` lets the reader zoom, pan and save an image (PNG), ``image`` the latter alone.
+    """
     config: dict[str, object] = {"displayModeBar": False, "responsive": True}
-    if zoom:
+    if zoom or image:
+        buttons = ["zoom2d", "pan2d", "resetScale2d"] if zoom else []
         config |= {
             "displayModeBar": True,
             "displaylogo": False,
-            "scrollZoom": True,
-            "modeBarButtons": [["zoom2d", "pan2d", "resetScale2d", "toImage"]],
+            "scrollZoom": zoom,
+            "modeBarButtons": [[*buttons, "toImage"]],
+            "toImageButtonOptions": {"format": "png", "scale": 2, "filename": f"loomwork-{name}"},
         }
     html: str = figure.to_html(full_html=False, include_plotlyjs=False, div_id=f"chart-{name}", config=config)
     return html

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -70,14 +71,13 @@ def results_of(store: Store) -> SweepResults:
 
 
 @dataclass(frozen=True, kw_only=True)
-class WorstPrediction:
-    """The simulation that a prediction was farthest from."""
+class Compared:
+    """A simulation beside its prediction, both in cycles."""
 
     number: int  #: Of the point.
     workload: str
-    predicted: float  #: Cycles.
-    measured: float  #: Cycles.
-    count: int  #: Simulations that were compared.
+    predicted: float
+    measured: float
 
     @property
     def error(self) -> float:
@@ -85,18 +85,21 @@ class WorstPrediction:
         return self.predicted / self.measured - 1
 
 
-def worst_prediction(results: SweepResults) -> WorstPrediction | None:
-    """Compare predicted with measured cycles of all simulations; None where there are none."""
-    found = [
-        (result.number, outcome.workload, predicted.figures["cycles"], outcome.figures["cycles"])
-        for result in results.points
-        for outcome in result.outcomes
-        if outcome.fidelity in ("control", "full") and not outcome.failure
-        if (predicted := result.outcome("prediction", workload=outcome.workload)) is not None
-    ]
-    if not found:
-        return None
-    number, workload, cycles, measured = max(found, key=lambda row: abs(row[2] / row[3] - 1))
-    return WorstPrediction(
-        number=number, workload=workload, predicted=cycles, measured=measured, count=len(found)
-    )
+def compared(result: PointResult) -> Iterator[Compared]:
+    """Give every simulation of a point beside its prediction."""
+    for outcome in result.outcomes:
+        if outcome.fidelity in ("control", "full") and not outcome.failure:
+            predicted = result.outcome("prediction", engine=outcome.engine, workload=outcome.workload)
+            if predicted is not None:
+                yield Compared(
+                    number=result.number,
+                    workload=outcome.workload,
+                    predicted=predicted.figures["cycles"],
+                    measured=outcome.figures["cycles"],
+                )
+
+
+def worst_prediction(results: SweepResults) -> Compared | None:
+    """Give the simulation that a prediction was farthest from; None where nothing was simulated."""
+    found = (each for point in results.points for each in compared(point))
+    return max(found, key=lambda each: abs(each.error), default=None)

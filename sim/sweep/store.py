@@ -201,6 +201,15 @@ class Store:
         return last is None or time.time() - last > LAPSE_SECONDS
 
 
+def is_database(path: Path) -> bool:
+    """Say whether a file is one of SQLite, by its first bytes (its format's documentation, 1.3)."""
+    try:
+        with path.open("rb") as file:
+            return file.read(16) == b"SQLite format 3\0"
+    except OSError:
+        return False
+
+
 def _spelled(owner: str) -> str:
     host, pid, _ = owner.rsplit(":", 2)
     return f"{pid} on {host}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from sim.host.console import print_table
-from sim.sweep.results import SweepResults, worst_prediction
+from sim.sweep.results import SweepResults, compared, worst_prediction
 
 #: Most designs of the front, and most failures, that are printed.
 _SHOWN = 40
@@ -41,8 +41,9 @@ def print_results(results: SweepResults) -> None:
         title = f"Failed: {len(failed):,} simulations and syntheses"
         print_table(title, ("point", "fidelity", "workload", "why"), failed[:_SHOWN])
     if worst := worst_prediction(results):
+        count = sum(1 for result in results.points for _ in compared(result))
         print(
-            f"{worst.count} simulations; the worst prediction is {worst.error:+.2%}: point {worst.number}, "
+            f"{count} simulations; the worst prediction is {worst.error:+.2%}: point {worst.number}, "
             f"{worst.workload}, {worst.predicted:,.0f} cycles predicted, {worst.measured:,.0f} measured."
         )
 

@@ -25,9 +25,10 @@ from hw.lib.kernel import BodySignature, kernel_members
 from hw.package import render
 from hw.registry import ENGINES, find_engine
 from hw.verilog import generate, kernel_name
+from sim.build.lint import lint
 from tests.support.boards import small_board
 from tests.support.engines import small_design, small_engines
-from tests.support.gateware.verilog import lint, module_names, module_ports, module_text, slang, yosys
+from tests.support.gateware.verilog import module_names, module_ports, module_text, slang, yosys
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP = "loomwork_vadd"

@@ -8,10 +8,10 @@ from hw.attention.resources import estimate
 from hw.board import board_names, load_board
 from hw.lib.place import InlinePlacer
 from hw.verilog import generate
+from sim.build.lint import lint
 from sim.engines.attention.adapter import ADAPTER
 from sim.run.adapter import EngineAdapter
 from tests.hw.attention.plain import small
-from tests.support.gateware.verilog import lint
 
 ENGINE = AttentionEngine()
 

@@ -6,7 +6,7 @@ import pytest
 
 from hw.errors import InputError
 from sim.sweep.points import Outcome
-from sim.sweep.results import load_sweep, worst_prediction
+from sim.sweep.results import compared, load_sweep, worst_prediction
 from sim.sweep.spec import read_spec
 from sim.sweep.sweep import run_sweep
 from sim.sweep.task import Task, look
@@ -108,9 +108,9 @@ def test_what_is_measured_counts_and_what_fails_is_kept(tmp_path):
         assert result.figures["cycles"] == (predicted if failed else round(predicted * 1.01))
     worst = worst_prediction(results)
     assert worst.error == pytest.approx(1 / 1.01 - 1, abs=1e-3)
-    assert worst.count == sum(not result.outcome("full").failure for result in full) + sum(
-        not result.outcome("control").failure for result in simulated
-    )
+    assert sum(1 for result in results.points for _ in compared(result)) == sum(
+        not result.outcome("full").failure for result in full
+    ) + sum(not result.outcome("control").failure for result in simulated)
 
 
 @pytest.mark.parametrize("name", ["random", "nsga2", "tpe"])

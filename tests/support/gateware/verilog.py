@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sim.build.toolchain import find_toolchain
-
 _PORT = re.compile(r"^  (input|output) (?:\[(\d+):0\] )?(\w+);$", re.MULTILINE)
 
 
@@ -30,15 +28,6 @@ def module_ports(verilog: str, name: str) -> dict[str, tuple[str, int]]:
         port: (direction, int(high or 0) + 1)
         for direction, high, port in _PORT.findall(module_text(verilog, name))
     }
-
-
-def lint(verilog: Path, *flags: str) -> str:
-    """Give what Verilator's linter has to say; empty when the text passes."""
-    tools = find_toolchain()
-    command = [str(tools.verilator.executable), "--lint-only", *flags, str(verilog)]
-    run = subprocess.run(command, env=tools.environment(), capture_output=True, text=True, check=False)
-    assert bool(run.returncode) == bool(run.stderr.strip())
-    return run.stderr.strip()
 
 
 #: Waived as of Verilator (`hw.verilog`): what no case assigns has its value from before, and where a part is

@@ -1,0 +1,23 @@
+"""Verilator's linter over generated Verilog, with every warning."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from hw.errors import ToolError
+from sim.build.toolchain import find_toolchain
+
+
+def lint(verilog: Path, *flags: str) -> str:
+    """Give what Verilator's linter has to say; empty when the text passes.
+
+    Raises `ToolError` when Verilator is missing, or ends without a word on what it does not accept.
+    """
+    tools = find_toolchain()
+    command = [str(tools.verilator.executable), "--lint-only", *flags, str(verilog)]
+    run = subprocess.run(command, env=tools.environment(), capture_output=True, text=True, check=False)
+    said = run.stderr.strip()
+    if bool(run.returncode) != bool(said):
+        raise ToolError(f"Verilator ended with status {run.returncode} while it read {verilog.name}")
+    return said

@@ -1,0 +1,307 @@
+"""The figures of a sweep's page, each drawn from its results alone."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import Any
+
+import plotly.graph_objects as go
+
+from hw.board import load_board
+from sim.report.style import BUSY, FAINT, IDLE, INK, RUNS, log_axis, menu, styled
+from sim.sweep.figures import pareto_front
+from sim.sweep.points import PointResult, Value
+from sim.sweep.results import Compared, SweepResults, compared, worst_prediction
+from sim.sweep.rows import short_names
+
+PREDICTED, SIMULATED = "#a9d0d6", "#2a7f8e"
+#: What resources and bytes are called on axes.
+TITLES = {"dsp": "DSP", "bram36": "block RAM", "uram": "UltraRAM", "lut": "LUT", "bytes": "bytes moved"}
+#: From best to worst.
+_SCALE = ((0.0, "#2a7f8e"), (0.25, "#a9d0d6"), (0.6, "#f3dfc9"), (1.0, "#c8504b"))
+_MOST_MENU = 21
+
+
+def describe(results: SweepResults, result: PointResult) -> str:
+    """Name a point, its parameters and its main figures, in HTML, for what is shown where a mark is."""
+    names = short_names(results)
+    chosen = ", ".join(f"{names[name]} {value}" for name, value in result.point.parameters.items())
+    figures = [f"{value:,.0f} {TITLES.get(name, name)}" for name, value in _main_figures(result)]
+    lines = [f"<b>point {result.number}</b>, {result.fidelity}", escape(chosen), ", ".join(figures)]
+    return "<br>".join(filter(None, [*lines, escape(result.failure)]))
+
+
+def _main_figures(result: PointResult) -> list[tuple[str, float]]:
+    names = ("cycles", "dsp", "lut", "bram36", "uram", "bytes")
+    return [(name, result.figures[name]) for name in names if name in result.figures]
+
+
+def _marks(results: SweepResults, points: Sequence[PointResult]) -> dict[str, Any]:
+    """Give the texts of marks and, for the page's script, the points' numbers."""
+    return {
+        "customdata": [[describe(results, point), point.number] for point in points],
+        "hovertemplate": "%{customdata[0]}<extra></extra>",
+    }
+
+
+def pareto(results: SweepResults, resource: str) -> go.Figure:
+    """Draw cycles against a resource, of all workloads or one by a menu: all designs, which of them were
+    simulated, and the front of these two figures alone.
+    """
+    figure = go.Figure()
+    workloads = list(results.spec.workloads)
+    choices = ["", *workloads] if len(workloads) > 1 else [""]
+    for number, workload in enumerate(choices):
+        cost = f"{workload}.{resource}" if workload and resource == "bytes" else resource
+        cycles = f"{workload}.cycles" if workload else "cycles"
+        shown = [point for point in results.points if cycles in point.figures and cost in point.figures]
+        sound = [point for point in shown if not point.failure]
+        groups = [
+            ("left out by a constraint", [point for point in shown if point.failure], IDLE, "x-thin-open", 5),
+            (
+                "predicted",
+                [point for point in sound if point.fidelity == "prediction"],
+                PREDICTED,
+                "circle",
+                7,
+            ),
+            (
+                "simulated",
+                [point for point in sound if point.fidelity != "prediction"],
+                SIMULATED,
+                "circle",
+                9,
+            ),
+            ("front of all objectives", [point for point in sound if point.on_front], INK, "circle-open", 12),
+        ]
+        for name, points, colour, symbol, size in groups:
+            figure.add_scattergl(
+                x=[point.figures[cost] for point in points],
+                y=[point.figures[cycles] for point in points],
+                mode="markers",
+                name=name,
+                visible=number == 0,
+                marker={"color": colour, "symbol": symbol, "size": size},
+                **_marks(results, points),
+            )
+        corners = pareto_front([(point.figures[cost], point.figures[cycles]) for point in sound])
+        line = sorted((sound[n].figures[cost], sound[n].figures[cycles]) for n in corners)
+        figure.add_scatter(
+            x=[x for x, _ in line],
+            y=[y for _, y in line],
+            mode="lines",
+            name="front of these two",
+            visible=number == 0,
+            line={"color": INK, "width": 1.4, "shape": "hv"},
+            hoverinfo="skip",
+        )
+    styled(figure, height=450)
+    if len(choices) > 1:
+        figure.update_layout(updatemenus=[menu(["all workloads", *map(escape, workloads)], 5, y=1.2)])
+        figure.update_layout(margin_t=116)
+    figure.update_xaxes(title=TITLES[resource], tickformat="~s", rangemode="tozero")
+    return figure.update_yaxes(title="cycles", type="log", dtick="D2", tickformat="~s")
+
+
+def parallel(results: SweepResults) -> go.Figure:
+    """Draw every design as a line through its parameters, cycles and resources; axes can be brushed."""
+    points = [point for point in results.points if point.figures]
+    names = short_names(results)
+    dimensions: list[dict[str, Any]] = []
+    for name, short in names.items():
+        values = _values(points, name)
+        if len(values) > 1:
+            place = {value: index for index, value in enumerate(values)}
+            dimensions.append(
+                {
+                    "label": escape(short),
+                    "values": [place[point.point.parameters[name]] for point in points],
+                    "tickvals": list(range(len(values))),
+                    "ticktext": [escape(str(value)) for value in values],
+                }
+            )
+    for name, title in {"cycles": "log10 cycles", **TITLES}.items():
+        found = [point.figures[name] for point in points]
+        if len(set(found)) > 1:
+            shown = [math.log10(value) for value in found] if name == "cycles" and min(found) > 0 else found
+            dimensions.append({"label": title, "values": shown, "tickformat": ".3~s"})
+    cycles = [math.log10(max(1, point.figures["cycles"])) for point in points]
+    figure = go.Figure(
+        go.Parcoords(
+            dimensions=dimensions,
+            line={"color": cycles, "colorscale": _SCALE},
+            labelfont={"color": INK, "size": 12},
+            tickfont={"color": INK, "size": 11},
+            rangefont={"color": INK, "size": 10},
+            unselected={"line": {"color": FAINT, "opacity": 0.3}},
+        )
+    )
+    return styled(figure, height=430).update_layout(margin={"l": 60, "r": 40, "t": 60, "b": 24})
+
+
+def heat(results: SweepResults, objective: str) -> go.Figure:
+    """Draw the best value of an objective over two parameters, all others free; a menu chooses the two."""
+    at = list(results.spec.objectives).index(objective)
+    least = results.spec.objectives[objective] == "min"
+    sound = [point for point in results.points if point.figures and not point.failure]
+    names = {name: short for name, short in short_names(results).items() if len(_values(sound, name)) > 1}
+    pairs = list(itertools.combinations(names, 2))[:_MOST_MENU]
+    figure, layouts = go.Figure(), []
+    for number, (across, up) in enumerate(pairs):
+        columns, lines = _values(sound, across), _values(sound, up)
+        best: dict[tuple[Value, Value], PointResult] = {}
+        for point in sound:
+            place = (point.point.parameters[up], point.point.parameters[across])
+            if place not in best or results.objectives(point)[at] < results.objectives(best[place])[at]:
+                best[place] = point
+        cells = [[best.get((line, column)) for column in columns] for line in lines]
+
+        def each(show: Callable[[PointResult], Any], cells: Any = cells) -> list[list[Any]]:
+            return [[None if cell is None else show(cell) for cell in line] for line in cells]
+
+        figure.add_heatmap(
+            x=[escape(str(value)) for value in columns],
+            y=[escape(str(value)) for value in lines],
+            z=(worth := each(lambda point: abs(results.objectives(point)[at]))),
+            # What differs by little looks alike.
+            **_range([value for line in worth for value in line if value is not None], least),
+            colorscale=_SCALE if least else [(1 - share, colour) for share, colour in _SCALE[::-1]],
+            showscale=False,
+            texttemplate="%{z:.3~s}",
+            textfont={"size": 12},
+            visible=number == 0,
+            xgap=2,
+            ygap=2,
+            hoverongaps=False,
+            customdata=each(lambda point: [describe(results, point), point.number]),
+            hovertemplate="%{customdata[0]}<extra></extra>",
+        )
+        layouts.append({"xaxis.title.text": escape(names[across]), "yaxis.title.text": escape(names[up])})
+    styled(figure, height=380)
+    if pairs:
+        choose = menu([f"{y['yaxis.title.text']} by {y['xaxis.title.text']}" for y in layouts], 1, y=1.04)
+        for button, layout in zip(choose["buttons"], layouts, strict=True):  # type: ignore[call-overload]
+            button["args"].append(layout)
+        figure.update_layout(updatemenus=[choose] if len(pairs) > 1 else [])
+        figure.update_xaxes(title=layouts[0]["xaxis.title.text"])
+        figure.update_yaxes(title=layouts[0]["yaxis.title.text"])
+    figure.update_xaxes(type="category", showgrid=False)
+    return figure.update_yaxes(type="category", showgrid=False)
+
+
+def _range(values: Sequence[float], least: bool) -> dict[str, float]:
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    return (
+        {"zmin": low, "zmax": max(high, 1.25 * low)}
+        if least
+        else {"zmin": min(low, 0.8 * high), "zmax": high}
+    )
+
+
+def roofline(results: SweepResults) -> go.Figure:
+    """Draw every design on every workload under the roofs of the boards and of the multipliers."""
+    shown = [
+        (point, workload)
+        for workload in results.spec.workloads
+        for point in results.points
+        if point.figures.get(f"{workload}.useful_macs") and point.figures.get(f"{workload}.bytes")
+    ]
+    figure = go.Figure()
+    if not shown:
+        figure.add_annotation(
+            text="No design multiplies.", showarrow=False, xref="paper", yref="paper", x=0.5, y=0.5
+        )
+        return styled(figure, height=420)
+
+    def of(point: PointResult, workload: str, name: str) -> float:
+        return point.figures[f"{workload}.{name}"]
+
+    intensity = [of(*each, "useful_macs") / of(*each, "bytes") for each in shown]
+    slots = sorted({round(of(*each, "mac_slots") / of(*each, "cycles")) for each in shown})
+    low, high = min(intensity) / 3, 3 * max(intensity)
+    for name in dict.fromkeys(point.point.board for point, _ in shown):
+        board = load_board(name)
+        slope = board.memory.realistic_bytes_per_second / (board.clock_mhz * 1e6)
+        figure.add_scatter(
+            x=[low, slots[-1] / slope, max(high, slots[-1] / slope)],
+            y=[slope * low, slots[-1], slots[-1]],
+            mode="lines",
+            name=f"{escape(board.name)}, {slope:,.0f} B/cycle",
+            line={"color": INK, "width": 2},
+            hoverinfo="skip",
+        )
+    for number, count in enumerate(slots[:-1]):
+        figure.add_scatter(
+            x=[low, max(high, slots[-1])],
+            y=[count, count],
+            mode="lines",
+            name="fewer multipliers",
+            legendgroup="fewer",
+            showlegend=number == 0,
+            line={"color": IDLE, "width": 1, "dash": "dot"},
+            hoverinfo="skip",
+        )
+    for number, workload in enumerate(results.spec.workloads):
+        points = [point for point, name in shown if name == workload]
+        figure.add_scattergl(
+            x=[of(point, workload, "useful_macs") / of(point, workload, "bytes") for point in points],
+            y=[of(point, workload, "useful_macs") / of(point, workload, "cycles") for point in points],
+            mode="markers",
+            name=escape(workload),
+            marker={"color": RUNS[number % len(RUNS)], "size": [9 if p.on_front else 6 for p in points]},
+            **_marks(results, points),
+        )
+    rates = [of(*each, "useful_macs") / of(*each, "cycles") for each in shown]
+    figure.update_xaxes(log_axis(low, high), title="useful MACs a byte moved")
+    figure.update_yaxes(log_axis(min(rates) / 2, 1.6 * slots[-1]), title="useful MACs a cycle")
+    return styled(figure, height=430)
+
+
+def predictions(results: SweepResults) -> go.Figure:
+    """Draw the error of every prediction that a simulation was compared with; the worst has its name."""
+    figure = go.Figure()
+    found = [each for point in results.points for each in compared(point)]
+    for number, workload in enumerate(results.spec.workloads):
+        of = [each for each in found if each.workload == workload]
+        figure.add_scatter(
+            x=[each.measured for each in of],
+            y=[100 * each.error for each in of],
+            mode="markers",
+            name=escape(workload),
+            marker={"color": RUNS[number % len(RUNS)], "size": 9},
+            customdata=[[_compared_text(each), each.number] for each in of],
+            hovertemplate="%{customdata[0]}<extra></extra>",
+        )
+    styled(figure, height=430)
+    if worst := worst_prediction(results):
+        figure.add_annotation(
+            x=math.log10(worst.measured),
+            y=100 * worst.error,
+            text=f"worst: point {worst.number}, {escape(worst.workload)}, {worst.error:+.2%}",
+            showarrow=True,
+            arrowcolor=INK,
+            ax=0,
+            ay=-34 if worst.error > 0 else 34,
+        )
+    most = max([2.2, *(130 * abs(each.error) for each in found)])
+    for limit in (-2, 2):
+        figure.add_hline(y=limit, line={"color": BUSY, "width": 1, "dash": "dash"})
+    figure.update_xaxes(type="log", dtick="D2", title="cycles measured", tickformat="~s")
+    return figure.update_yaxes(range=[-most, most], ticksuffix=" %", title="prediction too long by")
+
+
+def _compared_text(each: Compared) -> str:
+    cycles = f"{each.predicted:,.0f} cycles predicted, {each.measured:,.0f} measured"
+    return f"<b>point {each.number}</b>, {escape(each.workload)}<br>{cycles}, {each.error:+.2%}"
+
+
+def _values(points: Sequence[PointResult], name: str) -> list[Value]:
+    """Give the values of a parameter in order, text after numbers."""
+    found = {point.point.parameters[name] for point in points if name in point.point.parameters}
+    return sorted(
+        found,
+        key=lambda value: (isinstance(value, str), value if not isinstance(value, str) else 0, str(value)),
+    )

@@ -1,0 +1,140 @@
+"""One self-contained HTML page of a sweep: what is worth building, how far it is known, how to build it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from sim.host.files import write_text
+from sim.report.parts import Tile, chart, write_page
+from sim.report.text import percent, signed_percent, whole
+from sim.sweep import charts
+from sim.sweep.monotone import Slower, slower_though_larger
+from sim.sweep.points import PointResult
+from sim.sweep.results import Compared, SweepResults, compared, worst_prediction
+from sim.sweep.rows import (
+    config_text,
+    csv_text,
+    json_text,
+    reports,
+    rows,
+    short_names,
+    verilog_command,
+)
+
+#: Warnings of one kind that are shown; all are counted.
+_SHOWN = 12
+
+
+def write_sweep_page(results: SweepResults, page: Path, table: Path, document: Path) -> list[str]:
+    """Write the page, the table (CSV) and the document (JSON) of a sweep, and give what is to be warned of.
+
+    Raises `InputError` when one of them cannot be written.
+    """
+    write_text(table, csv_text(results))
+    write_text(document, json_text(results))
+    slower = slower_though_larger(results)
+    columns = [name for name in next(rows(results), {}) if "." not in name or name in short_names(results)]
+    write_page(
+        "sweep.html.j2",
+        page,
+        boards=", ".join(dict.fromkeys(point.point.board for point in results.points)),
+        engines=", ".join(results.spec.engines),
+        workloads=list(results.spec.workloads),
+        points=len(results.points),
+        tiles=_tiles(results, slower),
+        fronts=[
+            (title, chart(charts.pareto(results, name), f"front-{name}", image=True))
+            for name, title in (
+                ("dsp", "Cycles and DSP"),
+                ("bram36", "Cycles and block RAM"),
+                ("bytes", "Cycles and bytes"),
+            )
+        ],
+        parallel=chart(charts.parallel(results), "parallel", image=True),
+        heats=[
+            (objective, chart(charts.heat(results, objective), f"heat-{number}", image=True))
+            for number, objective in enumerate(results.spec.objectives)
+        ],
+        roofline=chart(charts.roofline(results), "roofline", image=True),
+        predictions=chart(charts.predictions(results), "predictions", image=True),
+        slower=_slower_lines(results, slower)[:_SHOWN],
+        failures=Counter(point.failure for point in results.points if point.failure).most_common(_SHOWN),
+        columns=columns,
+        rows=[[row.get(name) for name in columns] for row in rows(results)],
+        designs={point.number: _design(point) for point in results.points},
+        table=table.name,
+        document=document.name,
+    )
+    if not slower:
+        return []
+    lines = _slower_lines(results, slower)
+    return [f"larger designs are predicted slower than smaller ones, as {lines[0]}"]
+
+
+def _tiles(results: SweepResults, slower: list[Slower]) -> list[Tile]:
+    failed = sum(bool(point.failure) for point in results.points)
+    known = Counter(point.fidelity for point in results.points if not point.failure)
+    simulated = known["control"] + known["full"]
+    tiles = [
+        Tile(
+            "Designs",
+            whole(len(results.points)),
+            f"{failed:,} of them left out" if failed else "none left out",
+        ),
+        Tile("Front", whole(len(results.front)), "no other is better in one objective and as good in all"),
+        Tile(
+            "Simulated", whole(simulated + known["synthesis"]), f"{known['synthesis']:,} of them synthesized"
+        ),
+    ]
+    if worst := worst_prediction(results):
+        count = sum(1 for point in results.points for _ in compared(point))
+        note = f"of {count:,}: point {worst.number}, {worst.workload}"
+        tiles.append(Tile("Worst prediction", signed_percent(worst.error), note, abs(worst.error) <= 0.02))
+    useful = [point for point in results.front if point.figures["utilization"] > 0]
+    if useful:
+        best = max(useful, key=lambda point: point.figures["utilization"])
+        note = f"of the multiplier slots of point {best.number}, on the front"
+        tiles.append(Tile("Most useful", percent(best.figures["utilization"], places=1), note))
+    larger = {each.larger for each in slower}
+    note = "larger than another, and predicted slower"
+    return [*tiles, Tile("Larger and slower", whole(len(larger)), note, False if larger else None)]
+
+
+def _slower_lines(results: SweepResults, slower: list[Slower]) -> list[str]:
+    """Give a line for each step of a parameter and workload: how often it is slower, and the worst case."""
+    steps: dict[tuple[Any, ...], list[Slower]] = {}
+    for each in slower:
+        steps.setdefault((each.parameter, each.values, each.workload), []).append(each)
+    names, lines = short_names(results), []
+    for (parameter, values, workload), found in steps.items():
+        worst, count = found[0], f"{len(found):,} designs" if len(found) > 1 else "1 design"
+        cycles = f"{worst.cycles:,.0f} and {worst.larger_cycles:,.0f} cycles"
+        lines.append(
+            f"{names[parameter]} {values[0]} to {values[1]}, {workload}: {count}, up to {worst.excess:+.2%} "
+            f"(points {worst.smaller} and {worst.larger}, {cycles})"
+        )
+    return lines
+
+
+def _design(point: PointResult) -> dict[str, Any]:
+    """Give what the page shows of a point that somebody asks for."""
+    return {
+        "configs": {engine: config_text(config) for engine, config in point.point.configs.items() if config},
+        "commands": {
+            engine: verilog_command(point, engine) for engine, config in point.point.configs.items() if config
+        },
+        "reports": {workload: dict(outcome.document) for workload, outcome in reports(point).items()},
+        "compared": [_compared_text(each) for each in compared(point)],
+        "failures": [
+            f"{outcome.fidelity} {outcome.workload or outcome.engine}: {outcome.failure}"
+            for outcome in point.outcomes
+            if outcome.failure
+        ],
+    }
+
+
+def _compared_text(each: Compared) -> str:
+    cycles = f"{each.predicted:,.0f} cycles predicted, {each.measured:,.0f} measured"
+    return f"{each.workload}: {cycles}, {each.error:+.2%}"

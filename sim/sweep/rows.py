@@ -1,0 +1,93 @@
+"""The points of a sweep as rows: for the page's table, and as CSV and JSON."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+from pydantic import TypeAdapter
+
+from sim.sweep.points import GATES, Outcome, PointResult
+from sim.sweep.results import SweepResults, compared
+
+FORMAT = "loomwork-sweep-points-1"
+#: Figures of a design that every table has, before those of each workload.
+FIGURES = ("cycles", "microseconds", *GATES, "bytes", "utilization")
+_RESULTS = TypeAdapter(SweepResults)
+
+
+def worst_error(result: PointResult) -> float | None:
+    """Give the error of a point's prediction that is farthest from 0; None where nothing was simulated."""
+    return max((found.error for found in compared(result)), key=abs, default=None)
+
+
+def short_names(results: SweepResults) -> dict[str, str]:
+    """Give parameters as they are printed: without their engine's name where that is clear."""
+    names = dict.fromkeys(name for result in results.points for name in result.point.parameters)
+    last = [name.partition(".")[2] for name in names]
+    return {name: short if last.count(short) == 1 else name for name, short in zip(names, last, strict=True)}
+
+
+def rows(results: SweepResults) -> Iterator[dict[str, Any]]:
+    """Give each point as one flat row: number, board, parameters, figures, what is known of it and how."""
+    names = short_names(results)
+    for result in results.points:
+        error = worst_error(result)
+        yield {
+            "point": result.number,
+            "board": result.point.board,
+            **{short: result.point.parameters.get(name, "") for name, short in names.items()},
+            **{name: result.figures.get(name) for name in FIGURES},
+            **{name: value for name, value in result.figures.items() if name not in FIGURES},
+            "known_by": result.fidelity,
+            "predicted_cycles_error_ratio": error,
+            "on_front": result.on_front,
+            "failure": result.failure,
+        }
+
+
+def csv_text(results: SweepResults) -> str:
+    """Give a line for each point; a figure that is not known is left empty."""
+    found = list(rows(results))
+    columns = dict.fromkeys(name for row in found for name in row)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(columns), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(found)
+    return text.getvalue()
+
+
+def json_text(results: SweepResults) -> str:
+    """Give everything that is known, reports of simulations whole."""
+    return json.dumps({"format": FORMAT, **_RESULTS.dump_python(results, mode="json")}, indent=1) + "\n"
+
+
+def config_text(config: Mapping[str, Any]) -> str:
+    """Give a configuration as its file, for ``--config``."""
+    return yaml.safe_dump(dict(config), sort_keys=False)
+
+
+def verilog_command(result: PointResult, engine: str) -> str:
+    """Give what writes a configuration of a design to a file, and generates and lints its Verilog."""
+    name = f"point-{result.number}-{engine}"
+    config = config_text(result.point.configs[engine])
+    options = f"--engine {engine} --board {shlex.quote(result.point.board)} --config {name}.yaml"
+    return (
+        f"cat > {name}.yaml <<'END'\n{config}END\n"
+        f"loomwork verilog {options} --output build/verilog/{name} --lint"
+    )
+
+
+def reports(result: PointResult) -> dict[str, Outcome]:
+    """Give the simulations of a point that have a report, the dearest of each workload, by its name."""
+    found: dict[str, Outcome] = {}
+    for fidelity in ("control", "full"):
+        for outcome in result.outcomes:
+            if outcome.fidelity == fidelity and outcome.document:
+                found[outcome.workload] = outcome
+    return found
