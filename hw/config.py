@@ -81,6 +81,13 @@ def check_fits(engine: Engine[Any, Any], config: Any, board: Board) -> None:
             )
 
 
+def check_control_only(engine: Engine[Any, Any]) -> None:
+    """Refuse an engine of which a simulation of control can leave nothing out; raises `InputError`."""
+    if not engine.data_cells:
+        legal = "one whose control waits for no data, for a control-only simulation"
+        raise InputError("engine", engine.name, legal)
+
+
 def config_schema(engine: Engine[Any, Any]) -> dict[str, Any]:
     """Give the JSON Schema of an engine's configuration file, for editors that complete and check YAML."""
     schema = TypeAdapter(engine.config_type).json_schema()

@@ -46,6 +46,10 @@ class Engine(abc.ABC, Generic[Config, Workload]):
     bursts_under_way : (int, int)
         Bursts of reads and of writes that an interconnect must take at a time to keep a memory port busy;
         with fewer the engine waits.  Those of the DMAs of `hw.lib`, unless an engine has others.
+    data_cells : tuple of str
+        What the names of its placed cells begin with that only compute: whatever their outputs are, no
+        handshake and no address of a transfer changes.  A control-only simulation leaves them out; of an
+        engine without any there is none.
     """
 
     name: ClassVar[str]
@@ -57,6 +61,7 @@ class Engine(abc.ABC, Generic[Config, Workload]):
         ReadDMA.FIFO_BEATS // MAX_BURST_BEATS,
         WriteDMA.OUTSTANDING,
     )
+    data_cells: ClassVar[tuple[str, ...]] = ()
 
     @abc.abstractmethod
     def default_config(self, board: Board) -> Config:

@@ -7,14 +7,14 @@ from importlib.metadata import version
 from typing import Any
 
 from hw.board import Board, Memory
-from hw.config import check_fits, config_dict, config_hash
+from hw.config import check_control_only, check_fits, config_dict, config_hash
 from hw.design import Design, MemoryPort
 from hw.engine import Engine
 from hw.errors import InputError
 from hw.lib.arguments import ArgumentTable, Kind, Register
 from hw.lib.convert import to_verilog
 from hw.lib.kernel import BodySignature, Kernel
-from hw.lib.place import CellPlacer
+from hw.lib.place import CellPlacer, ControlPlacer
 from hw.package import write_package
 
 __all__ = ["Design", "generate", "kernel_name", "write_package"]
@@ -43,7 +43,14 @@ def kernel_name(engine: Engine[Any, Any]) -> str:
     return f"loomwork_{engine.name}"
 
 
-def generate(engine: Engine[Any, Any], config: Any, board: Board, *, sources: bool = False) -> Design:
+def generate(
+    engine: Engine[Any, Any],
+    config: Any,
+    board: Board,
+    *,
+    sources: bool = False,
+    control_only: bool = False,
+) -> Design:
     """Generate the kernel of ``engine``.
 
     A pure function: equal input and equal versions of the generators give equal text, on every machine and
@@ -59,17 +66,22 @@ def generate(engine: Engine[Any, Any], config: Any, board: Board, *, sources: bo
         The board: width and channels of the memory, resources.
     sources
         Whether the text names the lines of Python it is from; see `hw.lib.convert.to_verilog`.
+    control_only
+        Whether `Engine.data_cells` are left out, for a simulation of all else: no kernel to build.
 
     Raises
     ------
     InputError
-        When the engine is larger than the board, or a port has no channel.
+        When the engine is larger than the board, a port has no channel, or control cannot be had alone.
     """
     check_fits(engine, config, board)
     name = kernel_name(engine)
     table = engine.arguments(config, board)
     memories = _memories(table, engine.placement(config, board), board)
     placer = CellPlacer(sources=sources)
+    if control_only:
+        check_control_only(engine)
+        placer = ControlPlacer(engine.data_cells, sources=sources)
     body = engine.body(config, board, placer)
     kernel = Kernel(name, table, body)
     ports = _ports(body.signature, memories)
@@ -82,6 +94,7 @@ def generate(engine: Engine[Any, Any], config: Any, board: Board, *, sources: bo
         f"{name}: {engine.summary}",
         f"Generated for {board.title} ({board.part}), configuration {digest}.",
         "Generators: " + ", ".join(f"{generator} {number}" for generator, number in versions.items()),
+        *(["Control only: no kernel to build."] if control_only else []),
     ]
     text = "".join(f"// {line}\n" for line in header) + "\n"
     text += "".join(f"/* verilator lint_off {rule} */ // {reason}\n" for rule, reason in _LINT_OFF.items())

@@ -33,6 +33,7 @@ class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
     summary = "fused softmax attention, int8 in, in one pass over keys and values"
     config_type = AttentionConfig
     workload_type = AttentionWorkload
+    data_cells = ("attention_rows", "attention_results")
 
     def default_config(self, board: Board) -> AttentionConfig:
         """Give one stream of 64 lanes, with ports for a key and a value a cycle if there are channels for

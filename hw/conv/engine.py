@@ -60,6 +60,7 @@ class ConvEngine(Engine[ConvConfig, ConvWorkload]):
     summary = "plain and deformable convolution, int8, any sampling pattern at a fixed rate"
     config_type = ConvConfig
     workload_type = ConvWorkload
+    data_cells = ("conv_lane_cell", "conv_point_cell")
 
     def default_config(self, board: Board) -> ConvConfig:
         """Give the largest of three shapes that leaves a fifth of the board free.

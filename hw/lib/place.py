@@ -7,6 +7,7 @@ its parent:
 * `InlinePlacer`: as an ordinary submodule.  Amaranth's own simulator and formal proofs see through it.
 * `CellPlacer`: the component is converted once, on its own, and every placement is an ``Instance`` of it.
   Generation of Verilog uses this one; `CellPlacer.verilog` is the text of all placed cells.
+* `ControlPlacer`: likewise, but cells that only compute are left out, for simulations of control alone.
 
 The parent is written once and works with either.  A large part that comes once may be a cell, too: its reset
 is its own, and tools map it alone.
@@ -18,7 +19,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from amaranth.hdl import ClockSignal, Instance, Module, ResetSignal, Signal
+from amaranth.hdl import ClockSignal, Fragment, Instance, Module, ResetSignal, Signal
 from amaranth.lib import wiring
 
 from hw.lib.convert import ports, to_verilog
@@ -106,6 +107,32 @@ class CellPlacer:
     def verilog(self) -> str:
         """Text of all cells, in order of first use."""
         return "\n".join(self.cells.values())
+
+
+class ControlPlacer(CellPlacer):
+    """As `CellPlacer`, but of some cells nothing is placed: their outputs are constant 0.
+
+    Parameters
+    ----------
+    left_out
+        What the names of these cells begin with.
+    sources
+        See `CellPlacer`.
+    """
+
+    def __init__(self, left_out: tuple[str, ...], *, sources: bool = False) -> None:
+        super().__init__(sources=sources)
+        self._left_out = left_out
+
+    def place(self, m: Module, name: str, cell: str, make: Callable[[], wiring.Component]) -> Any:
+        """Give the interface of a cell that is left out, which nobody drives; place any other."""
+        if not cell.startswith(self._left_out):
+            return super().place(m, name, cell, make)
+        if cell not in self._signatures:
+            component = make()
+            Fragment.get(component, None)  # Amaranth warns of components that are never elaborated
+            self._signatures[cell] = component.signature
+        return self._signatures[cell].create(path=(name,))
 
 
 def _clock_ports(cell: str, text: str) -> set[str]:

@@ -19,19 +19,27 @@ from sim.host.progress import Activity
 _DESIGN = "design.pickle"
 
 
-def kernel_design(engine: Engine[Any, Any], config: Any, board: Board, *, sources: bool = False) -> Design:
-    """Give what `hw.verilog.generate` gives of an engine, with source lines of Python or without.
+def kernel_design(
+    engine: Engine[Any, Any],
+    config: Any,
+    board: Board,
+    *,
+    sources: bool = False,
+    control_only: bool = False,
+) -> Design:
+    """Give what `hw.verilog.generate` gives of an engine, with source lines of Python or without, with its
+    data cells or without.
 
     It is generated only when configuration, board, the text of any file in ``hw`` or Amaranth have changed.
     """
-    kind = "design with sources" if sources else "design"
+    kind = f"design{' with sources' * sources}{' of control' * control_only}"
     key = key_of([kind, config_hash(engine.name, config, board), source_digest(hw), version("amaranth")])
 
     def generate_into(folder: Path) -> None:
         from hw.verilog import generate
 
         with Activity(f"Generating {engine.name} for {board.name}"):
-            design = generate(engine, config, board, sources=sources)
+            design = generate(engine, config, board, sources=sources, control_only=control_only)
         (folder / _DESIGN).write_bytes(pickle.dumps(design))
 
     entry, _ = BuildCache("designs").get(key, generate_into)

@@ -202,6 +202,9 @@ def sim(
     seed: SeedOption = 0,
     memory: MemoryOption = "model",
     backend: Annotated[Literal["rtl", "golden"], typer.Option("--backend", help="What computes.")] = "rtl",
+    no_data: Annotated[
+        bool, typer.Option("--no-data", help="Leave out gates that only compute: exact cycles, no results.")
+    ] = False,
 ) -> None:
     """Run an engine's gates on tensors and compare every output bit with the golden model."""
     from sim.cli.simulate import simulate
@@ -219,6 +222,7 @@ def sim(
             seed=seed,
             memory_mode=memory,
             backend=backend,
+            control_only=no_data,
         )
     )
 

@@ -35,6 +35,7 @@ def simulate(
     seed: int,
     memory_mode: str,
     backend: str,
+    control_only: bool = False,
 ) -> bool:
     """Run one launch from a tensor file to a tensor file, print figures, and say whether it was bit-exact.
 
@@ -44,17 +45,22 @@ def simulate(
     engine that executes plans takes its own, a network is a table of layers for an engine that runs such, and
     operations are a file for an engine that does such: it reads them, and writes the output file its own way.
     The bus trace has every access to the host's memory, the labels what operations reveal; without its path
-    none of these files is written. See `sim.run.run.run` for the rest.  Raises `InputError` before any work,
+    none of these files is written. A control-only simulation has neither output nor labels nor waveforms.
+    See `sim.run.run.run` for the rest.  Raises `InputError` before any work,
     when a file cannot be read or written or holds what the engine cannot use.
     """
     for name, wanted, what in (
         ("--report", report_path, "cycles"),
         ("--waves", waves, "waveforms"),
         ("--trace", trace_path, "a bus"),
+        ("--no-data", control_only, "control"),
     ):
         if wanted and backend == "golden":
             legal = f"left out with --backend golden: only gates have {what}"
             raise InputError(name, wanted if wanted is True else str(wanted), legal)
+    for name, given_one in (("--output", output_path), ("--labels", labels_path), ("--waves", waves or None)):
+        if control_only and given_one is not None:
+            raise InputError(name, str(given_one), "left out with --no-data: nothing is computed")
     if labels_path is not None and given.ops is None:
         raise InputError("--labels", str(labels_path), "left out without --ops: operations reveal labels")
     host_ports = [port for port in engine.arguments(config, board).ports if is_host_port(port)]
@@ -93,6 +99,7 @@ def simulate(
             waves=output_path.absolute().with_suffix(".vcd") if waves and output_path else None,
             traces={board.host.name: directory / "bus.trace"} if trace_path and board.host else None,
             backend=backend,
+            control_only=control_only,
         )
         if trace_path is not None:
             write_bus_trace(trace_path, read_trace(directory / "bus.trace"), host_ports)
@@ -111,7 +118,7 @@ def simulate(
     if result.waves is not None:
         written.append(result.waves)
     print_result(result, written)
-    return result.bit_exact
+    return not result.mismatches
 
 
 def print_result(result: RunResult, written: Sequence[Path]) -> None:
@@ -121,6 +128,8 @@ def print_result(result: RunResult, written: Sequence[Path]) -> None:
         from sim.report.figures import summary
 
         console().print(summary([result.measured]))
+        if result.measured.bit_exact is None:
+            print("control only: cycles and bytes measured, data not computed")
     for path in written:
         print(path)
     for line in result.mismatches:

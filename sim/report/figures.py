@@ -39,8 +39,8 @@ def _yes(value: bool) -> str:
     return "yes" if value else "no"
 
 
-def _exact(value: bool) -> str:
-    return "yes" if value else FAILED
+def _exact(value: bool | None) -> str:
+    return "not computed" if value is None else "yes" if value else FAILED
 
 
 def _measured(source: str) -> str:
@@ -112,6 +112,7 @@ TABLE: Mapping[str, tuple[Row, ...]] = {
         ("run, s", "simulation.run_seconds", _known(lambda value: f"{value:.2f}")),
         ("build, s", "simulation.build_seconds", _known(lambda value: f"{value:.2f}")),
         ("build from cache", "simulation.build_cached", _known(_yes)),
+        ("control only", "simulation.control_only", _known(_yes)),
     ),
     "Hardware": (
         ("device", "hardware.device", _known(str)),
@@ -148,6 +149,7 @@ SUMMARY: tuple[Row, ...] = (
     ("error of the predicted bytes written", "prediction.predicted_write_error_bytes", whole),
     ("cycles, predicted", "prediction.predicted_cycles", whole),
     ("error of the predicted cycles", "prediction.predicted_cycles_error_ratio", signed_percent),
+    ("control only", "simulation.control_only", _known(_yes)),
     ("simulated cycles a second", "simulation.simulated_cycles_per_second", _known(scaled)),
     ("host's wall clock from call to end, µs", "hardware.host_wall_seconds", _known(_microseconds)),
     ("cycles of {}", "cycles.job_cycles.*", whole),

@@ -25,11 +25,17 @@ class Tile:
     good: bool | None = None
 
 
-def exact_tile(exact: Iterable[bool], engine: str = "") -> Tile:
-    """Give the headline of runs that were compared with the golden model."""
-    found = list(exact)
+def exact_tile(exact: Iterable[bool | None], engine: str = "") -> Tile:
+    """Give the headline of runs that were compared with the golden model; None stands for one that was not,
+    as it computed nothing.
+    """
+    given = list(exact)
+    found = [value for value in given if value is not None]
     label = f"{engine}: equals the golden model" if engine else "Equals the golden model"
-    return Tile(label, f"{sum(found)} of {len(found)}", "runs, bit for bit", all(found))
+    note = "runs, bit for bit"
+    if len(found) < len(given):
+        note += f"; {len(given) - len(found)} of control only, without data"
+    return Tile(label, f"{sum(found)} of {len(found)}", note, all(found))
 
 
 def write_page(template: str, path: Path, *, charts: bool = True, **content: Any) -> None:

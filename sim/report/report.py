@@ -252,6 +252,9 @@ class Simulation:
     simulated_cycles_per_second: Annotated[Ratio, _doc("cycles_simulated over run_seconds.")]
     build_seconds: Annotated[Ratio, _doc("Wall time to build the simulator, or to find it in the cache.")]
     build_cached: Annotated[bool, _doc("Whether the simulator came from the cache.")]
+    control_only: Annotated[
+        bool, _doc("Whether gates that only compute were left out: cycles and bytes are measured, not data.")
+    ] = False
 
 
 def derived(figures: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -311,7 +314,10 @@ class Report:
     ]
     tool_versions: Annotated[dict[str, str], _doc("Versions of the tools that made the figures.")]
     git_revision: Annotated[str | None, _doc("Revision of the Loomwork checkout, if it is one.")]
-    bit_exact: Annotated[bool, _doc("Whether every output bit equals the golden model's.")]
+    bit_exact: Annotated[
+        bool | None,
+        _doc("Whether every output bit equals the golden model's; null where no data were computed."),
+    ]
     errors: Annotated[dict[str, Ratio], _doc("Distance of the outputs from float64, by measure.")]
     details: Annotated[dict[str, float | int], _doc("Further figures of the engine.")]
     cycles: Annotated[Cycles, _doc("Where the clock cycles went.")]
@@ -333,6 +339,10 @@ class Report:
                 raise InputError(
                     source, getattr(self, source), f"given as measured_on says: {self.measured_on}"
                 )
+        control_only = self.simulation is not None and self.simulation.control_only
+        if (self.bit_exact is None) != control_only or (control_only and self.errors):
+            legal = f"{'null, without errors,' if control_only else 'given'} as control_only says"
+            raise InputError("bit_exact", self.bit_exact, legal)
         if self.simulation is not None:
             counted, seen = self.cycles.cycles_total, self.simulation.cycles_start_to_done
             if not counted <= seen <= counted + REGISTER_CYCLES:

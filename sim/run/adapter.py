@@ -124,6 +124,12 @@ class EngineAdapter(abc.ABC):
         configuration cannot do.
         """
 
+    def control_job(self, tensors: Mapping[str, Tensor], config: Any) -> Any:
+        """Give a job for a control-only simulation: `job`, without what only the values of tensors decide
+        where working that out takes time.
+        """
+        return self.job(tensors, config)
+
     @abc.abstractmethod
     def launch(self, job: Any, config: Any, board: Board) -> Launch:
         """Lay the job out in memory: scalars and buffers of the kernel call."""

@@ -21,7 +21,8 @@ class RunResult:
 
     #: What the user's output file holds, in real units; see `sim.run.adapter.EngineAdapter.results`.
     outputs: Mapping[str, NDArray[Any]]
-    #: The outputs in integers, as the RTL gave them; the golden model's own with the golden backend.
+    #: The outputs in integers, as the RTL gave them; the golden model's own with the golden backend.  All
+    #: three are empty of a control-only simulation.
     integers: Mapping[str, NDArray[Any]]
     golden: Mapping[str, NDArray[Any]]  #: The outputs in integers, as the golden model gives them.
     job: Any = field(default=None, repr=False)  #: What the adapter made of the tensors.
@@ -36,7 +37,12 @@ class RunResult:
 
     @property
     def bit_exact(self) -> bool:
-        """Whether every output bit equals the golden model's."""
+        """Whether every output bit equals the golden model's.
+
+        Raises `InputError` of a control-only simulation, which has no outputs.
+        """
+        if self.measured is not None and self.measured.bit_exact is None:
+            raise InputError("control only", True, "false where outputs are asked for")
         return not self.mismatches
 
     @property

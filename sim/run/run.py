@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.board import Board
-from hw.config import check_fits, config_dict, config_hash
+from hw.config import check_control_only, check_fits, config_dict, config_hash
 from hw.engine import Engine
 from hw.errors import InputError
 from hw.lib.arguments import ArgumentTable
@@ -54,6 +54,7 @@ def run(
     waves: Path | None = None,
     traces: Mapping[str, Path] | None = None,
     backend: str = "rtl",
+    control_only: bool = False,
 ) -> RunResult:
     """Run one launch of an engine, on tensors as a user gives them, and compare it with the golden model.
 
@@ -70,15 +71,20 @@ def run(
         of the host's memory is compared with what the host should have seen.
     backend
         ``"rtl"``, or ``"golden"``: the same launch on the golden model alone.
+    control_only
+        Whether gates that only compute (`hw.engine.Engine.data_cells`) are left out: cycles, bytes and
+        counters are those of the whole kernel, and there are no outputs to compare.
 
-    Raises `InputError` when a value is illegal, the engine does not fit the board, or a folder cannot be
-    written, `ToolError` when the simulator cannot be built, and `SimulationError` when the kernel hangs,
-    breaks a rule of AXI or writes where it must not.
+    Raises `InputError` when a value is illegal, the engine does not fit the board, its control cannot be
+    simulated alone, or a folder cannot be written, `ToolError` when the simulator cannot be built, and
+    `SimulationError` when the kernel hangs, breaks a rule of AXI or writes where it must not.
     """
     for name, value, legal in (("memory_mode", memory_mode, MODES), ("backend", backend, BACKENDS)):
         if value not in legal:
             raise InputError(name, value, "one of " + ", ".join(legal))
-    prepared = prepare(engine_name, config, board, tensors)
+    if control_only and backend != "rtl":
+        raise InputError("backend", backend, "rtl for a control-only simulation")
+    prepared = prepare(engine_name, config, board, tensors, control_only=control_only)
     adapter, job = prepared.adapter, prepared.job
     launch = adapter.launch(job, config, board)
     if backend == "golden":
@@ -87,7 +93,7 @@ def run(
             outputs=adapter.results(job, config, golden), integers=golden, golden=golden, job=job
         )
 
-    expected = in_background(lambda: adapter.golden(job, config))
+    expected = None if control_only else in_background(lambda: adapter.golden(job, config))
     simulated = prepared.simulate(
         launch, directory=directory, memory_mode=memory_mode, seed=seed, waves=waves, traces=traces
     )
@@ -95,10 +101,10 @@ def run(
     further: tuple[str, ...] = ()
     # Of a kernel that stopped the host saw less than it should have, and why is said anyway.
     stopped = adapter.faults(config, seen.counters)
-    if board.host is not None and traces and board.host.name in traces and not stopped:
+    if expected and board.host is not None and traces and board.host.name in traces and not stopped:
         further = adapter.trace_mismatches(job, config, traces[board.host.name], simulated.addresses)
     result = prepared.judge(
-        expected.result(),
+        expected.result() if expected else None,
         simulated.buffers,
         seen,
         further=further,
@@ -131,13 +137,14 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
-    """A job of an engine, checked and fit for a board."""
+    """A job of an engine, checked and fit for a board, and whether its control alone is simulated."""
 
     engine: Engine[Any, Any]
     adapter: EngineAdapter
     config: Any
     board: Board
     job: Any
+    control_only: bool = False
 
     @functools.cached_property
     def prediction(self) -> Prediction:
@@ -168,7 +175,7 @@ class Prepared:
         from sim.run.launch import simulate
 
         return simulate(
-            kernel_design(self.engine, self.config, self.board),
+            kernel_design(self.engine, self.config, self.board, control_only=self.control_only),
             self.table,
             self.placement,
             self.board,
@@ -183,7 +190,7 @@ class Prepared:
 
     def judge(
         self,
-        golden: Mapping[str, Tensor],
+        golden: Mapping[str, Tensor] | None,
         buffers: Mapping[str, NDArray[np.uint8]],
         measured: Measured | None,
         *,
@@ -191,14 +198,15 @@ class Prepared:
     ) -> RunResult:
         """Compare the bytes that came of a launch with the golden model's integers, and report the figures.
 
-        ``further`` are mismatches found elsewhere.  Without ``measured`` there is no report.
+        ``further`` are mismatches found elsewhere.  Without ``measured`` there is no report, without
+        ``golden`` no outputs.
         """
         from sim.run.accounting import build_report
 
         adapter, config, job = self.adapter, self.config, self.job
-        integers = adapter.outputs(job, config, buffers)
+        integers = {} if golden is None else adapter.outputs(job, config, buffers)
         faults = adapter.faults(config, measured.counters) if measured else ()
-        mismatches = faults + compare(integers, golden) + further
+        mismatches = faults + compare(integers, golden or {}) + further
         report = None
         if measured:
             report = build_report(
@@ -214,29 +222,41 @@ class Prepared:
                 hardware=measured.hardware,
                 prediction=self.prediction,
                 memory=measured.memory,
-                bit_exact=not mismatches,
-                errors=adapter.errors(job, config, integers),
+                bit_exact=None if golden is None else not mismatches,
+                errors={} if golden is None else adapter.errors(job, config, integers),
                 label=adapter.label(job, config),
             )
         return RunResult(
-            outputs=adapter.results(job, config, integers),
+            outputs={} if golden is None else adapter.results(job, config, integers),
             integers=integers,
-            golden=golden,
+            golden=golden or {},
             job=job,
             mismatches=mismatches,
             measured=report,
         )
 
 
-def prepare(engine_name: str, config: Any, board: Board, tensors: Mapping[str, Tensor]) -> Prepared:
+def prepare(
+    engine_name: str,
+    config: Any,
+    board: Board,
+    tensors: Mapping[str, Tensor],
+    *,
+    control_only: bool = False,
+) -> Prepared:
     """Make a job of tensors as a user gives them.
 
-    Raises `InputError` when a value is illegal, or the engine does not fit the board.
+    Raises `InputError` when a value is illegal, the engine does not fit the board, or its control cannot be
+    simulated alone.
     """
     engine, adapter = find_engine(engine_name), find_adapter(engine_name)
     check_fits(engine, config, board)
-    job = adapter.job(tensors, config)
-    return Prepared(engine=engine, adapter=adapter, config=config, board=board, job=job)
+    if control_only:
+        check_control_only(engine)
+    job = (adapter.control_job if control_only else adapter.job)(tensors, config)
+    return Prepared(
+        engine=engine, adapter=adapter, config=config, board=board, job=job, control_only=control_only
+    )
 
 
 def measured(simulated: Simulated, prepared: Prepared, *, memory_mode: str, seed: int) -> Measured:
@@ -254,6 +274,7 @@ def measured(simulated: Simulated, prepared: Prepared, *, memory_mode: str, seed
             "run_seconds": answer.simulation_seconds,
             "build_seconds": simulated.built.seconds,
             "build_cached": simulated.built.cached,
+            "control_only": prepared.control_only,
         },
         tool_versions=simulated.built.versions,
     )

@@ -34,6 +34,10 @@ class AttentionAdapter(EngineAdapter):
         """Check, quantize and divide; see `EngineAdapter.job`."""
         return make_job(read_inputs(tensors, config), config)
 
+    def control_job(self, tensors: Mapping[str, Tensor], config: AttentionConfig) -> AttentionJob:
+        """Give a job without float64 attention, in any format of results; see `EngineAdapter.control_job`."""
+        return make_job(read_inputs(tensors, config), config, exact=False)
+
     def launch(self, job: AttentionJob, config: AttentionConfig, board: Board) -> Launch:
         """See `sim.engines.attention.layout`."""
         return Layout(job, config).launch()

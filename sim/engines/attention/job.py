@@ -30,6 +30,8 @@ from sim.run.adapter import Tensor
 Floats = NDArray[np.float64]
 
 _FRACTION_BITS = range(16)
+#: What no weighted mean of int8 values exceeds.
+_MOST_STEPS = 128
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,7 +81,8 @@ class AttentionJob:
     inputs: Inputs
     workload: AttentionWorkload  #: The launch without its tensors.
     pieces: tuple[Piece, ...]  #: Jobs of the engine, in order.
-    #: Float64 attention on the int8 inputs, in real units, ``[H, Nq, dv]``: the reference of the errors.
+    #: Float64 attention on the int8 inputs, in real units, ``[H, Nq, dv]``: the reference of the errors, if
+    #: there are to be any.
     exact: Floats
 
     @property
@@ -115,20 +118,24 @@ class AttentionJob:
         )
 
 
-def make_job(inputs: Inputs, config: AttentionConfig) -> AttentionJob:
-    """Divide the launch into jobs, and choose the format of its results.
+def make_job(inputs: Inputs, config: AttentionConfig, *, exact: bool = True) -> AttentionJob:
+    """Divide the launch into jobs, and choose the format of its results: without ``exact`` attention one with
+    room for any.
 
     Raises `InputError` when scales leave the range of the engine's arguments, or a bitmap does not fit.
     """
     workload = workload_of(inputs)
     pieces = list(_pieces(inputs, workload, config))
-    exact = np.empty((inputs.heads, inputs.q.shape[1], inputs.v.shape[2]))
+    reference = np.zeros((inputs.heads, inputs.q.shape[1], inputs.v.shape[2]))
     largest: dict[float, float] = {}
     for piece in pieces:
         step = piece.value_step
-        own = piece.exact(inputs, inputs.q, inputs.k, inputs.v, piece.factor) * step
-        exact[piece.place] = own
-        largest[step] = max(largest.get(step, 0.0), float(np.abs(own).max()))
+        most = _MOST_STEPS * step
+        if exact:
+            own = piece.exact(inputs, inputs.q, inputs.k, inputs.v, piece.factor) * step
+            reference[piece.place] = own
+            most = float(np.abs(own).max())
+        largest[step] = max(largest.get(step, 0.0), most)
     whole = max(largest.values())
     finished = []
     for piece in pieces:
@@ -144,7 +151,7 @@ def make_job(inputs: Inputs, config: AttentionConfig) -> AttentionJob:
                 step = float(inputs.output_scale[head])
             output = output_scaling("int8", piece.value_step / step)
         finished.append(replace(piece, golden=replace(piece.golden, output=output)))
-    return AttentionJob(inputs=inputs, workload=workload, pieces=tuple(finished), exact=exact)
+    return AttentionJob(inputs=inputs, workload=workload, pieces=tuple(finished), exact=reference)
 
 
 def _largest_fraction(largest: float) -> int:

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.sim import Simulator
 
 from hw.lib.convert import ports, to_verilog
-from hw.lib.place import CellPlacer, InlinePlacer
+from hw.lib.place import CellPlacer, ControlPlacer, InlinePlacer
 
 
 class Accumulator(wiring.Component):
@@ -91,6 +91,21 @@ def test_a_cell_without_registers_gets_no_clock():
     text = verilog.convert(Pair(), name="pair", emit_src=False, strip_internal_attrs=True)
     instance = text[text.index("negate negate_0") :]
     assert ".clk" not in instance[: instance.index(");")]
+
+
+def test_cells_that_are_left_out_give_zero_and_the_others_stay():
+    text = to_verilog(Row(3, placer := ControlPlacer(("accum",))), name="row")
+    assert "accumulator cell_" not in text + placer.verilog
+    assert to_verilog(Row(3, placer := ControlPlacer(("cell",))), name="row").count("accumulator cell_") == 3
+
+    async def bench(ctx):
+        ctx.set(row.i, 5)
+        await ctx.delay(1e-6)
+        assert ctx.get(row.o) == 0
+
+    simulator = Simulator(row := Row(4, ControlPlacer(("accumulator",))))
+    simulator.add_testbench(bench)
+    simulator.run()
 
 
 def test_text_is_the_same_every_time():

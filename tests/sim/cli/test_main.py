@@ -195,6 +195,24 @@ def test_what_only_gates_have_is_refused_of_the_golden_backend():
     assert refused(*sim("--backend", "golden", "--waves")).startswith("--waves must be left out")
 
 
+def test_what_only_data_give_is_refused_of_a_simulation_of_control_alone():
+    tensors()
+    computed = ("sim", "attention", "--config", "c.yaml", "--input", "in.npz", "--no-data")
+    message = "must be left out with --no-data: nothing is computed"
+    assert refused(*sim("--no-data")) == f"--output {message}, not 'out.npz'"
+    assert refused(*computed, "--waves").startswith(f"--waves {message}")
+    assert refused(*computed, "--backend", "golden").startswith("--no-data must be left out")
+
+
+@pytest.mark.parametrize("engine", ["oram", "scheduler"])
+def test_an_engine_whose_control_waits_for_data_is_not_simulated_without_them(engine):
+    message = (
+        f"engine must be one whose control waits for no data, for a control-only simulation, not {engine!r}"
+    )
+    assert refused("sim", engine, "--no-data") == message
+    assert not Path("build").exists()
+
+
 def fake_run(seen, *, mismatches=()):
     def run(engine, config, board, given, **options):
         seen.update(options, engine=engine, board=board.name, rows=config.rows, names=sorted(given))

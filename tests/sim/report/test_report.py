@@ -188,6 +188,8 @@ def test_refuses_more_useful_work_than_slots():
         {"errors": {"relative_rms_error": float("nan")}},
         {"engine": ""},
         {"simulation": arguments()["simulation"] | {"run_seconds": 0.0}},
+        {"bit_exact": None},
+        {"simulation": arguments()["simulation"] | {"control_only": True}},
     ],
     ids=lambda change: next(iter(change)),
 )

@@ -1,0 +1,59 @@
+"""Simulations of control alone: every figure that is not of data equals that of the whole kernel."""
+
+from itertools import groupby
+
+import pytest
+
+from hw.board import load_board
+from hw.registry import ENGINES, find_engine
+from sim.build.simulator import OPTIMIZE_VARIABLE
+from sim.run.run import find_adapter, run
+
+#: Launches of each engine in `make test`: of its first configuration, those that come last.
+IN_TEST = 6
+
+
+def simulators():
+    """Give launches that share both simulators: some in `make test`, all others of the regression in the
+    soak.
+    """
+    for engine in ENGINES:
+        if not find_engine(engine).data_cells:
+            continue
+        cases = list(find_adapter(engine).cases())
+        for number, (_, found) in enumerate(groupby(cases, lambda case: (case.board, case.config))):
+            alike = list(found)
+            quick = [case for case in alike if not case.soak][-IN_TEST:] if number == 0 else []
+            if quick:
+                yield pytest.param(engine, quick, id=f"{engine}-quick")
+            rest = [case for case in alike if case not in quick]
+            yield pytest.param(engine, rest, id=f"{engine}-{number}", marks=pytest.mark.soak)
+
+
+def figures(report):
+    """Give what must be equal, the memory models' own counters among it."""
+    cycles = report.simulated.cycles_start_to_done, report.simulated.cycles_simulated
+    return cycles, report.cycles, report.traffic, report.details, report.prediction
+
+
+@pytest.mark.parametrize(("engine", "cases"), list(simulators()))
+def test_counters_cycles_and_bytes_equal_the_whole_kernel(engine, cases, tmp_path, subtests, monkeypatch):
+    monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")  # launches are short
+    for case in cases:
+        with subtests.test(case.name):
+            whole, control = (
+                run(
+                    engine,
+                    case.config,
+                    load_board(case.board),
+                    case.tensors,
+                    seed=case.seed,
+                    memory_mode=case.memory,
+                    directory=tmp_path,
+                    control_only=alone,
+                )
+                for alone in (False, True)
+            )
+            assert figures(control.report) == figures(whole.report)
+            assert control.report.bit_exact is None
+            assert not control.outputs
