@@ -49,6 +49,7 @@ def test_ports_are_as_wide_as_the_board_or_the_configuration_says():
         assert {port.data_width for port in body.signature.ports.values()} == {wanted}
 
 
+@pytest.mark.soak  # the linter reads every engine in test_verilog
 def test_linter_has_nothing_to_say_of_the_least(tmp_path):
     """Members without bits; `tests.hw.test_verilog` reads a kernel with everything switched on."""
     config = small(lanes=16, merge_lanes=2, rows=1, folds=1, cached_keys=0)

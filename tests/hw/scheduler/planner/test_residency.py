@@ -151,6 +151,7 @@ def test_optima_and_infeasibility_are_proven():
     assert milp.solve(problem).status == "infeasible"
 
 
+@pytest.mark.soak  # whole plans are compared in test_planner
 def test_equal_for_every_hash_seed():
     script = (
         "from hw.scheduler.graph.importers import load_model\n"

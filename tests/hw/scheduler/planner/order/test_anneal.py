@@ -106,6 +106,7 @@ print(annealed(problem, max(problem.working_set) + 3, seed=4))
 """
 
 
+@pytest.mark.soak  # whole plans are compared in test_planner
 def test_equal_arguments_give_equal_orders_in_any_process():
     said = [printed(PROGRAM, hash_seed=seed) for seed in ("1", "77")]
     assert said[0] == said[1]
