@@ -56,3 +56,27 @@ class Inline:
 
     def close(self):
         pass
+
+
+def essence(results):
+    """What of results must be the same however they were come by: all but times."""
+    timed = ("run_seconds", "build_seconds", "build_cached", "cycles_per_second", "tool_versions")
+
+    def lasting(document):
+        if isinstance(document, dict):
+            return {name: lasting(value) for name, value in document.items() if name not in timed}
+        return document
+
+    return [
+        (
+            result.point,
+            result.figures,
+            result.failure,
+            result.on_front,
+            {
+                (one.fidelity, one.engine, one.workload): (one.figures, one.failure, lasting(one.document))
+                for one in result.outcomes
+            },
+        )
+        for result in results.points
+    ]
