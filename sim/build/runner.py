@@ -1,12 +1,8 @@
-"""cocotb's Verilator runner, with our visibility, our build cache's steps, and an end to what it starts."""
+"""cocotb's Verilator runner as a builder, with our visibility and our build cache's steps."""
 
 from __future__ import annotations
 
-import os
-import re
-import xml.etree.ElementTree as ElementTree
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -17,57 +13,12 @@ from sim.build.toolchain import Toolchain
 from sim.host.process import supervise
 from sim.host.progress import Activity
 
-_NOTHING = "cocotb wrote no results"
-
-
-def run_tests(
-    program: Path,
-    *,
-    module: str,
-    directory: Path,
-    environ: Mapping[str, str],
-    arguments: Sequence[str],
-    tick: Callable[[], None],
-) -> str | None:
-    """Run the tests of ``module`` in ``program``, with its output in ``directory/sim.log``, and give what the
-    first failing one says, or how the simulator ended without results; None when all passed.
-    """
-    directory = directory.absolute()  # the simulation runs there: a relative name would mean another place
-    tests = _TestRunner(tick)
-    tests.build_dir = program.parent
-    results = directory / "results.xml"
-    # SystemExit is how the runner speaks of failures under pytest; the results file says which.
-    with suppress(SystemExit, RuntimeError):
-        tests.test(
-            test_module=module,
-            hdl_toplevel=program.name,
-            hdl_toplevel_lang="verilog",
-            build_dir=program.parent,
-            test_dir=directory,
-            test_args=list(arguments),
-            results_xml=str(results),
-            log_file=directory / "sim.log",
-            extra_env={
-                "COCOTB_REWRITE_ASSERTION_FILES": "",  # would import pytest into every simulation
-                "COCOTB_ANSI_OUTPUT": "0",
-                # Not in the program itself, which all environments with this cocotb share.
-                "LD_LIBRARY_PATH": os.pathsep.join(
-                    [str(cocotb_tools.config.libs_dir), *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
-                ),
-                **environ,
-            },
-        )
-    failure = _failure(results)
-    if failure == _NOTHING:
-        return f"the simulator ended early ({first_error(directory / 'sim.log')})"
-    return failure
-
 
 class BuildRunner(runner.Verilator):
     """Builds; every command is supervised and shown.
 
-    `build` raises `RuntimeError` when Verilator or the compiler refuse the sources; `first_error` of its log
-    says why.
+    `build` raises `RuntimeError` when Verilator or the compiler refuse the sources;
+    `sim.build.testbench.first_error` of its log says why.
     """
 
     def __init__(
@@ -137,42 +88,3 @@ class BuildRunner(runner.Verilator):
     def _supervise(self, command: Sequence[str], cwd: Any, stdout: Any, tick: Callable[[], None]) -> None:
         if supervise(command, cwd=Path(cwd), environ=self._environ, output=stdout, tick=tick):
             raise RuntimeError(f"{command[0]} failed")
-
-
-class _TestRunner(runner.Verilator):
-    """Runs; the simulator is supervised."""
-
-    def __init__(self, tick: Callable[[], None]) -> None:
-        super().__init__()
-        self._tick = tick
-
-    def _test_command(self) -> list[list[str]]:
-        return [[str(Path(self.build_dir) / self.sim_hdl_toplevel), *self.test_args]]
-
-    def _execute_cmds(self, commands: Sequence[Any], cwd: Any, stdout: TextIO | None = None) -> None:
-        for command in commands:
-            supervise(command, cwd=Path(cwd), environ=self.env, output=stdout, tick=self._tick)
-
-
-def _failure(results: Path) -> str | None:
-    """Give what the first failing test of a results file says, None when all passed."""
-    try:
-        cases = list(ElementTree.parse(results).iter("testcase"))
-    except (OSError, ElementTree.ParseError):
-        return _NOTHING
-    for case in cases:
-        for problem in (*case.iter("failure"), *case.iter("error")):
-            return problem.get("error_msg") or problem.get("message") or (problem.text or "").strip()
-    return None if cases else _NOTHING
-
-
-def first_error(log: Path) -> str:
-    """Give the first line of a log that tells of an error, else its last."""
-    try:
-        lines = log.read_text(errors="replace").splitlines()
-    except OSError:
-        return "no log was written"
-    for line in lines:
-        if re.search(r"%Error|\berror\b|Error:|\bFatal\b", line):
-            return line.strip()
-    return lines[-1].strip() if lines else "the log is empty"

@@ -25,6 +25,7 @@ from sim.build.cache import BuildCache
 from sim.build.cells import FLAGS as CELL_FLAGS
 from sim.build.cells import cell_inputs
 from sim.build.objects import provide
+from sim.build.testbench import first_error, run_tests
 from sim.build.toolchain import (
     CXX_STANDARD,
     Toolchain,
@@ -143,9 +144,6 @@ def run(
     """
     if waves is not None and built.trace is None:
         raise InputError("waves", str(waves), "given only for a simulator built with tracing")
-    # cocotb's runner takes half a second to import.
-    from sim.build.runner import run_tests
-
     began = time.monotonic()
     failure = run_tests(
         built.path / built.top,
@@ -201,9 +199,10 @@ class _Job:
 
     def make(self, entry: Path, activity: Activity) -> None:
         """Build in ``entry``, which then holds the program, the sources and the log."""
+        # They take half a second to import.
         from cocotb_tools.runner import Verilog
 
-        from sim.build.runner import BuildRunner, first_error
+        from sim.build.runner import BuildRunner
 
         activity.update("Verilator")
         tools = find_toolchain()
