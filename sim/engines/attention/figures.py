@@ -1,7 +1,7 @@
 """The figures that the attention engine is measured by: launches, and the bars that they must reach.
 
-``python -m sim.engines.attention.figures [NAME ...]`` runs them on the generated RTL and prints a table;
-without names all of them.
+``python -m sim.engines.attention.figures [--no-data] [NAME ...]`` runs them on the generated RTL and prints a
+table; without names all of them, with ``--no-data`` without the gates that only compute.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from sim.run.result import RunResult
 from sim.run.run import run
 
 BOARD = "u55c"
+_NO_DATA = "--no-data"
 Tensors = Mapping[str, Tensor]
 
 
@@ -200,35 +201,41 @@ FIGURES = (
 )
 
 
-def measure(figure: Figure, directory: Path) -> tuple[RunResult, float]:
+def measure(figure: Figure, directory: Path, *, control_only: bool = False) -> tuple[RunResult, float]:
     """Run a figure on the RTL with the calibrated memory; give the seconds from tensors to verdict, too."""
-    tensors = figure.tensors()
+    tensors, board = figure.tensors(), load_board(BOARD)
     began = time.perf_counter()
-    result = run("attention", figure.config, load_board(BOARD), tensors, directory=directory)
+    result = run("attention", figure.config, board, tensors, directory=directory, control_only=control_only)
     return result, time.perf_counter() - began
 
 
-def main(names: Sequence[str]) -> bool:
+def main(words: Sequence[str]) -> bool:
     """Print the figures of the given names, and say whether all reach their bars.
 
     Raises `InputError` for an unknown name.
     """
+    names = [word for word in words if word != _NO_DATA]
     known = {figure.name: figure for figure in FIGURES}
     for name in names:
         if name not in known:
             raise InputError("figure", name, "one of " + ", ".join(known))
     good = True
-    print("| figure | cycles | predicted | useful | bytes over least | bytes a cycle | RMS error | wall s |")
-    print("|---|---|---|---|---|---|---|---|")
+    print(
+        "| figure | cycles | predicted | useful | bytes over least | bytes a cycle | RMS error "
+        "| simulated cycles a second | wall s |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
     for figure in (known[name] for name in names or known):
         with tempfile.TemporaryDirectory() as directory:
-            result, seconds = measure(figure, Path(directory))
+            result, seconds = measure(figure, Path(directory), control_only=_NO_DATA in words)
         report = result.report
         found = figures_of(report)
+        error = report.errors.get("relative_rms_error_int8_inputs")
         print(
             f"| {figure.title} | {found['cycles']:,} | {report.prediction.predicted_cycles:,} "
             f"| {found['utilization']:.2%} | {found['over_compulsory']:.6g} | {found['bytes_per_cycle']:.1f} "
-            f"| {report.errors['relative_rms_error_int8_inputs']:.1e} | {seconds:.1f} |",
+            f"| {'not computed' if error is None else f'{error:.1e}'} "
+            f"| {report.simulated.simulated_cycles_per_second:,.0f} | {seconds:.1f} |",
             flush=True,
         )
         missed = [bar.text(found) for bar in figure.bars if not bar.holds(found)]
