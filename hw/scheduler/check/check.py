@@ -52,7 +52,7 @@ def total_problems(plan: Plan) -> Iterator[str]:
 #: has the form of one and keeps the rules of the rows above, on which they rely.
 RULES = (
     (graph.declaration_problems, graph.operand_problems, graph.use_problems, groups.group_problems),
-    (groups.access_problems, graph.order_problems, graph.arithmetic_problems),
+    (graph.reach_problems, groups.access_problems, graph.order_problems, graph.arithmetic_problems),
     (space.episode_problems, space.stream_problems, space.fifo_problems, space.address_problems),
     (space.touch_problems, space.operand_place_problems, space.overlap_problems),
     (transfers.home_problems,),

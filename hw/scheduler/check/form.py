@@ -170,8 +170,8 @@ class _Totals(BaseModel):
 class Stage(BaseModel):
     """What a stage of the planner states that it proved."""
 
-    stage: str
-    solver: str
+    stage: Literal["order", "bound", "residency", "address", "search"]
+    solver: Annotated[str, Field(min_length=1)]
     status: Literal["optimal", "feasible", "heuristic", "stopped"]
     objective: int
     bound: int

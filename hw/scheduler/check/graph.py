@@ -37,9 +37,33 @@ def operand_problems(plan: Plan) -> Iterator[str]:
                 yield f"{where} names the unknown tensor {name!r}"
             if count > 1:
                 yield f"{where} names {name!r} twice"
-        for name in operator.accesses:
-            if name not in operator.inputs:
-                yield f"{where} has an access to {name!r}, not an input of it"
+        for each in (operator, *operator.members):
+            for name in each.accesses:
+                if name not in each.inputs:
+                    yield f"operator {each.name!r} has an access to {name!r}, not an input of it"
+
+
+def reach_problems(plan: Plan) -> Iterator[str]:
+    """Find accesses along dimensions that a tensor does not have, or to more rows than it has with padding.
+
+    The padding behind the rows is taken to be no more than what lies before it. A group's own kernel follows
+    from its members', and of a band the kernel is that of the whole.
+    """
+    for operator in plan.graph.operators:
+        known = plan.tensor | {tensor.name: tensor for tensor in operator.inner}
+        for each in (operator, *operator.members):
+            output = known[each.outputs[0]]
+            for name, access in each.accesses.items():
+                where, read = f"operator {each.name!r} reads {name!r}", known[name]
+                for key, of in (("axis", read), ("output_axis", output)):
+                    axis = getattr(access, key)
+                    if of.shape and axis >= len(of.shape):
+                        yield f"{where} by {key} {axis}, but {of.name!r} has no such dimension"
+                cut = each.members or read.origin or output.origin
+                if not cut and access.axis < len(read.shape):
+                    most = 2 * (read.shape[access.axis] + max(access.pad, 0))
+                    if access.kernel > most:
+                        yield f"{where} by a kernel of {access.kernel} rows, with padding it has {most}"
 
 
 def use_problems(plan: Plan) -> Iterator[str]:

@@ -211,6 +211,8 @@ class Graph:
             for name in (*operator.inputs, *operator.outputs):
                 if name not in self.tensor:
                     raise InputError(f"tensor of operator {operator.name!r}", name, "one the graph declares")
+                if (access := operator.accesses.get(name)) is not None:
+                    _refuse_reach(access, self.tensor[name], self.tensor[operator.outputs[0]])
         makers = Counter(name for operator in self.operators for name in operator.outputs)
         used = {name for operator in self.operators for name in operator.inputs}
         for tensor in self.tensors:
@@ -244,6 +246,19 @@ class Graph:
             for name in operator.inputs:
                 readers[name].append(operator)
         return {name: tuple(operators) for name, operators in readers.items()}
+
+
+def _refuse_reach(access: Access, read: Tensor, made: Tensor) -> None:
+    """Refuse what reaches out of the dimensions of tensors, or farther than whole ones with their padding."""
+    where = f"of the access from {made.name!r} to {read.name!r}"
+    for name, tensor in (("axis", read), ("output_axis", made)):
+        if tensor.shape and getattr(access, name) >= len(tensor.shape):
+            legal = f"below {len(tensor.shape)}, the dimensions of {tensor.name!r}"
+            raise InputError(f"{name} {where}", getattr(access, name), legal)
+    if read.shape and not (read.origin or made.origin):
+        most = 2 * (read.shape[access.axis] + max(access.pad, 0))
+        if access.kernel > most:
+            raise InputError(f"kernel {where}", access.kernel, f"at most {most}, the rows with padding")
 
 
 def _refuse_twice(field_name: str, names: Iterable[str], legal: str) -> None:

@@ -235,6 +235,22 @@ def tensors(add):
     return corrupt
 
 
+def accesses(key, value):
+    """Set a part of an access between two tensors of known shape."""
+
+    def corrupt(plan, rng):
+        shapes = {tensor["name"]: tensor["shape"] for tensor in plan["graph"]["tensors"]}
+        found = [
+            operator["accesses"][name]
+            for operator in plan["graph"]["operators"]
+            for name in operator["accesses"]
+            if shapes[name] and shapes[operator["outputs"][0]] and not operator["members"]
+        ]
+        pick(rng, found)[key] = value
+
+    return corrupt
+
+
 #: By name: what corrupts, and the reason it must be refused for.
 CORRUPTIONS = {
     "format of another version": (change(("format",), lambda _: "loomwork-plan/9"), "plan: format must be"),
@@ -253,6 +269,10 @@ CORRUPTIONS = {
     "operand nobody declares": (operands(lambda o: o["inputs"].append("q")), "names the unknown tensor 'q'"),
     "operand named twice": (operands(lambda o: o["inputs"].append(o["inputs"][0])), "names '.*' twice"),
     "access to no operand": (operands(lambda o: o["accesses"].update(q={})), "has an access to 'q', not an"),
+    "access along no dimension": (accesses("axis", 2), "by axis 2, but '.*' has no such dimension"),
+    "access along no dimension of the output": (accesses("output_axis", 9), "by output_axis 9, but"),
+    "access to more rows than there are": (accesses("kernel", 10**6), "by a kernel of 1000000 rows"),
+    "stage of no name": (change(("certificate", "stages", "stage"), lambda _: ""), "stage must be .* not ''"),
     "two producers": (two_producers, "is written by 2 operators"),
     "word that is no power of two": (change(("word_bytes",), lambda word: word + 1), "not a power of two"),
     "consumer before producer": (swap_dependent_steps, "before it is written"),

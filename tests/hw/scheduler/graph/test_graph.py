@@ -138,6 +138,33 @@ def test_an_access_with_a_stride_of_zero():
         Access(stride=0)
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"axis": 2}, "axis of the access from 'y' to 'x' must be below 2, the dimensions of 'x', not 2"),
+        ({"output_axis": 2}, "output_axis of the access from 'y' to 'x' must be below 2"),
+        ({"kernel": 11, "pad": 1}, "kernel of the access from 'y' to 'x' must be at most 10, the rows with"),
+    ],
+)
+def test_an_access_out_of_its_tensors(fields, message):
+    with pytest.raises(InputError) as caught:
+        one_operator(Access(**fields))
+    assert message in str(caught.value)
+
+
+def test_an_access_as_far_as_its_tensor_reaches():
+    assert one_operator(Access(axis=1, output_axis=1, kernel=10, pad=1)).operators
+
+
+def one_operator(access):
+    tensors = [
+        Tensor(name=name, size_bytes=16, shape=(4, 4), kind=kind)
+        for name, kind in (("x", TensorKind.INPUT), ("y", TensorKind.OUTPUT))
+    ]
+    operator = Operator(name="f", kind="conv", inputs=("x",), outputs=("y",), accesses={"x": access})
+    return Graph(name="g", tensors=tuple(tensors), operators=(operator,))
+
+
 @given(
     kernel=st.integers(1, 5), stride=st.integers(1, 3), pad=st.integers(0, 3), up=st.integers(1, 3),
     extent=st.integers(1, 20), first=st.integers(0, 10), count=st.integers(1, 10),
