@@ -42,12 +42,24 @@ def candidates(graph: Graph, *, most_members: int = 2) -> tuple[tuple[str, str],
     return tuple(found)
 
 
-def group(graph: Graph, pair: tuple[str, str], *, word_bytes: int = 32) -> Graph:
-    """Make two operators, either of which may be a group, into a pipelined group in the place of the second.
+def group(graph: Graph, *pairs: tuple[str, str], word_bytes: int = 32) -> Graph:
+    """Make two operators each, either of which may be a group, into a pipelined group in the place of the
+    second.
 
-    The pair is one of `candidates`.  Buffers are rounded up to words.
+    The pairs are of `candidates`, and no operator is in two of them.  Buffers are rounded up to words.
     """
-    producer, consumer = (next(each for each in graph.operators if each.name == name) for name in pair)
+    operators = {operator.name: operator for operator in graph.operators}
+    between: set[str] = set()
+    for first, second in pairs:
+        producer = operators.pop(first)
+        between.update(producer.outputs)
+        operators[second] = _joined(producer, operators[second], graph, word_bytes)
+    tensors = tuple(tensor for tensor in graph.tensors if tensor.name not in between)
+    return replace(graph, tensors=tensors, operators=tuple(operators.values()))
+
+
+def _joined(producer: Operator, consumer: Operator, graph: Graph, word_bytes: int) -> Operator:
+    """Give the group of two operators."""
     (between,) = producer.outputs
     # What comes through a buffer is taken first: else the member before, and its reads, could not move on.
     head, *rest = consumer.chain
@@ -58,7 +70,7 @@ def group(graph: Graph, pair: tuple[str, str], *, word_bytes: int = 32) -> Graph
         if access.output_axis == reach.axis:
             accesses[name] = through(access, reach)
     operator = Operator(
-        name="+".join(pair),
+        name=f"{producer.name}+{consumer.name}",
         kind="group",
         inputs=(*producer.inputs, *(name for name in consumer.inputs if name != between)),
         outputs=consumer.outputs,
@@ -68,10 +80,7 @@ def group(graph: Graph, pair: tuple[str, str], *, word_bytes: int = 32) -> Graph
         members=(*producer.chain, head, *rest),
         inner=(*producer.inner, graph.tensor[between], *consumer.inner),
     )
-    operator = replace(operator, fifo_bytes=sum(buffer_bytes(operator, word_bytes).values()))
-    operators = [operator if old is consumer else old for old in graph.operators if old is not producer]
-    tensors = tuple(tensor for tensor in graph.tensors if tensor.name != between)
-    return replace(graph, tensors=tensors, operators=tuple(operators))
+    return replace(operator, fifo_bytes=sum(buffer_bytes(operator, word_bytes).values()))
 
 
 def through(first: Access, second: Access) -> Access:

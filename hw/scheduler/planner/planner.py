@@ -14,7 +14,7 @@ from hw.scheduler.plan.options import PlanOptions, Techniques, When
 from hw.scheduler.plan.plan import Certificate, Direction, Mode, Plan, StageCertificate, Step, Totals
 from hw.scheduler.plan.problem import Problem
 from hw.scheduler.planner.bands.tile import tile
-from hw.scheduler.planner.groups.pipeline import improve
+from hw.scheduler.planner.groups.pipeline import improve, weigh
 from hw.scheduler.planner.order.ordering import Ordering, find_orders, prove
 from hw.scheduler.planner.placing import Placed, place_residency
 from hw.scheduler.planner.solvers.cpsat import Worker
@@ -29,10 +29,14 @@ from hw.scheduler.program.timing.timeline import predict
 _BOUNDED_OPERATORS = 200
 
 #: What the planner does one after the other, as it is told while it does.
-_STAGES = ("whole operators", "cutting into bands", "bands", "groups", "transfers and cycles")
+_STAGES = ("whole operators", "cutting into bands", "bands", "transfers and cycles")
+
+#: Bands are left out where they are estimated to take so much more than what is known, as a factor: ordering
+#: them saves up to a quarter of what is estimated.
+_HOPELESS = 4 / 3
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Draft:
     """A plan before its transfers: one graph's order, residency and addresses."""
 
@@ -42,14 +46,17 @@ class Draft:
 
     @property
     def words(self) -> int:
-        """Words that pass the memory's port, parameters too.
+        """Words that pass the memory's port, parameters too."""
+        return self.placed.residency.avoidable_words + _needed_words(self.problem)
 
-        Bands are rounded up to words each and read their operator's parameters again, so that drafts differ
-        in more than avoidable words.
-        """
-        problem = self.problem
-        parameters = sum(problem.words(operator.weight_bytes) for operator in problem.graph.operators)
-        return self.placed.residency.avoidable_words + problem.compulsory + parameters
+
+def _needed_words(problem: Problem) -> int:
+    """Give the words that pass the memory's port whatever stays in the scratchpad.
+
+    Bands are rounded up to words each and read their operator's parameters again, so that graphs differ in
+    them.
+    """
+    return problem.compulsory + sum(problem.words(each.weight_bytes) for each in problem.graph.operators)
 
 
 def make_plan(
@@ -72,18 +79,18 @@ def make_plan(
     watch.reserve(problem.operator_count)
     with Worker() as worker:
         planner = _Planner(options, timing, worker)
-        drafts = []
+        drafts: list[Draft] = []
         if options.tiling is not When.ALWAYS and diagnose(problem, options) is None:
             planner.stage(0)
-            drafts.append(planner.draft(graph))
+            drafts += planner.drafts(graph)
         enough = any(draft.placed.residency.avoidable_words == 0 for draft in drafts)
         if options.tiling is When.ALWAYS or (options.tiling is When.AUTO and not enough):
             planner.stage(1)
             tiled = tile(graph, options, needed=not drafts)
-            if tiled is not None and not (drafts and watch.stopped):
+            if tiled is not None and (not drafts or planner.promises(tiled, drafts)):
                 watch.reserve(problem.operator_count + len(tiled.operators))
                 planner.stage(2)
-                drafts.append(planner.draft(tiled, thorough=False))
+                drafts += planner.drafts(tiled, thorough=False)
         if not drafts:
             refuse(problem, options)
         return planner.best_of(drafts)
@@ -94,6 +101,7 @@ class _Planner:
 
     def __init__(self, options: PlanOptions, timing: TimingModel, worker: Worker) -> None:
         self._options, self._timing, self._worker, self._watch = options, timing, worker, current()
+        self._finished: dict[Draft, Plan] = {}
         self._latency_cycles = round(timing.read_request_cycles + timing.read_response_cycles)
 
     def stage(self, number: int) -> None:
@@ -104,7 +112,38 @@ class _Planner:
     def _part(self, text: str) -> None:
         self._watch.stage(f"{self._stage}: {text}")
 
-    def draft(self, graph: Graph, *, thorough: bool = True) -> Draft:
+    def drafts(self, graph: Graph, *, thorough: bool = True) -> list[Draft]:
+        """Draft a plan of a graph, and one with groups that share the array where some pay."""
+        plain = self._draft(graph, thorough)
+        if self._options.pipelining is When.NEVER or self._watch.stopped:
+            return [plain]
+        ordered = replace(graph, operators=tuple(graph.operators[each] for each in plain.ordering.order))
+        grouped = self._grouped(ordered)
+        if len(grouped.operators) == len(ordered.operators):
+            return [plain]
+        problem = Problem(graph=grouped, word_bytes=self._options.word_bytes)
+        # Groups change what an order costs: bounds of the plain graph do not hold for them.
+        order = tuple(range(problem.operator_count))
+        return [plain, self._settle(problem, replace(plain.ordering, order=order, bound_words=0))]
+
+    def promises(self, tiled: Graph, drafts: list[Draft]) -> bool:
+        """Tell whether a graph in bands may become a better plan than drafts, by an estimate of it."""
+        problem = Problem(graph=tiled, word_bytes=self._options.word_bytes)
+        latency, needed = self._options.objective[0] == "latency", _needed_words(problem)
+        least = min(draft.words for draft in drafts)
+        if self._watch.stopped or (not latency and needed >= least):
+            return False
+        if self._options.pipelining is not When.NEVER:
+            tiled = self._grouped(tiled)
+        estimate = weigh(tiled, self._options, self._latency_cycles)
+        if estimate is None:
+            return True
+        if latency:
+            known = min(self.finish(draft).totals.predicted_cycles for draft in drafts)
+            return estimate[1] < _HOPELESS * known
+        return estimate[0] + needed < _HOPELESS * least
+
+    def _draft(self, graph: Graph, thorough: bool) -> Draft:
         """Choose order, residency and addresses for a graph; see `find_orders` for ``thorough``."""
         problem = Problem(graph=graph, word_bytes=self._options.word_bytes)
         self._part(f"order of {problem.operator_count} operators")
@@ -133,18 +172,15 @@ class _Planner:
         return Draft(problem=problem, ordering=ordering, placed=placed)
 
     def best_of(self, drafts: list[Draft]) -> Plan:
-        """Give the best plan by the objective: of the drafts, and of those with groups that share the array.
+        """Give the best plan by the objective.
 
         What a plan takes is only known when it is whole, so that all are finished unless bytes come first.
         """
-        variants = list(drafts)
-        if self._options.pipelining is not When.NEVER and not self._watch.stopped:
-            self.stage(3)
-            variants += filter(None, map(self._grouped, drafts))
+        variants = drafts
         if self._options.objective[0] == "bytes":
-            least = min(draft.words for draft in variants)
-            variants = [draft for draft in variants if draft.words == least]
-        self.stage(4)
+            least = min(draft.words for draft in drafts)
+            variants = [draft for draft in drafts if draft.words == least]
+        self.stage(3)
         plans = [(self.finish(draft), draft) for draft in variants]
         plan, draft = min(plans, key=self._weight)
         every = tuple(criterion for criterion in self._options.objective if criterion != "latency")
@@ -161,20 +197,12 @@ class _Planner:
         weight = (draft.words, plan.totals.predicted_cycles)
         return weight[::-1] if self._options.objective[0] == "latency" else weight
 
-    def _grouped(self, draft: Draft) -> Draft | None:
-        """Put neighbours into groups that share the array; None where no group pays."""
-        self._part(f"trials with {draft.problem.operator_count} operators")
-        graph, order = draft.problem.graph, draft.ordering.order
-        ordered = replace(graph, operators=tuple(graph.operators[operator] for operator in order))
-        grouped = improve(
-            ordered, self._options, latency_cycles=self._latency_cycles, most_members=self._options.cores
+    def _grouped(self, graph: Graph) -> Graph:
+        """Put neighbours into groups that share the array, where that pays in the order the graph lists."""
+        self._part(f"groups, trials with {len(graph.operators)} operators")
+        return improve(
+            graph, self._options, latency_cycles=self._latency_cycles, most_members=self._options.cores
         )
-        if len(grouped.operators) == len(ordered.operators):
-            return None
-        problem = Problem(graph=grouped, word_bytes=self._options.word_bytes)
-        # Groups change what an order costs: bounds of the plain graph do not hold for them.
-        order = tuple(range(problem.operator_count))
-        return self._settle(problem, replace(draft.ordering, order=order, bound_words=0))
 
     def _bounded(self, draft: Draft) -> Draft:
         """Give a draft with groups a bound of its own."""
@@ -193,6 +221,11 @@ class _Planner:
 
     def finish(self, draft: Draft) -> Plan:
         """Decide transfers, count everything, and say what is proven."""
+        if draft not in self._finished:
+            self._finished[draft] = self._made_whole(draft)
+        return self._finished[draft]
+
+    def _made_whole(self, draft: Draft) -> Plan:
         self._part("transfers")
         problem, order, residency = draft.problem, draft.ordering.order, draft.placed.residency
         cycles = least_step_cycles(problem, order, self._options.macs_per_cycle)

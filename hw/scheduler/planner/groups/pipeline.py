@@ -105,9 +105,7 @@ class _Search:
             return False
         self._trials -= 1
         current().detail(f"{self._most - self._trials} of at most {self._most} trials")
-        grouped = self.graph
-        for pair in pairs:
-            grouped = group(grouped, pair, word_bytes=self._options.word_bytes)
+        grouped = group(self.graph, *pairs, word_bytes=self._options.word_bytes)
         weight = weigh(grouped, self._options, self._latency_cycles)
         if weight is not None and (self._weight is None or weight < self._weight):
             self.graph, self._weight = grouped, weight
