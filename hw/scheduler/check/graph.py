@@ -44,10 +44,10 @@ def operand_problems(plan: Plan) -> Iterator[str]:
 
 
 def reach_problems(plan: Plan) -> Iterator[str]:
-    """Find accesses along dimensions that a tensor does not have, or to more rows than it has with padding.
+    """Find accesses along dimensions that a tensor does not have, or far beyond its rows.
 
-    The padding behind the rows is taken to be no more than what lies before it. A group's own kernel follows
-    from its members', and of a band the kernel is that of the whole.
+    No padding behind the rows is thought to be three times as long as they and the padding before them. A
+    group's own kernel follows from its members', and of a band the kernel is that of the whole.
     """
     for operator in plan.graph.operators:
         known = plan.tensor | {tensor.name: tensor for tensor in operator.inner}
@@ -61,9 +61,9 @@ def reach_problems(plan: Plan) -> Iterator[str]:
                         yield f"{where} by {key} {axis}, but {of.name!r} has no such dimension"
                 cut = each.members or read.origin or output.origin
                 if not cut and access.axis < len(read.shape):
-                    most = 2 * (read.shape[access.axis] + max(access.pad, 0))
+                    most = 4 * (read.shape[access.axis] + max(access.pad, 0))
                     if access.kernel > most:
-                        yield f"{where} by a kernel of {access.kernel} rows, with padding it has {most}"
+                        yield f"{where} by a kernel of {access.kernel} rows, more than {most}"
 
 
 def use_problems(plan: Plan) -> Iterator[str]:

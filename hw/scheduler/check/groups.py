@@ -75,7 +75,7 @@ def access_problems(plan: Plan) -> Iterator[str]:
         known = plan.tensor | {tensor.name: tensor for tensor in group.inner}
         output = known[group.outputs[0]].shape
         for name, access in group.accesses.items() if group.members else ():
-            if not (known[name].shape and output):
+            if access.axis >= len(known[name].shape) or access.output_axis >= len(output):
                 continue
             extent = known[name].shape[access.axis]
             for row in range(min(MOST_ROWS, output[access.output_axis])):

@@ -249,16 +249,18 @@ class Graph:
 
 
 def _refuse_reach(access: Access, read: Tensor, made: Tensor) -> None:
-    """Refuse what reaches out of the dimensions of tensors, or farther than whole ones with their padding."""
+    """Refuse what reaches out of the dimensions of tensors, or far beyond the rows of whole ones."""
     where = f"of the access from {made.name!r} to {read.name!r}"
     for name, tensor in (("axis", read), ("output_axis", made)):
         if tensor.shape and getattr(access, name) >= len(tensor.shape):
             legal = f"below {len(tensor.shape)}, the dimensions of {tensor.name!r}"
             raise InputError(f"{name} {where}", getattr(access, name), legal)
     if read.shape and not (read.origin or made.origin):
-        most = 2 * (read.shape[access.axis] + max(access.pad, 0))
+        most = 4 * (read.shape[access.axis] + max(access.pad, 0))
         if access.kernel > most:
-            raise InputError(f"kernel {where}", access.kernel, f"at most {most}, the rows with padding")
+            raise InputError(
+                f"kernel {where}", access.kernel, f"at most {most}, four times the rows and their padding"
+            )
 
 
 def _refuse_twice(field_name: str, names: Iterable[str], legal: str) -> None:

@@ -23,11 +23,8 @@ def random_graph(seed: int, operators: int, *, most_bytes: int = 400) -> Graph:
             _tensor(rng, f"t{number}{suffix}", most_bytes, TensorKind.ACTIVATION)
             for suffix in ("", "b")[: 1 + (rng.random() < 0.15)]
         ]
-        rows = {tensor.name: tensor.shape[0] if tensor.shape else 2 for tensor in tensors}
         accesses = {
-            name: Access(
-                kernel=min(2 * rows[name], rng.randint(1, 3)), stride=rng.randint(1, 2), pad=rng.randint(0, 1)
-            )
+            name: Access(kernel=rng.randint(1, 3), stride=rng.randint(1, 2), pad=rng.randint(0, 1))
             for name in inputs
             if rng.random() < 0.6
         }

@@ -39,7 +39,7 @@ def two_by_two(rows, first, second):
 
 accesses = st.builds(
     Access,
-    kernel=st.integers(1, 5),
+    kernel=st.integers(1, 4),
     stride=st.integers(1, 3),
     pad=st.integers(0, 2),
     up=st.sampled_from((1, 1, 1, 2, 3)),
