@@ -96,6 +96,7 @@ DOORS = {
     ],
     "sim.run": ["hw", "sim.host", "sim.build", "sim.report", "sim.memory", "sim.bench"],
     "sim.engines": [],
+    "sim.api": ["hw", "sim"],
     "sim.cli": ["hw", "sim"],
     "examples": [],
 }  # fmt: skip

@@ -14,8 +14,7 @@ from sim.report.report import ADAPTER, Report
 def csv_text(reports: Sequence[Report]) -> str:
     """Give a column for each figure of any run, by its dotted name in the report; lists are left out."""
     rows = [
-        {"run": label, **dict(_figures(ADAPTER.dump_python(report, mode="json"), ""))}
-        for label, report in zip(labels(reports), reports, strict=True)
+        {"run": label, **figures_of(report)} for label, report in zip(labels(reports), reports, strict=True)
     ]
     text = io.StringIO()
     columns = dict.fromkeys(name for row in rows for name in row)
@@ -23,6 +22,11 @@ def csv_text(reports: Sequence[Report]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
+
+
+def figures_of(report: Report) -> dict[str, Any]:
+    """Give all figures of a run by their dotted names in the report; lists are left out."""
+    return dict(_figures(ADAPTER.dump_python(report, mode="json"), ""))
 
 
 def _figures(section: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:

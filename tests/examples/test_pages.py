@@ -32,7 +32,11 @@ def test_the_notebook():
     assert names["small"] == SMALL
     assert names["result"].bit_exact
     assert abs(names["counted"] - names["predicted"]) <= 0.2 * names["counted"]
-    assert names["cycles"][8] > names["cycles"][16] > names["cycles"][32]
+    cycles = names["table"].cycles
+    assert cycles[8] > cycles[16] > cycles[32]
+    assert len(names["designs"]) == 6
+    assert names["designs"].on_front.sum() == len(names["results"].front) >= 2
+    assert names["steps"].compute_cycles.sum() > 0
     assert Path("kernel", "loomwork_attention.v").exists()
 
 

@@ -1,0 +1,159 @@
+"""For notebooks: what the command line asks of engines, networks and sweeps; results are dataclasses.
+
+`frame` makes a table of any of them for pandas, which only it needs.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import TypeAdapter
+
+from hw.board import Board, load_board
+from hw.config import check_fits, config_dict
+from hw.edge import Document, validate
+from hw.engine import Engine
+from hw.prediction import Prediction
+from hw.registry import find_engine
+from sim.report.report import Report
+from sim.report.table import figures_of
+from sim.run.adapter import Tensors
+from sim.run.result import RunResult
+from sim.run.run import run
+from sim.sweep.figures import predicted_figures
+from sim.sweep.results import SweepResults
+from sim.sweep.rows import rows
+from sim.sweep.spec import read_spec
+
+if TYPE_CHECKING:
+    import pandas
+
+    from hw.scheduler.plan.plan import Plan
+
+#: A configuration or a workload: its dataclass, or its fields.
+Fields = Any
+
+
+def predict(engine: str, workload: Fields, config: Fields = None, board: str | Board = "u55c") -> Prediction:
+    """Ask an engine's analytic model how long a workload takes, and what it moves.
+
+    Fields that ``config`` leaves out have the board's defaults.
+
+    Raises
+    ------
+    InputError
+        When a field is wrong, or the engine does not fit the board.
+    """
+    chosen, on = find_engine(engine), _board(board)
+    found = config_of(chosen, config, on)
+    check_fits(chosen, found, on)
+    return chosen.predict(_made(chosen.workload_type, workload, "workload"), found, on)
+
+
+def simulate(
+    engine: str,
+    tensors: Tensors,
+    config: Fields = None,
+    board: str | Board = "u55c",
+    *,
+    control_only: bool = False,
+    seed: int = 0,
+    memory: str = "model",
+) -> RunResult:
+    """Run an engine's generated gates on tensors and compare with the golden model; see `sim.run.run.run`.
+
+    With ``control_only`` cycles and bytes alone are measured, much faster.
+    """
+    on = _board(board)
+    with tempfile.TemporaryDirectory(prefix="loomwork-") as directory:
+        return run(
+            engine,
+            config_of(find_engine(engine), config, on),
+            on,
+            tensors,
+            directory=Path(directory),
+            control_only=control_only,
+            seed=seed,
+            memory_mode=memory,
+        )
+
+
+def sweep(
+    spec: str | Path, database: str | Path, *, workers: int = 0, memory_gib: float = 2.0
+) -> SweepResults:
+    """Carry out a sweep, or go on with it, as ``loomwork sweep`` does.
+
+    ``workers`` 0 is one a processor; each may take ``memory_gib``. `sim.sweep.results.load_sweep` reads a
+    database alone.
+    """
+    from sim.sweep.executor import LocalExecutor
+    from sim.sweep.sweep import run_sweep
+
+    path = Path(database)
+    executor = LocalExecutor(
+        workers or len(os.sched_getaffinity(0)),
+        memory_bytes=int(memory_gib * 2**30),
+        directory=path.absolute().with_name(f"{path.stem}-failed"),
+    )
+    return run_sweep(read_spec(Path(spec)), path, executor)
+
+
+def plan(model: Any, scratchpad: str, board: str | Board = "u55c", **options: Any) -> Plan:
+    """Plan a network for a scratchpad; see `hw.scheduler.plan_model.plan_model`."""
+    from hw.scheduler.plan_model import plan_model
+
+    return plan_model(model, scratchpad, board=_board(board), **options)
+
+
+def frame(
+    found: SweepResults | Plan | Iterable[Any] | Mapping[str, Any], clock_mhz: float = 300.0
+) -> pandas.DataFrame:
+    """Give results as a table, units in the names of its columns.
+
+    Parameters
+    ----------
+    found
+        A sweep (a row a design), a plan (a row a step), or predictions, reports or results of runs, several
+        in a list or by name (a row each).
+    clock_mhz
+        Of predictions, which have cycles alone.
+    """
+    import pandas
+
+    if isinstance(found, SweepResults):
+        return pandas.DataFrame(list(rows(found))).set_index("point")
+    if hasattr(found, "steps"):
+        return pandas.DataFrame(
+            [{"step": n, **asdict(step)} for n, step in enumerate(found.steps)]
+        ).set_index("step")
+    named = found if isinstance(found, Mapping) else dict(enumerate(found))
+    table = [_row(each, clock_mhz) for each in named.values()]
+    return pandas.DataFrame(table, index=pandas.Index(named.keys(), name="run"))
+
+
+def _row(found: Prediction | Report | RunResult, clock_mhz: float) -> Mapping[str, Any]:
+    if isinstance(found, Prediction):
+        return {**predicted_figures(found, clock_mhz), **found.cycles}
+    return figures_of(found.report if isinstance(found, RunResult) else found)
+
+
+def config_of(engine: Engine[Any, Any], given: Fields, board: Board) -> Any:
+    """Give a configuration: as it is, or the board's default with the fields that are given."""
+    if isinstance(given, engine.config_type):
+        return given
+    return _made(engine.config_type, {**config_dict(engine.default_config(board)), **(given or {})}, "config")
+
+
+def _made(kind: type[Any], given: Fields, name: str) -> Any:
+    if isinstance(given, kind):
+        return given
+    return validate(Document(path=Path(name), data=dict(given)), TypeAdapter(kind))
+
+
+def _board(board: str | Board) -> Board:
+    return load_board(board) if isinstance(board, str) else board

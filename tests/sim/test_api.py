@@ -1,0 +1,68 @@
+"""What notebooks call: fields or dataclasses in, dataclasses and tables out, an error for what is wrong."""
+
+import subprocess
+import sys
+
+import pytest
+
+from hw.attention.config import AttentionConfig
+from hw.attention.model.workload import AttentionWorkload
+from hw.board import load_board
+from hw.errors import InputError
+from hw.registry import find_engine
+from sim.api import frame, predict
+from sim.sweep.results import load_sweep
+from tests.support.pages.reports import synthetic
+from tests.support.sweeps import attention_sweep
+
+SHAPE = {"heads": 2, "queries": (64,), "keys": (64,), "query_size": 64, "value_size": 64}
+
+
+def test_fields_and_dataclasses_are_one():
+    board, engine = load_board("u55c"), find_engine("attention")
+    found = predict("attention", SHAPE, {"rows": 8})
+    config = AttentionConfig(**{**vars(engine.default_config(board)), "rows": 8})
+    assert predict("attention", AttentionWorkload(**SHAPE), config, board) == found
+    assert engine.predict(AttentionWorkload(**SHAPE), config, board) == found
+    assert predict("attention", SHAPE) == predict("attention", SHAPE, engine.default_config(board))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"config": {"rows": 0}}, "rows must be"),
+        ({"config": {"row": 8}}, "row"),
+        ({"config": {"rows": 64, "lanes": 128}}, "of attention must be at most"),
+        ({"workload": {"heads": 2}}, "queries"),
+        ({"board": "none"}, "none"),
+        ({"engine": "none"}, "none"),
+    ],
+)
+def test_what_is_wrong_is_said(given, message):
+    with pytest.raises(InputError, match=message):
+        predict(**{"engine": "attention", "workload": SHAPE, **given})
+
+
+def test_tables_have_a_row_for_each():
+    predictions = {rows: predict("attention", SHAPE, {"rows": rows}) for rows in (8, 16)}
+    table = frame(predictions, clock_mhz=100.0)
+    assert list(table.index) == [8, 16]
+    assert table.cycles[8] == predictions[8].cycles_total
+    assert table.microseconds[8] == predictions[8].cycles_total / 100
+    assert table.cycles_busy[16] == predictions[16].cycles["cycles_busy"]
+    reports = frame([synthetic(), synthetic()])
+    assert list(reports["cycles.cycles_total"]) == [synthetic().cycles.cycles_total] * 2
+
+
+def test_a_sweep_has_a_row_for_each_design(tmp_path):
+    attention_sweep(tmp_path / "a.db")
+    results = load_sweep(tmp_path / "a.db")
+    table = frame(results)
+    assert len(table) == len(results.points)
+    assert list(table.index[table.on_front]) == [point.number for point in results.front]
+    assert table.dsp[3] == results.points[3].figures["dsp"]
+
+
+def test_pandas_is_for_tables_alone():
+    code = "import sys, sim.api; assert not {'pandas', 'numba', 'plotly'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
