@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -71,19 +72,35 @@ if not numba.config.CACHE_DIR:  # unless the user has named one by NUMBA_CACHE_D
 compiled: Any = numba.njit(cache=True, nogil=True)
 
 
-class _Listener(event.Listener):
+class Compiling(event.Listener):
+    """Hears of every function that is compiled because the cache has it not.
+
+    Members
+    -------
+    seconds : float
+        What compiling took so far.
+    """
+
     def __init__(self, tell: Callable[[], None]) -> None:
-        self._tell = tell
+        self.seconds = 0.0
+        self._tell, self._open, self._began = tell, 0, 0.0
 
     def on_start(self, event: Any) -> None:
+        """Functions that one calls are compiled while it is."""
+        if not self._open:
+            self._began = time.monotonic()
+        self._open += 1
         self._tell()
 
     def on_end(self, event: Any) -> None:
-        pass
+        """The outermost counts."""
+        self._open -= 1
+        if not self._open:
+            self.seconds += time.monotonic() - self._began
 
 
 @contextmanager
-def told_of_compiling(tell: Callable[[], None]) -> Iterator[None]:
+def told_of_compiling(tell: Callable[[], None]) -> Iterator[Compiling]:
     """Call ``tell`` whenever a function is compiled because the cache has it not."""
-    with event.install_listener("numba:compile", _Listener(tell)):
-        yield
+    with event.install_listener("numba:compile", listener := Compiling(tell)):
+        yield listener

@@ -46,8 +46,8 @@ def parse_seconds(field: str, text: str) -> float:
     return seconds
 
 
-def print_plan(plan: Plan, seconds: float) -> None:
-    """Print the figures of a plan."""
+def print_plan(plan: Plan, seconds: float, compiling_s: float) -> None:
+    """Print the figures of a plan, and the seconds it took beside those of compiling."""
     measured = (
         "peak_bytes", "compulsory_bytes", "avoidable_bytes", "parameter_bytes", "offchip_read_bytes",
         "offchip_write_bytes", "transfers_total", "predicted_cycles", "exposed_cycles",
@@ -60,6 +60,8 @@ def print_plan(plan: Plan, seconds: float) -> None:
         ("bound, any order", f"{plan.certificate.bound_avoidable_bytes:,} bytes"),
         ("planned in", f"{seconds:.1f} s"),
     ]
+    if compiling_s:
+        rows.append(("searches compiled in", f"{compiling_s:.1f} s more"))
     if plan.totals.parameter_bytes:
         words = sum(-(-each.weight_bytes // plan.word_bytes) for each in plan.graph.operators)
         told = f"{words:,} cycles of the port, in none of the other figures: they are not moved yet"

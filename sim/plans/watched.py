@@ -16,13 +16,14 @@ Result = TypeVar("Result")
 #: Seconds between two looks at how far it is.
 _GLANCE_S = 0.25
 
-_COMPILING = "compiling the searches (once, about a minute)"
+_COMPILING = "compiling what this search needs, and keeping it for the next time"
 
 
 def watched_work(
     title: str, work: Callable[[Watch], Result], within_s: float | None = None
-) -> tuple[Result, bool]:
-    """Do work that may take long and heeds its watch; give its result, and whether it was interrupted.
+) -> tuple[Result, bool, float]:
+    """Do work that may take long and heeds its watch; give its result, whether it was interrupted, and the
+    seconds in it that searches were compiled.
 
     The work is done beside the thread that waits, which so hears of an interrupt (Ctrl-C) even while compiled
     code runs: a first one stops the watch, a second one is raised as ever.
@@ -30,11 +31,11 @@ def watched_work(
     told = [title]
     watch = Watch(partial(told.__setitem__, 0), within_s)
     interrupted = False
-    with told_of_compiling(partial(watch.tell, _COMPILING)), Activity(title) as activity:
+    with told_of_compiling(partial(watch.tell, _COMPILING)) as compiling, Activity(title) as activity:
         future = in_background(partial(work, watch))
         while True:
             try:
-                return future.result(timeout=_GLANCE_S), interrupted
+                return future.result(timeout=_GLANCE_S), interrupted, compiling.seconds
             except TimeoutError:
                 if future.done():
                     raise

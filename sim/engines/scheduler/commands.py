@@ -121,18 +121,18 @@ def plan(
         options["objective"] = tuple(map(str.strip, objective.split(",")))
     on = load_board(board) if board is not None else None
     graph = load_fused(model, parse_dimensions(dim or ()))
-    found, interrupted = watched_work(
+    found, interrupted, compiling_s = watched_work(
         f"Planning {graph.name}",
         lambda watch: plan_model(graph, scratchpad, board=on, watch=watch, **options),
         None if seconds is None else seconds - (time.perf_counter() - started),
     )
     write_text(output, plan_to_json(found))
-    print_plan(found, time.perf_counter() - started)
+    print_plan(found, time.perf_counter() - started - compiling_s, compiling_s)
     print(output, flush=True)
     if html is not None:
         drawn = None
         if curve and curve_points and not interrupted:
-            drawn, interrupted = watched_work(
+            drawn, interrupted, _ = watched_work(
                 f"Curve of {graph.name}",
                 lambda watch: traffic_over_scratchpad(found, graph, options, curve_points, watch),
                 seconds,
