@@ -23,7 +23,7 @@ from sim.run.given import Given
 from sim.run.launch_folder import Manifest, Record
 from sim.run.memories import memory_of_port, uncounted_traffic
 from sim.run.result import RunResult
-from sim.run.run import Measured, Prepared, find_adapter, measured, prepare
+from sim.run.run import Measured, Prepared, compare, find_adapter, measured, prepare
 from sim.run.tensors import load_tensors
 
 
@@ -87,7 +87,8 @@ def verify(directory: Path) -> RunResult:
     """Compare what came of a launch folder, on a card or in a replay, with the golden model bit for bit.
 
     The report is missing where the host script could not read the counters, or they contradict each other,
-    which counts as a difference. Raises `InputError` when nothing came of it yet, or a file is damaged.
+    which counts as a difference. Raises `InputError` when nothing came of it yet, a file is damaged, or the
+    folder's golden results are not those of its inputs.
     """
     manifest = folder.read_manifest(directory)
     buffers, record = folder.read_results(directory, manifest)
@@ -102,7 +103,10 @@ def verify(directory: Path) -> RunResult:
             hardware=None if record.hardware is None else dataclasses.asdict(record.hardware),
             tool_versions=record.tool_versions,
         )
-    golden = load_tensors(directory / folder.GOLDEN)
+    golden = prepared.adapter.golden(prepared.job, prepared.config)
+    if compare(load_tensors(directory / folder.GOLDEN), golden):
+        path = directory / folder.GOLDEN
+        raise InputError("golden results", str(path), "what the golden model makes of the folder's inputs")
     try:
         return prepared.judge(golden, buffers, known)
     except InputError as error:

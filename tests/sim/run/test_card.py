@@ -220,6 +220,14 @@ def test_a_wrong_bit_is_found(folder):
     assert "o differs in 1 of" in call("verify", "card", status=1).stderr
 
 
+def test_golden_results_of_other_inputs_are_no_golden_results(folder):
+    golden_results(folder)
+    tensors = dict(np.load(folder / "inputs" / "input.npz"))
+    np.savez(folder / "inputs" / "input.npz", **tensors | {"v": -tensors["v"]})
+    message = "golden results must be what the golden model makes of the folder's inputs, not 'card/golden.npz'"
+    assert refused("verify", "card") == message
+
+
 def test_a_second_launch_replaces_the_first_with_its_results(folder):
     golden_results(folder)
     call("launch", "attention", "--config", "c.yaml", "--input", "in.npz", "-o", "card")

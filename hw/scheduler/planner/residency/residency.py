@@ -107,7 +107,7 @@ class _Search:
     def __init__(self, model: Model, nodes: int = 0, seconds: float | None = None) -> None:
         self._model, self._nodes, self._seconds = model, nodes, seconds
         self._notes: list[str] = []
-        self._solver = "by inspection"
+        self._solver = "inspection"
 
     def run(self, capacity: int, minimise: Sequence[str]) -> Residency:
         """Minimise the criteria for a capacity."""
