@@ -12,6 +12,7 @@ from rich.text import Text
 
 from hw.board import Board
 from hw.board.form import Fact
+from sim.host.plain import plain
 
 #: Columns when the output is no terminal, where nothing should be folded.
 FILE_COLUMNS = 200
@@ -24,14 +25,14 @@ def console() -> Console:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:
-    """Print rows under a title; strings are plain text."""
+    """Print rows under a title; strings are text without markup; see `sim.host.plain.plain`."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in row))
+        table.add_row(*(Text(plain(cell)) if isinstance(cell, str) else cell for cell in row))
     # A table would fold its own title to its width.
-    console().print(Text(title, style="bold"), table, sep="\n")
+    console().print(Text(plain(title), style="bold"), table, sep="\n")
 
 
 def print_boards(boards: Iterable[Board]) -> None:

@@ -7,6 +7,8 @@ import time
 from types import TracebackType
 from typing import Any, TextIO
 
+from sim.host.plain import plain
+
 #: Seconds between two lines where there is no terminal.
 _LOG_INTERVAL_SECONDS = 10.0
 
@@ -19,7 +21,7 @@ class Activity:
     """
 
     def __init__(self, title: str, stream: TextIO | None = None) -> None:
-        self._title = title
+        self._title = plain(title)
         self._stream = stream or sys.stderr
         self._began = self._said = time.monotonic()
         self._status: Any = None

@@ -12,6 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from sim.host.plain import plain
 from sim.report.report import Report
 from sim.report.schema import glossary
 from sim.report.text import MISSING, percent, scaled, signed_percent, times, whole
@@ -197,7 +198,7 @@ def summary(reports: Sequence[Report]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("")
     for label in labels(reports):
-        table.add_column(Text(label), justify="right")
+        table.add_column(Text(plain(label)), justify="right")
     for line in lines(reports, SUMMARY):
         cells = (Text(cell, style="bold red" if cell == FAILED else "") for cell in line.cells)
         table.add_row(Text(line.label), *cells)

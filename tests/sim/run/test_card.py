@@ -224,7 +224,9 @@ def test_golden_results_of_other_inputs_are_no_golden_results(folder):
     golden_results(folder)
     tensors = dict(np.load(folder / "inputs" / "input.npz"))
     np.savez(folder / "inputs" / "input.npz", **tensors | {"v": -tensors["v"]})
-    message = "golden results must be what the golden model makes of the folder's inputs, not 'card/golden.npz'"
+    message = (
+        "golden results must be what the golden model makes of the folder's inputs, not 'card/golden.npz'"
+    )
     assert refused("verify", "card") == message
 
 
