@@ -2,6 +2,7 @@
 #   make demo                     the main job on real input, ending in a report page
 #   make test                     lint, types, unit tests, proofs, co-simulation
 #   make verilog BOARD=u55c       Verilog and everything Vitis needs, in build/verilog
+#   make metrics                  golden figures of all engines, in tests/data/metrics.json
 #   make docs                     the documentation as a site, in build/docs
 
 PYTHON     ?= python3
@@ -14,7 +15,7 @@ BIN        := .venv/bin
 READY      := .venv/ready
 PYTEST     := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
-.PHONY: demo test pytest lint regression soak verilog docs calibrate doctor clean
+.PHONY: demo test pytest lint regression soak metrics verilog docs calibrate doctor clean
 .DELETE_ON_ERROR:
 
 demo: $(READY)
@@ -40,6 +41,11 @@ regression: $(READY)
 # Everything that is too long for CI: more seeds, more sizes, every calibration point.
 soak: $(READY)
 	$(PYTEST) -m "soak or not soak"
+
+# All engines predicted, simulated and synthesized: an hour where nothing is in the cache. ONLY="conv prediction"
+# looks at these alone.
+metrics: $(READY)
+	$(BIN)/python -m tests.support.metrics $(ONLY)
 
 verilog: $(READY)
 	$(BIN)/loomwork verilog --board $(BOARD) --engine $(ENGINE) $(if $(CONFIG),--config $(CONFIG))

@@ -29,6 +29,13 @@ b.json` shows any number of reports on one page, whose runs are named by `--labe
 by their files; with `--csv table.csv` also as a table, a line a run. Where a report is of the engine and
 board that are installed, the page has the estimated resources and their share of the board.
 
+`loomwork report sweep.db` makes the page of a sweep: fronts of cycles against DSPs, block RAMs and
+bytes, parallel coordinates, heat maps of each objective over two parameters, a roofline with every
+design, predictions against simulations with the worst named, and a table to sort and filter. Each
+design has its configuration, the reports of its simulations and the command that generates and lints
+its Verilog; a table (CSV) and all that is known (JSON) lie beside the page. Designs that are larger
+than another and predicted slower are listed, and named on the terminal.
+
 *Useful* bytes are those the engine asked for or produced; *bus* bytes are those of the whole beats that
 carried them. *Compulsory* bytes must move whatever the schedule: each input once, each output once. The
 *roofline bound* is the larger of two times: the useful multiply-accumulates with every multiplier busy,

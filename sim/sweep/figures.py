@@ -82,7 +82,8 @@ def point_figures(spec: SweepSpec, outcomes: Iterable[Outcome]) -> tuple[dict[st
     if all(outcome.fidelity == "synthesis" for outcome in gates):
         for name in OF_SYNTHESIS[:2]:
             figures[name] = sum(outcome.figures[name] for outcome in gates)
-        figures[OF_SYNTHESIS[2]] = min(outcome.figures[OF_SYNTHESIS[2]] for outcome in gates)
+        for name, worst in zip(OF_SYNTHESIS[2:], (min, max), strict=True):
+            figures[name] = worst(outcome.figures[name] for outcome in gates)
     total = dict.fromkeys((*ADDED, "bound_cycles"), 0.0)
     for (_, workload), outcome in best.items():
         if workload:

@@ -13,7 +13,7 @@ FIDELITIES: tuple[Fidelity, ...] = ("prediction", "control", "full", "synthesis"
 
 #: Figures of a design's gates, and those of a synthesis beside them.
 GATES = ("lut", "ff", "dsp", "bram36", "uram")
-OF_SYNTHESIS = ("endpoints", "endpoints_over", "worst_slack_ps")
+OF_SYNTHESIS = ("endpoints", "endpoints_over", "worst_slack_ps", "logic_depth")
 #: Figures of a workload that are added up over all, and all of them.
 ADDED = ("cycles", "microseconds", "read_bytes", "write_bytes", "bytes", "useful_macs", "mac_slots")
 OF_WORKLOADS = (*ADDED, "utilization", "bound_cycles")
@@ -52,7 +52,8 @@ class Outcome:
         Names in the sweep's file; of a synthesis the workload is empty.
     figures
         By name, units in the names: of a workload as `sim.sweep.figures.workload_figures` gives them, of a
-        synthesis ``lut ff dsp bram36 uram endpoints endpoints_over worst_slack_ps``.
+        synthesis ``lut ff dsp bram36 uram endpoints endpoints_over
+        worst_slack_ps logic_depth``.
     failure
         Why there are no figures; empty where there are.
     seconds

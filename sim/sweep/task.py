@@ -34,7 +34,7 @@ from sim.run.adapter import Tensors
 from sim.run.given import Given
 from sim.run.run import find_adapter
 from sim.sweep.figures import measured_figures, predicted_figures
-from sim.sweep.points import Fidelity, Outcome
+from sim.sweep.points import OF_SYNTHESIS, Fidelity, Outcome
 from sim.sweep.spec import FILES, WorkloadSpec
 
 #: What each answer follows from beside its question.
@@ -163,14 +163,14 @@ def _simulate(task: Task, directory: Path) -> _Answer:
 def _synthesize(task: Task, directory: Path) -> _Answer:
     from sim.build.design import kernel_design
     from sim.build.synthesis import synthesize
-    from sim.timing.estimate import estimate
+    from sim.timing.kernel import kernel_timing
 
     engine, board, config = _parts(task)
     # With source lines, as `loomwork timing` has them: what one command mapped the other finds mapped.
     kernel = kernel_design(engine, config, board, sources=True)
     counted = synthesize(kernel.verilog, kernel.top_name)
-    timed = estimate(kernel.verilog, kernel.top_name, board)
-    slack = {name: getattr(timed, name) for name in ("endpoints", "endpoints_over", "worst_slack_ps")}
+    timed = kernel_timing(kernel.verilog, kernel.top_name, board)
+    slack = {name: getattr(timed, name) for name in OF_SYNTHESIS}
     parts = [asdict(part) for part in counted.parts]
     return {**dict(counted.total.items()), **slack}, {"user": dict(board.user.items()), "parts": parts}
 

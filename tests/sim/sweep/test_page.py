@@ -4,6 +4,7 @@ import csv
 import itertools
 import json
 import re
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import yaml
 from typer.testing import CliRunner
 
 from hw.board import load_board
+from hw.board.resources import Resources
 from hw.config import config_dict, load_config
 from hw.registry import find_engine
 from sim.cli.main import app
@@ -167,6 +169,23 @@ def test_the_page_has_configurations_commands_and_reports(page, results, tmp_pat
     assert yaml.safe_load(written.read_text()) == results.points[3].point.configs["attention"]
     config = load_config(find_engine("attention"), written, load_board("u55c"))
     assert config_dict(config) == results.points[3].point.configs["attention"]
+
+
+@pytest.mark.soak
+def test_the_command_of_the_best_design_gives_verilog_that_lints(page, results, tmp_path, monkeypatch):
+    """A design on the front that does useful work in 95 % of all slots and fits the board."""
+    monkeypatch.chdir(tmp_path)
+    best = max(results.front, key=lambda point: point.figures["minilm.utilization"])
+    assert best.figures["minilm.utilization"] >= 0.95
+    board = load_board("u55c")
+    gates = best.outcome("prediction").figures
+    assert not Resources(**{name: int(count) for name, count in gates.items()}).over_shares(board.user)
+    designs = json.loads(re.search(r", DESIGNS = (\{.*\});\n", page.read_text())[1])
+    heredoc, _, command = designs[str(best.number)]["commands"]["attention"].rpartition("\n")
+    subprocess.run(["bash", "-ec", heredoc], check=True)
+    program, *words = shlex.split(command)
+    assert program == "loomwork"
+    assert "has nothing to say" in call(*words).stdout
 
 
 def test_a_browser_draws_it(page, tmp_path):

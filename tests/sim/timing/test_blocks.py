@@ -1,10 +1,7 @@
-"""Known blocks through Yosys, and the count of paths over budget that may only fall.
+"""Known blocks through Yosys: blocks and the shell of every kernel keep to the budget.
 
 What shares a run of Yosys is one component: starting it costs more than a block.
 """
-
-import json
-from pathlib import Path
 
 import pytest
 from amaranth.hdl import Module, Signal, unsigned
@@ -17,16 +14,9 @@ from hw.lib.arbiter import Arbiter
 from hw.lib.convert import to_verilog
 from hw.lib.fifo import Fifo
 from hw.lib.width import WidthConverter
-from hw.registry import ENGINES, find_engine
 from hw.verilog import generate
-from sim.build.design import kernel_design
 from sim.timing.delays import load_delays
 from sim.timing.estimate import estimate
-
-#: Endpoints over budget on the U55C; a count may only fall.  Those of `make test` are exact, so that a fall
-#: is written down; those of engines, which take minutes, are bounds.
-COMMITTED = json.loads((Path(__file__).parents[2] / "data" / "timing.json").read_text())
-
 
 DELAYS = load_delays()
 
@@ -35,11 +25,9 @@ def found_over(verilog, top, *, worst=5):
     return estimate(verilog, top, load_board("u55c"), worst=worst)
 
 
-def hold_to(name, found, *, exactly=True):
+def within_budget(found):
     worst = [f"{path.slack_ps:+.0f} ps {path.steps[0].name} -> {path.endpoint}" for path in found.paths]
-    assert found.endpoints_over <= COMMITTED[name], worst[:5]
-    if exactly:
-        assert found.endpoints_over == COMMITTED[name], f"write {found.endpoints_over} into timing.json"
+    assert not found.endpoints_over, worst[:5]
 
 
 class Known(wiring.Component):
@@ -106,7 +94,7 @@ def library():
 
 
 def test_library_within_budget(library):
-    hold_to("hw/lib", library)
+    within_budget(library)
 
 
 def test_known_paths(library):
@@ -142,12 +130,4 @@ def routed(loads):
 def test_kernel_shell_within_budget():
     """A vadd kernel: registers, reset, ports of 128 bits and DMAs with all their parts."""
     design = generate(VaddEngine(), VaddConfig(), load_board("zcu104"), sources=True)
-    hold_to("kernel shell", found_over(design.verilog, design.top_name))
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("name", sorted(ENGINES))
-def test_engines_within_what_is_committed(name):
-    engine, board = find_engine(name), load_board("u55c")
-    kernel = kernel_design(engine, engine.default_config(board), board, sources=True)
-    hold_to(name, found_over(kernel.verilog, kernel.top_name), exactly=False)
+    within_budget(found_over(design.verilog, design.top_name))
