@@ -32,6 +32,9 @@ def sweep(
     join: Annotated[
         bool, typer.Option("--join", help="Work along with processes that use the same database.")
     ] = False,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Ask again what failed, other than predictions.")
+    ] = False,
 ) -> None:
     """Search the designs of an engine for the few worth building; interrupted, go on where it ended."""
     from sim.host.paths import check_distinct, check_writable
@@ -58,7 +61,7 @@ def sweep(
             failed = database.absolute().with_name(f"{database.stem}-failed")
             memory_bytes = int(memory_gib * 2**30) or int(_FILL * _free_bytes() / slots)
             works = LocalExecutor(slots, memory_bytes=memory_bytes, directory=failed)
-        results = run_sweep(asked, database, works, join=join)
+        results = run_sweep(asked, database, works, join=join, retry=retry)
     print_results(results)
     print(database)
 

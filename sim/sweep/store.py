@@ -118,6 +118,12 @@ class Store:
                 connection.execute("DELETE FROM parts")
             connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", self._presence())
 
+    def forget_failures(self) -> None:
+        """Drop what failed but for predictions, which would fail again: a tool or memory may be there now."""
+        failed = "json_extract(document, '$.failure') != '' AND json_extract(document, '$.fidelity')"
+        with self._writing() as connection:
+            connection.execute(f"DELETE FROM outcomes WHERE {failed} != 'prediction'")
+
     def end(self) -> None:
         """Give back all claims."""
         with self._writing() as connection:

@@ -30,11 +30,13 @@ _BEAT_SECONDS = 5.0
 _LOOK_SECONDS = 1.0
 
 
-def run_sweep(spec: SweepSpec, database: Path, executor: Executor, *, join: bool = False) -> SweepResults:
+def run_sweep(
+    spec: SweepSpec, database: Path, executor: Executor, *, join: bool = False, retry: bool = False
+) -> SweepResults:
     """Carry a sweep out, or what of it is still to be done, and give all results.
 
-    It may be killed at any time and be run again: what is in the database is not done twice.  Any number of
-    processes may ``join``; each works on what the others do not.
+    It may be killed at any time and be run again: what is in the database is not done twice, but with
+    ``retry`` what failed.  Any number of processes may ``join``; each works on what the others do not.
 
     Raises
     ------
@@ -44,6 +46,8 @@ def run_sweep(spec: SweepSpec, database: Path, executor: Executor, *, join: bool
     with Store(database, make=True) as store, Activity("Sweeping") as activity:
         store.begin(spec_dict(spec), join=join)
         try:
+            if retry:
+                store.forget_failures()
             _Sweep(spec, store, executor, activity).run()
         finally:
             executor.close()

@@ -113,6 +113,16 @@ def test_what_is_measured_counts_and_what_fails_is_kept(tmp_path):
     ) + sum(not result.outcome("control").failure for result in simulated)
 
 
+def test_what_failed_is_asked_again_on_demand(tmp_path):
+    document = plain(fidelities={"control": {"of": "all"}})
+    swept(tmp_path, document, Inline(slower))
+    swept(tmp_path, document, same := Inline(slower))
+    assert same.asked == []
+    spec = read_spec(tmp_path / "a.yaml")
+    run_sweep(spec, tmp_path / "a.db", again := Inline(slower), retry=True)
+    assert {(task.fidelity, task.config["rows"]) for task in again.asked} == {("control", 2)}
+
+
 @pytest.mark.parametrize("name", ["random", "nsga2", "tpe"])
 def test_strategies_repeat_themselves(tmp_path, name):
     if name != "random":
