@@ -130,6 +130,6 @@ def _digits(number: int, lengths: Sequence[int]) -> Iterator[int]:
 
 
 def near(place: Place, other: Place, steps: int) -> bool:
-    """Say whether designs differ on one axis only, and there by so many values at the most."""
+    """Say whether designs of one board differ in one parameter only, by so many values at the most."""
     far = [abs(a - b) for a, b in zip(place, other, strict=True) if a != b]
-    return len(far) == 1 and far[0] <= steps
+    return place[0] == other[0] and len(far) == 1 and far[0] <= steps

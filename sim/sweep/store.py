@@ -81,13 +81,16 @@ class Store:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """Do what is done in the ``with`` block at once or not at all, and no other process meanwhile."""
-        self._connection.execute("BEGIN IMMEDIATE")
         try:
-            yield self._connection
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
-        self._connection.execute("COMMIT")
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise InputError("database", str(self.path), f"a sweep's, and writable ({error})") from error
 
     def _value(self, name: str) -> str | None:
         found = self._connection.execute("SELECT value FROM sweep WHERE name = ?", (name,)).fetchone()
@@ -106,7 +109,12 @@ class Store:
         """
         text = json.dumps(spec)
         with self._writing() as connection:
-            others = [owner for owner in self._owners() if owner != self.owner and not self._gone(owner)]
+            others = []
+            for owner in self._owners() - {self.owner}:
+                if self._gone(owner):
+                    connection.execute("DELETE FROM claims WHERE owner = ?", (owner,))
+                else:
+                    others.append(owner)
             if others and not join:
                 legal = f"left alone while process {_spelled(others[0])} works on it, or joined with --join"
                 raise InputError("database", str(self.path), legal)

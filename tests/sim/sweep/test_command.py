@@ -1,13 +1,18 @@
 """``loomwork sweep``: what is printed, and refusals of one line."""
 
+import os
 import shutil
+import signal
+import time
 from pathlib import Path
 
 import pytest
 import yaml
 
+from sim.host.tree import tree
 from sim.sweep.space import Space
-from sim.sweep.spec import read_spec
+from sim.sweep.spec import WorkloadSpec, read_spec
+from sim.sweep.task import Task, legal_config
 from tests.support.command_line import call, refused
 from tests.support.sweep.specs import plain, write
 
@@ -92,3 +97,42 @@ def test_a_ray_cluster_gives_the_same(tmp_path):
     here = call("sweep", spec, "-o", tmp_path / "here.db", "--workers", 1).stdout
     there = call("sweep", spec, "-o", tmp_path / "there.db", "--executor", "ray").stdout
     assert there.replace("there.db", "here.db") == here
+
+
+@pytest.mark.soak
+def test_a_worker_of_a_ray_cluster_that_is_killed_is_told_of(tmp_path):
+    pytest.importorskip("ray")
+    from sim.sweep.ray_executor import RayExecutor
+
+    executor = RayExecutor("", slots=1, memory_bytes=0)
+    config = legal_config("attention", "ultra96v2", {"rows": 1})
+    # A minute of predictions.
+    shape = {
+        "heads": 64,
+        "queries": [4096],
+        "keys": [4096],
+        "query_size": 32,
+        "value_size": 32,
+        "causal": True,
+    }
+    given = {"engine": "attention", "board": "ultra96v2", "config": config, "workload": "long"}
+    task = Task(fidelity="prediction", asked=WorkloadSpec(shape=shape), **given)
+    executor.submit([task])
+    ends = time.monotonic() + 60
+    while not (found := [one for one in tree(os.getpid()) if is_at_work(one.pid)]):
+        assert time.monotonic() < ends
+        time.sleep(0.05)
+    os.kill(found[0].pid, signal.SIGKILL)
+    answers = []
+    while not answers:
+        answers = executor.answered(1.0)
+    assert answers[0].death.startswith("its process on the cluster ended (")
+    assert list(answers[0].tasks) == [task]
+    executor.close()
+
+
+def is_at_work(pid):
+    try:
+        return b"ray::_look_all" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
