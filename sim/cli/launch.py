@@ -14,7 +14,7 @@ from sim.report.page import render
 from sim.report.report import save
 from sim.run.card import replay, verify, write_launch
 from sim.run.given import Given
-from sim.run.launch_folder import MANIFEST, RESULTS, read_manifest
+from sim.run.launch_folder import BOARD, GOLDEN, INPUT_FILES, MANIFEST, RESULTS, read_manifest
 from sim.run.run import find_adapter
 
 #: Where `run_verify` leaves report and page, in the folder.
@@ -54,8 +54,10 @@ def run_verify(directory: Path, *, output_path: Path | None, report_path: Path |
 
     The report is written to ``report_path``, and to the folder with its page.
     """
-    check_distinct(("--output", output_path), ("--report", report_path), ("launch", directory / MANIFEST))
-    for name, path in (("--output", output_path), ("--report", report_path)):
+    kept = (MANIFEST, GOLDEN, BOARD, *INPUT_FILES.values(), _PAGE)
+    written_paths = (("--output", output_path), ("--report", report_path))
+    check_distinct(*(("the launch folder's own", directory / name) for name in kept), *written_paths)
+    for name, path in written_paths:
         if path is not None:
             check_writable(name, path)
     result = verify(directory)

@@ -131,14 +131,19 @@ def _writable(path: Path | None) -> Path | None:
 
 
 def _setup(
-    engine_name: str, board_name: str, config_path: Path | None
+    engine_name: str, board_name: str, config_path: Path | None, *written: tuple[str, Path | None]
 ) -> tuple[Engine[Any, Any], Board, Any]:
-    """Find engine and board, load the configuration, and see that it fits."""
+    """Find engine and board, load the configuration, and see that it fits, and that what is to be ``written``
+    replaces neither file.
+    """
     from hw.board import load_board
+    from hw.board.files import find_board
     from hw.config import check_fits, load_config
     from hw.registry import find_engine
+    from sim.host.paths import check_distinct
 
     engine = find_engine(engine_name)
+    check_distinct(("--config", config_path), ("--board", find_board(board_name)), *written)
     board = load_board(board_name)
     config = load_config(engine, config_path, board)
     check_fits(engine, config, board)
@@ -210,9 +215,10 @@ def sim(
     from sim.cli.simulate import simulate
     from sim.run.given import Given
 
+    written = (("--output", output), ("--report", report), ("--trace", trace), ("--labels", labels))
     _exit_unless(
         simulate(
-            *_setup(engine, board, config),
+            *_setup(engine, board, config, *written),
             given=Given(input=input, plan=plan, network=network, ops=ops),
             output_path=output,
             report_path=report,
@@ -367,10 +373,8 @@ def timing(
 ) -> None:
     """Estimate which paths of an engine take longer than the board's clock allows; minutes, once."""
     from sim.cli.timing import run_timing
-    from sim.host.paths import check_distinct
 
-    check_distinct(("--config", config), ("--output", output))
-    run_timing(*_setup(engine, board, config), worst, route, output)
+    run_timing(*_setup(engine, board, config, ("--output", output)), worst, route, output)
 
 
 @app.command()

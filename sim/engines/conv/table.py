@@ -38,7 +38,7 @@ def read_table(path: Path) -> list[Row]:
         For a column that is missing, or the first line that is wrong; the message names file and line.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # spreadsheets begin a file with its mark
     except UnicodeDecodeError as error:
         raise InputError("table of layers", str(path), "a .csv file") from error
     reader = csv.DictReader(text.splitlines())

@@ -83,7 +83,7 @@ def read_operations(path: Path, config: OramConfig) -> Operations:
     """
     check_readable("operations", path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")  # spreadsheets begin a file with its mark
     except UnicodeDecodeError as error:
         raise InputError("operations", str(path), "a .csv file") from error
     reader = csv.reader(io.StringIO(text, newline=""))

@@ -98,8 +98,10 @@ def plan(
         from sim.plans.page import render_plan
 
         check_writable("--html", html)
-    check_distinct(("model", Path(model)), ("--output", output), ("--html", html))
-    from hw.board import load_board
+    from hw.board.files import find_board, load_board
+
+    read = (("model", Path(model)), ("--board", find_board(board) if board is not None else None))
+    check_distinct(*read, ("--output", output), ("--html", html))
     from hw.scheduler.plan.documents import plan_to_json
     from hw.scheduler.plan_model import load_fused, plan_model
     from sim.plans.commands import parse_dimensions, parse_seconds, print_plan

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hw.board.files import find_board
 from hw.errors import InputError, ToolError
 from hw.registry import ENGINES
 from sim.build.doctor import Finding
@@ -173,6 +174,10 @@ def test_outputs_that_cannot_be_written_are_refused_before_any_work(monkeypatch)
         refused(*sim("--report", "out.npz")) == "--report must be another file than --output, not 'out.npz'"
     )
     assert refused(*start, "in.npz", *end) == "--output must be another file than --input, not 'in.npz'"
+    assert refused(*start, "c.yaml", *end) == "--output must be another file than --config, not 'c.yaml'"
+    Path("b.yaml").write_bytes(find_board("u55c").read_bytes())
+    message = "--report must be another file than --board, not 'b.yaml'"
+    assert refused(*sim("--report", "b.yaml", "--board", "b.yaml")) == message
     assert refused("verilog", "--output", "file/v").startswith(
         "--output must be a directory, and file is a file"
     )

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from hw.board import load_board
+from hw.board.files import find_board, load_board
 from hw.config import load_config
 from hw.scheduler.check.check import check
 from hw.scheduler.default_plan import default_plan
@@ -149,6 +149,12 @@ def test_no_plan_is_possible(model):
     assert "scratchpad must be at least 8192 bytes" in line
     assert "operator 'h' needs" in line
     assert not Path("p.json").exists()
+
+
+def test_the_board_is_not_replaced_by_its_plan(model):
+    Path("b.yaml").write_bytes(find_board("u55c").read_bytes())
+    line = refused("plan", model, "--scratchpad", "M_R", "--board", "b.yaml", "-o", "b.yaml")
+    assert line == "--output must be another file than --board, not 'b.yaml'"
 
 
 @pytest.mark.parametrize(

@@ -220,6 +220,13 @@ def test_a_wrong_bit_is_found(folder):
     assert "o differs in 1 of" in call("verify", "card", status=1).stderr
 
 
+@pytest.mark.parametrize("name", ["launch.json", "golden.npz", "inputs/input.npz", "board.yaml"])
+def test_a_verdict_replaces_nothing_it_rests_on(folder, name):
+    golden_results(folder)
+    line = refused("verify", "card", "-o", f"card/{name}")
+    assert line == f"--output must be another file than the launch folder's own, not 'card/{name}'"
+
+
 def test_golden_results_of_other_inputs_are_no_golden_results(folder):
     golden_results(folder)
     tensors = dict(np.load(folder / "inputs" / "input.npz"))

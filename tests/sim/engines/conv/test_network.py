@@ -89,6 +89,8 @@ def test_wrong_tables_are_refused(tmp_path, text, message):
 
 def test_what_is_no_text_is_no_table(tmp_path):
     path = tmp_path / "layers.csv"
+    path.write_bytes(f"\ufeff{HEAD}a,dw,4,4,4,3,1,4,4\n".encode())  # as a spreadsheet saves UTF-8
+    assert [row.name for row in read_table(path)] == ["a"]
     path.write_bytes(b"PK\x03\x04\xff\xfe")
     with pytest.raises(InputError, match=r"table of layers must be a \.csv file, not"):
         read_table(path)

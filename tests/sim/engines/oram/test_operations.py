@@ -62,6 +62,12 @@ def test_keys_of_32_bits(tmp_path):
         read_operations(written(tmp_path, "get,0x100000000,"), config)
 
 
+def test_a_mark_of_the_byte_order_is_no_part_of_the_first_column(tmp_path):
+    path = written(tmp_path, "get,7,")
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert read_operations(path, CONFIG).keys.tolist() == [7]
+
+
 def test_wrong_files(tmp_path):
     with pytest.raises(InputError, match="a file that exists"):
         read_operations(tmp_path / "none.csv", CONFIG)
