@@ -55,8 +55,8 @@ def search_addresses(
         if watch.stopped:
             break
         blocks = _blocks(first, last, size, np.argsort(-priority, kind="stable"))
-        sky, levels, floor = room_for(blocks)
-        status = descend(blocks, capacity, limit, sky, levels, floor, watch.flag)
+        sky, levels = room_for(blocks)
+        status = descend(blocks, capacity, limit, sky, levels, watch.flag)
         if status == PLACED:
             return "placed", tuple(map(int, sky.address))
         if status == IMPOSSIBLE:

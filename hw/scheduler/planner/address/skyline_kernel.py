@@ -98,26 +98,36 @@ class Levels(NamedTuple):
 
 
 @compiled
-def _settle(low: int, high: int, capacity: int, blocks: Blocks, sky: Skyline, floor: Integers) -> int:
-    """Raise steps to where their lowest block to come can lie; give a step with too little room, or -1."""
-    again = True
-    while again:
-        again = False
-        floor[low : high + 1] = _HIGH
-        for block in range(len(blocks.size)):
-            if sky.lies[block] == 1 or blocks.first[block] < low or blocks.last[block] > high:
-                continue
-            rest = 0
-            for step in range(blocks.first[block], blocks.last[block] + 1):
-                rest = max(rest, sky.height[step])
-            sky.address[block] = rest
-            for step in range(blocks.first[block], blocks.last[block] + 1):
-                floor[step] = min(floor[step], rest)
+def _settle(begin: int, end: int, capacity: int, blocks: Blocks, sky: Skyline) -> int:
+    """Raise steps to where their lowest block to come can lie; give a step with too little room, or -1.
+
+    Nothing has changed outside of the steps from ``begin`` to ``end``.
+    """
+    while begin <= end:
+        low, high = begin, end
+        for step in range(begin, end + 1):
+            for index in range(blocks.over_from[step], blocks.over_from[step + 1]):
+                block = blocks.over[index]
+                first, last = blocks.first[block], blocks.last[block]
+                if sky.lies[block] == 1 or step > max(begin, first):
+                    continue
+                rest = sky.height[first]
+                for under in range(first + 1, last + 1):
+                    rest = max(rest, sky.height[under])
+                sky.address[block] = rest
+                low, high = min(low, first), max(high, last)
+        begin, end = high + 1, low - 1
         for step in range(low, high + 1):
-            if sky.left[step] > 0 and floor[step] > sky.height[step]:
-                sky.height[step] = floor[step]
-                again = True
-            if sky.left[step] > 0 and sky.height[step] + sky.left[step] > capacity:
+            if sky.left[step] == 0:
+                continue
+            rest = _HIGH
+            for index in range(blocks.over_from[step], blocks.over_from[step + 1]):
+                if sky.lies[blocks.over[index]] == 0:
+                    rest = min(rest, sky.address[blocks.over[index]])
+            if rest > sky.height[step]:
+                sky.height[step] = rest
+                begin, end = min(begin, step), max(end, step)
+            if sky.height[step] + sky.left[step] > capacity:
                 return step
     return -1
 
@@ -137,11 +147,14 @@ def _survey(low: int, high: int, blocks: Blocks, sky: Skyline) -> None:
     sky.joined[low : high + 2] = 0
     sky.choices[low : high + 1] = 0
     for block in range(len(blocks.size)):
-        if sky.lies[block] == 1 or blocks.first[block] < low or blocks.last[block] > high:
+        first, last = blocks.first[block], blocks.last[block]
+        if sky.lies[block] == 1 or first < low or last > high:
             continue
-        sky.joined[blocks.first[block] + 1 : blocks.last[block] + 1] = 1
-        if _lands(block, sky.address[block], blocks, sky):
-            sky.choices[blocks.first[block] : blocks.last[block] + 1] += 1
+        choice = 1 if _lands(block, sky.address[block], blocks, sky) else 0
+        sky.choices[first] += choice
+        for step in range(first + 1, last + 1):  # faster than slices of a few steps
+            sky.joined[step] = 1
+            sky.choices[step] += choice
 
 
 @compiled
@@ -226,30 +239,36 @@ def _open(level: int, capacity: int, blocks: Blocks, sky: Skyline, levels: Level
 
 
 @compiled
-def _take_back(level: int, blocks: Blocks, sky: Skyline, levels: Levels) -> None:
-    """Undo the choice of a level."""
-    low, high = levels.low[level], levels.high[level]
-    sky.height[low : high + 1] = levels.height[level, low : high + 1]
+def _take_back(
+    level: int, begin: int, end: int, blocks: Blocks, sky: Skyline, levels: Levels
+) -> tuple[int, int]:
+    """Undo the choice of a level; give the changed steps, those from ``begin`` to ``end`` among them."""
+    for step in range(levels.low[level], levels.high[level] + 1):
+        if sky.height[step] != levels.height[level, step]:
+            sky.height[step] = levels.height[level, step]
+            begin, end = min(begin, step), max(end, step)
     block = levels.chosen[level]
     if block >= 0:
         levels.chosen[level] = -1
         sky.lies[block] = 0
         sky.left[blocks.first[block] : blocks.last[block] + 1] += blocks.size[block]
+    return begin, end
 
 
 @compiled
-def _choose(level: int, blocks: Blocks, sky: Skyline, levels: Levels) -> None:
-    """Make the next choice of a level."""
+def _choose(level: int, blocks: Blocks, sky: Skyline, levels: Levels) -> tuple[int, int]:
+    """Make the next choice of a level; give the first and the last step that changes."""
     block, step = levels.choice[level, levels.tried[level]], levels.step[level]
     levels.tried[level] += 1
     if block == _NOTHING:
         sky.height[step] = levels.raised[level]
-        return
+        return step, step
     levels.chosen[level] = block
     sky.lies[block] = 1
     sky.address[block] = sky.height[step]
     sky.left[blocks.first[block] : blocks.last[block] + 1] -= blocks.size[block]
     sky.height[blocks.first[block] : blocks.last[block] + 1] += blocks.size[block]
+    return blocks.first[block], blocks.last[block]
 
 
 @compiled
@@ -259,7 +278,6 @@ def descend(
     decisions: int,
     sky: Skyline,
     levels: Levels,
-    floor: Integers,
     flag: Integers,
 ) -> int:
     """Search for a packing, depth first, in at most so many decisions; give what the search ends with.
@@ -269,8 +287,9 @@ def descend(
     """
     last_step = len(sky.height) - 1
     low, high, level, made = 0, last_step, -1, 0
-    failed = _settle(low, high, capacity, blocks, sky, floor)
+    failed = _settle(low, high, capacity, blocks, sky)
     while True:
+        begin, end = last_step + 1, -1
         if failed < 0:
             if sky.left.max() == 0:
                 return PLACED
@@ -286,26 +305,26 @@ def descend(
         else:
             sky.failures[failed] += 1
             if level >= 0:
-                _take_back(level, blocks, sky, levels)
+                begin, end = _take_back(level, begin, end, blocks, sky, levels)
         while level >= 0 and levels.tried[level] == levels.total[level]:
             # Decisions about other steps cannot help these: back to one that can.
             low, high = levels.low[level], levels.high[level]
             sky.failures[levels.step[level]] += 1
             level -= 1
             while level >= 0:
-                _take_back(level, blocks, sky, levels)
+                begin, end = _take_back(level, begin, end, blocks, sky, levels)
                 if levels.low[level] <= high and levels.high[level] >= low:
                     break
                 level -= 1
         if level < 0:
             return IMPOSSIBLE
         low, high = levels.low[level], levels.high[level]
-        _choose(level, blocks, sky, levels)
-        failed = _settle(low, high, capacity, blocks, sky, floor)
+        first, last = _choose(level, blocks, sky, levels)
+        failed = _settle(min(begin, first), max(end, last), capacity, blocks, sky)
 
 
-def room_for(blocks: Blocks) -> tuple[Skyline, Levels, Integers]:
-    """Give an empty skyline, no levels, and room for `descend`."""
+def room_for(blocks: Blocks) -> tuple[Skyline, Levels]:
+    """Give an empty skyline and no levels."""
     count, steps = len(blocks.size), len(blocks.over_from) - 1
     left = np.zeros(steps, np.int64)
     for first, last, size in zip(blocks.first, blocks.last, blocks.size, strict=True):
@@ -321,4 +340,4 @@ def room_for(blocks: Blocks) -> tuple[Skyline, Levels, Integers]:
         )
     )
     choice, height = np.zeros((depth, count + 1), np.int64), np.zeros((depth, steps), np.int64)
-    return sky, Levels._make((*np.zeros((7, depth), np.int64), choice, height)), np.zeros(steps, np.int64)
+    return sky, Levels._make((*np.zeros((7, depth), np.int64), choice, height))

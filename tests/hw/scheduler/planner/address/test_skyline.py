@@ -1,8 +1,13 @@
+import time
+
 import pytest
 
+from hw.scheduler.planner.address.address import SEARCHES
+from hw.scheduler.planner.address.blocks import squeeze
 from hw.scheduler.planner.address.skyline import search_addresses
 from tests.support.planner.packing_blocks import full_blocks, perfect_blocks, random_blocks
 from tests.support.planner.packing_oracle import lie_apart, packable
+from tests.support.planner.tight_blocks import tight_blocks
 
 #: Seeds of `full_blocks` of 8 steps and 12 words that no packing exists for.
 UNPACKABLE = (177, 337)
@@ -64,3 +69,22 @@ def test_steps_that_no_block_joins_are_independent():
     apart = [type(b)(first=b.first + 8, last=b.last + 8, size=b.size) for b in easy]
     found = search([*apart, *part], 12, searches=1)
     assert found[0] == "infeasible"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_an_allocator_packed_is_found(seed):
+    blocks = tight_blocks(seed, 60)
+    found = search(squeeze(blocks), 1024)
+    assert found[0] == "placed"
+    assert lie_apart(blocks, found[1], 1024)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(3))
+def test_a_thousand_tight_blocks_are_tried_in_seconds(seed):
+    """None of these is placed: the last word of a thousand blocks takes longer than it is worth."""
+    blocks = squeeze(tight_blocks(seed, 1000))
+    search(blocks[:100], 1024, searches=1)  # compiles it
+    began = time.process_time()
+    assert search(blocks, 1024, searches=SEARCHES // 2) == ("unknown", ())
+    assert time.process_time() - began < 5
