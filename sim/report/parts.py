@@ -32,6 +32,8 @@ def exact_tile(exact: Iterable[bool | None], engine: str = "") -> Tile:
     given = list(exact)
     found = [value for value in given if value is not None]
     label = f"{engine}: equals the golden model" if engine else "Equals the golden model"
+    if not found:
+        return Tile(label, "not compared", "control only, without data")
     note = "runs, bit for bit"
     if len(found) < len(given):
         note += f"; {len(given) - len(found)} of control only, without data"

@@ -81,6 +81,17 @@ def test_a_wrong_run_stands_out(tmp_path):
     assert 'class="tile good"' in body(page(several(2), tmp_path))
 
 
+def test_a_run_of_control_alone_claims_nothing_of_data(tmp_path):
+    simulation = arguments()["simulation"] | {"control_only": True}
+    alone = synthetic(simulation=simulation, bit_exact=None, errors={})
+    text = body(page([alone], tmp_path))
+    assert "not compared" in text
+    assert "<td>not computed</td>" in text
+    assert "bit for bit" not in text
+    assert "1 of 1</div>" in (both := body(page([alone, *several(1)], tmp_path)))
+    assert "1 of control only" in both
+
+
 def test_labels_cannot_break_the_page(tmp_path):
     own = body(page([synthetic(label="</script><b>&"), synthetic(label="x" * 200)], tmp_path))
     assert "</script><b>" not in own
