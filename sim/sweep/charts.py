@@ -23,6 +23,7 @@ TITLES = {"dsp": "DSP", "bram36": "block RAM", "uram": "UltraRAM", "lut": "LUT",
 #: From best to worst.
 _SCALE = ((0.0, "#2a7f8e"), (0.25, "#a9d0d6"), (0.6, "#f3dfc9"), (1.0, "#c8504b"))
 _MOST_MENU = 21
+_MOST_BARS = 24
 
 
 def describe(results: SweepResults, result: PointResult) -> str:
@@ -258,6 +259,36 @@ def roofline(results: SweepResults) -> go.Figure:
     figure.update_xaxes(log_axis(low, high), title="useful MACs a byte moved")
     figure.update_yaxes(log_axis(min(rates) / 2, 1.6 * slots[-1]), title="useful MACs a cycle")
     return styled(figure, height=430)
+
+
+def split(results: SweepResults) -> go.Figure:
+    """Draw how the designs of the front share the board's DSPs among engines, by the first objective."""
+    front = sorted(results.front, key=results.objectives)[:_MOST_BARS]
+    objectives = [[f"{abs(value):,.4g}" for value in results.objectives(point)] for point in front]
+    names = [
+        f"{escape(', '.join(values))} (point {point.number})"
+        for point, values in zip(front, objectives, strict=True)
+    ]
+    figure = go.Figure()
+    for number, engine in enumerate(results.spec.engines):
+        counts = [point.figures[f"{engine}.dsp"] for point in front]
+        figure.add_bar(
+            y=names,
+            x=counts,
+            name=escape(engine),
+            orientation="h",
+            marker={"color": RUNS[number % len(RUNS)]},
+            text=[f"{count:,.0f}" for count in counts],
+            textposition="inside",
+            **_marks(results, front),
+        )
+    for board in dict.fromkeys(point.point.board for point in front):
+        most = load_board(board).user.dsp
+        figure.add_vline(x=most, line={"color": INK, "width": 1.4, "dash": "dot"})
+    figure.update_layout(barmode="stack")
+    figure.update_xaxes(title="DSP; dotted: all that the board has for kernels", tickformat="~s")
+    figure.update_yaxes(autorange="reversed", type="category", ticksuffix="  ", showgrid=False)
+    return styled(figure, height=170 + 30 * len(front))
 
 
 def predictions(results: SweepResults) -> go.Figure:

@@ -58,7 +58,11 @@ def write_sweep_page(results: SweepResults, page: Path, table: Path, document: P
             for number, objective in enumerate(results.spec.objectives)
         ],
         roofline=chart(charts.roofline(results), "roofline", image=True),
-        predictions=chart(charts.predictions(results), "predictions", image=True),
+        split=chart(charts.split(results), "split", image=True) if len(results.spec.engines) > 1 else "",
+        objectives=list(results.spec.objectives),
+        predictions=(
+            chart(charts.predictions(results), "predictions", image=True) if worst_prediction(results) else ""
+        ),
         slower=_slower_lines(results, slower)[:_SHOWN],
         failures=Counter(point.failure for point in results.points if point.failure).most_common(_SHOWN),
         columns=columns,

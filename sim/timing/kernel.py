@@ -5,9 +5,9 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
-import sim.build
 import sim.timing
 from hw.board import Board
+from sim.build import yosys
 from sim.build.cache import BuildCache
 from sim.host.digest import key_of, source_digest
 from sim.timing.estimate import Estimate, estimate
@@ -21,7 +21,7 @@ def kernel_timing(verilog: str, top: str, board: Board, *, worst: int = 10) -> E
     Raises `ToolError` as that does.
     """
     limits = f"{board.path_budget_ps} {board.budget} {board.user.lut} {board.slrs}"
-    sources = source_digest(sim.timing, sim.build)
+    sources = source_digest(sim.timing) + Path(yosys.__file__).read_text()
 
     def make(folder: Path) -> None:
         found = estimate(verilog, top, board, worst=worst)

@@ -110,6 +110,19 @@ def test_every_design_is_under_its_roof(results):
         assert all(y <= min(slope * x, roof.y[1]) * 1.001 for x, y in zip(trace.x, trace.y, strict=True))
 
 
+def test_engines_share_the_dsps_of_a_front(results):
+    figure = charts.split(results)
+    (bars,) = figure.data
+    assert bars.name == "attention"
+    assert len(bars.y) == len(results.front)
+    front = {point.number: point for point in results.front}
+    for name, count, (_, number) in zip(bars.y, bars.x, bars.customdata, strict=True):
+        assert count == front[number].figures["attention.dsp"]
+        objectives = [f"{abs(value):,.4g}" for value in results.objectives(front[number])]
+        assert name == f"{', '.join(objectives)} (point {number})"
+    assert figure.layout.shapes[0].x0 == load_board("u55c").user.dsp
+
+
 def test_the_worst_prediction_has_its_name(results):
     figure = charts.predictions(results)
     errors = [value for trace in figure.data for value in trace.y]
