@@ -13,12 +13,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from amaranth._toolchain.yosys import find_yosys
+from amaranth._toolchain.yosys import YosysError, find_yosys
 from amaranth.back import rtlil
 from amaranth.hdl import Const, Elaboratable, Fragment, MemoryInstance, Value
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
 
+from hw.errors import ToolError
 from hw.lib.memory import NO_INIT
 
 #: Attributes that speak of the generator, not of the hardware.
@@ -51,6 +52,8 @@ def to_verilog(component: Any, *, name: str, sources: bool = False) -> str:
     ------
     ValueError
         If the content of a memory that is to have none is written in a way this module does not know.
+    ToolError
+        If Yosys fails, as for want of room.
     """
     with _emptied(component) as emptied, _uncollected():
         text = rtlil.convert(emptied, name=name, ports=ports(component), emit_src=sources)
@@ -66,7 +69,11 @@ def to_verilog(component: Any, *, name: str, sources: bool = False) -> str:
     ]
     # Yosys warns of processes that stay processes, which is what they are to be.
     yosys = find_yosys(lambda version: version >= (0, 40))
-    verilog: str = yosys.run(["-q", "-"], "\n".join(script), ignore_warnings=True)
+    try:
+        verilog: str = yosys.run(["-q", "-"], "\n".join(script), ignore_warnings=True)
+    except YosysError as error:
+        why = str(error).rstrip().rpartition("\n")[2]
+        raise ToolError(f"Yosys could not write the Verilog of {name}: {why}") from error
     return _INITIAL.sub(r"\1\2;\n  initial \2 = \3;", _NO_BITS.sub("", verilog))
 
 

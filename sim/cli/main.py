@@ -10,6 +10,7 @@ import importlib.util
 import io
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -432,6 +433,7 @@ def main() -> None:
         app(prog_name="loomwork")
     except SystemExit as ended:
         status = ended.code
+        warnings.simplefilter("ignore")  # that gates were left unfinished is no news after an error
     try:
         sys.stdout.flush()
     except OSError as error:

@@ -20,3 +20,17 @@ def test_streams_that_take_nothing(redirected, status, said):
     line = f'"$0" -c "from sim.cli.main import main; main()" boards u55c {redirected}'
     ended = subprocess.run(["sh", "-c", line, sys.executable], capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (status, said)
+
+
+def test_an_interrupt_while_gates_are_made_is_one_line():
+    """Amaranth warns of each gate that nobody used; after an interrupt these are all."""
+    program = """
+import sys, hw.lib.place, sim.cli.main
+def interrupted(*_, **__):
+    raise KeyboardInterrupt
+hw.lib.place.to_verilog = interrupted
+sim.cli.main.main()
+"""
+    command = [sys.executable, "-c", program, "verilog", "--board", "ultra96v2"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (130, "\nloomwork: interrupted\n")
