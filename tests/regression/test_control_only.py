@@ -9,24 +9,25 @@ from hw.registry import ENGINES, find_engine
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.run.run import find_adapter, run
 
-#: Launches of each engine in `make test`: of its first configuration, those that come last.
-IN_TEST = 6
+#: Launches of each engine in `make test`: of its first configuration, the first and as many random ones.
+IN_TEST = 3
+#: Most launches of a configuration in the soak.
+IN_SOAK = 60
 
 
 def simulators():
-    """Give launches that share both simulators: some in `make test`, all others of the regression in the
-    soak.
-    """
+    """Give launches of the regression that share both simulators: some in `make test`, others in the soak."""
     for engine in ENGINES:
         if not find_engine(engine).data_cells:
             continue
         cases = list(find_adapter(engine).cases())
         for number, (_, found) in enumerate(groupby(cases, lambda case: (case.board, case.config))):
             alike = list(found)
-            quick = [case for case in alike if not case.soak][-IN_TEST:] if number == 0 else []
+            short = [case for case in alike if not case.soak] if number == 0 else []
+            quick = short[:1] + short[-IN_TEST:]
             if quick:
                 yield pytest.param(engine, quick, id=f"{engine}-quick")
-            rest = [case for case in alike if case not in quick]
+            rest = [case for case in alike if case not in quick][:IN_SOAK]
             yield pytest.param(engine, rest, id=f"{engine}-{number}", marks=pytest.mark.soak)
 
 
