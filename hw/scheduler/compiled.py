@@ -68,7 +68,7 @@ if not numba.config.CACHE_DIR:  # unless the user has named one by NUMBA_CACHE_D
     _user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
     numba.config.CACHE_DIR = str(_cache(_SOURCES, _user / "loomwork" / "compiled"))
 
-#: Decorator of the functions to be compiled; without what C would call them by, compiling is an eighth shorter.
+#: Decorator of the functions to be compiled.  Without what C would call them by, that is an eighth shorter.
 compiled: Any = numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True)
 
 
