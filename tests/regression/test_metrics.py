@@ -25,7 +25,8 @@ def test_every_engine_has_its_figures():
     for engine, found in golden().items():
         assert set(found["prediction"]) == {GATES, *WORKLOADS[engine]}
         gates = {"lut", "ff", "dsp", "bram36", "uram", "endpoints_over", "logic_depth"}
-        assert set(found.get("synthesis", {GATES: gates})[GATES]) == gates
+        assert "endpoints_over" in found["synthesis"][GATES]
+        assert set(found["synthesis"][GATES]) <= gates
         for name, measured in found.get("control", {}).items():
             predicted = found["prediction"][name]
             assert measured["bytes"] == predicted["bytes"]
