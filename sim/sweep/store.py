@@ -102,8 +102,8 @@ class Store:
         text = self._value("spec")
         return None if text is None else json.loads(text)
 
-    def begin(self, spec: Mapping[str, Any], *, join: bool) -> None:
-        """Say what is swept and by whom; of another sweep that the file had, the outcomes stay.
+    def begin(self, spec: Mapping[str, Any], *, join: bool, code: str = "") -> None:
+        """Say what is swept, by whom and with what ``code``; of another sweep or code the outcomes stay.
 
         Raises `InputError` when another process works on it and this one does not join, or joins another.
         """
@@ -118,10 +118,12 @@ class Store:
             if others and not join:
                 legal = f"left alone while process {_spelled(others[0])} works on it, or joined with --join"
                 raise InputError("database", str(self.path), legal)
-            if self._value("spec") != text:
+            if (self._value("spec"), self._value("code")) != (text, code):
                 if others:
-                    raise InputError("database", str(self.path), "that of the same sweep, to be joined")
-                connection.execute("INSERT OR REPLACE INTO sweep VALUES ('spec', ?)", (text,))
+                    legal = "that of the same sweep by the same Loomwork, to be joined"
+                    raise InputError("database", str(self.path), legal)
+                rows = (("spec", text), ("code", code))
+                connection.executemany("INSERT OR REPLACE INTO sweep VALUES (?, ?)", rows)
                 connection.execute("DELETE FROM points")
                 connection.execute("DELETE FROM parts")
             connection.execute("INSERT OR REPLACE INTO claims VALUES (?, ?, ?)", self._presence())

@@ -19,7 +19,7 @@ from sim.sweep.space import BOARD, Place, Space, near
 from sim.sweep.spec import Selection, SweepSpec, spec_dict
 from sim.sweep.store import Store
 from sim.sweep.strategy import batches
-from sim.sweep.task import Task, legal_config, look
+from sim.sweep.task import Task, code_digest, legal_config, look
 
 #: Times that a question is asked again when whoever worked on it died.
 _TRIES = 3
@@ -44,7 +44,7 @@ def run_sweep(
         When the database cannot be used, or no design can be built and keeps the constraints.
     """
     with Store(database, make=True) as store, Activity("Sweeping") as activity:
-        store.begin(spec_dict(spec), join=join)
+        store.begin(spec_dict(spec), join=join, code=code_digest())
         try:
             if retry:
                 store.forget_failures()

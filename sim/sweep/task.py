@@ -84,6 +84,11 @@ class Task:
         return f"{self.fidelity} of {self.workload or self.engine}"
 
 
+def code_digest() -> str:
+    """Name all code that answers follow from."""
+    return key_of(source_digest(*packages) for packages in _SOURCES.values())
+
+
 def legal_config(engine_name: str, board: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
     """Give a configuration as plain values, with the board's defaults for what is not chosen.
 

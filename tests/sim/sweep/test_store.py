@@ -67,6 +67,11 @@ def test_another_sweep_keeps_outcomes_only(tmp_path):
         store.begin({"seed": 1}, join=False)
         assert list(store.points()) == []
         assert store.outcomes(["k"]) == {"k": outcome(5)}
+        store.add_points([(0, POINT)])
+        store.begin({"seed": 1}, join=False)
+        assert len(list(store.points())) == 1
+        store.begin({"seed": 1}, join=False, code="of another version")
+        assert list(store.points()) == []
 
 
 def test_a_database_at_work_is_joined_or_left_alone(tmp_path):
