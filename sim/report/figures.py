@@ -150,7 +150,6 @@ SUMMARY: tuple[Row, ...] = (
     ("error of the predicted bytes written", "prediction.predicted_write_error_bytes", whole),
     ("cycles, predicted", "prediction.predicted_cycles", whole),
     ("error of the predicted cycles", "prediction.predicted_cycles_error_ratio", signed_percent),
-    ("control only", "simulation.control_only", _known(_yes)),
     ("simulated cycles a second", "simulation.simulated_cycles_per_second", _known(scaled)),
     ("host's wall clock from call to end, µs", "hardware.host_wall_seconds", _known(_microseconds)),
     ("cycles of {}", "cycles.job_cycles.*", whole),

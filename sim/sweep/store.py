@@ -14,9 +14,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from hw.errors import InputError
 from sim.host.tree import process
@@ -35,6 +35,7 @@ CREATE TABLE IF NOT EXISTS parts (point INTEGER, outcome TEXT, PRIMARY KEY (poin
 CREATE TABLE IF NOT EXISTS outcomes (key TEXT PRIMARY KEY, document TEXT);
 CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, owner TEXT, beat REAL);
 """
+_T = TypeVar("_T")
 _OUTCOME, _POINT = TypeAdapter(Outcome), TypeAdapter(Point)
 
 
@@ -184,13 +185,13 @@ class Store:
         for key in keys:
             row = self._connection.execute("SELECT document FROM outcomes WHERE key = ?", (key,)).fetchone()
             if row:
-                found[key] = _OUTCOME.validate_json(row[0])
+                found[key] = self._read(_OUTCOME, row[0])
         return found
 
     def points(self) -> Iterator[tuple[int, Point, tuple[Outcome, ...]]]:
         """Give all points by number, each with all that is known of it."""
         outcomes = {
-            key: _OUTCOME.validate_json(document)
+            key: self._read(_OUTCOME, document)
             for key, document in self._connection.execute("SELECT key, document FROM outcomes")
         }
         parts: dict[int, list[Outcome]] = {}
@@ -199,7 +200,15 @@ class Store:
                 parts.setdefault(number, []).append(outcomes[key])
         rows = self._connection.execute("SELECT number, document FROM points ORDER BY number")
         for number, document in rows:
-            yield number, _POINT.validate_json(document), tuple(parts.get(number, ()))
+            yield number, self._read(_POINT, document), tuple(parts.get(number, ()))
+
+    def _read(self, kind: TypeAdapter[_T], document: str) -> _T:
+        try:
+            return kind.validate_json(document)
+        except ValidationError as error:
+            raise InputError(
+                "database", str(self.path), "whole: a point or outcome in it is damaged"
+            ) from error
 
     def _presence(self) -> tuple[str, str, float]:
         return (f"process {self.owner}", self.owner, time.time())

@@ -4,6 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -103,3 +104,15 @@ def test_a_file_that_is_none_is_refused(tmp_path):
         Store(tmp_path / "old.db")
     with pytest.raises(InputError, match="writable"):
         Store(tmp_path / "missing" / "a.db", make=True)
+
+
+def test_a_damaged_document_is_one_error(tmp_path):
+    path = tmp_path / "s.db"
+    with Store(path, make=True) as store:
+        store.begin({"seed": 1}, join=False)
+        store.add_points([(0, POINT)])
+        store.end()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE points SET document = '{'")
+    with Store(path) as store, pytest.raises(InputError, match="a point or outcome in it is damaged"):
+        list(store.points())
