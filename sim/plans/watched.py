@@ -35,12 +35,13 @@ def watched_work(
         future = in_background(partial(work, watch))
         while True:
             try:
-                return future.result(timeout=_GLANCE_S), interrupted, compiling.seconds
-            except TimeoutError:
-                if future.done():
-                    raise
-                activity.update("ending with the best so far" if interrupted else told[0])
-            except KeyboardInterrupt:
+                try:
+                    return future.result(timeout=_GLANCE_S), interrupted, compiling.seconds
+                except TimeoutError:
+                    if future.done():
+                        raise
+                    activity.update("ending with the best so far" if interrupted else told[0])
+            except KeyboardInterrupt:  # while it prints, too
                 if interrupted:
                     raise
                 interrupted = True

@@ -9,8 +9,8 @@ from hw.registry import ENGINES, find_engine
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.run.run import find_adapter, run
 
-#: Launches of each engine in `make test`: of its first configuration, the first and as many random ones.
-IN_TEST = 3
+#: The engine of which `make test` has launches: of its first configuration, the first and some random ones.
+TESTED, IN_TEST = "attention", 3
 #: Most launches of a configuration in the soak.
 IN_SOAK = 60
 
@@ -23,7 +23,7 @@ def simulators():
         cases = list(find_adapter(engine).cases())
         for number, (_, found) in enumerate(groupby(cases, lambda case: (case.board, case.config))):
             alike = list(found)
-            short = [case for case in alike if not case.soak] if number == 0 else []
+            short = [case for case in alike if not case.soak] if (engine, number) == (TESTED, 0) else []
             quick = short[:1] + short[-IN_TEST:]
             if quick:
                 yield pytest.param(engine, quick, id=f"{engine}-quick")

@@ -87,10 +87,6 @@ def killed_at_random(place, kills, longest_seconds):
     return essence(load_sweep(place / "a.db"))
 
 
-def test_a_sweep_killed_at_random_gives_the_same(place):
-    assert killed_at_random(place, kills=1, longest_seconds=6) == left_alone(place)
-
-
 @pytest.mark.soak
 @pytest.mark.parametrize("strategy", ["grid", "nsga2"])
 def test_a_sweep_killed_twenty_times_gives_the_same(place, strategy):
