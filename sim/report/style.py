@@ -67,7 +67,7 @@ def hover(texts: Sequence[Any]) -> dict[str, object]:
     return {"customdata": texts, "hovertemplate": "%{customdata}<extra></extra>"}
 
 
-def menu(labels: Sequence[str], traces_each: int, **place: object) -> dict[str, object]:
+def menu(labels: Sequence[str], traces_each: int, **place: object) -> dict[str, Any]:
     """Give a menu that shows the traces of one label at a time, ``traces_each`` of them; labels are HTML."""
     buttons = [
         {

@@ -184,7 +184,7 @@ def heat(results: SweepResults, objective: str) -> go.Figure:
     styled(figure, height=380)
     if pairs:
         choose = menu([f"{y['yaxis.title.text']} by {y['xaxis.title.text']}" for y in layouts], 1, y=1.04)
-        for button, layout in zip(choose["buttons"], layouts, strict=True):  # type: ignore[call-overload]
+        for button, layout in zip(choose["buttons"], layouts, strict=True):
             button["args"].append(layout)
         figure.update_layout(updatemenus=[choose] if len(pairs) > 1 else [])
         figure.update_xaxes(title=layouts[0]["xaxis.title.text"])
@@ -325,8 +325,7 @@ def predictions(results: SweepResults) -> go.Figure:
 
 
 def _compared_text(each: Compared) -> str:
-    cycles = f"{each.predicted:,.0f} cycles predicted, {each.measured:,.0f} measured"
-    return f"<b>point {each.number}</b>, {escape(each.workload)}<br>{cycles}, {each.error:+.2%}"
+    return f"<b>point {each.number}</b>, {escape(each.workload)}<br>{each.words}"
 
 
 def _values(points: Sequence[PointResult], name: str) -> list[Value]:

@@ -12,7 +12,7 @@ from sim.report.text import percent, signed_percent, whole
 from sim.sweep import charts
 from sim.sweep.monotone import Slower, slower_though_larger
 from sim.sweep.points import PointResult
-from sim.sweep.results import Compared, SweepResults, compared, worst_prediction
+from sim.sweep.results import SweepResults, compared, worst_prediction
 from sim.sweep.rows import (
     config_text,
     csv_text,
@@ -130,15 +130,10 @@ def _design(point: PointResult) -> dict[str, Any]:
             engine: verilog_command(point, engine) for engine, config in point.point.configs.items() if config
         },
         "reports": {workload: dict(outcome.document) for workload, outcome in reports(point).items()},
-        "compared": [_compared_text(each) for each in compared(point)],
+        "compared": [f"{each.workload}: {each.words}" for each in compared(point)],
         "failures": [
             f"{outcome.fidelity} {outcome.workload or outcome.engine}: {outcome.failure}"
             for outcome in point.outcomes
             if outcome.failure
         ],
     }
-
-
-def _compared_text(each: Compared) -> str:
-    cycles = f"{each.predicted:,.0f} cycles predicted, {each.measured:,.0f} measured"
-    return f"{each.workload}: {cycles}, {each.error:+.2%}"

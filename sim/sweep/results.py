@@ -84,6 +84,11 @@ class Compared:
         """What the prediction is too much, as a share of what was measured."""
         return self.predicted / self.measured - 1
 
+    @property
+    def words(self) -> str:
+        """Both, and the error."""
+        return f"{self.predicted:,.0f} cycles predicted, {self.measured:,.0f} measured, {self.error:+.2%}"
+
 
 def compared(result: PointResult) -> Iterator[Compared]:
     """Give every simulation of a point beside its prediction."""

@@ -43,8 +43,8 @@ def print_results(results: SweepResults) -> None:
     if worst := worst_prediction(results):
         count = sum(1 for result in results.points for _ in compared(result))
         print(
-            f"{count} simulations; the worst prediction is {worst.error:+.2%}: point {worst.number}, "
-            f"{worst.workload}, {worst.predicted:,.0f} cycles predicted, {worst.measured:,.0f} measured."
+            f"{count} simulations; the worst prediction is of point {worst.number}, {worst.workload}: "
+            f"{worst.words}."
         )
 
 
