@@ -46,6 +46,7 @@ class Fifo(wiring.Component):
     ``i.ready``, ``o.valid`` and ``empty`` come straight out of flip-flops.
 
     * Shallow: latency 1 cycle; ``o.payload`` is read through the LUTRAM.
+    * Without a payload (a shape of no bits): as a shallow one, and no memory.
     * Deep: latency 3 cycles; a skid buffer stands behind the RAM's own output latch, so that the RAM's slow
       clock-to-out never reaches the consumer, nor the consumer's ``ready`` the RAM.
 
@@ -67,7 +68,8 @@ class Fifo(wiring.Component):
         check_ram_style(ram_style)
         self._shape = shape
         self.depth = depth
-        self.kind: Literal["shallow", "deep"] = "shallow" if ram_style == "distributed" else "deep"
+        shallow = ram_style == "distributed" or not Shape.cast(shape).width
+        self.kind: Literal["shallow", "deep"] = "shallow" if shallow else "deep"
         self.ram_style: RamStyle = ram_style
         super().__init__(
             {
@@ -120,6 +122,10 @@ class Fifo(wiring.Component):
             m.d.sync += [room.eq(following(write_row) != oldest_row), self.empty.eq(0)]
         with m.If(pop & ~push):
             m.d.sync += [room.eq(1), self.empty.eq(following(oldest_row) == write_row)]
+
+        if not width:  # tokens, which are only counted: Yosys knows no memory without bits
+            m.d.comb += self.o.valid.eq(~self.empty)
+            return m
 
         m.submodules.storage = storage = uninitialised(
             width=width, depth=self.depth, ram_style=self.ram_style

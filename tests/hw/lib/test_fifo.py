@@ -118,6 +118,19 @@ def test_structured_payload():
     assert out.received == items
 
 
+@pytest.mark.parametrize("depth", [2, 5, 64, 100])
+def test_tokens_without_a_payload_are_counted_and_need_no_memory(depth):
+    dut = Fifo(range(1), depth=depth)
+    out = Side(dut.o, count=150, stall=0.3)
+    exchange(
+        dut,
+        {"i": Side(dut.i, items=[0] * 150, stall=0.3), "o": out},
+        background=[model_checker(dut, depth)],
+    )
+    assert len(out.received) == 150
+    assert "ram_style" not in verilog.convert(Fifo(range(1), depth=depth), emit_src=False)
+
+
 def test_kind_follows_depth():
     assert Fifo(8, depth=SHALLOW_DEPTH).ram_style == "distributed"
     assert Fifo(8, depth=SHALLOW_DEPTH + 1).ram_style == "block"
