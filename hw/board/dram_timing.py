@@ -264,6 +264,14 @@ class DramTiming:
         return self.request_ns + self.write_response_ns
 
     @property
+    def turnaround_ns(self) -> float:
+        """What the data bus loses with a change to writes and back: the latency of writes is lost in the one
+        and gained in the other.
+        """
+        lost = self.cas_latency_ck + self.read_to_write_gap_ck + 2 * self.data_ck + self.wtr_long_ck
+        return 1e3 * lost / self.command_clock_mhz
+
+    @property
     def refresh_wait_ns(self) -> float:
         """What a read that comes at any time waits for a refresh of its channel, on average."""
         return 1e3 / self.command_clock_mhz * self.refresh_ck**2 / (2 * self.refresh_interval_ck)

@@ -71,6 +71,8 @@ class WriteDMA(wiring.Component):
     DONE_LATENCY: ClassVar = Fifo.LATENCY
     #: Bursts that may wait for their response, unless another number is given.
     OUTSTANDING: ClassVar = 64
+    #: Beats that may wait for the bus, unless another number is given.
+    FIFO_BEATS: ClassVar = 512
 
     def __init__(
         self,
@@ -79,7 +81,7 @@ class WriteDMA(wiring.Component):
         addr_width: int = 64,
         id_width: int = 1,
         burst_beats: int = 16,
-        fifo_beats: int = 512,
+        fifo_beats: int = FIFO_BEATS,
         commands: int = 16,
         outstanding: int = OUTSTANDING,
     ) -> None:

@@ -12,10 +12,13 @@ from hw.attention.core.row.cell import Timing
 from hw.attention.engine import AttentionEngine
 from hw.attention.model.cycles import core_cycles
 from hw.attention.model.shapes import pass_shapes
+from hw.attention.model.workload import AttentionWorkload
 from hw.board import load_board
+from sim.api import config_of, simulate
 from sim.engines.attention.figures import BOARD, FIGURES, figures_of, measure
 from sim.engines.attention.job import workload_of
 from sim.engines.attention.tensors import read_inputs
+from sim.run.run import find_adapter
 
 
 def predict(figure):
@@ -78,6 +81,33 @@ def test_many_heads_are_simulated_in_seconds(tmp_path):
         assert seconds <= most_seconds
         rates.append(result.report.simulation.simulated_cycles_per_second)
     assert rates[1] >= 10 * rates[0]
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize(
+    ("keys", "query_size", "value_size", "heads"),
+    [(128, 32, 32, 12), (64, 32, 32, 192), (32, 64, 64, 48), (32, 32, 64, 192)],
+)
+def test_results_that_take_longer_than_keys_are_predicted(keys, query_size, value_size, heads):
+    """The channel of queries and results is what then decides: a launch of one block of queries a head."""
+    config = {
+        "rows": 32,
+        "lanes": 32,
+        "folds": 2,
+        "merge_lanes": 2,
+        "ports_per_stream": 1,
+        "tile_keys": 32,
+        "streams": 2,
+    }
+    board, engine = load_board(BOARD), AttentionEngine()
+    found = config_of(engine, config, board)
+    workload = AttentionWorkload(
+        heads=heads, queries=(128,), keys=(keys,), query_size=query_size, value_size=value_size
+    )
+    tensors = find_adapter("attention").tensors(workload, found, seed=0)
+    report = simulate("attention", tensors, found, board, control_only=True).report
+    assert report.cycles.cycles_total > 1.15 * report.cycles.cycles_busy
+    assert abs(report.prediction.predicted_cycles_error_ratio) <= 0.02
 
 
 def test_first_score_to_last_output_of_a_small_array():

@@ -20,7 +20,7 @@ from hw.attention.core.row.cell import Timing
 from hw.attention.core.row.maximum import LOGIT_TILES
 from hw.attention.core.value_side import BANKS, spacing
 from hw.attention.model.shapes import PassShape
-from hw.attention.model.supply import Known, Source, Supply
+from hw.attention.model.supply import Known, ResultChannel, Source, Supply
 
 
 class _Tile(NamedTuple):
@@ -279,13 +279,15 @@ class Schedule:
         Bits of a beat of results.
     queries, keys, values
         What the streams of parts give at most.  Cycle 0 is the first in which the core has a command.
+    channel
+        What queries and results go through; None for one that is never behind.
 
     Members
     -------
     loaded : int
         Cycle in which the last part of the queries of the last pass was loaded.
     last_output : int
-        Cycle in which the last beat of results is transferred, if nothing holds it back.
+        Cycle in which the last beat of results is transferred, or sent by a channel that is behind.
     waits : Waits
         Cycles of all passes up to the last part of the last key of any stream.
     """
@@ -298,8 +300,10 @@ class Schedule:
         queries: Supply,
         keys: Supply,
         values: Supply,
+        channel: ResultChannel | None = None,
     ) -> None:
         self._config = config
+        self._channel = channel or ResultChannel()
         self._timing = Timing(config)
         self._beat_width = beat_width
         self._queries = Source(queries)
@@ -336,6 +340,8 @@ class Schedule:
         taken = max(stream.taken for stream in self._streams)
         coming = self._queries.ask(parts, known=known.queries)
         self.loaded = max(max(self.loaded + 1, taken) + parts - 1, coming[1] if coming else 0)
+        query_bits = 8 * parts * config.lanes
+        self._channel.read(query_bits / self._beat_width, first=self.loaded - parts)
         banks = self._drained if config.streams == 1 else self._read
         bank = banks[-BANKS] + 1 if len(banks) >= BANKS else 0
         ended = max(stream.ended for stream in self._streams)
@@ -359,8 +365,9 @@ class Schedule:
         complete = begins + timing.drained - config.merge_steps + steps
         start = max(complete, self._drained[-1] + 1 if self._drained else 0)
         beats = -(-shape.value_units * UNIT_ELEMENTS * config.result_bits // self._beat_width)
-        self._drained = [*self._drained[1 - BANKS :], start + shape.rows * beats - 1]
-        self.last_output = self._drained[-1] + Drain.LATENCY
+        drained, sent = self._channel.write(shape.rows * beats, first=start)
+        self._drained = [*self._drained[1 - BANKS :], drained]
+        self.last_output = sent + Drain.LATENCY
 
 
 def core_cycles(config: AttentionConfig, passes: Iterable[PassShape], *, beat_width: int = 256) -> int:

@@ -16,7 +16,7 @@ from hw.attention.config import AttentionConfig
 from hw.attention.model.cycles import Run, Schedule, Waits
 from hw.attention.model.latency import Latency
 from hw.attention.model.shapes import JobPass, JobShape, Tiles
-from hw.attention.model.supply import Known, Supply
+from hw.attention.model.supply import Known, ResultChannel, Supply
 from hw.attention.model.traffic import fetches, traffic
 from hw.attention.movers.movers import port_count
 from hw.attention.walk.bitmap import WORD_TILES
@@ -24,6 +24,7 @@ from hw.attention.walk.geometry import BITMAP_ROW_BYTES
 from hw.attention.walk.job_queue import JOBS_AHEAD
 from hw.attention.walk.segments import TileWalker
 from hw.board import Board
+from hw.board.dram_timing import DramTiming
 from hw.lib.dma_read import ReadDMA
 
 
@@ -45,6 +46,7 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
         queries=_query_supply(config, jobs[0], width, latency),
         keys=_key_supply(config, board, jobs, jobs[0].query_size, latency),
         values=_key_supply(config, board, jobs, jobs[0].value_size, latency),
+        channel=_result_channel(board, width),
     )
     walk = Walk(config, latency)
     last_beats = 0
@@ -158,6 +160,18 @@ def _key_supply(
     depth = ReadDMA.FIFO_BEATS / beats - board.idle_read_cycles / interval
     first = latency.key + math.ceil(gap) - 1
     return Supply(latency=first, interval=interval, gap=gap, depth=max(1.0, depth))
+
+
+def _result_channel(board: Board, width: int) -> ResultChannel:
+    """Give the channel of queries and results: once a run of writes it changes its direction and back, and
+    opens a row for what comes then.
+    """
+    timing = board.memory.timing
+    assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
+    interval = width / 8 / board.channel_bytes_per_cycle
+    runs = width / 8 / (timing.direction_granules * timing.granule_bytes)
+    lost = board.cycles(timing.turnaround_ns + 1e3 * timing.rcd_read_ck / timing.command_clock_mhz)
+    return ResultChannel(read_interval=interval, write_interval=interval + runs * lost)
 
 
 def _port_bytes(config: AttentionConfig, board: Board, jobs: Sequence[JobShape]) -> float:

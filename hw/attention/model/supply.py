@@ -6,6 +6,7 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
+from hw.lib.dma_write import WriteDMA
 from hw.lib.skid import Skid
 
 #: Items that wait behind a converter: its own, and those in the skid buffer.
@@ -47,6 +48,38 @@ class Known:
     queries: int = 0
     keys: int = 0
     cached: int = 0
+
+
+class ResultChannel:
+    """The channel through which queries are read and results written, beat by beat.
+
+    It is behind only when both are more than it moves; the `WriteDMA` then takes results until it is full.
+
+    Parameters
+    ----------
+    read_interval, write_interval
+        Cycles that the channel takes for a beat of queries, and for one of results.
+
+    Members
+    -------
+    free : float
+        When it has moved all that it was given.
+    """
+
+    def __init__(self, *, read_interval: float = 0.0, write_interval: float = 0.0) -> None:
+        self._read_interval, self._write_interval = read_interval, write_interval
+        self.free = 0.0
+
+    def read(self, beats: float, *, first: int) -> None:
+        """Read queries, asked for in the cycle ``first``."""
+        self.free = max(self.free, first) + beats * self._read_interval
+
+    def write(self, beats: int, *, first: int) -> tuple[int, int]:
+        """Give when the last of so many beats leaves the core, after the ``first``, and when it is sent."""
+        last = first + beats - 1
+        self.free = max(self.free, first) + beats * self._write_interval
+        sent = max(last, math.ceil(self.free) - 1)
+        return max(last, sent - math.floor(WriteDMA.FIFO_BEATS * self._write_interval)), sent
 
 
 class Source:

@@ -67,11 +67,8 @@ class TimingModel(NamedTuple):
                 granules * timing.ccd_short_ck * command,
                 granules * timing.granule_bytes / timing.port_beat_bytes * axi,
             ),
-            # Half of a change to writes and back: the two take different times, but come in pairs.  The
-            # latency of writes is gained in the one and lost in the other.
-            turnaround_cycles=command
-            / 2
-            * (timing.cas_latency_ck + timing.read_to_write_gap_ck + 2 * timing.data_ck + timing.wtr_long_ck),
+            # The two take different times, but come in pairs.
+            turnaround_cycles=board.cycles(timing.turnaround_ns) / 2,
             refresh_interval_cycles=timing.refresh_interval_ck * command,
             refresh_cycles=(timing.refresh_ck + timing.rp_ck) * command,
             write_high_words=max(1, round(timing.write_high_granules / granules)),
