@@ -15,6 +15,9 @@ BIN        := .venv/bin
 READY      := .venv/ready
 PYTEST     := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder
 
+# Hundreds of processes load the same modules: they are compiled once, whatever the user's shell says.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test pytest lint regression soak metrics verilog docs calibrate doctor clean
 .DELETE_ON_ERROR:
 
