@@ -81,7 +81,7 @@ class Compiling(event.Listener):
         What compiling took so far.
     """
 
-    def __init__(self, tell: Callable[[], None]) -> None:
+    def __init__(self, tell: Callable[[bool], None]) -> None:
         self.seconds = 0.0
         self._tell, self._open, self._began = tell, 0, 0.0
 
@@ -90,17 +90,20 @@ class Compiling(event.Listener):
         if not self._open:
             self._began = time.monotonic()
         self._open += 1
-        self._tell()
+        self._tell(True)
 
     def on_end(self, event: Any) -> None:
         """The outermost counts."""
         self._open -= 1
         if not self._open:
             self.seconds += time.monotonic() - self._began
+            self._tell(False)
 
 
 @contextmanager
-def told_of_compiling(tell: Callable[[], None]) -> Iterator[Compiling]:
-    """Call ``tell`` whenever a function is compiled because the cache has it not."""
+def told_of_compiling(tell: Callable[[bool], None]) -> Iterator[Compiling]:
+    """Call ``tell`` with True whenever a function is compiled because the cache has it not, with False after
+    it.
+    """
     with event.install_listener("numba:compile", listener := Compiling(tell)):
         yield listener

@@ -16,8 +16,6 @@ Result = TypeVar("Result")
 #: Seconds between two looks at how far it is.
 _GLANCE_S = 0.25
 
-_COMPILING = "compiling what this search needs, and keeping it for the next time"
-
 
 def watched_work(
     title: str, work: Callable[[Watch], Result], within_s: float | None = None
@@ -31,7 +29,7 @@ def watched_work(
     told = [title]
     watch = Watch(partial(told.__setitem__, 0), within_s)
     interrupted = False
-    with told_of_compiling(partial(watch.tell, _COMPILING)) as compiling, Activity(title) as activity:
+    with told_of_compiling(watch.compiling) as compiling, Activity(title) as activity:
         future = in_background(partial(work, watch))
         while True:
             try:

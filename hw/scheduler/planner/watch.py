@@ -20,6 +20,9 @@ from hw.scheduler.planner.order.lattice import Integers
 #: What a stage that was asked to end says of itself.
 STOPPED = "stopped"
 
+#: What is said while a search is compiled.
+COMPILING = "compiling what this search needs, and keeping it for the next time"
+
 #: Share of the time that is kept for making a whole plan of what was found, and seconds for each operator.
 _RESERVE, _RESERVE_PER_OPERATOR_S = 0.1, 0.002
 
@@ -82,11 +85,23 @@ class Watch:
         """Say how far the stage is."""
         self._say(f", {text}")
 
-    def best(self, avoidable_bytes: int, bound_bytes: int) -> None:
-        """Say what a plan moves, and what none of its graph is below: shown unless a better one is known."""
+    def compiling(self, under_way: bool) -> None:
+        """Say that the stage waits for a search to be compiled, or waits no longer."""
+        if under_way:
+            self.tell(COMPILING)
+        else:
+            self._say()
+
+    def best(self, avoidable_bytes: int, bound_bytes: int, *, placed: bool = True) -> None:
+        """Say what a plan moves, and what none of its graph is below: shown unless a better one is known.
+
+        An order whose stays have no addresses yet may need more in the end.
+        """
         if avoidable_bytes < self._least:
-            self._least = avoidable_bytes
-            self._known = f"; best so far {avoidable_bytes:,} avoidable bytes, bound {bound_bytes:,}"
+            what = "best so far" if placed else "best order so far, before addresses,"
+            self._known = f"; {what} {avoidable_bytes:,} avoidable bytes, bound {bound_bytes:,}"
+            if placed:
+                self._least = avoidable_bytes
             self._say()
 
     def _say(self, detail: str = "") -> None:

@@ -33,6 +33,10 @@ _START_S = 5.0
 #: Conflicts of each CP-SAT search of a round.
 CONFLICTS = (160, 1280)
 
+#: Work of each, in OR-tools' deterministic time: some ten times what any packing that was found has taken.  A
+#: conflict among hundreds of blocks can take a hundred times as long as one among dozens.
+WORK = 0.25
+
 #: Searches on a skyline.
 SEARCHES = 40
 
@@ -103,7 +107,7 @@ def _search(
         "blocks": [[block.first, block.last, block.size] for block in blocks],
         "capacity": capacity,
         "attempts": [
-            {"order": orders[name], "presolve": presolve, "conflicts": conflicts}
+            {"order": orders[name], "presolve": presolve, "conflicts": conflicts, "work": WORK}
             for conflicts in CONFLICTS
             for name, presolve in _ATTEMPTS
         ],
@@ -117,7 +121,7 @@ def _search(
     if answer["timed"]:
         note = f"stopped by the time limit of {seconds:g} s: may differ from run to run"
     elif answer["status"] == "unknown":
-        note = f"stopped by the limit of {CONFLICTS[-1]} conflicts"
+        note = f"stopped by the limit of {CONFLICTS[-1]} conflicts, or of as much work"
     return replace(
         found,
         status=answer["status"],

@@ -141,7 +141,7 @@ def _decide(problem: Problem, options: PlanOptions, thorough: bool) -> list[tupl
     if exact.proven:
         return [(exact, _EXACT)]
     ways = [(exact, "greedy replay")]
-    tell = current().best
+    tell = partial(current().best, placed=False)
     tell(exact.words * problem.word_bytes, exact.bound_words * problem.word_bytes)
     if options.techniques.annealing:
         share = options.effort if thorough else options.effort / 2

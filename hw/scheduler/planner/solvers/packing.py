@@ -1,8 +1,9 @@
 """Rectangles at heights, by CP-SAT: a process that answers a line of JSON with another.
 
-One search a time, on one thread, stopped after a counted number of conflicts: what is found does not depend
-on the machine.  The search takes the rectangle that can lie lowest, among equals the first of a list, and
-puts it there (as MiniMalloc's canonical solutions do), so the list decides: each attempt has its own.
+One search a time, on one thread, stopped after a counted number of conflicts or a counted amount of work:
+what is found does not depend on the machine.  The search takes the rectangle that can lie lowest, among
+equals the first of a list, and puts it there (as MiniMalloc's canonical solutions do), so the list decides:
+each attempt has its own.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ def pack(payload: dict[str, Any]) -> dict[str, Any]:
     ----------
     payload : dict
         ``blocks``: lists of first step, last step, size; ``capacity``; ``attempts``: dicts with ``order``
-        (indices of blocks), ``presolve`` and ``conflicts``; ``seconds``: safety net of wall-clock time for
+        (indices of blocks), ``presolve``, ``conflicts`` and ``work`` (OR-tools' deterministic time);
+        ``seconds``: safety net of wall-clock time for
         all of them.
 
     Returns
@@ -71,6 +73,7 @@ def _attempt(
     parameters.linearization_level = 0
     parameters.cp_model_presolve = attempt["presolve"]
     parameters.max_number_of_conflicts = attempt["conflicts"]
+    parameters.max_deterministic_time = attempt["work"]
     parameters.max_time_in_seconds = seconds
     status = solver.solve(model)
     if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):

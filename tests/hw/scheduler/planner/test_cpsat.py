@@ -38,7 +38,7 @@ def stand_in(tmp_path, monkeypatch):
 
 def test_a_worker_packs_apart_from_highs():
     assert importlib.util.find_spec("highspy")
-    attempt = {"order": [0, 1], "presolve": False, "conflicts": 10}
+    attempt = {"order": [0, 1], "presolve": False, "conflicts": 10, "work": 1.0}
     payload = {"blocks": [[0, 1, 3], [1, 2, 4]], "capacity": 7, "attempts": [attempt], "seconds": 60}
     with Worker() as worker:
         answer = worker.pack(payload, seconds=60)
@@ -96,7 +96,7 @@ def test_a_worker_does_not_outlive_who_asks(tmp_path):
     """Also while it searches: this takes it minutes."""
     drawn = full_blocks(1, steps=60, words=60, most=7)
     blocks = [[block.first, block.last, block.size] for block in drawn]
-    attempt = {"order": list(range(len(blocks))), "presolve": False, "conflicts": 10**9}
+    attempt = {"order": list(range(len(blocks))), "presolve": False, "conflicts": 10**9, "work": 1e9}
     payload = {"blocks": blocks, "capacity": 60, "attempts": [attempt], "seconds": 600}
     program = (
         "from hw.scheduler.planner.solvers.cpsat import Worker\n"
