@@ -35,7 +35,8 @@ def report(
     for name, path in (("--output", output), ("--csv", csv)):
         if path is not None:
             check_writable(name, path)
-    write = _write_sweep if any(map(is_database, reports)) else _write_runs
+    swept = any(file.suffix == ".db" or is_database(file) for file in reports)
+    write = _write_sweep if swept else _write_runs
     for path in write(reports, label or [], output, csv):
         typer.echo(f"{path}")
 

@@ -61,7 +61,7 @@ def point_figures(spec: SweepSpec, outcomes: Iterable[Outcome]) -> tuple[dict[st
         before = best.get(place)
         if outcome.failure:
             if outcome.fidelity == "prediction":
-                return {}, f"{outcome.workload or outcome.engine}: {outcome.failure}"
+                return {}, outcome.complaint
         elif before is None or FIDELITIES.index(before.fidelity) < FIDELITIES.index(outcome.fidelity):
             best[place] = outcome
     if spec.engines.keys() <= {engine for engine, workload in best if not workload}:

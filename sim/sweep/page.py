@@ -132,8 +132,6 @@ def _design(point: PointResult) -> dict[str, Any]:
         "reports": {workload: dict(outcome.document) for workload, outcome in reports(point).items()},
         "compared": [f"{each.workload}: {each.words}" for each in compared(point)],
         "failures": [
-            f"{outcome.fidelity} {outcome.workload or outcome.engine}: {outcome.failure}"
-            for outcome in point.outcomes
-            if outcome.failure
+            f"{outcome.fidelity} {outcome.complaint}" for outcome in point.outcomes if outcome.failure
         ],
     }

@@ -71,6 +71,12 @@ class Outcome:
     seconds: float = 0.0
     document: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def complaint(self) -> str:
+        """The failure, and what it is of."""
+        of = f"{self.workload or self.engine}: "
+        return of + self.failure.removeprefix(of)
+
 
 @dataclass(frozen=True, kw_only=True)
 class PointResult:

@@ -56,9 +56,12 @@ class Store:
             tables = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master")}
             if make and not tables:
                 self._make()
+            elif "sweep" not in tables:
+                self.close()
+                raise InputError("database", str(path), "a sweep's: it has no table of that name")
         except sqlite3.Error as error:
             raise InputError("database", str(path), f"a sweep's, and writable ({error})") from error
-        found = self._value("format") if "sweep" in tables or not tables else None
+        found = self._value("format")
         if found != FORMAT:
             self.close()
             raise InputError(f"format of {path}", found, f"{FORMAT!r}; another version of Loomwork wrote it")

@@ -4,6 +4,7 @@ import pytest
 
 from sim.sweep.expression import Expression
 from sim.sweep.figures import pareto_front
+from sim.sweep.points import Outcome
 
 
 @pytest.mark.parametrize(
@@ -54,3 +55,11 @@ def test_the_front_is_what_nothing_dominates():
     values = [(1.0, 9.0), (2.0, 2.0), (2.0, 2.0), (3.0, 1.0), (3.0, 2.0), (1.0, 10.0)]
     assert pareto_front(values) == [0, 1, 2, 3]
     assert pareto_front([]) == []
+
+
+@pytest.mark.parametrize(
+    "failure", ["rows must be at most 64, not 65", "attention: rows must be at most 64, not 65"]
+)
+def test_a_complaint_names_once_what_it_is_of(failure):
+    outcome = Outcome(fidelity="prediction", engine="attention", failure=failure)
+    assert outcome.complaint == "attention: rows must be at most 64, not 65"

@@ -218,12 +218,14 @@ def test_a_browser_draws_it(page, tmp_path):
         (["{db}", "--output", "{db}"], "--output"),
         (["{db}", "--output", "none/page.html"], "--output must be in a directory that exists"),
         (["{text}"], "SQLite"),
+        (["{empty}"], "database must be a sweep's: it has no table of that name, not 'empty.db'"),
     ],
 )
 def test_what_is_wrong_is_one_line(words, message, database, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("text.db").write_bytes(b"SQLite format 3\0 and nothing else")
-    given = [word.format(db=database, text="text.db") for word in words]
+    Path("empty.db").touch()
+    given = [word.format(db=database, text="text.db", empty="empty.db") for word in words]
     result = CliRunner().invoke(app, ["report", *given])
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.count("\n") == 1

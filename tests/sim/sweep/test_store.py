@@ -96,8 +96,10 @@ def test_a_file_that_is_none_is_refused(tmp_path):
         Store(tmp_path / "text.db", make=True)
     with sqlite3.connect(tmp_path / "other.db") as connection:
         connection.execute("CREATE TABLE things (name TEXT)")
-    with pytest.raises(InputError, match="format"):
-        Store(tmp_path / "other.db", make=True)
+    (tmp_path / "empty.db").touch()
+    for name, make in (("other", True), ("other", False), ("empty", False)):
+        with pytest.raises(InputError, match="a sweep's: it has no table of that name"):
+            Store(tmp_path / f"{name}.db", make=make)
     with Store(tmp_path / "old.db", make=True) as store:
         store._connection.execute("UPDATE sweep SET value = 'loomwork-sweep-0'")
     with pytest.raises(InputError, match="another version of Loomwork"):
