@@ -17,6 +17,12 @@ from sim.host.plain import plain
 #: Columns when the output is no terminal, where nothing should be folded.
 FILE_COLUMNS = 200
 
+#: What is longer than this may be broken: paths, and lists without blanks.
+_LONGEST_WORD = 20
+
+#: Columns between two of a table.
+_BETWEEN = 3
+
 
 def console() -> Console:
     """Give a console as wide as the terminal, or wide enough for any table when writing to a file or pipe."""
@@ -25,14 +31,26 @@ def console() -> Console:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:
-    """Print rows under a title; strings are text without markup; see `sim.host.plain.plain`."""
+    """Print rows under a title; strings are text without markup; see `sim.host.plain.plain`.
+
+    Texts are folded to the width of the terminal, between words; a number is not broken, however narrow it is.
+    """
+    out = console()
+    cells = [[Text(plain(cell)) if isinstance(cell, str) else cell for cell in row] for row in rows]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(plain(cell)) if isinstance(cell, str) else cell for cell in row))
+    needed = 0
+    for number, column in enumerate(columns):
+        texts = [row[number].plain for row in cells]
+        whole = all(" " not in text and len(text) <= _LONGEST_WORD for text in texts)
+        parts = [column, *texts] if whole else [word for text in (column, *texts) for word in text.split()]
+        needed += min(_LONGEST_WORD, max(map(len, parts), default=0)) + _BETWEEN
+        table.add_column(column, overflow="fold", no_wrap=whole)
+    for row in cells:
+        table.add_row(*row)
+    if needed > out.width:
+        out = Console(width=needed)
     # A table would fold its own title to its width.
-    console().print(Text(plain(title), style="bold"), table, sep="\n")
+    out.print(Text(plain(title), style="bold"), table, sep="\n")
 
 
 def print_boards(boards: Iterable[Board]) -> None:
