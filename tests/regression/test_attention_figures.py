@@ -85,17 +85,23 @@ def test_many_heads_are_simulated_in_seconds(tmp_path):
 
 @pytest.mark.soak
 @pytest.mark.parametrize(
-    ("keys", "query_size", "value_size", "heads"),
-    [(128, 32, 32, 12), (64, 32, 32, 192), (32, 64, 64, 48), (32, 32, 64, 192)],
+    ("lanes", "keys", "query_size", "value_size", "heads"),
+    [
+        (32, 128, 32, 32, 12),
+        (64, 128, 32, 32, 12),
+        (32, 64, 32, 32, 192),
+        (32, 32, 64, 64, 48),
+        (32, 32, 32, 64, 192),
+    ],
 )
-def test_results_that_take_longer_than_keys_are_predicted(keys, query_size, value_size, heads):
+def test_results_that_take_longer_than_keys_are_predicted(lanes, keys, query_size, value_size, heads):
     """The channel of queries and results is what then decides: a launch of one block of queries a head."""
     config = {
         "rows": 32,
-        "lanes": 32,
-        "folds": 2,
-        "merge_lanes": 2,
-        "ports_per_stream": 1,
+        "lanes": lanes,
+        "folds": 64 // lanes,
+        "merge_lanes": lanes // 16,
+        "ports_per_stream": lanes // 32,
         "tile_keys": 32,
         "streams": 2,
     }

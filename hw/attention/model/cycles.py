@@ -322,6 +322,7 @@ class Schedule:
         runs: Sequence[Sequence[Run]] | None = None,
         *,
         known: Known | None = None,
+        query_beats: float = 0.0,
     ) -> None:
         """Schedule one pass.
 
@@ -333,6 +334,8 @@ class Schedule:
             Tiles of each stream; None if all come from memory.
         known
             When what it needs is known; None for as early as anyone asks.
+        query_beats
+            Beats that its queries take of the channel.
         """
         known = known or Known()
         config, timing = self._config, self._timing
@@ -340,8 +343,7 @@ class Schedule:
         taken = max(stream.taken for stream in self._streams)
         coming = self._queries.ask(parts, known=known.queries)
         self.loaded = max(max(self.loaded + 1, taken) + parts - 1, coming[1] if coming else 0)
-        query_bits = 8 * parts * config.lanes
-        self._channel.read(query_bits / self._beat_width, first=self.loaded - parts)
+        self._channel.read(query_beats, first=self.loaded - parts)
         banks = self._drained if config.streams == 1 else self._read
         bank = banks[-BANKS] + 1 if len(banks) >= BANKS else 0
         ended = max(stream.ended for stream in self._streams)

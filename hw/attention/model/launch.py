@@ -52,7 +52,9 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
     last_beats = 0
     for job, this, fetched in fetches(config, jobs):
         runs = [_runs(tiles, missing) for tiles, missing in zip(this.tiles, fetched, strict=True)]
-        schedule.add(this.shape, runs, known=walk.known(job, this, schedule.loaded))
+        query_beats = this.shape.rows * 8 * job.query_size / width
+        known = walk.known(job, this, schedule.loaded)
+        schedule.add(this.shape, runs, known=known, query_beats=query_beats)
         last_beats = this.shape.rows * -(-job.value_size * config.result_bits // width)
     last_beat = schedule.last_output + latency.send + min(board.memory.burst_beats, last_beats) - 1
     done = last_beat + board.idle_write_cycles + latency.done
