@@ -22,6 +22,8 @@ PREDICTED, SIMULATED = "#a9d0d6", "#2a7f8e"
 TITLES = {"dsp": "DSP", "bram36": "block RAM", "uram": "UltraRAM", "lut": "LUT", "bytes": "bytes moved"}
 #: From best to worst.
 _SCALE = ((0.0, "#2a7f8e"), (0.25, "#a9d0d6"), (0.6, "#f3dfc9"), (1.0, "#c8504b"))
+#: Of the longest and the shortest simulation: above it an axis has only decades.
+_SPAN = 100
 _MOST_MENU = 21
 _MOST_BARS = 24
 
@@ -135,12 +137,13 @@ def parallel(results: SweepResults) -> go.Figure:
             dimensions=dimensions,
             line={"color": cycles, "colorscale": _SCALE},
             labelfont={"color": INK, "size": 12},
+            labelangle=-20,  # names of a dozen axes lie beside each other
             tickfont={"color": INK, "size": 11},
             rangefont={"color": INK, "size": 10},
             unselected={"line": {"color": FAINT, "opacity": 0.3}},
         )
     )
-    return styled(figure, height=430).update_layout(margin={"l": 60, "r": 40, "t": 60, "b": 24})
+    return styled(figure, height=430).update_layout(margin={"l": 60, "r": 60, "t": 90, "b": 24})
 
 
 def heat(results: SweepResults, objective: str) -> go.Figure:
@@ -320,7 +323,9 @@ def predictions(results: SweepResults) -> go.Figure:
     most = max([2.2, *(130 * abs(each.error) for each in found)])
     for limit in (-2, 2):
         figure.add_hline(y=limit, line={"color": BUSY, "width": 1, "dash": "dash"})
-    figure.update_xaxes(type="log", dtick="D2", title="cycles measured", tickformat="~s")
+    measured = [each.measured for each in found]
+    dense = max(measured, default=1) < _SPAN * min(measured, default=1)
+    figure.update_xaxes(type="log", dtick="D2" if dense else 1, title="cycles measured", tickformat="~s")
     return figure.update_yaxes(range=[-most, most], ticksuffix=" %", title="prediction too long by")
 
 
