@@ -33,7 +33,8 @@ def console() -> Console:
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> None:
     """Print rows under a title; strings are text without markup; see `sim.host.plain.plain`.
 
-    Texts are folded to the width of the terminal, between words; a number is not broken, however narrow it is.
+    Texts are folded to the width of the terminal, between words; a number is not broken, however narrow it
+    is.
     """
     out = console()
     cells = [[Text(plain(cell)) if isinstance(cell, str) else cell for cell in row] for row in rows]

@@ -103,8 +103,8 @@ def pareto(results: SweepResults, resource: str) -> go.Figure:
         )
     styled(figure, height=450)
     if len(choices) > 1:
-        figure.update_layout(updatemenus=[menu(["all workloads", *map(escape, workloads)], 5, y=1.2)])
-        figure.update_layout(margin_t=116)
+        figure.update_layout(updatemenus=[menu(["all workloads", *map(escape, workloads)], 5, y=1.26)])
+        figure.update_layout(margin_t=138, height=472)  # the legend has up to three lines
     figure.update_xaxes(title=TITLES[resource], tickformat="~s", rangemode="tozero")
     return figure.update_yaxes(title="cycles", type="log", dtick="D2", tickformat="~s")
 
