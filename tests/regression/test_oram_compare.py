@@ -7,13 +7,9 @@ from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.oram.compare import measure
 from sim.engines.oram.compare.compare import OURS
 
-SHAPES = [
-    pytest.param(shape, id="-".join(shape), marks=[] if shape == ("one", "skip") else [pytest.mark.soak])
-    for shape in OURS.values()
-]
 
-
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.soak
+@pytest.mark.parametrize("shape", OURS.values(), ids="-".join)
 def test_formulas_hold(shape, tmp_path, monkeypatch):
     monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")  # the simulator of `test_engines`, too
     monkeypatch.setattr(measure, "OPERATIONS", 600)

@@ -36,7 +36,7 @@ def test_two_rows_share_the_multipliers_of_their_scores(rows, expected, tmp_path
     assert multipliers(unit, tmp_path) == expected
 
 
-@pytest.mark.parametrize(("bits", "values"), [(20, 16), (8, 8)])
+@pytest.mark.parametrize(("bits", "values"), [pytest.param(20, 16, marks=pytest.mark.soak), (8, 8)])
 def test_multipliers_of_a_pair(bits, values, tmp_path):
     """16 lanes: 16 for the scores of both rows; in each a scale, a slope, and those of the values."""
     config = AttentionConfig(lanes=16, merge_lanes=2, probability_bits=bits)

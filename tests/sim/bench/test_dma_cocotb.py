@@ -16,6 +16,7 @@ def built_copier():
     return build({"copier.v": text}, top="copier", visible=["clk", "rst", *ports])
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("stall", [0.0, 0.7])
 def test_copies_are_exact(stall, tmp_path):
     environ = {"DMA_SEED": "1", "DMA_STALL": str(stall)}

@@ -168,7 +168,7 @@ def complaint(words):
     return None
 
 
-@pytest.mark.parametrize("tried", [200, pytest.param(None, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("tried", [100, pytest.param(None, marks=pytest.mark.soak)])
 def test_wrong_command_lines_end_in_one_line(tmp_path, monkeypatch, tried):
     monkeypatch.chdir(tmp_path)
     rng = random.Random(11)

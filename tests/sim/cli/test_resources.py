@@ -53,6 +53,7 @@ def cache(tmp_path, monkeypatch):
     return BuildCache("netlists")
 
 
+@pytest.mark.soak
 def test_parts_are_synthesized_once_and_added_up(cache, monkeypatch):
     found = synthesize(VERILOG, "kernel")
     parts = {part.name: part for part in found.parts}

@@ -128,6 +128,7 @@ def plans():
 PROGRAM = "from tests.hw.scheduler.planner.test_planner import plans; print(*plans(), sep='', end='')"
 
 
+@pytest.mark.soak
 def test_equal_input_and_seed_give_equal_plans_byte_for_byte_in_any_process():
     """The other tests take their share of the machine: no decision depends on the clock."""
     made = plans()

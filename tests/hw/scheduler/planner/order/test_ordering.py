@@ -54,7 +54,7 @@ def test_only_what_is_free_is_bounded_over_all_orders():
 @pytest.mark.parametrize(
     ("network", "kib", "never_kib", "auto_kib"),
     [
-        ("inception", 691, 1696, 1696),
+        pytest.param("inception", 691, 1696, 1696, marks=pytest.mark.soak),
         ("inception", 729, 1696, 616),
         ("gpt2kv", 4096, 2816, 2816),
         ("gpt2kv", 4352, 1280, 1280),
@@ -81,6 +81,7 @@ def test_a_known_plan_is_proven_or_bounded(seed, streaming):
         assert prove(problem, chosen, known).bound == least * problem.word_bytes
 
 
+@pytest.mark.soak
 def test_a_plan_of_pipelined_bands_states_a_bound():
     graph = fuse_elementwise(load_model("minilm_layer"))
     plan = make_plan(graph, PlanOptions(scratchpad_bytes=96 * 1024))
