@@ -60,7 +60,7 @@ class Inline:
 
 def essence(results):
     """What of results must be the same however they were come by: all but times."""
-    timed = ("run_seconds", "build_seconds", "build_cached", "cycles_per_second", "tool_versions")
+    timed = ("run_seconds", "build_seconds", "build_cached", "simulated_cycles_per_second", "tool_versions")
 
     def lasting(document):
         if isinstance(document, dict):
