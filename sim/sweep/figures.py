@@ -29,13 +29,16 @@ def predicted_figures(prediction: Prediction, clock_mhz: float) -> dict[str, flo
 
 
 def measured_figures(report: Report) -> dict[str, float]:
-    """Give the figures of a workload by its simulation."""
-    cycles = report.cycles.cycles_total
+    """Give the figures of a workload by its simulation; bytes are those that are predicted, too.
+
+    The oblivious map's are the host's: what of its HBM is read follows from the operations.
+    """
+    cycles, of = report.cycles.cycles_total, report.prediction
     return _workload_figures(
         cycles=cycles,
         microseconds=report.cycles.kernel_microseconds,
-        read_bytes=sum(port.useful_read_bytes for port in report.traffic.ports),
-        write_bytes=sum(port.useful_write_bytes for port in report.traffic.ports),
+        read_bytes=of.predicted_read_bytes - of.predicted_read_error_bytes,
+        write_bytes=of.predicted_write_bytes - of.predicted_write_error_bytes,
         useful_macs=report.work.useful_macs,
         mac_slots=report.work.mac_slots_per_cycle * cycles,
         bound_cycles=report.roofline.bound_cycles,
