@@ -34,6 +34,8 @@ class Prediction:
     job_cycles
         Of a launch of several jobs, the cycles of each, in order: from the end of the one before it to its
         end.
+    open_ended
+        Whether values that a workload does not have add to cycles and bytes: these are lower bounds then.
     details
         Further figures for reports, units in the names.
 
@@ -52,6 +54,7 @@ class Prediction:
     memory_bytes_per_cycle: float
     least_compute_cycles: int = 0
     job_cycles: tuple[int, ...] = ()
+    open_ended: bool = False
     details: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

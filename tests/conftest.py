@@ -8,6 +8,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from sim.build.simulator import OPTIMIZE_VARIABLE
+from tests.support.gateware import quick
 
 #: What takes longest, longest first, by the start of node ids. What stands here runs on one worker: the tests
 #: of these folders compile the same searches, timing model or memories. So do those of any other file.
@@ -52,6 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     In the suite Hypothesis draws the same examples every time: no failure by chance.
     """
     gc.set_threshold(100_000, 20, 100)
+    quick.install()
     if config.option.markexpr == "not soak":
         os.environ.setdefault(OPTIMIZE_VARIABLE, "-O0")
         hypothesis.settings.register_profile("suite", derandomize=True)

@@ -100,6 +100,7 @@ TABLE: Mapping[str, tuple[Row, ...]] = {
     "Prediction": (
         ("cycles", "prediction.predicted_cycles", whole),
         ("error of cycles", "prediction.predicted_cycles_error_ratio", signed_percent),
+        ("a lower bound: values of inputs add to it", "prediction.predicted_lower_bound", _yes),
         ("error of bytes read", "prediction.predicted_read_error_bytes", whole),
         ("error of bytes written", "prediction.predicted_write_error_bytes", whole),
         ("job {}", "prediction.predicted_job_cycles.*", whole),

@@ -75,7 +75,7 @@ def _tiles(reports: Sequence[Report]) -> list[Tile]:
         Tile(
             "Analytic prediction",
             over_runs(lambda report: report.prediction.predicted_cycles_error_ratio, signed_percent),
-            "off the measured cycles",
+            _predicted(reports),
         ),
     ]
     if counting:
@@ -96,6 +96,15 @@ def _board_tiles(shares: Sequence[Share | None]) -> list[Tile]:
         return []
     share, name = max(found)
     return [Tile("Of the board", percent(share, places=1), f"of its {name}, the most, estimated")]
+
+
+def _predicted(reports: Sequence[Report]) -> str:
+    """Say what the error of the prediction is of, and where it can be no better."""
+    bounds = [report.prediction.predicted_lower_bound for report in reports]
+    if not any(bounds):
+        return "off the measured cycles"
+    which = "a lower bound" if all(bounds) else f"{sum(bounds)} of {len(bounds)} are lower bounds"
+    return f"off the measured cycles; {which}, as values of the inputs add to it"
 
 
 def _kept(reports: Sequence[Report]) -> str:

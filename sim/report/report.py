@@ -211,6 +211,10 @@ class Prediction:
     predicted_cycles_error_ratio: Annotated[
         float, _doc("(predicted - measured) / measured cycles; negative when the model is too fast.")
     ]
+    predicted_lower_bound: Annotated[
+        bool,
+        _doc("Whether values of the inputs, and not shapes alone, add cycles and bytes: gathering does."),
+    ] = False
     predicted_read_bytes: Annotated[Count, _doc("Useful bytes read after the engine's formula.")]
     predicted_write_bytes: Annotated[Count, _doc("Useful bytes written after the engine's formula.")]
     predicted_read_error_bytes: Annotated[

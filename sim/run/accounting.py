@@ -112,6 +112,7 @@ def build_report(
         },
         "prediction": {
             "predicted_cycles": prediction.cycles_total,
+            "predicted_lower_bound": prediction.open_ended,
             "predicted_job_cycles": dict(zip(job_cycles, prediction.job_cycles, strict=True)),
             "predicted_read_bytes": prediction.read_bytes_total,
             "predicted_write_bytes": prediction.write_bytes_total,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,15 @@ from hw.lib.arguments import Kind, Register
 from hw.registry import find_engine
 from hw.verilog import kernel_name
 from sim.run import launch_folder as folder
+from sim.run.adapter import Launch
 from sim.run.given import Given
 from sim.run.launch_folder import Manifest, Record
 from sim.run.memories import memory_of_port, uncounted_traffic
 from sim.run.result import RunResult
 from sim.run.run import Measured, Prepared, compare, find_adapter, measured, prepare
 from sim.run.tensors import load_tensors
+
+_AS_INPUTS = "as the folder's inputs make it; make the launch again"
 
 
 def write_launch(
@@ -46,17 +50,7 @@ def write_launch(
     adapter = find_adapter(engine_name)
     prepared = prepare(engine_name, config, board, given.read(adapter, config, seed=seed))
     launch = adapter.launch(prepared.job, config, board)
-    manifest = Manifest.of(
-        launch,
-        {register.argument.name: _place(register, board) for register in prepared.table.registers},
-        engine=engine_name,
-        kernel=kernel_name(prepared.engine),
-        board=board.name,
-        config=config_dict(config),
-        config_hash=config_hash(engine_name, config, board),
-        seed=seed,
-        inputs=tuple(given.paths),
-    )
+    manifest = _manifest(prepared, launch, seed=seed, inputs=tuple(given.paths))
     golden = io.BytesIO()
     np.savez(golden, allow_pickle=False, **adapter.golden(prepared.job, config))
     files = {folder.INPUT_FILES[name]: path for name, path in given.paths.items()}
@@ -88,7 +82,7 @@ def verify(directory: Path) -> RunResult:
 
     The report is missing where the host script could not read the counters, or they contradict each other,
     which counts as a difference. Raises `InputError` when nothing came of it yet, a file is damaged, or the
-    folder's golden results are not those of its inputs.
+    folder's call or golden results are not those of its inputs.
     """
     manifest = folder.read_manifest(directory)
     buffers, record = folder.read_results(directory, manifest)
@@ -107,6 +101,7 @@ def verify(directory: Path) -> RunResult:
     if compare(load_tensors(directory / folder.GOLDEN), golden):
         path = directory / folder.GOLDEN
         raise InputError("golden results", str(path), "what the golden model makes of the folder's inputs")
+    _check_call(directory, manifest, prepared)
     try:
         return prepared.judge(golden, buffers, known)
     except InputError as error:
@@ -116,6 +111,38 @@ def verify(directory: Path) -> RunResult:
         return prepared.judge(
             golden, buffers, None, further=(f"The counters contradict themselves: {error}",)
         )
+
+
+def _manifest(prepared: Prepared, launch: Launch, *, seed: int, inputs: tuple[Any, ...]) -> Manifest:
+    """Describe the call that a job becomes."""
+    engine, config, board = prepared.engine, prepared.config, prepared.board
+    return Manifest.of(
+        launch,
+        {register.argument.name: _place(register, board) for register in prepared.table.registers},
+        engine=engine.name,
+        kernel=kernel_name(engine),
+        board=board.name,
+        config=config_dict(config),
+        config_hash=config_hash(engine.name, config, board),
+        seed=seed,
+        inputs=inputs,
+    )
+
+
+def _check_call(directory: Path, manifest: Manifest, prepared: Prepared) -> None:
+    """Refuse, with `InputError`, a folder whose arguments or buffers are not those of its inputs."""
+    made = prepared.adapter.launch(prepared.job, prepared.config, prepared.board)
+    expected = _manifest(prepared, made, seed=manifest.seed, inputs=manifest.inputs)
+    for found, argument in zip_longest(manifest.arguments, expected.arguments):
+        if found != argument:
+            name = found.name if found else argument.name
+            raise InputError(f"argument of {directory / folder.MANIFEST}", name, _AS_INPUTS)
+    kept = {buffer.argument: buffer.data for buffer in folder.read_launch(directory).buffers}
+    for buffer in made.buffers:
+        found = kept.get(buffer.argument)
+        if found is not None and buffer.data is not None and not np.array_equal(found, buffer.data):
+            path = directory / "buffers" / f"{buffer.argument}.bin"
+            raise InputError("buffer", str(path), _AS_INPUTS)
 
 
 def _place(register: Register, board: Board) -> dict[str, Any]:

@@ -343,6 +343,9 @@ SLOW = {
     "done not cleared by reading",
     "done cleared by any read",
     "interrupt of done only",
+    "unmapped reads give what was there",
+    "start never falls",
+    "status set whatever the enables",
 }
 
 

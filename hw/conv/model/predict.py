@@ -54,6 +54,8 @@ def predict(workload: ConvWorkload, config: ConvConfig, board: Board) -> Predict
             ports * width / 8, min(ports, board.memory.channels) * board.channel_bytes_per_cycle
         ),
         job_cycles=tuple(end - begin for begin, end in pairwise((0, *launch.log))),
+        # What is gathered follows from where the offsets lie.
+        open_ended=any(job.route.tap is not None and job.route.tap.buffer.gather for job in jobs),
         details={"jobs": len(jobs)},
     )
 

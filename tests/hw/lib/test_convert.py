@@ -134,7 +134,7 @@ def test_a_writer_that_fails_is_one_line():
     """As on a full disk: it has no room for what it is given."""
     code = "from tests.hw.lib.test_convert import Tables, to_verilog; to_verilog(Tables(), name='t')"
     run = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)); {code}"
-    ended = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=False)
+    ended = subprocess.run([sys.executable, "-B", "-c", run], capture_output=True, text=True, check=False)
     error = ended.stderr.splitlines()[-1]
     assert error.startswith("hw.errors.ToolError: Yosys could not write the Verilog of t: ")
     assert "File too large" in error

@@ -250,6 +250,13 @@ def test_a_page_without_multipliers_says_nothing_of_them(tmp_path):
     assert both.count("Plotly.newPlot(") == 4
 
 
+def test_a_prediction_that_is_a_lower_bound_says_so(tmp_path):
+    bound = synthetic(prediction=dataclasses.replace(arguments()["prediction"], open_ended=True))
+    alone, both = (body(page(runs, tmp_path)) for runs in ([bound], [synthetic(), bound]))
+    assert "off the measured cycles; a lower bound, as values of the inputs add to it" in alone
+    assert "off the measured cycles; 1 of 2 are lower bounds, as values of the inputs add to it" in both
+
+
 def test_bytes_off_the_prediction_are_told(tmp_path):
     assert "the compulsory bytes, as predicted" in body(page([synthetic()], tmp_path))
     prediction = arguments()["prediction"]

@@ -237,6 +237,22 @@ def test_golden_results_of_other_inputs_are_no_golden_results(folder):
     assert refused("verify", "card") == message
 
 
+def test_a_call_of_other_inputs_has_no_verdict(folder):
+    golden_results(folder)
+    buffer = folder / "buffers" / "q.bin"
+    kept = buffer.read_bytes()
+    buffer.write_bytes(bytes(len(kept)))
+    legal = "as the folder's inputs make it; make the launch again"
+    assert refused("verify", "card") == f"buffer must be {legal}, not 'card/buffers/q.bin'"
+    buffer.write_bytes(kept)
+    arguments = json.loads((folder / "launch.json").read_text())["arguments"]
+    scalar = next(entry for entry in arguments if entry["kind"] == "scalar")
+    scalar["value"] ^= 1
+    change(folder / "launch.json", arguments=arguments)
+    name = scalar["name"]
+    assert refused("verify", "card") == f"argument of card/launch.json must be {legal}, not '{name}'"
+
+
 def test_a_second_launch_replaces_the_first_with_its_results(folder):
     golden_results(folder)
     call("launch", "attention", "--config", "c.yaml", "--input", "in.npz", "-o", "card")

@@ -144,7 +144,7 @@ def test_few_keys_whatever_the_hbm_shows(read_cycles, query_stall):
     config = small()
     rng = random.Random(f"few {read_cycles}")
     keys = permuted_keys(config, rng, 5, 2)
-    queries = mixed(config, rng, 400, keys)
+    queries = mixed(config, rng, 200, keys)
     hold(config, queries, read=read_cycles, query_stall=query_stall)
 
 

@@ -1,0 +1,155 @@
+"""Amaranth's simulator, quicker where testbenches read and drive signals: half of the time of our tests.
+
+Amaranth walks an expression anew each time a testbench reads it or assigns to it, asks the width of every
+part of it, and makes the trigger of a clock anew for every cycle.  Here what does not change is kept at the
+expression and at the domain.  The gates themselves run as Amaranth compiles them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Const, Shape, Signal, Value
+from amaranth.hdl._ast import Concat, Operator, Slice
+from amaranth.hdl._ir import DriverConflict
+from amaranth.sim import _async, pysim
+from amaranth.sim._pyeval import eval_assign, eval_value
+
+#: Where what is known of an object is kept: at the object.
+_STATE, _PARTS, _PIECES, _TRIGGERS = "_quick_state", "_quick_parts", "_quick_pieces", "_quick_triggers"
+
+
+def _state(simulation: Any, signal: Signal) -> Any:
+    """Give the simulator's state of a signal."""
+    known = signal.__dict__.get(_STATE)
+    if known is None or known[0] is not simulation:
+        known = simulation, simulation.slots[simulation.get_signal(signal)]
+        setattr(signal, _STATE, known)
+    return known[1]
+
+
+def quick_value(simulation: Any, value: Any) -> int:
+    """Give what `amaranth.sim._pyeval.eval_value` gives."""
+    kind = type(value)
+    if kind is Signal:
+        result: int = _state(simulation, value).curr
+    elif kind is Const:
+        result = value.value
+    elif kind is Slice:
+        mask = (1 << value.stop - value.start) - 1
+        result = quick_value(simulation, value.value) >> value.start & mask
+    elif kind is Concat:
+        parts = value.__dict__.get(_PARTS)
+        if parts is None:
+            parts, at = [], 0
+            for part in value.parts:
+                parts.append((part, (1 << len(part)) - 1, at))
+                at += len(part)
+            setattr(value, _PARTS, parts)
+        result = 0
+        for part, mask, at in parts:
+            result |= (quick_value(simulation, part) & mask) << at
+    else:
+        result = eval_value(simulation, value)
+    return result
+
+
+def _pieces(target: Any, at: int) -> list[tuple[Signal, int, int, int]] | None:
+    """Give signals that ``target`` consists of, each as the first bit and the mask of the bits in it, and
+    their place in a value; None when it holds anything else.
+    """
+    if isinstance(target, Operator) and target.operator in ("u", "s"):
+        return _pieces(target.operands[0], at)
+    if isinstance(target, Signal):
+        return [(target, 0, (1 << len(target)) - 1, at)]
+    if isinstance(target, Slice):
+        width, cut = target.stop - target.start, []
+        for signal, first, mask, place in _pieces(target.value, 0) or [(None, 0, 0, 0)]:
+            if signal is None:
+                return None
+            low, high = max(target.start, place), min(target.stop, place + mask.bit_length())
+            if low < high:
+                cut.append((signal, first + low - place, (1 << high - low) - 1, at + low - target.start))
+        return cut if width else []
+    if isinstance(target, Concat):
+        joined = []
+        for part in target.parts:
+            pieces = _pieces(part, at) if len(part) else []
+            if pieces is None:
+                return None
+            joined += pieces
+            at += len(part)
+        return joined
+    return None
+
+
+def quick_assign(simulation: Any, target: Any, value: int) -> None:
+    """Do what `amaranth.sim._pyeval.eval_assign` does."""
+    pieces = target.__dict__.get(_PIECES, False)
+    if pieces is False:
+        pieces = _pieces(target, 0)
+        setattr(target, _PIECES, pieces)
+    if pieces is None:
+        eval_assign(simulation, target, value)
+        return
+    for signal, first, mask, at in pieces:
+        state = _state(simulation, signal)
+        if state.is_comb:
+            raise DriverConflict("Combinationally driven signals cannot be overriden by testbenches")
+        width, signed = signal._width, signal._signed
+        bits = state.next & ~(mask << first) & (1 << width) - 1 | (value >> at & mask) << first
+        state.update(bits - (1 << width) if signed and bits >> width - 1 else bits)
+
+
+def _triggers(tick: Any) -> tuple[Any, ...]:
+    """Give what a tick of a clock waits for and samples."""
+    known: tuple[Any, ...] | None = tick.__dict__.get(_TRIGGERS)
+    if known is None:
+        domain = tick._domain
+        clock = domain.__dict__.get(_TRIGGERS)
+        if clock is None:
+            reset = Const(0) if domain.rst is None else domain.rst
+            clock = (
+                _async.EdgeTrigger(domain.clk, int(domain.clk_edge == "pos")),
+                _async.SampleTrigger(Const(0)),
+                _async.SampleTrigger(reset),
+            )
+            setattr(domain, _TRIGGERS, clock)
+        known = *clock, *(_async.SampleTrigger(value) for value in tick._sampled)
+        setattr(tick, _TRIGGERS, known)
+    return known
+
+
+def install() -> None:
+    """Make Amaranth's simulator quick in this process."""
+    collect, put = _async.TickTrigger._collect_trigger, _async.TestbenchContext.set
+    compute = pysim._PyTriggerState.compute_result
+
+    def collect_trigger(tick: Any) -> Any:
+        if tick._domain.async_reset:
+            return collect(tick)
+        return _async.TriggerCombination(tick._engine, tick._process, triggers=_triggers(tick))
+
+    def set_value(context: Any, expression: Any, value: Any) -> None:
+        if type(value) is int and isinstance(expression, Value):
+            quick_assign(context._engine.state, expression, value)
+            context._engine.step_design()
+        else:
+            put(context, expression, value)
+
+    def compute_result(waiting: Any) -> None:
+        results: list[Any] = []
+        for trigger in waiting._combination._triggers:
+            if type(trigger) is _async.EdgeTrigger:
+                results.append(trigger in waiting._triggers_hit)
+            elif type(trigger) is _async.SampleTrigger and type(trigger.shape) is Shape:
+                results.append(quick_value(waiting._engine.state, trigger.value))
+            else:
+                compute(waiting)
+                return
+        waiting._result = tuple(results)
+
+    pysim._PyTriggerState.compute_result = compute_result
+    pysim.eval_value, pysim.eval_assign = quick_value, quick_assign
+    _async.TickTrigger._collect_trigger = collect_trigger
+    _async.TestbenchContext.set = set_value

@@ -1,0 +1,69 @@
+"""The quicker ways to read and drive signals give what Amaranth's own give."""
+
+import random
+
+import pytest
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.hdl._ir import DriverConflict
+from amaranth.sim import Simulator, pysim
+from amaranth.sim._pyeval import eval_assign, eval_value
+
+from tests.support.gateware.quick import quick_assign, quick_value
+
+
+def target(rng, signals, depth=3):
+    """Give something that can be assigned."""
+    kind = rng.randrange(6) if depth else 0
+    if kind == 2:
+        return Cat(target(rng, signals, depth - 1) for _ in range(rng.randrange(4)))
+    inner = rng.choice(signals) if kind in (0, 1) else target(rng, signals, depth - 1)
+    if kind == 3:
+        return inner.as_signed() if len(inner) and rng.random() < 0.5 else inner.as_unsigned()
+    if kind == 4 and len(inner):
+        return inner.bit_select(rng.choice(signals).as_unsigned(), rng.randrange(1, len(inner) + 1))
+    first, last = sorted(rng.choices(range(len(inner) + 1), k=2))
+    return inner if kind == 0 else inner[first:last]
+
+
+def value(rng, signals, depth=3):
+    """Give something that can be read."""
+    kind = rng.randrange(4) if depth else 3
+    if kind == 0:
+        return Cat(value(rng, signals, depth - 1), Const(rng.randrange(9)), value(rng, signals, depth - 1))
+    if kind == 1:
+        return value(rng, signals, depth - 1) + ~value(rng, signals, depth - 1)
+    if kind == 2:
+        return Mux(rng.choice(signals), value(rng, signals, depth - 1), -rng.choice(signals))
+    return target(rng, signals)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_values_and_assignments(seed):
+    rng = random.Random(seed)
+    signals = [
+        Signal(signed(width) if rng.random() < 0.5 else width, name=f"s{width}") for width in range(1, 9)
+    ]
+    theirs, ours = pysim._PyEngineState(), pysim._PyEngineState()
+    for _ in range(30):
+        place, read = target(rng, signals), value(rng, signals)
+        for _ in range(3):  # the second time by what is kept of the first
+            bits = rng.getrandbits(80) - (1 << 79)
+            eval_assign(theirs, place, bits)
+            quick_assign(ours, place, bits)
+            theirs.commit()
+            ours.commit()
+            expected = [eval_value(theirs, what) for what in (*signals, place, read)]
+            assert [quick_value(ours, what) for what in (*signals, place, read)] == expected
+
+
+def test_what_gates_drive_is_not_assigned():
+    m, driven = Module(), Signal(4)
+    m.d.comb += driven.eq(3)
+
+    async def testbench(ctx):
+        ctx.set(Cat(Signal(2), driven), 1)
+
+    simulator = Simulator(m)
+    simulator.add_testbench(testbench)
+    with pytest.raises(DriverConflict):
+        simulator.run()
