@@ -7,15 +7,19 @@ expression and at the domain.  The gates themselves run as Amaranth compiles the
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any
 
 from amaranth.hdl import Const, Shape, Signal, Value
 from amaranth.hdl._ast import Concat, Operator, Slice
 from amaranth.hdl._ir import DriverConflict
-from amaranth.sim import _async, pysim
+from amaranth.sim import _async, _pyrtl, pysim
 from amaranth.sim._pyeval import eval_assign, eval_value
 
 #: Where what is known of an object is kept: at the object.
+_UPDATE = re.compile(r"(slots\[\d+\])\.update\((next_\d+)")
+_SHAPE = "_quick_shape"
 _STATE, _PARTS, _PIECES, _TRIGGERS = "_quick_state", "_quick_parts", "_quick_pieces", "_quick_triggers"
 
 
@@ -120,6 +124,19 @@ def _triggers(tick: Any) -> tuple[Any, ...]:
     return known
 
 
+def _kept(shape: Callable[[Any], Shape]) -> Callable[[Any], Shape]:
+    """Make a method that gives the shape of an expression remember it."""
+
+    def remembered(expression: Any) -> Shape:
+        found: Shape | None = expression.__dict__.get(_SHAPE)
+        if found is None:
+            found = shape(expression)
+            setattr(expression, _SHAPE, found)
+        return found
+
+    return remembered
+
+
 def install() -> None:
     """Make Amaranth's simulator quick in this process."""
     collect, put = _async.TickTrigger._collect_trigger, _async.TestbenchContext.set
@@ -149,6 +166,15 @@ def install() -> None:
                 return
         waiting._result = tuple(results)
 
+    append = _pyrtl._PythonEmitter.append
+
+    def append_line(emitter: Any, code: str) -> None:
+        """What a process gives its signals is mostly what they have."""
+        append(emitter, _UPDATE.sub(r"if \1.next != \2: \g<0>", code))
+
+    for kind in (Operator, Concat):
+        kind.shape = _kept(kind.shape)
+    _pyrtl._PythonEmitter.append = append_line
     pysim._PyTriggerState.compute_result = compute_result
     pysim.eval_value, pysim.eval_assign = quick_value, quick_assign
     _async.TickTrigger._collect_trigger = collect_trigger

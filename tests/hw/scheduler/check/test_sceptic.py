@@ -14,8 +14,8 @@ from hw.scheduler.check.evidence import evidence
 from hw.scheduler.check.form import Plan
 from tests.hw.scheduler.check.plans import CASES, at
 
-#: Places that are tried for each kind of change to a field.
-PLACES = 4
+#: Places that are tried for each kind of change to a field; the soak tries more.
+PLACES, MORE_PLACES = 2, 12
 
 
 def leaves(value, path=()):
@@ -131,11 +131,12 @@ def test_the_plans_are_right_and_are_of_their_models(case):
     assert plan["totals"]["avoidable_bytes"] > 0
 
 
+@pytest.mark.parametrize("places", [PLACES, pytest.param(MORE_PLACES, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("field", sorted(FIELDS))
-def test_no_field_can_be_changed_unseen(field):
-    rng = random.Random(field)
+def test_no_field_can_be_changed_unseen(field, places):
+    rng = random.Random(f"{field} {places}")
     tried = 0
-    for case, path in rng.sample(FIELDS[field], min(PLACES, len(FIELDS[field]))):
+    for case, path in rng.sample(FIELDS[field], min(places, len(FIELDS[field]))):
         plan, model = CASES[case]
         for label, change in changes(at(plan, path)).items():
             corrupted = copy.deepcopy(plan)
