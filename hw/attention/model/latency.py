@@ -37,6 +37,8 @@ class Latency:
     -------
     first_pass
         From a job to its first pass.
+    queue
+        From a pass to the core's command.
     next_set, next_pass
         From a pass to the first one of the next set of heads, and to any other next one.
     descriptor
@@ -63,13 +65,15 @@ class Latency:
         self.first_pass = JobSetup.LATENCY + PassWalker.LATENCY
         self.next_set, self.next_pass = PassWalker.SET_INTERVAL, PassWalker.INTERVAL
         self.descriptor_words = 8 * USED_BYTES // data_width
-        self.descriptor = read + Fifo.LATENCY + self.descriptor_words
-        self.query = Fifo.LATENCY + read + cut
+        self.queue = Fifo.LATENCY + Skid.LATENCY
+        word = read + Skid.LATENCY
+        self.descriptor = word + Fifo.LATENCY + self.descriptor_words
+        self.query = self.queue + word + cut
         words = WidthConverter.LATENCY + Fifo.LATENCY
-        self.bitmap = Fifo.LATENCY + read + words
+        self.bitmap = self.queue + word + words
         # The bits lie behind the parts that wait in the cutter and behind it.
         self.bits = words + 1 - cut
-        self.tile = Fifo.LATENCY + TileWalker.LATENCY
+        self.tile = self.queue + TileWalker.LATENCY
         self.tiles = CacheTags.interval(config)
         plan = CacheTags.latency(config, clears=True) + TileFetch.LATENCY
         self.key = plan + read + cut + PartCache.latency(config)

@@ -13,6 +13,7 @@ from hw.attention.core.command import TileCommand
 from hw.attention.walk.job import ADDRESS_BITS, UNIT_SHIFT
 from hw.attention.walk.layouts import PartCommand, RowsFetch, TilePlan
 from hw.lib.fifo import Fifo
+from hw.lib.skid import Skid
 
 #: Tiles whose commands may wait.  What is read ahead must cover memory's latency with the shortest tiles too;
 #: as deep as the RAM that one LUT makes.
@@ -41,11 +42,11 @@ class TileFetch(wiring.Component):
 
     Behaviour
     ---------
-    Latency 4 cycles; a tile a cycle.
+    Latency 5 cycles; a tile a cycle.
     """
 
     #: Cycles from ``i`` to the queues of commands.
-    LATENCY: ClassVar = 4
+    LATENCY: ClassVar = 5
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
@@ -61,13 +62,15 @@ class TileFetch(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Products, sums with the offset, sums with the base; then the queues."""
+        """A register, products, sums with the offset, sums with the base; then the queues."""
         m = Module()
-        config, plan = self._config, self.i.payload
+        config = self._config
+        # What is held comes late, and the products begin with it.
+        plan = Signal(TilePlan(config), reset_less=True)
         request = plan.request
         ports = config.ports_per_stream.bit_length() - 1
         advance, push = Signal(), Signal()
-        stages = [Signal(name=f"valid_{n}") for n in range(3)]
+        stages = [Signal(name=f"valid_{n}") for n in range(4)]
         m.d.comb += [self.i.ready.eq(advance), push.eq(stages[-1] & advance)]
 
         def after(name: str, value: Value | Any, cycles: int = 1, shape: Any = None) -> Any:
@@ -84,6 +87,7 @@ class TileFetch(wiring.Component):
             return value
 
         with m.If(advance):
+            m.d.sync += plan.eq(self.i.payload)
             m.d.sync += [later.eq(now) for now, later in zip([self.i.valid, *stages], stages, strict=False)]
 
         keys = (request.command.last_index + 1)[: config.index_bits + 1]
@@ -136,7 +140,10 @@ class TileFetch(wiring.Component):
                 queues.append((queue, push & (count != 0)))
 
         m.submodules.tiles = tiles = Fifo(TileCommand(config), depth=TILES_AHEAD)
-        connect(m, tiles.o, flipped(self.tile))
+        # The core's paths are long, and LUT RAM is slow.
+        m.submodules.tile_skid = tile_skid = Skid(TileCommand(config))
+        connect(m, tiles.o, tile_skid.i)
+        connect(m, tile_skid.o, flipped(self.tile))
         m.d.comb += tiles.i.payload.eq(command)
         queues.append((tiles, push))
         roomy = Cat(*(queue.i.ready for queue, _ in queues)).all()

@@ -56,11 +56,11 @@ class Exp2(wiring.Component):
     Behaviour
     ---------
     Stages: distance below the maximum; table; slope times distance into the segment; subtraction; shift by
-    the whole part.
+    the whole part; rounding.
     """
 
     #: Cycles from logit to probability.
-    LATENCY = 5
+    LATENCY = 6
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
@@ -116,8 +116,9 @@ class Exp2(wiring.Component):
                 with m.Case(n):
                     m.d.sync += [start_2.eq(segment_start), drop.eq(segment_drop)]
         flushed = exponents[2] == flush
-        power = round_half_up(
-            Cat(Const(0, max(0, -extra)), y), (exponents[2] + max(0, extra))[:_EXPONENT_BITS]
-        )
-        m.d.sync += self.o.eq(Mux(valid[-1] & ~flushed, power, 0))
+        # Shifted with half a unit behind it, then rounded: in one cycle the shift and the carry are too long.
+        scaled = Cat(Const(0, 1 + max(0, -extra)), y)
+        shifted = Signal(len(scaled), reset_less=True)
+        m.d.sync += shifted.eq(Mux(flushed, 0, scaled >> (exponents[2] + max(0, extra))[:_EXPONENT_BITS]))
+        m.d.sync += self.o.eq(Mux(valid[-1], round_half_up(shifted, 1), 0))
         return m

@@ -119,7 +119,7 @@ class LogitBuffer(wiring.Component):
     """
 
     #: Cycles from the last write of a tile to its first read.
-    LATENCY = 2
+    LATENCY = 3
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
@@ -161,23 +161,29 @@ class LogitBuffer(wiring.Component):
         with m.If(self.write.valid & (self.write.first | (seen > largest))):
             m.d.sync += largest.eq(seen)
 
-        # A cycle after its last logit: the running maximum, kept by slot until the tile is read.
-        complete, opens = Signal(), Signal(reset_less=True)
+        # A cycle after its last logit it is rounded up; a cycle later follows the running maximum, kept by
+        # slot until the tile is read.
+        ended, complete = Signal(), Signal()
+        opened, opens = Signal(reset_less=True), Signal(reset_less=True)
+        written = Signal(range(LOGIT_TILES), reset_less=True)
         slot = Signal(range(LOGIT_TILES), reset_less=True)
+        peak = Signal(signed(MAXIMUM_BITS), reset_less=True)
         m.d.sync += [
-            complete.eq(self.write.valid & self.write.last),
-            opens.eq(self.write.opens),
-            slot.eq(self.write.slot),
+            ended.eq(self.write.valid & self.write.last),
+            opened.eq(self.write.opens),
+            written.eq(self.write.slot),
+            complete.eq(ended),
+            opens.eq(opened),
+            slot.eq(written),
+            peak.eq((largest + (2**LOGIT_FRACTION_BITS - 1)) >> LOGIT_FRACTION_BITS),
         ]
         running = Signal(signed(MAXIMUM_BITS), reset_less=True)
         slots = range(LOGIT_TILES)
         maxima = Array(Signal(signed(MAXIMUM_BITS), name=f"maximum_{n}", reset_less=True) for n in slots)
         rises = Array(Signal(RESCALE_BITS, name=f"rise_{n}", reset_less=True) for n in slots)
-        peak = Signal(signed(MAXIMUM_BITS))
         following = Signal(signed(MAXIMUM_BITS))
         climb = Signal(signed(MAXIMUM_BITS + 1))
         m.d.comb += [
-            peak.eq((largest + (2**LOGIT_FRACTION_BITS - 1)) >> LOGIT_FRACTION_BITS),
             climb.eq(peak - running),
             following.eq(Mux(opens | (climb > 0), peak, running)),
         ]

@@ -9,7 +9,6 @@ import pytest
 from hw.attention.model.latency import Latency
 from hw.attention.model.launch import Walk
 from hw.attention.movers.movers import AttentionMovers, port_count
-from hw.lib.fifo import Fifo
 from hw.lib.rows.cutter import RowCutter
 from tests.hw.attention.movers.launch import JOBS, Launch
 from tests.hw.attention.plain import PlainJob, shape_of, small
@@ -89,7 +88,7 @@ def job(config, **changes):
 def test_first_pass(shape):
     config, width, latency = made(*shape)
     seen = transfers(config, [job(config)], width)
-    assert seen["command"] == [latency.first_pass + Fifo.LATENCY]
+    assert seen["command"] == [latency.first_pass + latency.queue]
     more = RowCutter.joined(config.part_bits, width) - 1
     assert seen["query"][0] == latency.first_pass + latency.query + more
     assert seen["key"][0] == latency.first_pass + latency.tile + latency.key + more
@@ -109,7 +108,7 @@ def test_walk_over_passes_and_jobs():
         for shape in map(shape_of, jobs)
         for this in shape.passes(config)
     ]
-    assert seen["command"] == [each.queries + Fifo.LATENCY for each in known]
+    assert seen["command"] == [each.queries + latency.queue for each in known]
     assert seen["key"][19] == known[19].cached
 
 
