@@ -1,6 +1,7 @@
 # amaranth: UnusedElaboratable=no
 """Queries and settings go to their rows, into the bank that no stream uses, and to every stream at once."""
 
+import functools
 import random
 
 import pytest
@@ -8,7 +9,8 @@ import pytest
 from hw.attention.core.query_side import QuerySide
 from hw.attention.core.row.cell import Timing
 from tests.hw.attention.plain import small
-from tests.support.gateware.streams import Side, exchange, plain
+from tests.support.gateware.streams import Side, Stuck, exchange, get, plain, put, simulate
+from tests.support.proofs.mutants import mutant
 
 
 @pytest.mark.parametrize("stall", [0.0, 0.3, 0.8])
@@ -95,6 +97,40 @@ def test_queries(streams, folds, stall):
             assert [cycle for cycle, _ in loads[begin : begin + count]] == list(
                 range(take + 1, take + 1 + count)
             )
+
+
+def loaded_before_room(side):
+    """Give the passes that are reported, and how many are loaded before anybody asks for the reports."""
+    config = small(rows=1, lanes=16, folds=1)
+    unit, count = side(config), 20
+    commands = [{"rows": 1, "last_key_part": 0, "last_value_part": 0, "value_units": 1}] * count
+    numbered = [command | {"scale": {"fraction": n % 16}} for n, command in enumerate(commands)]
+    row = {"first": 0, "end": 1, "multiplier": 0, "shift": 0}
+    early, received = [], []
+
+    async def computes(ctx):
+        """Take every pass at once."""
+        while True:
+            ctx.set(unit.take, ctx.get(unit.loaded))
+            await ctx.tick()
+
+    async def divides(ctx):
+        """Ask for none while the others go on."""
+        for _ in range(100):
+            _, _, load = await ctx.tick().sample(unit.load)
+            early.extend([1] * load)
+        received.extend(await get(ctx, unit.o, count))
+
+    feeds = (unit.i_command, numbered), (unit.i_row, [row] * count), (unit.i_query, [[0] * 16] * count)
+    sides = [functools.partial(put, stream=stream, payloads=payloads) for stream, payloads in feeds]
+    simulate(unit, divides, background=[computes, *sides], limit=400)
+    return [command["scale"]["fraction"] for command in received], len(early)
+
+
+def test_passes_wait_for_room_behind_them():
+    assert loaded_before_room(QuerySide) == ([n % 16 for n in range(20)], 8)
+    with pytest.raises(Stuck):
+        loaded_before_room(mutant(QuerySide, ".any() & passes.i.ready)", ".any())"))
 
 
 def commands_before(commands, parts):

@@ -8,6 +8,7 @@ import pytest
 from hw.errors import InputError
 from hw.lib.descriptors.queue import DescriptorQueue
 from tests.support.gateware.streams import get, put, simulate
+from tests.support.proofs.mutants import mutant
 
 
 @pytest.mark.parametrize("stall", [0.0, 0.7])
@@ -44,6 +45,34 @@ def test_two_launches(stall):
     simulate(unit, use, background=[memory])
     assert asked == list(content)
     assert received == list(content.values())
+
+
+def asked_ahead(queue):
+    """Give how many descriptors are asked for while nobody takes one."""
+    unit = queue(pitch_bytes=64, used_bytes=64, data_width=128, ahead=2)
+    asked = []
+
+    async def memory(ctx):
+        while True:
+            asked.extend(await get(ctx, unit.fetch, 1))
+            await put(ctx, unit.words, [0] * 4)
+
+    async def start(ctx):
+        ctx.set(unit.count, 9)
+        ctx.set(unit.start, 1)
+        await ctx.tick()
+        ctx.set(unit.start, 0)
+        for _ in range(100):
+            await ctx.tick()
+
+    simulate(unit, start, background=[memory])
+    return len(asked)
+
+
+def test_no_more_are_asked_for_than_have_room():
+    """Two, behind the one that is offered."""
+    assert asked_ahead(DescriptorQueue) == 3
+    assert asked_ahead(mutant(DescriptorQueue, "(ahead != self._ahead)", "(ahead != self._ahead + 1)")) > 3
 
 
 def test_sizes_are_checked():
