@@ -12,13 +12,13 @@ against the keys it sees, in tiles of up to T keys that are dealt out to the str
                 │ index of the key ────► LogitUnit      scale, cap, slope; who sees it   3
                 │ 1                          │ logit t
                 │ tile complete              ▼
-                │ 10 after its last ───► LogitBuffer    a ring of t, maximum M of each tile
+                │ 11 after its last ───► LogitBuffer    a ring of t, maximum M of each tile
                 ▼                            │ read: 1
-    value ─► ValueSide ────────────────► Exp2           p = 2^(t - M)                    5
+    value ─► ValueSide ────────────────► Exp2           p = 2^(t - M)                    6
                 │                            ▼
-                ├ with p: 6 ───────────► ValueUnit      sums of p v for a tile           3
+                ├ with p: 7 ───────────► ValueUnit      sums of p v for a tile           3
                 │                            │ finished sums of the tile
-                ├ 8 ───────────────────► Merge          O = round(O, rise) + sums        3, a step for
+                ├ 9 ───────────────────► Merge          O = round(O, rise) + sums        3, a step for
                 │ pass closed                ▼                            each merge_lanes elements
                 │                        Finals         O, l, M of the pass
                 │                            │
@@ -46,9 +46,9 @@ cycle is lost as long as
   and as a division takes.
 
 A job of ``passes`` query tiles with ``keys`` each, a multiple of S T, takes ``passes * keys / S + L`` cycles
-of the core: to load R queries, from the last key to its tile's maximum (10), to weigh the values of that tile
+of the core: to load R queries, from the last key to its tile's maximum (11), to weigh the values of that tile
 (T), to merge, divide and normalize (D / merge_lanes + 25), and to put out R rows (their bytes by the port's
-width, + 2).  That is L = 293 for R = 32, D = T = 64, two merge lanes, 16-bit results and 256-bit ports.
+width, + 3).  That is L = 296 for R = 32, D = T = 64, two merge lanes, 16-bit results and 256-bit ports.
 `hw.attention.model.cycles` computes any job exactly, and adds what memory takes at both ends.
 
 **Layers.**  `core` knows no memory: commands and streams in, a stream out.  `movers` turn jobs into DMA

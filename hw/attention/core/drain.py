@@ -6,13 +6,17 @@ from typing import Any, ClassVar
 
 from amaranth.hdl import Array, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import UNIT_ELEMENTS
 from hw.attention.core.finish import Result
 from hw.attention.core.result.output import OutputRead
+from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
+
+#: Beats on their way and waiting: as many as a beat a cycle takes.
+_PLACES = 4
 
 
 class OutputBeat(data.StructLayout):
@@ -46,12 +50,17 @@ class Drain(wiring.Component):
 
     Behaviour
     ---------
-    First beat 2 cycles after a result is taken, then one a cycle, across passes too; as many for each row as
+    First beat 3 cycles after a result is taken, then one a cycle, across passes too; as many for each row as
     its elements need.
+
+    Why
+    ---
+    A beat is read only when there is a place for it behind the rows: so a consumer that stops need not be
+    heard in every row in the same cycle.
     """
 
-    #: Cycles from the read of a beat to ``o``: the buffers' output latch, the register on ``o``.
-    LATENCY: ClassVar = 2
+    #: Cycles from the read of a beat to ``o``: the rows' register, the buffers' output latch, the queue.
+    LATENCY: ClassVar = 2 + Fifo.LATENCY
 
     def __init__(self, config: AttentionConfig, *, beat_width: int) -> None:
         self._config = config
@@ -77,34 +86,31 @@ class Drain(wiring.Component):
 
         row = Signal(range(config.rows))
         beat = Signal(range(self._beats))
-        advance, last_beat, last_row = Signal(), Signal(), Signal()
+        last_beat, last_row = Signal(), Signal()
+        free = Signal(range(_PLACES + 1), init=_PLACES)
         m.d.comb += [
-            advance.eq(~self.o.valid | self.o.ready),
             last_beat.eq(beat == self._last_beat(result)[: len(beat)]),
             last_row.eq(row == (result.rows - 1)[: len(row)]),
-            self.read.valid.eq(results.o.valid & advance),
+            self.read.valid.eq(results.o.valid & (free != 0)),
             self.read.bank.eq(result.bank),
             self.read.beat.eq(beat),
             self.freed.eq(self.read.valid & last_beat & last_row),
             results.o.ready.eq(self.freed),
         ]
-        latched, latched_last = Signal(), Signal()
-        latched_row = Signal.like(row)
         with m.If(self.read.valid):
-            m.d.sync += [beat.eq(beat + 1), latched_row.eq(row)]
+            m.d.sync += beat.eq(beat + 1)
             with m.If(last_beat):
                 m.d.sync += [beat.eq(0), row.eq(Mux(last_row, 0, row + 1))]
-        with m.If(advance):
-            m.d.sync += [
-                latched.eq(self.read.valid),
-                latched_last.eq(self.freed),
-                self.o.valid.eq(latched),
-            ]
-            with m.If(latched):
-                m.d.sync += [
-                    self.o.payload.data.eq(Array(self.rows)[latched_row]),
-                    self.o.payload.last.eq(latched_last),
-                ]
+
+        later = Drain.LATENCY - Fifo.LATENCY
+        m.submodules.places = places = Fifo(OutputBeat(self._beat_width), depth=_PLACES)
+        m.d.comb += [
+            places.i.valid.eq(delay(m, "valid", self.read.valid, later)),
+            places.i.payload.data.eq(Array(self.rows)[delay(m, "row", row, later, reset=False)]),
+            places.i.payload.last.eq(delay(m, "last", self.freed, later, reset=False)),
+        ]
+        connect(m, places.o, flipped(self.o))
+        m.d.sync += free.eq(free - self.read.valid + (self.o.valid & self.o.ready))
         return m
 
     def _last_beat(self, result: Any) -> Any:

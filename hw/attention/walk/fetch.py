@@ -100,7 +100,8 @@ class TileFetch(wiring.Component):
         for p in range(config.ports_per_stream):
             skips, count = port_share(config, plan.held, keys, p)
             wanted = Mux(request.command.dummy, 0, count)[: config.index_bits + 1]
-            rows.append((after(f"rows_{p}", wanted, 3), after(f"skips_{p}", skips, 2), wanted))
+            early = after(f"wanted_{p}", wanted)
+            rows.append((after(f"rows_{p}", early, 2), after(f"skips_{p}", skips, 2), early))
 
         queues = []
         for side, units, last_part, offset in (
@@ -119,13 +120,14 @@ class TileFetch(wiring.Component):
                 parts.i.payload.last_part.eq(last_part),
             ]
             queues.append((parts, push))
-            units_later = after(f"{side}_units", units, 3)
+            units_next = after(f"{side}_units", units)
+            units_later = after(f"{side}_units_later", units_next, 2)
             offset_later = after(f"{side}_offset", offset)
             lower = after(f"{side}_lower", offset_later + (after(f"{side}_row", row * units) << UNIT_SHIFT))
             upper = after(
                 f"{side}_upper", offset_later + (after(f"{side}_next", (row + 1) * units) << UNIT_SHIFT)
             )
-            for p, (count, skips, wanted) in enumerate(rows):
+            for p, (count, skips, early) in enumerate(rows):
                 base = getattr(self, f"{side}_base")[p]
                 m.submodules[f"{side}_fetch_{p}"] = queue = Fifo(RowsFetch(config), depth=TILES_AHEAD)
                 connect(m, queue.o, flipped(getattr(self, f"{side}_fetch")[p]))
@@ -133,7 +135,7 @@ class TileFetch(wiring.Component):
                     queue.i.payload.address.eq(
                         after(f"{side}_address_{p}", (base + Mux(skips, upper, lower))[:ADDRESS_BITS])
                     ),
-                    queue.i.payload.length.eq(after(f"{side}_length_{p}", wanted * units, 3)),
+                    queue.i.payload.length.eq(after(f"{side}_length_{p}", early * units_next, 2)),
                     queue.i.payload.rows.rows.eq(count),
                     queue.i.payload.rows.units.eq(units_later),
                 ]

@@ -65,7 +65,7 @@ class ResultRows(wiring.Component):
     i : In(Final) array of streams, of rows
         What each stream's `hw.attention.core.row.cell.AttentionRows` gives.
     o : Out(beat_width) array of rows
-        See `OutputBuffer`.
+        See `OutputBuffer`; a cycle later, since ``control`` goes through a register.
     """
 
     def __init__(self, config: AttentionConfig, *, rows: int, beat_width: int) -> None:
@@ -83,7 +83,8 @@ class ResultRows(wiring.Component):
     def elaborate(self, platform: Any) -> Module:
         """Join the units."""
         m = Module()
-        config, control = self._config, self.control
+        config = self._config
+        control = delay(m, "control", self.control, 1)  # as late as the rows' own
         steps = delay(m, "normalize", control.normalize, Combine.lane_latency(config))
         for row in range(self._rows):
             m.submodules[f"combine_{row}"] = combine = Combine(config)

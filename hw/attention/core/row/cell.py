@@ -20,6 +20,7 @@ from hw.attention.core.row.merge import Merge, MergeStep
 from hw.attention.core.row.score import QueryPick, QueryPlace, ScoreUnit
 from hw.attention.core.row.value import ValueStep, ValueUnit, factor_layout, factors
 from hw.attention.core.settings import RowSettings
+from hw.lib.delay import delay
 
 
 class RowControl(data.StructLayout):
@@ -167,7 +168,12 @@ class AttentionRows(wiring.Component):
     Behaviour
     ---------
     A row has no handshake: what happens when is said by ``control``, and each stage takes the cycles that
-    `Timing` says.  Rows differ in their data only.
+    `Timing` says.  Rows differ in their data only.  All inputs go through registers of the cell.
+
+    Why
+    ---
+    A control bit has some 500 loads here.  Without registers of its own for each cell, whose inputs are all
+    that is between cells, it was one net of 9,000 over all dies.
 
     Queries are loaded under the computation of the pass before, into the bank that this does not use: from
     the cycle of its first pick on, and up to the cycle before their own.  Settings go the same way with a
@@ -192,38 +198,42 @@ class AttentionRows(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Join the units."""
+        """Join the units, behind a register of every input."""
         m = Module()
-        config, control = self._config, self.control
+        config = self._config
+        control, load, configure = (
+            delay(m, name, getattr(self, name), 1) for name in ("control", "load", "configure")
+        )
+        query, key, parts = (
+            delay(m, name, getattr(self, name), 1, reset=False) for name in ("query", "key", "value")
+        )
         m.submodules.score = score = ScoreUnit(config, rows=self._rows)
         m.submodules.logit = logit = LogitUnit(config, rows=self._rows)
         m.d.comb += [
-            score.query.eq(self.query),
+            score.query.eq(query),
             score.place.eq(control.place),
-            score.load.eq(self.load),
+            score.load.eq(load),
             score.pick.eq(control.pick),
-            score.key.eq(self.key),
+            score.key.eq(key),
             score.accumulate.eq(control.accumulate),
             score.first.eq(control.first),
             logit.settings.eq(control.settings),
-            logit.configure.eq(self.configure),
+            logit.configure.eq(configure),
             logit.adopt.eq(control.adopt),
             logit.key.eq(control.key),
             logit.cap.eq(control.cap),
         ]
         value = Signal(factor_layout(config), reset_less=True)
         # Packing takes a cycle, before the value meets its probability, once for both rows.
-        (m.d.sync if config.packs_values else m.d.comb).__iadd__(
-            value.as_value().eq(factors(config, self.value))
-        )
+        (m.d.sync if config.packs_values else m.d.comb).__iadd__(value.as_value().eq(factors(config, parts)))
         for row in range(self._rows):
             m.d.comb += logit.i[row].eq(score.o[row])
-            self._probabilities(m, row, logit, value)
+            self._probabilities(m, row, control, logit, value)
         return m
 
-    def _probabilities(self, m: Module, row: int, logit: LogitUnit, value: Any) -> None:
+    def _probabilities(self, m: Module, row: int, control: Any, logit: LogitUnit, value: Any) -> None:
         """Make the stages behind a row's logits."""
-        config, control = self._config, self.control
+        config = self._config
         merge_step = Signal(range(config.merge_steps), name=f"merge_step_{row}")
         m.submodules[f"logits_{row}"] = logits = LogitBuffer(config)
         m.submodules[f"exp2_{row}"] = exp2 = Exp2(config)

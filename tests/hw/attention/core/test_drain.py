@@ -42,12 +42,13 @@ def test_drain(beat_width, output, stall):
     freed, given = [], []
 
     async def rows(ctx):
-        """Give what was asked for, a cycle later."""
+        """Give what was asked for, two cycles later."""
+        before = None
         while True:
             _, _, read = await ctx.tick().sample(unit.read)
-            if read.valid:
-                for row in range(config.rows):
-                    ctx.set(unit.rows[row], beat_of(row, read.bank, read.beat))
+            for row in range(config.rows if before is not None and before.valid else 0):
+                ctx.set(unit.rows[row], beat_of(row, before.bank, before.beat))
+            before = read
 
     async def give(ctx):
         """No more than two banks are full at a time."""
@@ -79,4 +80,4 @@ def test_drain(beat_width, output, stall):
         for n, beats in enumerate(beats_of):
             end = max(given[n] + 1, end + 1) + beats - 1
             assert freed[n] == end
-        assert out.cycles[-1] == freed[-1] + 2
+        assert out.cycles[-1] == freed[-1] + Drain.LATENCY

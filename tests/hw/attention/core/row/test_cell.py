@@ -160,7 +160,7 @@ class Control:
         beats = -(-job.v.shape[1] * self.config.result_bits // BEAT_WIDTH)
         for beat in range(beats):
             self.word(cycle, control.drain, bank=n % 2, beat=beat)
-            self.drains.append((cycle + 1, n, beat))
+            self.drains.append((cycle + 2, n, beat))  # through the cell's register, too
             cycle += 1 + self.pause()
         self.drained = cycle
         return cycle
