@@ -33,7 +33,7 @@ class KeySide(wiring.Component):
     i_tile : In(stream of TileCommand), i_key : In(stream of D x int8)
         See `hw.attention.core.command`.
     key : Out(D x int8)
-        To the rows: the part taken in the cycle before.
+        To the rows: the part taken in the cycle before, or anything when none was.
     pick, accumulate, first, adopt, index, cap, write
         To the rows, each at its stage (`Timing`); ``index`` is the ``key`` of its `RowControl`.
     freed : In(1)
@@ -102,8 +102,10 @@ class KeySide(wiring.Component):
             self.starved.eq(active & room & ~self.issue),
             self.idle.eq(~active),
         ]
+        # In every cycle, as nobody looks at a part that was not taken: an enable would have 8 D loads.
+        m.d.sync += self.key.eq(self.i_key.payload)
         with m.If(self.issue):
-            m.d.sync += [self.key.eq(self.i_key.payload), part.eq(Mux(ends_key, 0, part + 1))]
+            m.d.sync += part.eq(Mux(ends_key, 0, part + 1))
         with m.If(takes_key):
             m.d.sync += index.eq(Mux(ends_tile, 0, index + 1))
         with m.If(self.take):

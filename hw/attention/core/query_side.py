@@ -99,11 +99,12 @@ class QuerySide(wiring.Component):
         m.d.sync += [
             self.loaded.eq(Mux(ends_pass, -1, self.loaded & ~self.take)),
             self.load.eq(Mux(load, 1 << row, 0)),
+            # In every cycle, as they count with `load` only: an enable would have 8 D loads.
+            self.query.eq(self.i_query.payload),
+            self.place.eq(place),
         ]
         with m.If(load):
             m.d.sync += [
-                self.query.eq(self.i_query.payload),
-                self.place.eq(place),
                 place.part.eq(Mux(ends_row, 0, place.part + 1)),
             ]
             with m.If(ends_row):

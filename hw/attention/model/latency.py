@@ -66,18 +66,17 @@ class Latency:
         self.next_set, self.next_pass = PassWalker.SET_INTERVAL, PassWalker.INTERVAL
         self.descriptor_words = 8 * USED_BYTES // data_width
         self.queue = Fifo.LATENCY + Skid.LATENCY
-        word = read + Skid.LATENCY
-        self.descriptor = word + Fifo.LATENCY + self.descriptor_words
-        self.query = self.queue + word + cut
+        self.descriptor = read + Fifo.LATENCY + self.descriptor_words
+        self.query = self.queue + read + Skid.LATENCY + cut
         words = WidthConverter.LATENCY + Fifo.LATENCY
-        self.bitmap = self.queue + word + words
-        # The bits lie behind the parts that wait in the cutter and behind it.
-        self.bits = words + 1 - cut
+        self.bitmap = self.queue + read + words
+        # The bits lie behind the parts that wait before the cutter, in it and behind it.
+        self.bits = words + 1 - Skid.LATENCY - cut
         self.tile = self.queue + TileWalker.LATENCY
         self.tiles = CacheTags.interval(config)
         plan = CacheTags.latency(config, clears=True) + TileFetch.LATENCY
         self.key = plan + read + cut + PartCache.latency(config)
         held = CacheTags.latency(config, clears=False) + TileFetch.LATENCY
-        self.replay = held + PartCache.latency(config)
+        self.replay = held + Skid.LATENCY + PartCache.latency(config)
         self.send = ResultWriter.LATENCY
         self.done = ResultWriter.DONE_LATENCY

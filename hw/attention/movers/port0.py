@@ -99,10 +99,10 @@ class QueryPort(wiring.Component):
         m.submodules.kinds = kinds = Fifo(_Kind, depth=_COMMANDS)
         m.submodules.rows = rows = Fifo(read_rows(config), depth=_COMMANDS)
         m.submodules.skid = skid = Skid(RowPart(config.part_bits))
-        # Whether a word is taken follows from four places; the reader is not to wait for that.
+        # Whether the cutter takes a word is known late, and what reads it must hear of it.
         m.submodules.words = words = Skid(packed_layout(self._data_width))
         connect(m, dma.axi, flipped(self.axi))
-        connect(m, dma.o, words.i)
+        connect(m, words.o, cutter.i)
         connect(m, rows.o, cutter.rows)
         connect(m, cutter.o, skid.i)
         connect(m, skid.o, flipped(self.queries))
@@ -110,8 +110,8 @@ class QueryPort(wiring.Component):
         self._ask(m, dma, kinds, rows)
 
         # Words go where their command's note says, up to the last one.
-        word = words.o
-        targets = {_Kind.QUERIES: cutter.i, _Kind.BITMAP: self.bitmaps, _Kind.DESCRIPTOR: self.descriptors}
+        word = dma.o
+        targets = {_Kind.QUERIES: words.i, _Kind.BITMAP: self.bitmaps, _Kind.DESCRIPTOR: self.descriptors}
         if config.alibi:
             targets[_Kind.SLOPES] = self.slopes
         for kind, target in targets.items():

@@ -42,7 +42,8 @@ class TileFetch(wiring.Component):
 
     Behaviour
     ---------
-    Latency 5 cycles; a tile a cycle.
+    Latency 5 cycles; a tile a cycle.  ``tile``, ``k`` and ``v``, whose readers have long paths, come out of
+    registers, a cycle later.
     """
 
     #: Cycles from ``i`` to the queues of commands.
@@ -109,7 +110,9 @@ class TileFetch(wiring.Component):
             ("v", request.source.value_units, command.last_value_part, request.source.v_offset),
         ):
             m.submodules[f"{side}_parts"] = parts = Fifo(PartCommand(config), depth=TILES_AHEAD)
-            connect(m, parts.o, flipped(getattr(self, side)))
+            m.submodules[f"{side}_parts_skid"] = skid = Skid(PartCommand(config))
+            connect(m, parts.o, skid.i)
+            connect(m, skid.o, flipped(getattr(self, side)))
             m.d.comb += [
                 parts.i.payload.keys.eq(command.last_index + 1),
                 parts.i.payload.held.eq(held),
@@ -142,10 +145,9 @@ class TileFetch(wiring.Component):
                 queues.append((queue, push & (count != 0)))
 
         m.submodules.tiles = tiles = Fifo(TileCommand(config), depth=TILES_AHEAD)
-        # The core's paths are long, and LUT RAM is slow.
-        m.submodules.tile_skid = tile_skid = Skid(TileCommand(config))
-        connect(m, tiles.o, tile_skid.i)
-        connect(m, tile_skid.o, flipped(self.tile))
+        m.submodules.tiles_skid = tiles_skid = Skid(TileCommand(config))
+        connect(m, tiles.o, tiles_skid.i)
+        connect(m, tiles_skid.o, flipped(self.tile))
         m.d.comb += tiles.i.payload.eq(command)
         queues.append((tiles, push))
         roomy = Cat(*(queue.i.ready for queue, _ in queues)).all()

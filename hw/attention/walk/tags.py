@@ -38,7 +38,7 @@ class CacheTags(wiring.Component):
     are stored if it has a slot.  A tile that is short now and longer later is completed then, so no key is
     fetched twice while the tile keeps its slot.
 
-    A tile every 3 cycles, each after 2, or after 1 if it clears; every cycle without caches.
+    A tile every 4 cycles, each after 3, or after 1 if it clears; every cycle without caches.
 
     Why
     ---
@@ -59,12 +59,12 @@ class CacheTags(wiring.Component):
     @staticmethod
     def latency(config: AttentionConfig, *, clears: bool) -> int:
         """Give the cycles from ``i`` to ``o``, of a tile that clears or of another one."""
-        return (1 if clears else 2) if config.cached_keys else 0
+        return (1 if clears else 3) if config.cached_keys else 0
 
     @staticmethod
     def interval(config: AttentionConfig) -> int:
         """Give the cycles from a tile to the next."""
-        return 3 if config.cached_keys else 1
+        return 4 if config.cached_keys else 1
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
@@ -104,7 +104,6 @@ class CacheTags(wiring.Component):
             o.slot.eq(Mux(source.ring, request.tile & (source.slots - 1), request.tile)),
             place.eq(~command.dummy & (source.slots != 0) & (source.ring | (request.tile < source.slots))),
             keys.eq(command.last_index + 1),
-            known.eq(Mux(place & (tag.epoch == epoch) & (tag.tile == request.tile), tag.keys, 0)),
             read.addr.eq(o.slot),
             write.addr.eq(o.slot),
             write.data.epoch.eq(epoch),
@@ -121,6 +120,10 @@ class CacheTags(wiring.Component):
                     with m.If(epoch.all()):
                         m.next = "WIPE"
             with m.State("FOUND"):
+                same = place & (tag.epoch == epoch) & (tag.tile == request.tile)
+                m.d.sync += known.eq(Mux(same, tag.keys, 0))
+                m.next = "KNOWN"
+            with m.State("KNOWN"):
                 m.d.sync += [
                     o.held.eq(Mux(known < keys, known, keys)),
                     o.store.eq(place),
