@@ -52,7 +52,8 @@ class Latency:
     replay
         From the first tile to the first part of keys out of the cache.
     tile
-        From a pass to its first tile without a bitmap; ``tiles`` from a tile to the next.
+        From a pass to its first tile without a bitmap; ``tiles`` from a tile to the next, ``cleared`` cycles
+        fewer behind one that clears the caches.
     send
         From a burst's last beat of results to its address.
     done
@@ -74,6 +75,7 @@ class Latency:
         self.bits = words + 1 - Skid.LATENCY - cut
         self.tile = self.queue + TileWalker.LATENCY
         self.tiles = CacheTags.interval(config)
+        self.cleared = CacheTags.latency(config, clears=False) - CacheTags.latency(config, clears=True)
         plan = CacheTags.latency(config, clears=True) + TileFetch.LATENCY
         self.key = plan + read + cut + PartCache.latency(config)
         held = CacheTags.latency(config, clears=False) + TileFetch.LATENCY

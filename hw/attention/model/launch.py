@@ -92,7 +92,9 @@ class Walk:
         numbers = max((own.numbers for own in this.tiles), key=len)
         tile = taken
         if job.bitmap is None:
-            self._free = taken + latency.tiles * max(1, len(numbers)) + TileWalker.LATENCY
+            clears = this.opens_head and not (this.first and job.reuse_kv)
+            walked = latency.tiles * max(1, len(numbers)) - clears * latency.cleared
+            self._free = taken + walked + TileWalker.LATENCY
         else:
             # A bitmap comes through port 0 behind the queries of the pass before.
             come = max(taken, self._pass + latency.bitmap, loaded + latency.bits)
