@@ -62,17 +62,17 @@ class Latency:
 
     def __init__(self, config: AttentionConfig, *, data_width: int, memory_cycles: int) -> None:
         read = ReadDMA.ADDRESS_LATENCY + memory_cycles + ReadDMA.DATA_LATENCY
-        cut = RowCutter.latency(config.part_bits, data_width) + Skid.LATENCY
+        cut = Skid.LATENCY + RowCutter.latency(config.part_bits, data_width) + Skid.LATENCY
         self.first_pass = JobSetup.LATENCY + PassWalker.LATENCY
         self.next_set, self.next_pass = PassWalker.SET_INTERVAL, PassWalker.INTERVAL
         self.descriptor_words = 8 * USED_BYTES // data_width
         self.queue = Fifo.LATENCY + Skid.LATENCY
         self.descriptor = read + Fifo.LATENCY + self.descriptor_words
-        self.query = self.queue + read + Skid.LATENCY + cut
+        self.query = self.queue + read + cut
         words = WidthConverter.LATENCY + Fifo.LATENCY
         self.bitmap = self.queue + read + words
         # The bits lie behind the parts that wait before the cutter, in it and behind it.
-        self.bits = words + 1 - Skid.LATENCY - cut
+        self.bits = words + 1 - cut
         self.tile = self.queue + TileWalker.LATENCY
         self.tiles = CacheTags.interval(config)
         self.cleared = CacheTags.latency(config, clears=False) - CacheTags.latency(config, clears=True)

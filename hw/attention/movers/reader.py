@@ -12,6 +12,7 @@ from hw.attention.config import AttentionConfig
 from hw.attention.walk.job import ADDRESS_BITS, UNIT_SHIFT
 from hw.attention.walk.layouts import RowsFetch, read_rows
 from hw.lib import axi
+from hw.lib.align_read import packed_layout
 from hw.lib.dma_read import ReadDMA
 from hw.lib.fifo import Fifo
 from hw.lib.rows.cutter import RowCutter, RowPart
@@ -41,12 +42,13 @@ class RowReader(wiring.Component):
 
     Behaviour
     ---------
-    As `hw.lib.dma_read.ReadDMA` and `RowCutter`, and a cycle behind them.  Where ports take turns, a whole
-    row waits here for its turn, so that P ports together give a part a cycle.
+    As `hw.lib.dma_read.ReadDMA` and `RowCutter`, with a cycle between and one behind them.  Where ports take
+    turns, a whole row waits here for its turn, so that P ports together give a part a cycle.
     """
 
     def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
         self._config = config
+        self._data_width = data_width
         self._dma = ReadDMA(data_width=data_width, addr_width=ADDRESS_BITS, commands=_COMMANDS)
         self._cutter = RowCutter(read_rows(config), part_bits=config.part_bits, data_width=data_width)
         super().__init__(
@@ -59,12 +61,13 @@ class RowReader(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """DMA -> cutter -> queue."""
+        """DMA -> registers, as in `QueryPort` -> cutter -> queue."""
         m = Module()
         config = self._config
         m.submodules.dma = dma = self._dma
         m.submodules.cutter = cutter = self._cutter
         m.submodules.rows = rows = Fifo(read_rows(config), depth=_COMMANDS)
+        m.submodules.words = words = Skid(packed_layout(self._data_width))
         queue: Any
         if config.ports_per_stream > 1 and config.folds > 1:
             queue = Fifo(RowPart(config.part_bits), depth=2 * config.folds)
@@ -72,7 +75,8 @@ class RowReader(wiring.Component):
             queue = Skid(RowPart(config.part_bits))
         m.submodules.queue = queue
         connect(m, dma.axi, flipped(self.axi))
-        connect(m, dma.o, cutter.i)
+        connect(m, dma.o, words.i)
+        connect(m, words.o, cutter.i)
         connect(m, rows.o, cutter.rows)
         connect(m, cutter.o, queue.i)
         connect(m, queue.o, flipped(self.o))
