@@ -158,6 +158,7 @@ FIGURES = (
     Figure("head_1024", "1 head, N = 1,024", lambda: normal(1, 1024)),
     Figure("heads_1024", "12 heads, N = 1,024", lambda: normal(12, 1024), _useful(0.995)),
     Figure("heads_256", "12 heads, N = 256", lambda: normal(12, 256)),
+    Figure("heads_64", "12 heads, N = 64", lambda: normal(12, 64), _useful(0.39)),
     Figure("causal_1024", "12 heads, causal, N = 1,024", lambda: _causal(12, 1024), _useful(0.95)),
     Figure("causal_4096", "12 heads, causal, N = 4,096", lambda: _causal(12, 4096), _useful(0.985)),
     Figure("rising", "1 head, N = 1,024, maxima rise at every tile", rising),
