@@ -14,11 +14,17 @@ from sim.report.page import render
 from sim.report.report import save
 from sim.run.card import replay, verify, write_launch
 from sim.run.given import Given
-from sim.run.launch_folder import BOARD, GOLDEN, INPUT_FILES, MANIFEST, RESULTS, read_manifest
+from sim.run.launch_folder import (
+    BOARD,
+    GOLDEN,
+    INPUT_FILES,
+    MANIFEST,
+    PAGE,
+    REPORT,
+    RESULTS,
+    read_manifest,
+)
 from sim.run.run import find_adapter
-
-#: Where `run_verify` leaves report and page, in the folder.
-_REPORT, _PAGE = "report.json", "report.html"
 
 
 def write(
@@ -54,9 +60,10 @@ def run_verify(directory: Path, *, output_path: Path | None, report_path: Path |
 
     The report is written to ``report_path``, and to the folder with its page.
     """
-    kept = (MANIFEST, GOLDEN, BOARD, *INPUT_FILES.values(), _PAGE)
+    kept = [directory / name for name in (MANIFEST, GOLDEN, BOARD, *INPUT_FILES.values(), REPORT, PAGE)]
+    kept += [path for folder in ("buffers", RESULTS) for path in sorted((directory / folder).glob("*"))]
     written_paths = (("--output", output_path), ("--report", report_path))
-    check_distinct(*(("the launch folder's own", directory / name) for name in kept), *written_paths)
+    check_distinct(*(("the launch folder's own", path) for path in kept), *written_paths)
     for name, path in written_paths:
         if path is not None:
             check_writable(name, path)
@@ -68,11 +75,11 @@ def run_verify(directory: Path, *, output_path: Path | None, report_path: Path |
         )
         written.append(output_path)
     if result.measured is not None:
-        for path in filter(None, (report_path, directory / _REPORT)):
+        for path in filter(None, (report_path, directory / REPORT)):
             save(result.measured, path)
             written.append(path)
-        render([result.measured], directory / _PAGE)
-        written.append(directory / _PAGE)
+        render([result.measured], directory / PAGE)
+        written.append(directory / PAGE)
     else:
         print("no report: the counters could not be read, or contradict each other")
     print_result(result, written)

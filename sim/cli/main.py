@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from hw.errors import LoomworkError
+from hw.errors import InputError, LoomworkError
 from hw.registry import ENGINES, simulation_side
 from sim.cli.cache import app as cache
 from sim.cli.report import report
@@ -351,6 +351,8 @@ def resources(
     configs = names or []
     if configs and configs[0] in ENGINES:
         engine, *configs = configs
+    elif configs and not (Path(configs[0]).suffix or Path(configs[0]).exists()):
+        raise InputError("engine", configs[0], f"one of {', '.join(sorted(ENGINES))}, or a YAML file")
     paths: list[Path | None] = [Path(config) for config in configs] or [None]
     for path in paths:
         check_distinct(("configs", path), ("--output", output))

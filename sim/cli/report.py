@@ -17,7 +17,10 @@ def report(
     reports: Annotated[
         list[Path], typer.Argument(help="Report files, .json; or the database of one sweep, .db.")
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Page to write.")] = Path("report.html"),
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Page to write: report.html, of a sweep one beside it, without."),
+    ] = None,
     csv: Annotated[
         Path | None, typer.Option("--csv", help="Table to write, .csv: a line a run, or a design.")
     ] = None,
@@ -30,12 +33,14 @@ def report(
     from sim.host.paths import check_distinct, check_writable
     from sim.sweep.store import is_database
 
+    swept = any(file.suffix == ".db" or is_database(file) for file in reports)
+    # A sweep's page has its database's name: a report.json may be there already, and be a simulation's.
+    output = output or (reports[0].with_suffix(".html") if swept else Path("report.html"))
     for file in reports:
         check_distinct(("reports", file), ("--output", output), ("--csv", csv))
     for name, path in (("--output", output), ("--csv", csv)):
         if path is not None:
             check_writable(name, path)
-    swept = any(file.suffix == ".db" or is_database(file) for file in reports)
     write = _write_sweep if swept else _write_runs
     for path in write(reports, label or [], output, csv):
         typer.echo(f"{path}")
@@ -72,6 +77,7 @@ def _write_sweep(files: Sequence[Path], names: Sequence[str], page: Path, table:
     from sim.host.paths import check_distinct, check_writable
     from sim.sweep.page import write_sweep_page
     from sim.sweep.results import load_sweep
+    from sim.sweep.rows import is_sweep_points
 
     if len(files) > 1:
         raise InputError("reports", len(files), "one database of a sweep, or reports alone")
@@ -81,6 +87,10 @@ def _write_sweep(files: Sequence[Path], names: Sequence[str], page: Path, table:
     check_distinct(("reports", files[0]), ("--output", page), ("--csv", table), ("JSON", document))
     for path in (table, document):
         check_writable("--output", path)
+    if document.exists() and not is_sweep_points(document):
+        raise InputError(
+            "--output", str(page), f"a page beside which no other {document.name} lies: it would be replaced"
+        )
     for line in write_sweep_page(load_sweep(files[0]), page, table, document):
         print(f"loomwork: {line}", file=sys.stderr)
     return [page, table, document]

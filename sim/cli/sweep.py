@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -61,7 +62,11 @@ def sweep(
             failed = database.absolute().with_name(f"{database.stem}-failed")
             memory_bytes = int(memory_gib * 2**30) or int(_FILL * _free_bytes() / slots)
             works = LocalExecutor(slots, memory_bytes=memory_bytes, directory=failed)
-        results = run_sweep(asked, database, works, join=join, retry=retry)
+        try:
+            results = run_sweep(asked, database, works, join=join, retry=retry)
+        except KeyboardInterrupt:
+            print(f"\n{database} has what is known; the same command goes on from there", file=sys.stderr)
+            raise
     print_results(results)
     print(database)
 

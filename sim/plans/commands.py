@@ -23,12 +23,14 @@ from sim.host.console import print_table
 
 
 def parse_dimensions(texts: Sequence[str]) -> dict[str, int]:
-    """Turn ``NAME=VALUE`` into numbers by name; `InputError` for another form, or a value below 1."""
-    found = {}
+    """Turn ``NAME=VALUE`` into numbers by name; `InputError` for another form, a value below 1, or two."""
+    found: dict[str, int] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         if not (name and equals and value.isascii() and value.isdigit() and int(value)):
             raise InputError("--dim", text, "NAME=VALUE with a whole value of at least 1")
+        if name in found:
+            raise InputError("--dim", text, f"given once for {name}, which is {found[name]} already")
         found[name] = int(value)
     return found
 
@@ -80,9 +82,12 @@ def checked_plan(path: Path) -> Plan:
 
 def model_of_plan(document: Any, model: str | None, dimensions: Mapping[str, int]) -> tuple[str, Any]:
     """Give the name of the model of a plan.json's content, and its graph as `hw.scheduler.check.check.check`
-    takes it; both are empty when none is named and the plan is of no shipped network.
+    takes it; both are empty when none is named and the plan is of no shipped network. `InputError` for
+    dimensions of no model.
     """
     graph = None
+    if dimensions and model is None:
+        raise InputError("--dim", ", ".join(dimensions), "left out without --model")
     if model is not None:
         graph = load_fused(model, dimensions)
     elif isinstance(document, dict) and isinstance(stated := document.get("graph"), dict):

@@ -85,8 +85,8 @@ def verify(directory: Path) -> RunResult:
     folder's call or golden results are not those of its inputs.
     """
     manifest = folder.read_manifest(directory)
-    buffers, record = folder.read_results(directory, manifest)
     prepared = _prepared(directory, manifest)
+    buffers, record = folder.read_results(directory, manifest)
     known = None
     if record.counters is not None:
         traffic = uncounted_traffic(prepared.table.ports, prepared.placement, prepared.board)

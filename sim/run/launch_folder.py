@@ -50,6 +50,9 @@ INPUT_FILES = {
     "network": "inputs/network.csv",
     "ops": "inputs/ops.csv",
 }
+#: What `loomwork verify` leaves in the folder.
+REPORT, PAGE = "report.json", "report.html"
+_OWN = {MANIFEST, GOLDEN, BOARD, RESULTS, REPORT, PAGE, "inputs", "buffers"}
 _FIELD = "launch folder"
 _STRICT = ConfigDict(extra="forbid", strict=True)
 
@@ -216,8 +219,12 @@ def write_launch(
 
 def check_replaceable(directory: Path) -> None:
     """Refuse a directory that holds anything but an earlier launch folder, with `InputError`."""
-    if directory.is_dir() and any(directory.iterdir()) and not (directory / MANIFEST).is_file():
+    if not directory.is_dir():
+        return
+    if any(directory.iterdir()) and not (directory / MANIFEST).is_file():
         raise InputError(_FIELD, str(directory), "new, empty, or a launch folder to replace")
+    for name in sorted({path.name for path in directory.iterdir()} - _OWN):
+        raise InputError(_FIELD, str(directory / name), "without files of others, which would be replaced")
 
 
 def read_manifest(directory: Path) -> Manifest:

@@ -7,6 +7,7 @@ import io
 import json
 import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -24,6 +25,15 @@ _RESULTS = TypeAdapter(SweepResults)
 def worst_error(result: PointResult) -> float | None:
     """Give the error of a point's prediction that is farthest from 0; None where nothing was simulated."""
     return max((found.error for found in compared(result)), key=abs, default=None)
+
+
+def is_sweep_points(path: Path) -> bool:
+    """Say whether a file is a sweep's points as JSON."""
+    try:
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(document, dict) and document.get("format") == FORMAT
 
 
 def short_names(results: SweepResults) -> dict[str, str]:

@@ -85,7 +85,7 @@ class _Sweep:
         if not self.front:
             reasons = Counter(self._figures(number)[1] for number in range(len(self.points)))
             reason, count = reasons.most_common(1)[0]
-            legal = f"at least one; of {count} of {len(self.points)}, {reason}"
+            legal = f"at least one ({count} of {len(self.points)}: '{reason}')"
             raise InputError("designs that can be built and keep the constraints", 0, legal)
         for fidelity, selection in self.spec.stages:
             numbers = self._selected(selection)

@@ -12,7 +12,7 @@ from typing import NoReturn
 
 from hw.errors import InputError
 from hw.scheduler.graph.graph import Graph, TensorKind
-from hw.scheduler.plan.options import PlanOptions
+from hw.scheduler.plan.options import PlanOptions, When
 from hw.scheduler.plan.problem import Problem
 
 #: Operands up to which all sets are tried; of more, a set of which no tensor can be left out is given.
@@ -119,5 +119,7 @@ def refuse(problem: Problem, options: PlanOptions) -> NoReturn:
     legal = f"at least {found.sufficient_bytes} bytes"
     if found.streaming_bytes < found.sufficient_bytes:
         legal += f" ({found.streaming_bytes} with streaming)"
+    if options.tiling is not When.NEVER:
+        legal += " for whole operators, or fewer where they can be cut into bands"
     legal += f"; operator {found.operator!r} needs {found.needed_bytes} bytes at once for "
     raise InputError("scratchpad", given, legal + (what or "the buffers between its members"))

@@ -94,6 +94,9 @@ class ConvAdapter(EngineAdapter):
     ) -> dict[str, int]:
         """Read the log: a cycle for each job."""
         ends = (0, *buffers["log"].view("<u8").tolist())
+        for step, (begin, end) in zip(job.program.steps, pairwise(ends), strict=True):
+            if end <= begin:
+                raise InputError(f"end of job {step.name} in the log", end, f"above {begin}, the one before")
         return {
             step.name: end - begin
             for step, (begin, end) in zip(job.program.steps, pairwise(ends), strict=True)

@@ -56,7 +56,9 @@ def read_layer(tensors: Mapping[str, Tensor], config: ConvConfig) -> LayerJob:
             raise InputError("tensor name", name, "one of " + ", ".join((*TENSORS, *ATTRIBUTES)))
     for name in ("x", "w"):
         if name not in tensors:
-            raise InputError("tensors", ", ".join(tensors) or "none", f"x and w; {name} is missing")
+            raise InputError(
+                "tensors", ", ".join(tensors) or "none", f"x and w, or layers by --network; {name} is missing"
+            )
     x, x_scale, zero = _map(tensors)
     w, w_scale = _weights(tensors, config)
     offset, mask = _offsets(tensors, config)

@@ -172,7 +172,8 @@ def _whole(
 ) -> NDArray[np.uint64]:
     """Give a tensor of whole numbers of so many bits; of one number with any shape if that is ()."""
     if name not in tensors and default is None:
-        raise InputError("tensors", sorted(tensors), f"such that {name} is among them")
+        legal = f"such that {name} is among them, or operations by --ops"
+        raise InputError("tensors", ", ".join(sorted(tensors)) or "none", legal)
     tensor = np.asarray(tensors.get(name, default))
     if shape == () and tensor.size == 1:
         tensor = tensor.reshape(())

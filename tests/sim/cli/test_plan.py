@@ -188,6 +188,14 @@ def test_wrong_dimensions(text):
     assert "--dim must be NAME=VALUE" in message
 
 
+def test_a_dimension_has_one_value_and_a_model():
+    Path("m.onnx").write_bytes(b"")
+    twice = refused("plan", "m.onnx", "--scratchpad", "M_R", "--dim", "n=1", "--dim", "n=2")
+    assert "--dim must be given once for n, which is 1 already, not 'n=2'" in twice
+    Path("p.json").write_text("{}")
+    assert "--dim must be left out without --model, not 'n'" in refused("check", "p.json", "--dim", "n=1")
+
+
 def onnx_model(op="Relu"):
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 64])
     y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)

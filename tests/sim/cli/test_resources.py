@@ -210,6 +210,15 @@ def test_the_command(tmp_path, monkeypatch):
     assert document["user"]["lut"] == board.user.lut
 
 
+def test_an_engine_that_is_none_is_named():
+    result = CliRunner().invoke(app, ["resources", "atention"])
+    assert result.exit_code == 2
+    assert (
+        "engine must be one of attention, conv, oram, scheduler, or a YAML file, not 'atention'"
+        in result.stderr
+    )
+
+
 @pytest.mark.usefixtures("tools")
 @pytest.mark.parametrize("words", [["scheduler"], ["--engine", "scheduler"]])
 def test_the_engine_comes_first_or_as_an_option(words):

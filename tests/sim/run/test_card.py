@@ -220,7 +220,13 @@ def test_a_wrong_bit_is_found(folder):
     assert "o differs in 1 of" in call("verify", "card", status=1).stderr
 
 
-@pytest.mark.parametrize("name", ["launch.json", "golden.npz", "inputs/input.npz", "board.yaml"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("launch.json", "golden.npz", "inputs/input.npz", "board.yaml", "report.json"),
+        *("results/o.bin", "results/run.json", "buffers/q.bin"),
+    ],
+)
 def test_a_verdict_replaces_nothing_it_rests_on(folder, name):
     golden_results(folder)
     line = refused("verify", "card", "-o", f"card/{name}")
@@ -269,6 +275,14 @@ def test_what_is_no_launch_is_not_replaced(folder):
     assert refused("verify", "mine").startswith(
         "launch folder must be one that `loomwork launch` wrote, with"
     )
+
+
+def test_a_second_launch_replaces_nothing_else(folder):
+    (folder / "notes.txt").write_text("mine")
+    options = ("--config", "c.yaml", "--input", "in.npz", "-o", "card")
+    message = "launch folder must be without files of others, which would be replaced, not 'card/notes.txt'"
+    assert refused("launch", "attention", *options) == message
+    assert (folder / "notes.txt").read_text() == "mine"
 
 
 def change(path, **values):

@@ -20,7 +20,7 @@ from sim.cli.main import app
 from sim.sweep import charts
 from sim.sweep.monotone import larger_than, slower_though_larger
 from sim.sweep.results import compared, load_sweep
-from tests.support.command_line import call
+from tests.support.command_line import call, refused
 from tests.support.pages.browser import drawn_page
 from tests.support.sweeps import PARAMETERS, attention_sweep
 
@@ -42,6 +42,21 @@ def page(database):
     path = database.with_name("page.html")
     call("report", str(database), "--output", str(path))
     return path
+
+
+def test_the_page_lies_beside_its_database_and_replaces_no_other_document(database, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    own = tmp_path / "own.db"
+    own.write_bytes(database.read_bytes())
+    Path("report.json").write_text("{}")
+    line = refused("report", "own.db", "--output", "report.html")
+    assert "--output must be a page beside which no other report.json lies" in line
+    for _ in range(2):  # what is its own it replaces
+        call("report", "own.db")
+    assert Path("report.json").read_text() == "{}"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("own.csv", "own.db", "own.html", "own.json", "report.json")
+    ]
 
 
 def test_fronts_are_the_best_of_two_figures(results):

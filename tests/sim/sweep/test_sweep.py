@@ -79,7 +79,9 @@ def test_weights_count_and_constraints_leave_out(tmp_path):
 
 
 def test_nothing_that_works_is_an_error(tmp_path):
-    with pytest.raises(InputError, match="must be at least one; of 6 of 12, does not keep cycles < 9, not 0"):
+    with pytest.raises(
+        InputError, match=r"must be at least one \(6 of 12: 'does not keep cycles < 9'\), not 0"
+    ):
         swept(tmp_path, plain(constraints=["cycles < 9"]))
 
 

@@ -92,10 +92,13 @@ def test_the_error_names_operator_tensors_and_what_would_do():
     with pytest.raises(InputError) as caught:
         refuse(problem, options(problem, 600, streaming=False))
     assert str(caught.value) == (
-        "scratchpad must be at least 32768 bytes (1536 with streaming); operator 'conv0' needs 32768 bytes "
+        "scratchpad must be at least 32768 bytes (1536 with streaming) for whole operators, or fewer where "
+        "they can be cut into bands; operator 'conv0' needs 32768 bytes "
         "at once for 'in' (16384 bytes) and 'conv0_out' (16384 bytes), not '19200 bytes'"
     )
-    with pytest.raises(InputError, match="must be at least 1536 bytes; operator 'conv0' needs 1536 bytes"):
+    with pytest.raises(
+        InputError, match=r"must be at least 1536 bytes for whole .*; operator 'conv0' needs 1536 bytes"
+    ):
         refuse(problem, options(problem, 40, streaming=True))
     with pytest.raises(InputError, match=r"for 'in' \(16384 bytes\), not '512 bytes'"):
         refuse(problem, options(problem, 16, streaming=True))

@@ -102,6 +102,10 @@ def test_the_log_says_how_long_each_job_took():
     cycles = ADAPTER.job_cycles(job, SMALL, {"log": ends.view(np.uint8)})
     assert list(cycles) == [step.name for step in job.program.steps]
     assert list(cycles.values()) == list(range(100, 100 + len(cycles)))
+    with pytest.raises(
+        InputError, match=r"^end of job .* in the log must be above 0, the one before, not 0$"
+    ):
+        ADAPTER.job_cycles(job, SMALL, {"log": np.zeros_like(ends).view(np.uint8)})
 
 
 def test_a_network_has_no_other_tensors():

@@ -75,7 +75,7 @@ def test_accumulators_may_be_left_out():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"x": None}, "x and w; x is missing"),
+        ({"x": None}, "x and w, or layers by --network; x is missing"),
         ({"z": np.ones(3)}, "tensor name must be one of x, w"),
         ({"x": np.ones((2, 6, 5, 7))}, r"shape of x must be \[C, H, W\]"),
         ({"x": np.ones((6, 5, 7), np.int32)}, "type of x must be int8 or a real type"),

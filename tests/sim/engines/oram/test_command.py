@@ -82,7 +82,10 @@ def test_the_bus_trace_is_that_of_the_hosts_memory(monkeypatch):
         (("sim", "oram", "--labels", "l.csv"), "--labels must be left out without --ops"),
         (("sim", "attention", "--ops", "ops.csv"), "--ops must be left out: the engine attention does no"),
         (("sim", "attention", "--trace", "t.csv"), "--trace must be left out: the engine attention has no"),
-        (("sim", "oram"), "tensors must be such that codes is among them"),
+        (
+            ("sim", "oram"),
+            "tensors must be such that codes is among them, or operations by --ops, not 'none'",
+        ),
     ],
 )
 def test_wrong_options_are_refused_before_any_work(words, message, monkeypatch):
