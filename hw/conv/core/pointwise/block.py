@@ -12,6 +12,7 @@ from hw.conv.config import ConvConfig
 from hw.conv.core.pointwise.commands import BlockCommand
 from hw.lib.fifo import Fifo
 from hw.lib.memory import uninitialised
+from hw.lib.skid import Skid
 
 #: Commands that wait in the queue of a unit.
 QUEUE = 4
@@ -109,7 +110,7 @@ class BlockBuffer(wiring.Component):
         """Make the gates."""
         m = Module()
         m.submodules.commands = commands = Fifo(self._command, depth=QUEUE)
-        m.submodules.promised = promised = Fifo(self._command, depth=2)
+        m.submodules.promised = promised = Skid(self._command)  # not LUT RAM: sums begin here
         wiring.connect(m, wiring.flipped(self.command), commands.i)
 
         # Room: a half is given to each block in turn, and its token, if any, sent.
@@ -143,7 +144,7 @@ class BlockBuffer(wiring.Component):
         m.d.sync += full.eq(full + filled - self.read.claim)
         return m
 
-    def _fill(self, m: Module, promised: Fifo, give: Signal) -> Signal:
+    def _fill(self, m: Module, promised: Skid, give: Signal) -> Signal:
         """Write words to the halves that were given; says when one is full."""
         held = Signal(self._command)  # the map whose words come: counts less one
         active, is_open, is_last = Signal(), Signal(), Signal()
