@@ -16,13 +16,14 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numba
 from numba.core import event
+from numba.core.types.misc import unliteral
 
 _SOURCES = Path(__file__).parent
 
@@ -68,8 +69,19 @@ if not numba.config.CACHE_DIR:  # unless the user has named one by NUMBA_CACHE_D
     _user = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
     numba.config.CACHE_DIR = str(_cache(_SOURCES, _user / "loomwork" / "compiled"))
 
-#: Decorator of the functions to be compiled.  Without what C would call them by, that is an eighth shorter.
-compiled: Any = numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True)
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """Make a function one that is compiled: a decorator."""
+    # Without what C would call it by, that is an eighth shorter.
+    made: Any = numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function)
+    called = made.get_call_template
+
+    def get_call_template(args: Iterable[Any], kws: Mapping[str, Any]) -> Any:
+        """Not once for a variable's first value, as a constant, and once more for what it may be later."""
+        return called([unliteral(arg) for arg in args], kws)
+
+    made.get_call_template = get_call_template
+    return made
 
 
 class Compiling(event.Listener):

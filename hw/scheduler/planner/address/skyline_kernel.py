@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hw.scheduler.compiled import compiled
-from hw.scheduler.planner.order.lattice import Integers
+from hw.scheduler.planner.order.lattice import Integers, copy_into, set_all
 
 #: What a search ends with: all blocks lie, none of the packings fits, or a limit.
 PLACED, IMPOSSIBLE, STOPPED = 1, -1, 0
@@ -144,8 +144,8 @@ def _lands(block: int, height: int, blocks: Blocks, sky: Skyline) -> bool:
 @compiled
 def _survey(low: int, high: int, blocks: Blocks, sky: Skyline) -> None:
     """Find what joins steps, and count the choices of each."""
-    sky.joined[low : high + 2] = 0
-    sky.choices[low : high + 1] = 0
+    set_all(sky.joined[low : high + 2], 0)
+    set_all(sky.choices[low : high + 1], 0)
     for block in range(len(blocks.size)):
         first, last = blocks.first[block], blocks.last[block]
         if sky.lies[block] == 1 or first < low or last > high:
@@ -214,7 +214,7 @@ def _above(step: int, low: int, high: int, blocks: Blocks, sky: Skyline) -> int:
 def _open(level: int, capacity: int, blocks: Blocks, sky: Skyline, levels: Levels) -> None:
     """List the choices of a level whose steps are set."""
     step, low, high = levels.step[level], levels.low[level], levels.high[level]
-    levels.height[level, low : high + 1] = sky.height[low : high + 1]
+    copy_into(levels.height[level, low : high + 1], sky.height[low : high + 1])
     count = 0
     for index in range(blocks.over_from[step], blocks.over_from[step + 1]):
         block = blocks.over[index]

@@ -15,7 +15,7 @@ import numpy as np
 
 from hw.scheduler.compiled import compiled
 from hw.scheduler.planner.order.evaluate import Scratch, evaluate
-from hw.scheduler.planner.order.lattice import Integers, Lattice
+from hw.scheduler.planner.order.lattice import Integers, Lattice, copy_into
 from hw.scheduler.planner.watch import current
 
 #: Orders a run evaluates for each operator, and the operators from which on it evaluates no more: a large
@@ -111,7 +111,7 @@ def shift(order: Integers, source: int, target: int, lattice: Lattice) -> None:
     between = order[min(source, target) : max(source, target) + 1]
     along = moves[between]
     first, last = (along, ~along) if downwards else (~along, along)
-    between[:] = np.concatenate((between[first], between[last]))
+    copy_into(between, np.concatenate((between[first], between[last])))
 
 
 @compiled
@@ -165,7 +165,7 @@ def anneal(
         target = min(max(target, 0), count - 1)
         if target == source:
             continue
-        trial[:] = now
+        copy_into(trial, now)
         shift(trial, source, target, lattice)
         found = evaluate(trial, capacity, lattice, work)
         if found <= cost or _random(state) < math.exp((cost - found) / temperature):
@@ -173,5 +173,5 @@ def anneal(
             now, trial = trial, now
             if cost < least:
                 least = cost
-                best[:] = now
+                copy_into(best, now)
     return least, best

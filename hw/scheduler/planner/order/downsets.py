@@ -14,6 +14,7 @@ from hw.scheduler.planner.order.lattice import (
     Lattice,
     add,
     contains,
+    copy_into,
     covers,
     remove,
     units_of,
@@ -85,19 +86,19 @@ def follow(number: int, operator: int, sets: DownSets, lattice: Lattice) -> int:
     if new == len(sets.done):
         return -1
     done, ready, live = sets.done[new], sets.ready[new], sets.live[new]
-    done[:] = sets.done[number]
+    copy_into(done, sets.done[number])
     add(done, operator)
     place = _place_of(new, sets)
     if sets.table[place] >= 0:
         return sets.table[place]
     sets.table[place] = new
     sets.tally[0] += 1
-    ready[:] = sets.ready[number]
+    copy_into(ready, sets.ready[number])
     remove(ready, operator)
     for later in lattice.after[lattice.after_first[operator] : lattice.after_first[operator + 1]]:
         if covers(done, lattice.before[later]):
             add(ready, later)
-    live[:] = sets.live[number]
+    copy_into(live, sets.live[number])
     for tensor in lattice.tensor[lattice.first[operator] : lattice.first[operator + 1]]:
         if covers(done, lattice.users[tensor]):
             remove(live, tensor)

@@ -16,7 +16,7 @@ import numpy as np
 
 from hw.scheduler.compiled import compiled
 from hw.scheduler.plan.problem import Problem
-from hw.scheduler.planner.order.lattice import Integers, Lattice
+from hw.scheduler.planner.order.lattice import Integers, Lattice, set_all
 
 #: Avoidable units of an order in which some step does not fit at all.
 IMPOSSIBLE = 1 << 60
@@ -70,15 +70,15 @@ class Scratch(NamedTuple):
 def _link(order: Integers, lattice: Lattice, work: Scratch) -> None:
     """Find each slot's step and neighbours."""
     latest = work.current
-    latest[:] = -1
-    work.previous[:] = -1
+    set_all(latest, -1)
+    set_all(work.previous, -1)
     for step in range(len(order) - 1, -1, -1):
         for slot in range(lattice.first[order[step]], lattice.first[order[step] + 1]):
             tensor = lattice.tensor[slot]
             work.step[slot] = step
             work.follower[slot] = latest[tensor]
             latest[tensor] = slot
-    latest[:] = -1
+    set_all(latest, -1)
 
 
 @compiled
@@ -128,8 +128,8 @@ def _stream_score(slot: int, step: int, owing: bool, lattice: Lattice, work: Scr
 @compiled
 def _replay(order: Integers, capacity: int, lattice: Lattice, work: Scratch) -> bool:
     """Fill ``kept`` and ``streamed``; say whether every step fits."""
-    work.spilled[:] = 0
-    work.streamed[:] = 0
+    set_all(work.spilled, 0)
+    set_all(work.streamed, 0)
     work.resident[0] = 0
     held = 0
     for step in range(len(order)):
@@ -190,8 +190,8 @@ def _replay(order: Integers, capacity: int, lattice: Lattice, work: Scratch) -> 
 def _measure(order: Integers, lattice: Lattice, work: Scratch) -> int:
     """Fill ``used``, ``drops`` and ``dropped``; give the number of gaps that are not kept."""
     used = work.used
-    used[:] = 0
-    work.drops[:] = 0
+    set_all(used, 0)
+    set_all(work.drops, 0)
     lost = 0
     for operator in order:
         for slot in range(lattice.first[operator], lattice.first[operator + 1]):

@@ -25,8 +25,10 @@ from hw.scheduler.planner.order.lattice import (
     Lattice,
     add,
     contains,
+    copy_into,
     lowest,
     remove,
+    set_all,
     units_of,
 )
 
@@ -225,7 +227,7 @@ def _put(item: int, operator: int, reached: int, paid: int, depth: int, run: Run
     if new == len(run.state):
         return False
     absent = run.debts[new]
-    absent[:] = run.debts[item]
+    copy_into(absent, run.debts[item])
     written = absent[len(live) :]
     for tensor in lattice.tensor[lattice.first[operator] : lattice.first[operator + 1]]:
         remove(absent, tensor)
@@ -321,7 +323,7 @@ def search(run: Run, effort: int, flag: Integers) -> tuple[int, Integers, int]:
         What it pays.
     """
     nothing = np.empty(0, dtype=np.int64)
-    run.newest[:] = -1
+    set_all(run.newest, -1)
     run.newest[0] = 0
     run.state[0, COUNTS], run.state[0, NEXT], run.state[0, PARENT] = 1, -1, -1
     run.tally[STATES], run.tally[COMPARISONS] = 1, 0

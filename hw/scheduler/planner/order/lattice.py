@@ -150,6 +150,20 @@ def contains(row: Integers, member: int) -> bool:
 
 
 @compiled
+def copy_into(row: Integers, other: Integers) -> None:
+    """Make a row equal to another one: of ``row[:] = other`` Numba compiles the error, too, for seconds."""
+    for word in range(len(row)):
+        row[word] = other[word]
+
+
+@compiled
+def set_all(row: Integers, value: int) -> None:
+    """Make all words of a row equal, without ``row[:] = value`` as in `copy_into`."""
+    for word in range(len(row)):
+        row[word] = value
+
+
+@compiled
 def add(row: Integers, member: int) -> None:
     """Add a member to a set."""
     row[member // BITS] |= 1 << member % BITS

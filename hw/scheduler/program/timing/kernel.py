@@ -294,7 +294,6 @@ def simulate(tables: Tables, parts: Parts, pace: TimingModel, loads: int, limit:
     drained = False
     cycle = TABLE_CYCLES
     while cycle < limit:
-        parts.changes[:] = 0
         done, moved, waits, computing = True, False, False, False
         if phase == _COMPUTE:
             for core in range(tables.steps[step, 2]):
@@ -360,7 +359,9 @@ def simulate(tables: Tables, parts: Parts, pace: TimingModel, loads: int, limit:
             if drained:
                 return cycle, exposed, loading
             exposed += 1
-        parts.rings[:] += parts.changes
+        for place in np.ndindex(parts.changes.shape):  # `copy_into` says why they are not added at once
+            parts.rings[place] += parts.changes[place]
+            parts.changes[place] = 0
         drained = done_reads == len(tables.reads) and done_writes == len(tables.writes)
         done_reads = parts.reader[_DONE]
         done_writes = _completed(parts.writer, parts.writing, done_writes, cycle)
