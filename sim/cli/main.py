@@ -172,9 +172,10 @@ def verilog(
     chosen, on, settings = _setup(engine, board, config)
     directory = output or Path("build/verilog") / f"{chosen.name}-{on.name}"
     check_directory("--output", directory)
-    from hw.verilog import generate, write_package
+    from hw.verilog import write_package
+    from sim.build.design import kernel_design
 
-    design = generate(chosen, settings, on)
+    design = kernel_design(chosen, settings, on)
     files = write_package(design, directory)
     print_files(f"{chosen.name} for {on.title}", files, directory, time.perf_counter() - started)
     if lint:
