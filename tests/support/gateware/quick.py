@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from amaranth.hdl import Const, Shape, Signal, Value
@@ -17,8 +18,10 @@ from amaranth.hdl._ir import DriverConflict
 from amaranth.sim import _async, _pyrtl, pysim
 from amaranth.sim._pyeval import eval_assign, eval_value
 
-#: Where what is known of an object is kept: at the object.
+#: How a compiled process gives a signal its next value, and names a signal.
 _UPDATE = re.compile(r"(slots\[\d+\])\.update\((next_\d+)")
+_SLOT = re.compile(r"slots\[(\d+)\]|\bnext_(\d+)")
+#: Where what is known of an object is kept: at the object.
 _SHAPE = "_quick_shape"
 _STATE, _PARTS, _PIECES, _TRIGGERS = "_quick_state", "_quick_parts", "_quick_pieces", "_quick_triggers"
 
@@ -137,6 +140,32 @@ def _kept(shape: Callable[[Any], Shape]) -> Callable[[Any], Shape]:
     return remembered
 
 
+_compile = lru_cache(maxsize=1 << 15)(compile)
+
+
+def _localized(code: str, filename: str, mode: str) -> tuple[Any, list[int]]:
+    """Compile a process whose signals are numbered from 0 on, as those of all equal parts then are, so that
+    tests of one design compile it once; give the numbers that the simulator has for them, too.
+    """
+    numbers: dict[str, int] = {}
+
+    def local(place: re.Match[str]) -> str:
+        signal = place[1] or place[2]
+        number = numbers.setdefault(signal, len(numbers))
+        return f"slots[{number}]" if place[1] else f"next_{number}"
+
+    code = _SLOT.sub(local, code)
+    return _compile(code, filename, mode), list(map(int, numbers))
+
+
+def _execute(compiled: tuple[Any, list[int]], names: dict[str, Any]) -> None:
+    """Run what `_localized` gives, which defines the process."""
+    code, numbers = compiled
+    if numbers:
+        names["slots"] = [names["slots"][number] for number in numbers]
+    exec(code, names)
+
+
 def install() -> None:
     """Make Amaranth's simulator quick in this process."""
     collect, put = _async.TickTrigger._collect_trigger, _async.TestbenchContext.set
@@ -175,6 +204,7 @@ def install() -> None:
     for kind in (Operator, Concat):
         kind.shape = _kept(kind.shape)
     _pyrtl._PythonEmitter.append = append_line
+    _pyrtl.compile, _pyrtl.exec = _localized, _execute
     pysim._PyTriggerState.compute_result = compute_result
     pysim.eval_value, pysim.eval_assign = quick_value, quick_assign
     _async.TickTrigger._collect_trigger = collect_trigger
