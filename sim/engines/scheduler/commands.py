@@ -25,6 +25,9 @@ DimensionOption = Annotated[
     list[str] | None, typer.Option("--dim", help="Value of a dimension the model leaves open, NAME=VALUE.")
 ]
 
+#: Most problems of a plan that `check` lists.
+_LISTED = 10
+
 
 def register(app: typer.Typer, compare: typer.Typer) -> None:
     """Add the planner's commands."""
@@ -165,8 +168,10 @@ def check(
     document = read_json(plan).data
     name, graph = model_of_plan(document, model, parse_dimensions(dim or ()))
     problems = problems_of(document, model=graph)
-    for problem in problems:
+    for problem in problems[:_LISTED]:
         print(f"loomwork: {problem}", file=sys.stderr)
+    if len(problems) > _LISTED:
+        print(f"loomwork: and {len(problems) - _LISTED:,} more", file=sys.stderr)
     if problems:
         raise typer.Exit(1)
     rows = list(evidence(Plan.model_validate(document), model=name))

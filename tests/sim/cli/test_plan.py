@@ -188,6 +188,13 @@ def test_wrong_dimensions(text):
     assert "--dim must be NAME=VALUE" in message
 
 
+def test_of_what_is_no_plan_not_all_is_listed():
+    Path("p.json").write_text(json.dumps({f"field{n}": 0 for n in range(20)}))
+    lines = call("check", "p.json", status=1).stderr.splitlines()
+    assert len(lines) == 11
+    assert lines[-1] == f"loomwork: and {len(check({f'field{n}': 0 for n in range(20)})) - 10} more"
+
+
 def test_a_dimension_has_one_value_and_a_model():
     Path("m.onnx").write_bytes(b"")
     twice = refused("plan", "m.onnx", "--scratchpad", "M_R", "--dim", "n=1", "--dim", "n=2")

