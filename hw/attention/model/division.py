@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
 from hw.attention.model.shapes import JobShape
-from hw.attention.model.workload import AttentionWorkload, Bitmap, bitmap_bits
+from hw.attention.model.workload import AttentionWorkload, Bitmap, bitmap_bits, size_in_memory
 from hw.errors import InputError
 
 
@@ -73,8 +73,8 @@ def _shares(workload: AttentionWorkload, config: AttentionConfig) -> Iterator[Sh
                     heads=heads.stop - heads.start,
                     kv_group=kv_group,
                     pack=pack,
-                    query_size=workload.query_size,
-                    value_size=workload.value_size,
+                    query_size=size_in_memory(workload.query_size),
+                    value_size=size_in_memory(workload.value_size),
                     causal=workload.causal,
                     window=workload.window,
                     bitmap=None if text is None else _in_blocks(workload, config, queries, keys, text, pack),

@@ -26,7 +26,8 @@ class AttentionWorkload:
     queries, keys
         Tokens of each packed sequence; one number each for a launch of one sequence.
     query_size, value_size
-        Elements of a query or key, and of a value or result: multiples of 16.
+        Elements of a query or key, and of a value or result; in memory, with zeros behind them, as many as
+        `size_in_memory` says.
     causal
         Keys after a query's position are hidden.
     window
@@ -80,8 +81,6 @@ class AttentionWorkload:
             raise InputError("keys", self.keys, f"as many numbers as queries: {len(self.queries)}")
         for name in ("query_size", "value_size"):
             _check(name, getattr(self, name), 1)
-            if getattr(self, name) % UNIT_ELEMENTS:
-                raise InputError(name, getattr(self, name), f"a multiple of {UNIT_ELEMENTS}")
         for name in ("window", "bitmap_queries", "bitmap_keys"):
             _check(name, getattr(self, name), 0, MAX_KEYS)
         _check("pack", self.pack, 0, self.kv_group)
@@ -120,6 +119,11 @@ def bitmap_bits(text: Bitmap) -> NDArray[np.bool_]:
     """Read what `bitmap_text` wrote."""
     bits = np.frombuffer("".join(text).encode(), np.uint8) == ord("1")
     return bits.reshape(len(text), -1)
+
+
+def size_in_memory(size: int) -> int:
+    """Give the elements of a row of so many with the zeros behind it, which fill whole units."""
+    return -(-size // UNIT_ELEMENTS) * UNIT_ELEMENTS
 
 
 def _check(name: str, value: object, least: int, most: int | None = None) -> None:

@@ -62,10 +62,10 @@ class AttentionAdapter(EngineAdapter):
         self, job: AttentionJob, config: AttentionConfig, integers: Mapping[str, Tensor]
     ) -> dict[str, Tensor]:
         """Give ``o`` (float32), ``o_int`` (as in memory) and ``o_scale`` (one number, or one a head)."""
-        scale = job.output_scale
+        scale, size = job.output_scale, job.inputs.value_size
         return {
-            "o": job.real(integers["o"]).astype(np.float32),
-            "o_int": integers["o"],
+            "o": job.real(integers["o"])[..., :size].astype(np.float32),
+            "o_int": integers["o"][..., :size],
             "o_scale": np.asarray(scale[0] if (scale == scale[0]).all() else scale),
         }
 

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import MAX_KEYS, AttentionConfig
-from hw.attention.model.workload import AttentionWorkload, bitmap_bits
+from hw.attention.model.workload import AttentionWorkload, bitmap_bits, size_in_memory
 from hw.errors import InputError
 from sim.run.adapter import Tensor
 
 Floats = NDArray[np.float64]
 
 _FRACTION_BITS = range(16)
-_UNIT = 16  # elements that sizes are multiples of
+_SHOWN = 16  # most values that an error lists
 #: Every name a user may give; bitmaps of sequences are ``bitmap_0``, ``bitmap_1``, ... instead of ``bitmap``.
 NAMES = (
     *("q", "k", "v", "q_scale", "k_scale", "v_scale", "softmax_scale", "logit_cap", "alibi_slopes"),
@@ -51,10 +51,13 @@ class Sequence:
 class Inputs:
     """Checked and quantized."""
 
-    #: int8, ``[H, Nq, dqk]``, ``[Hkv, Nk, dqk]``, ``[Hkv, Nk, dv]``.
+    #: int8, ``[H, Nq, dqk]``, ``[Hkv, Nk, dqk]``, ``[Hkv, Nk, dv]``, with zeros behind up to sizes in memory.
     q: NDArray[np.int8]
     k: NDArray[np.int8]
     v: NDArray[np.int8]
+    #: dqk and dv as they were given.
+    query_size: int
+    value_size: int
     #: Real value of one step, for each head of the tensor.
     q_scale: Floats
     k_scale: Floats
@@ -112,7 +115,11 @@ def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Input
     )
     real = None
     if any(tensor.dtype.kind == "f" for tensor in (q, k, v)):
-        real = (_in_real_units(q, q_scale), _in_real_units(k, k_scale), _in_real_units(v, v_scale))
+        real = (
+            _filled(_in_real_units(q, q_scale)),
+            _filled(_in_real_units(k, k_scale)),
+            _filled(_in_real_units(v, v_scale)),
+        )
     softmax_scale = _for_heads(tensors, "softmax_scale", heads)
     cap = _for_heads(
         tensors, "logit_cap", 1, left_out="" if config.logit_cap else ": the configuration has no logit_cap"
@@ -141,9 +148,11 @@ def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Input
     )
     sequences = _sequences(tensors, q.shape[1], k.shape[1])
     return Inputs(
-        q=q8,
-        k=k8,
-        v=v8,
+        q=_filled(q8),
+        k=_filled(k8),
+        v=_filled(v8),
+        query_size=q.shape[2],
+        value_size=v.shape[2],
         q_scale=q_scale,
         k_scale=k_scale,
         v_scale=v_scale,
@@ -208,8 +217,8 @@ def _tensor(tensors: Mapping[str, Tensor], name: str, config: AttentionConfig) -
     if tensor.ndim != 3:
         raise InputError(f"shape of {name}", tensor.shape, "[heads, tokens, size]")
     heads, tokens, size = tensor.shape
-    if size % _UNIT or not _UNIT <= size <= config.max_head_dim:
-        legal = f"a multiple of {_UNIT} up to {config.max_head_dim}, folds * lanes of the configuration"
+    if not 1 <= size <= config.max_head_dim:
+        legal = f"from 1 to {config.max_head_dim}, folds * lanes of the configuration"
         raise InputError(f"head size of {name}", size, legal)
     if tokens < 1:
         raise InputError(f"tokens of {name}", tokens, "at least 1")
@@ -251,7 +260,13 @@ def _for_heads(
 
 
 def _shown(values: Tensor) -> Any:
-    return values.tolist() if values.size <= _UNIT else f"of shape {values.shape}"
+    return values.tolist() if values.size <= _SHOWN else f"of shape {values.shape}"
+
+
+def _filled(tensor: Tensor) -> Tensor:
+    """Give a tensor [heads, tokens, size] as it lies in memory, with zeros behind each row."""
+    size = tensor.shape[2]
+    return np.pad(tensor, ((0, 0), (0, 0), (0, size_in_memory(size) - size)))
 
 
 def _in_real_units(tensor: Tensor, steps: Tensor) -> Tensor:

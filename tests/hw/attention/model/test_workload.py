@@ -29,7 +29,7 @@ CONFIG = AttentionConfig(rows=4, lanes=32, folds=2, tile_keys=16)
         ({"queries": ()}, "queries must be a list of the tokens of each sequence"),
         ({"keys": (30, 0)}, "keys must be a whole number from 1 to 65536"),
         ({"keys": (30,)}, "keys must be as many numbers as queries: 2"),
-        ({"query_size": 40}, "query_size must be a multiple of 16"),
+        ({"query_size": 0}, "query_size must be a whole number of at least 1"),
         ({"value_size": 0}, "value_size must be a whole number of at least 1"),
         ({"window": -1}, "window must be a whole number from 0"),
         ({"bitmap_keys": 1.5}, "bitmap_keys must be a whole number from 0"),

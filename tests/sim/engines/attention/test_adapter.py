@@ -209,6 +209,25 @@ def test_output_bytes_become_o(output):
     assert errors["relative_rms_error_given_inputs"] < 5e-2
 
 
+@pytest.mark.parametrize("output", ["int8", "int16", "bfloat16"])
+def test_heads_of_any_size_get_zeros_behind_them_and_lose_them_again(output):
+    rng = np.random.default_rng(5)
+    config = changed(SMALL, output=output)
+    tensors = {name: rng.normal(size=(2, 9, 23 if name != "v" else 40)) for name in "qkv"}
+    job = ADAPTER.job(tensors, config)
+    assert (job.inputs.q.shape, job.inputs.v.shape) == ((2, 9, 32), (2, 9, 48))
+    assert not job.inputs.k[..., 23:].any()
+    integers = ADAPTER.golden(job, config)
+    assert not integers["o"][..., 40:].any()
+    results = ADAPTER.results(job, config, integers)
+    assert results["o_int"].shape == results["o"].shape == (2, 9, 40)
+    exact = attention_float64(tensors["q"], tensors["k"], tensors["v"], softmax_scale=23**-0.5)
+    assert np.abs(results["o"] - exact).max() <= 0.05 * np.abs(exact).max()
+    prediction = AttentionEngine().predict(ADAPTER.workload(job, config), config, BOARD)
+    assert prediction.useful_macs == 2 * 9 * 9 * (23 + 40)
+    assert prediction.write_bytes_total == integers["o"].nbytes
+
+
 def test_scales_of_heads_come_back_with_the_results():
     job = ADAPTER.job(floats(heads=2, kv_heads=2) | {"v_scale": np.array([0.02, 0.05])}, CONFIG)
     golden = ADAPTER.golden(job, CONFIG)

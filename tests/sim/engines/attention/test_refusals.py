@@ -23,10 +23,10 @@ BITS = np.ones((2, 1), bool)
         (with_(q=INT8.astype(np.int16)), "dtype of q must be int8 or floating point, not 'int16'"),
         (with_(q=np.zeros((5, 32))), "shape of q must be [heads, tokens, size], not (5, 32)"),
         (
-            with_(q=np.zeros((2, 5, 40))),
-            "head size of q must be a multiple of 16 up to 32, folds * lanes of the configuration, not 40",
+            with_(q=np.zeros((2, 5, 33))),
+            "head size of q must be from 1 to 32, folds * lanes of the configuration, not 33",
         ),
-        (with_(q=np.zeros((2, 5, 48))), "head size of q must be a multiple of 16 up to 32, "),
+        (with_(v=np.zeros((1, 7, 0))), "head size of v must be from 1 to 32, "),
         (with_(k=np.zeros((1, 7, 16))), "head size of k must be 32, that of q, not 16"),
         (with_(q=np.zeros((2, 0, 32))), "tokens of q must be at least 1, not 0"),
         (
