@@ -16,6 +16,7 @@ from hw.errors import InputError
 from sim.host.paths import check_distinct, check_writable
 from sim.host.process import undone_when_terminated
 from sim.memory.trace import read_trace, write_bus_trace
+from sim.run.adapter import SATURATED
 from sim.run.given import Given
 from sim.run.memories import is_host_port
 from sim.run.result import RunResult
@@ -132,6 +133,12 @@ def print_result(result: RunResult, written: Sequence[Path]) -> None:
             print("control only: cycles and bytes measured, data not computed")
     for path in written:
         print(path)
+    if result.measured is not None:
+        where = f"docs/{result.measured.engine}.md says what has room for them"
+        for name, share in result.measured.errors.items():
+            if name.startswith(SATURATED):
+                what = name.removeprefix(SATURATED).removesuffix("_ratio")
+                print(f"loomwork: warning: {share:.2%} of the {what} saturated; {where}", file=sys.stderr)
     for line in result.mismatches:
         print(f"loomwork: {line}", file=sys.stderr)
 

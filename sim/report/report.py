@@ -322,7 +322,12 @@ class Report:
         bool | None,
         _doc("Whether every output bit equals the golden model's; null where no data were computed."),
     ]
-    errors: Annotated[dict[str, Ratio], _doc("Distance of the outputs from float64, by measure.")]
+    errors: Annotated[
+        dict[str, Ratio],
+        _doc(
+            "Distance of the outputs from float64, by measure, and shares of numbers that saturated, if any."
+        ),
+    ]
     details: Annotated[dict[str, float | int], _doc("Further figures of the engine.")]
     cycles: Annotated[Cycles, _doc("Where the clock cycles went.")]
     work: Annotated[Work, _doc("What was computed.")]

@@ -25,6 +25,8 @@ Results = Mapping[str, RunResult]
 PLAN = "(plan)"
 #: Name of a table of layers among the tensors of an engine that runs such: see `EngineAdapter.read_network`.
 NETWORK = "(network)"
+#: What names of shares of saturated numbers begin with: see `EngineAdapter.errors`.
+SATURATED = "saturated_"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +150,8 @@ class EngineAdapter(abc.ABC):
 
     def errors(self, job: Any, config: Any, integers: Mapping[str, Tensor]) -> dict[str, float]:
         """Measure the integer outputs against float64: on the quantized inputs and on the user's own; nothing
-        where the outputs mean no real numbers.
+        where the outputs mean no real numbers.  What begins with `SATURATED` is a share of numbers that left
+        their format, of which users are warned.
         """
         return {}
 

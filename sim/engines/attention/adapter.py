@@ -15,6 +15,7 @@ from sim.engines.attention.cases import attention_cases
 from sim.engines.attention.demo import attention_demo
 from sim.engines.attention.job import AttentionJob, distance, make_job
 from sim.engines.attention.layout import Layout
+from sim.engines.attention.saturation import saturation
 from sim.engines.attention.tensors import random_tensors, read_inputs
 from sim.golden.attention.formats import Arithmetic
 from sim.golden.attention.model import attention_job
@@ -72,9 +73,11 @@ class AttentionAdapter(EngineAdapter):
     def errors(
         self, job: AttentionJob, config: AttentionConfig, integers: Mapping[str, Tensor]
     ) -> dict[str, float]:
-        """Compare with float64 attention on the int8 inputs, and on the given ones when they were floats."""
+        """Compare with float64 attention on the int8 inputs, and on the given ones when they were floats; say
+        what saturated.
+        """
         o = job.real(integers["o"])
-        measures = distance(o, job.exact, "int8_inputs")
+        measures = saturation(job) | distance(o, job.exact, "int8_inputs")
         exact = job.exact_on_given()
         return measures if exact is None else measures | distance(o, exact, "given_inputs")
 

@@ -76,7 +76,7 @@ def check_counters(launch, counters, cycles):
 SHAPES = [(1, 1, 256), (2, 1, 256), (1, 2, 128), (2, 2, 256), (4, 1, 128), (1, 4, 512)]
 
 
-@pytest.mark.parametrize("seed", seeds(1, 18))
+@pytest.mark.parametrize("seed", seeds(0, 18))
 def test_random_launches(seed):
     streams, ports, width = SHAPES[seed % len(SHAPES)]
     rng = np.random.default_rng(seed)

@@ -1,0 +1,62 @@
+"""What of an attention launch leaves its number formats: results are right to the bit then, and of no use."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sim.engines.attention.job import AttentionJob, Piece
+from sim.golden.products import serial_product
+
+_LOGIT_BITS = 24
+_BLOCK_SCORES = 2**21  # scores held at a time
+
+
+def saturation(job: AttentionJob) -> dict[str, float]:
+    """Give the shares of logits, of visible pairs and before any cap, and of results that are cut to their
+    formats' ends, by name; those that are 0 are left out.
+    """
+    results = sum(_results(job, piece) for piece in job.pieces) / job.exact.size
+    logits = 0.0
+    # Behind a cap logits are at their ends as they should be.
+    pieces = [] if job.inputs.cap is not None else [piece for piece in job.pieces if _reaches(piece)]
+    if pieces:
+        pairs = sum(
+            len(piece.golden.q) * piece.golden.mask.pairs(piece.golden.q.shape[1], piece.golden.k.shape[1])
+            for piece in job.pieces
+        )
+        logits = sum(map(_logits, pieces)) / max(1, pairs)
+    found = {"saturated_logits_ratio": logits, "saturated_results_ratio": results}
+    return {name: ratio for name, ratio in found.items() if ratio}
+
+
+def _results(job: AttentionJob, piece: Piece) -> int:
+    output = piece.golden.output
+    if output.kind == "bfloat16":
+        return 0
+    ends = np.iinfo(output.dtype)
+    steps = job.exact[piece.place] / piece.output_step
+    return int(((steps >= ends.max + 0.5) | (steps < ends.min - 0.5)).sum())
+
+
+def _factor(piece: Piece) -> float:
+    return float(piece.golden.scale.multiplier * 2.0**-piece.golden.scale.shift)
+
+
+def _reaches(piece: Piece) -> bool:
+    """Say whether any tensors with these scales could saturate a logit."""
+    return piece.golden.q.shape[2] * 2.0**14 * _factor(piece) >= 2 ** (_LOGIT_BITS - 1) - 1
+
+
+def _logits(piece: Piece) -> int:
+    golden, count = piece.golden, 0
+    (heads, queries, _), keys = golden.q.shape, golden.k.shape[1]
+    half, columns = 2.0 ** (_LOGIT_BITS - 1), np.arange(keys)
+    step = max(1, _BLOCK_SCORES // keys)
+    for head in range(heads):
+        key_rows = golden.k[head // (heads // len(golden.k))].astype(np.float64)
+        for start in range(0, queries, step):
+            rows = np.arange(start, min(start + step, queries))
+            logits = serial_product(golden.q[head, rows] * _factor(piece), key_rows.T)
+            beyond = (logits >= half - 0.5) | (logits < -half - 0.5)
+            count += int((beyond & golden.mask.visible(rows, columns, queries, keys)).sum())
+    return count
