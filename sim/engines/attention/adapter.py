@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from sim.engines.attention.saturation import saturation
 from sim.engines.attention.tensors import random_tensors, read_inputs
 from sim.golden.attention.formats import Arithmetic
 from sim.golden.attention.model import attention_job
-from sim.run.adapter import Case, Demo, EngineAdapter, Launch, Tensor
+from sim.run.adapter import Case, Demo, EngineAdapter, Launch, Tensor, Tensors
 
 
 class AttentionAdapter(EngineAdapter):
@@ -69,6 +70,11 @@ class AttentionAdapter(EngineAdapter):
             "o_int": integers["o"][..., :size],
             "o_scale": np.asarray(scale[0] if (scale == scale[0]).all() else scale),
         }
+
+    def write_results(self, path: Path, results: Tensors, golden: Tensors) -> None:
+        """Write both without the zeros behind each row; see `EngineAdapter.write_results`."""
+        size = results["o"].shape[2]
+        super().write_results(path, results, {"o": golden["o"][..., :size]})
 
     def errors(
         self, job: AttentionJob, config: AttentionConfig, integers: Mapping[str, Tensor]

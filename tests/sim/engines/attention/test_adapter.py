@@ -210,7 +210,7 @@ def test_output_bytes_become_o(output):
 
 
 @pytest.mark.parametrize("output", ["int8", "int16", "bfloat16"])
-def test_heads_of_any_size_get_zeros_behind_them_and_lose_them_again(output):
+def test_heads_of_any_size_get_zeros_behind_them_and_lose_them_again(output, tmp_path):
     rng = np.random.default_rng(5)
     config = changed(SMALL, output=output)
     tensors = {name: rng.normal(size=(2, 9, 23 if name != "v" else 40)) for name in "qkv"}
@@ -221,6 +221,9 @@ def test_heads_of_any_size_get_zeros_behind_them_and_lose_them_again(output):
     assert not integers["o"][..., 40:].any()
     results = ADAPTER.results(job, config, integers)
     assert results["o_int"].shape == results["o"].shape == (2, 9, 40)
+    ADAPTER.write_results(tmp_path / "out.npz", results, integers)
+    written = np.load(tmp_path / "out.npz")
+    assert np.array_equal(written["golden_int"], written["o_int"])
     exact = attention_float64(tensors["q"], tensors["k"], tensors["v"], softmax_scale=23**-0.5)
     assert np.abs(results["o"] - exact).max() <= 0.05 * np.abs(exact).max()
     prediction = AttentionEngine().predict(ADAPTER.workload(job, config), config, BOARD)
