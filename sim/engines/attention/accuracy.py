@@ -34,20 +34,27 @@ def measured(
     heads: int = 1,
     size: int = 64,
     seed: int = 0,
+    sink: float = 0.0,
     tensors: Mapping[str, Any] | None = None,
     **config: Any,
 ) -> tuple[float, float]:
     """Give the relative RMS error, and the largest error over the largest exact result.
 
     ``queries`` of all heads meet keys and values of one head, drawn by ``seed``; ``spread`` is the standard
-    deviation of the logits: below 1 all keys weigh alike, from 4 on few decide.  ``tensors`` are further ones
-    of the launch, ``config`` is what differs from the engine's default.
+    deviation of the logits: below 1 all keys weigh alike, from 4 on few decide.  With ``sink`` the first key
+    is an attention sink: of value 0, its logit so much above the mean of the others, for each query.
+    ``tensors`` are further ones of the launch, ``config`` is what differs from the engine's default.
     """
     rng = np.random.default_rng(seed)
     given = {name: np.asarray(value) for name, value in (tensors or {}).items()}
     q, q_scale = quantized(rng, (heads, queries, size), spread)
     k, k_scale = quantized(rng, (1, keys, size))
     v, _ = quantized(rng, (1, keys, size))
+    if sink:
+        # A quarter of the elements is the sink's alone.
+        own = size // 4
+        q[:, :, :own], k[:, :, :own], k[:, 0], v[:, 0] = 127, 0, 0, 0
+        k[:, 0, :own] = round(sink * size**0.5 / (own * 127 * q_scale * k_scale))
     given |= {"q": q, "k": k, "v": v}
     given |= {"q_scale": np.asarray(q_scale), "k_scale": np.asarray(k_scale), "v_scale": np.asarray(1.0)}
     shape = AttentionConfig(
@@ -61,6 +68,8 @@ def measured(
 _LENGTHS = (1024, 8192)
 _SPREADS = (0.02, 1.0, 2.0, 3.0, 6.0)
 _SEEDS = 4
+#: Natural units by which an attention sink leads.
+_LEADS = (6, 8, 10, 11, 12, 13, 14)
 
 
 def tables() -> Iterator[str]:
@@ -90,16 +99,32 @@ def tables() -> Iterator[str]:
     yield from _table(
         "B, segments", (MAX_KEYS,), {name: formats[name] for name in formats if name[-2:] == "16"}
     )
+    yield ""
+    sinks = {
+        f"{bits}, {streams}": {"probability_bits": bits, "streams": streams}
+        for bits in (16, 20)
+        for streams in (1, 4)
+    }
+    leads = {f"{lead}": {"keys": _LENGTHS[0], "spread": 1.0, "sink": lead} for lead in _LEADS}
+    yield from _errors("B, S; a sink", leads, sinks)
 
 
 def _table(title: str, lengths: Sequence[int], rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    columns = [(keys, spread) for spread in _SPREADS for keys in lengths]
-    yield f"| {title} | " + " | ".join(f"{spread:g}, {keys:,}" for keys, spread in columns) + " |"
+    columns = {
+        f"{spread:g}, {keys:,}": {"keys": keys, "spread": spread} for spread in _SPREADS for keys in lengths
+    }
+    return _errors(title, columns, rows)
+
+
+def _errors(
+    title: str, columns: Mapping[str, Mapping[str, Any]], rows: Mapping[str, Mapping[str, Any]]
+) -> Iterator[str]:
+    yield f"| {title} | " + " | ".join(columns) + " |"
     yield "|---|" + "---|" * len(columns)
     for name, changes in rows.items():
         errors = (
-            max(measured(keys=keys, spread=spread, seed=seed, **changes)[0] for seed in range(_SEEDS))
-            for keys, spread in columns
+            max(measured(seed=seed, **column, **changes)[0] for seed in range(_SEEDS))
+            for column in columns.values()
         )
         yield f"| {name} | " + " | ".join(f"{error:.1e}" for error in errors) + " |"
 

@@ -23,6 +23,16 @@ def test_errors_of_formats_stay_within_the_page_s_bounds(spread, bits, segments)
         assert largest <= 4 * bound, (rms, largest)
 
 
+@pytest.mark.parametrize(("bits", "lead"), [(16, 8), (20, 10)])
+def test_sinks_cost_the_others_their_bits(bits, lead):
+    def error(sink, streams=1):
+        options = {"probability_bits": bits, "streams": streams}
+        return measured(keys=1024, spread=1.0, queries=24, sink=sink, **options)[0]
+
+    assert error(lead) < 1e-2 < error(lead + 3)
+    assert error(lead, streams=4) < 0.6 * error(lead)
+
+
 @pytest.mark.parametrize("spread", [0.02, 1.0, 3.0, 8.0])
 @pytest.mark.parametrize(
     "changes",
