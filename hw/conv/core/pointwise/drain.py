@@ -82,15 +82,26 @@ class Drain(wiring.Component):
             m.d.sync += [active.eq(1), more.eq(more - 1)]
         with m.Elif(end):
             m.d.sync += [active.eq(0), held.eq(more != 0)]
+        ends_part = Signal()  # known ahead: the ends of pixels, rows and blocks begin with it
         with m.If(~held):
             m.d.sync += [layer.eq(commands.o.payload), held.eq(commands.o.valid)]
+            m.d.sync += ends_part.eq(commands.o.payload.part_words == 1)
             m.d.sync += more.eq(commands.o.payload.blocks)
             for name in ("rows", "last_rows", "columns", "part_words"):
                 m.d.sync += layer[name].eq(commands.o.payload[name] - 1)
-        self._walk(m, layer, active, begin, end, more)
+        self._walk(m, layer, active, begin, end, more, ends_part)
         return m
 
-    def _walk(self, m: Module, layer: Any, active: Signal, begin: Signal, end: Signal, more: Signal) -> None:
+    def _walk(
+        self,
+        m: Module,
+        layer: Any,
+        active: Signal,
+        begin: Signal,
+        end: Signal,
+        more: Signal,
+        ends_part: Signal,
+    ) -> None:
         """Count rows, columns, parts and words of a block."""
         config = self._config
         go = active & self.advance
@@ -99,10 +110,10 @@ class Drain(wiring.Component):
         part, again, row_again = Signal(), Signal(), Signal()  # second part, and second time of pixel and row
         pixel, row_start = Signal(range(config.block_words)), Signal(range(config.block_words))
         two = layer.parts[1]
-        ends_part, ends_pixel, ends_time, ends_columns, ends_row = (Signal(name=name) for name in (
-            "ends_part", "ends_pixel", "ends_time", "ends_columns", "ends_row"))  # fmt: skip
+        ends_pixel, ends_time, ends_columns, ends_row = (
+            Signal(name=name) for name in ("ends_pixel", "ends_time", "ends_columns", "ends_row")
+        )
         m.d.comb += [
-            ends_part.eq(word == layer.part_words),
             ends_pixel.eq(ends_part & (layer.split | ~two | part)),
             ends_time.eq(ends_pixel & (~layer.double | again)),
             ends_columns.eq(ends_time & (column == layer.columns)),
@@ -113,7 +124,10 @@ class Drain(wiring.Component):
             m.d.sync += last_row.eq(Mux(more == 1, layer.last_rows, layer.rows))
         following = (pixel + Mux(two, layer.words << 1, layer.words))[: len(pixel)]
         with m.If(go):
-            m.d.sync += word.eq(Mux(ends_part, 0, word + 1))
+            m.d.sync += [
+                word.eq(Mux(ends_part, 0, word + 1)),
+                ends_part.eq(Mux(ends_part, layer.part_words == 0, word + 1 == layer.part_words)),
+            ]
             with m.If(Mux(layer.split, ends_columns, ends_part)):
                 m.d.sync += part.eq(two & ~part)
             with m.If(ends_pixel):
