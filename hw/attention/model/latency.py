@@ -9,7 +9,6 @@ from hw.attention.walk.descriptor import USED_BYTES
 from hw.attention.walk.fetch import TileFetch
 from hw.attention.walk.geometry import JobSetup
 from hw.attention.walk.passes import PassWalker
-from hw.attention.walk.registered_fifo import RegisteredFifo
 from hw.attention.walk.segments import TileWalker
 from hw.attention.walk.tags import CacheTags
 from hw.lib.dma_read import ReadDMA
@@ -67,7 +66,7 @@ class Latency:
         self.first_pass = JobSetup.LATENCY + PassWalker.LATENCY
         self.next_set, self.next_pass = PassWalker.SET_INTERVAL, PassWalker.INTERVAL
         self.descriptor_words = 8 * USED_BYTES // data_width
-        self.queue = RegisteredFifo.LATENCY
+        self.queue = Fifo.LATENCY + Skid.LATENCY
         self.descriptor = read + Fifo.LATENCY + self.descriptor_words
         self.query = self.queue + read + cut
         words = WidthConverter.LATENCY + Fifo.LATENCY

@@ -20,9 +20,10 @@ from hw.attention.walk.job import ADDRESS_BITS, COUNT_BITS, Job
 from hw.attention.walk.job_queue import JobQueue
 from hw.attention.walk.layouts import KeyPass, ReadPass, RowPass, WritePass
 from hw.attention.walk.passes import PassWalker
-from hw.attention.walk.registered_fifo import RegisteredFifo
 from hw.attention.walk.row_table import RowWalker
 from hw.lib import axi
+from hw.lib.fifo import Fifo
+from hw.lib.skid import Skid
 
 #: Passes that may wait for a reader, the writer or the core: as deep as the RAM that one LUT makes.
 PASSES_AHEAD = 32
@@ -144,18 +145,25 @@ class AttentionMovers(wiring.Component):
             self.o_query.valid.eq(port0.queries.valid),
             port0.queries.ready.eq(self.o_query.ready),
         ]
-        m.submodules.row_queue = row_queue = RegisteredFifo(RowSettings(config), depth=_ROWS_AHEAD)
+
+        def registered(name: str, shape: Any, depth: int, target: Any) -> Fifo:
+            """Place a queue and registers behind it: its readers begin long paths, and LUT RAM is slow."""
+            m.submodules[name] = fifo = Fifo(shape, depth=depth)
+            m.submodules[f"{name}_skid"] = skid = Skid(shape)
+            connect(m, fifo.o, skid.i)
+            connect(m, skid.o, target)
+            return fifo
+
+        row_queue = registered("row_queue", RowSettings(config), _ROWS_AHEAD, flipped(self.o_row))
         connect(m, rows.o, row_queue.i)
-        connect(m, row_queue.o, flipped(self.o_row))
 
         # Every pass goes to all queues at once.
         current = passes.o.payload
         queues = []
 
         def queue(name: str, shape: Any, payload: Any, target: Any) -> None:
-            m.submodules[name] = fifo = RegisteredFifo(shape, depth=PASSES_AHEAD)
+            fifo = registered(name, shape, PASSES_AHEAD, target)
             m.d.comb += fifo.i.payload.eq(payload)
-            connect(m, fifo.o, target)
             queues.append(fifo)
 
         queue("command_queue", QueryCommand(config), current.command, flipped(self.o_command))
@@ -195,7 +203,7 @@ class AttentionMovers(wiring.Component):
         """Count jobs that are not walked to their end, and passes that the writer has not taken."""
         running = Signal()
         jobs_open = Signal(4)
-        passes_open = Signal(range(PASSES_AHEAD + RegisteredFifo.EXTRA + 2))
+        passes_open = Signal(range(PASSES_AHEAD + Skid.CAPACITY + 2))
 
         def passing(port: Any) -> Any:
             return port.valid & port.ready

@@ -12,8 +12,8 @@ from hw.attention.config import AttentionConfig
 from hw.attention.core.command import TileCommand
 from hw.attention.walk.job import ADDRESS_BITS, UNIT_SHIFT
 from hw.attention.walk.layouts import PartCommand, RowsFetch, TilePlan
-from hw.attention.walk.registered_fifo import RegisteredFifo
 from hw.lib.fifo import Fifo
+from hw.lib.skid import Skid
 
 #: Tiles whose commands may wait.  What is read ahead must cover memory's latency with the shortest tiles too;
 #: as deep as the RAM that one LUT makes.
@@ -109,8 +109,10 @@ class TileFetch(wiring.Component):
             ("k", request.source.key_units, command.last_key_part, request.source.k_offset),
             ("v", request.source.value_units, command.last_value_part, request.source.v_offset),
         ):
-            m.submodules[f"{side}_parts"] = parts = RegisteredFifo(PartCommand(config), depth=TILES_AHEAD)
-            connect(m, parts.o, flipped(getattr(self, side)))
+            m.submodules[f"{side}_parts"] = parts = Fifo(PartCommand(config), depth=TILES_AHEAD)
+            m.submodules[f"{side}_parts_skid"] = skid = Skid(PartCommand(config))
+            connect(m, parts.o, skid.i)
+            connect(m, skid.o, flipped(getattr(self, side)))
             m.d.comb += [
                 parts.i.payload.keys.eq(command.last_index + 1),
                 parts.i.payload.held.eq(held),
@@ -142,8 +144,10 @@ class TileFetch(wiring.Component):
                 ]
                 queues.append((queue, push & (count != 0)))
 
-        m.submodules.tiles = tiles = RegisteredFifo(TileCommand(config), depth=TILES_AHEAD)
-        connect(m, tiles.o, flipped(self.tile))
+        m.submodules.tiles = tiles = Fifo(TileCommand(config), depth=TILES_AHEAD)
+        m.submodules.tiles_skid = tiles_skid = Skid(TileCommand(config))
+        connect(m, tiles.o, tiles_skid.i)
+        connect(m, tiles_skid.o, flipped(self.tile))
         m.d.comb += tiles.i.payload.eq(command)
         queues.append((tiles, push))
         roomy = Cat(*(queue.i.ready for queue, _ in queues)).all()
