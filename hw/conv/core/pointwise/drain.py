@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -67,7 +67,7 @@ class Drain(wiring.Component):
         m = Module()
         m.submodules.commands = commands = Fifo(DrainCommand(self._config), depth=QUEUE)
         wiring.connect(m, wiring.flipped(self.command), commands.i)
-        layer = Signal(DrainCommand(self._config))  # counts of rows, columns and words, less one
+        layer = Signal(DrainCommand(self._config))  # counts of rows and columns, less one
         held, active = Signal(), Signal()
         more = Signal.like(layer.blocks)  # blocks that were not begun
         available, begin, end = Signal(), Signal(), Signal()
@@ -82,30 +82,41 @@ class Drain(wiring.Component):
             m.d.sync += [active.eq(1), more.eq(more - 1)]
         with m.Elif(end):
             m.d.sync += [active.eq(0), held.eq(more != 0)]
-        ends_part = Signal()  # known ahead: the ends of pixels, rows and blocks begin with it
+        given = commands.o.payload
         with m.If(~held):
-            m.d.sync += [layer.eq(commands.o.payload), held.eq(commands.o.valid)]
-            m.d.sync += ends_part.eq(commands.o.payload.part_words == 1)
-            m.d.sync += more.eq(commands.o.payload.blocks)
-            for name in ("rows", "last_rows", "columns", "part_words"):
-                m.d.sync += layer[name].eq(commands.o.payload[name] - 1)
-        self._walk(m, layer, active, begin, end, more, ends_part)
+            m.d.sync += [layer.eq(given), held.eq(commands.o.valid), more.eq(given.blocks)]
+            for name in ("rows", "last_rows", "columns"):
+                m.d.sync += layer[name].eq(given[name] - 1)
+        go = active & self.advance
+        word, ends_part = self._count_words(m, go, ~held, given.part_words)
+        self._walk(m, layer, go, begin, end, more, word, ends_part)
         return m
+
+    def _count_words(self, m: Module, go: Value, load: Value, words: Value) -> tuple[Signal, Signal]:
+        """Count the words of parts; give the word, and whether it is a part's last, which is known ahead: the
+        ends of pixels, rows and blocks begin with it.
+        """
+        word, before_last = Signal.like(words), Signal.like(words)
+        ends, only = Signal(name="ends_part"), Signal()
+        with m.If(go):
+            m.d.sync += [word.eq(Mux(ends, 0, word + 1)), ends.eq(Mux(ends, only, word == before_last))]
+        with m.If(load):
+            m.d.sync += [ends.eq(words == 1), only.eq(words == 1), before_last.eq(words - 2)]
+        return word, ends
 
     def _walk(
         self,
         m: Module,
         layer: Any,
-        active: Signal,
+        go: Value,
         begin: Signal,
         end: Signal,
         more: Signal,
+        word: Signal,
         ends_part: Signal,
     ) -> None:
-        """Count rows, columns, parts and words of a block."""
+        """Count rows, columns, and parts of a block."""
         config = self._config
-        go = active & self.advance
-        word = Signal.like(layer.part_words)
         row, column, last_row = (Signal.like(layer.rows, name=name) for name in ("row", "column", "last_row"))
         part, again, row_again = Signal(), Signal(), Signal()  # second part, and second time of pixel and row
         pixel, row_start = Signal(range(config.block_words)), Signal(range(config.block_words))
@@ -124,10 +135,6 @@ class Drain(wiring.Component):
             m.d.sync += last_row.eq(Mux(more == 1, layer.last_rows, layer.rows))
         following = (pixel + Mux(two, layer.words << 1, layer.words))[: len(pixel)]
         with m.If(go):
-            m.d.sync += [
-                word.eq(Mux(ends_part, 0, word + 1)),
-                ends_part.eq(Mux(ends_part, layer.part_words == 0, word + 1 == layer.part_words)),
-            ]
             with m.If(Mux(layer.split, ends_columns, ends_part)):
                 m.d.sync += part.eq(two & ~part)
             with m.If(ends_pixel):
@@ -151,7 +158,7 @@ class Drain(wiring.Component):
             m.d.sync += [half.eq(~half), bypass_half.eq(bypass_half ^ layer.shuffle)]
         with m.If(self.advance):
             m.d.sync += [
-                self.step.valid.eq(active),
+                self.step.valid.eq(go),
                 self.step.shuffle.eq(layer.shuffle),
                 self.step.odd.eq(word[0]),
                 self.results.address.eq(Cat(address, half)),
