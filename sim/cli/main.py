@@ -10,6 +10,7 @@ import importlib.util
 import io
 import os
 import sys
+import time
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -163,8 +164,6 @@ def verilog(
     lint: Annotated[bool, typer.Option("--lint", help="Lint it with Verilator, all warnings on.")] = False,
 ) -> None:
     """Write an engine's Verilog and everything Vitis or Vivado needs with it."""
-    import time
-
     from sim.host.console import print_files
     from sim.host.paths import check_directory
 

@@ -73,7 +73,7 @@ class AttentionAdapter(EngineAdapter):
 
     def write_results(self, path: Path, results: Tensors, golden: Tensors) -> None:
         """Write both without the zeros behind each row; see `EngineAdapter.write_results`."""
-        size = results["o"].shape[2]
+        size = results["o"].shape[-1]
         super().write_results(path, results, {"o": golden["o"][..., :size]})
 
     def errors(
