@@ -6,6 +6,7 @@ import numpy as np
 
 from sim.engines.attention.job import AttentionJob, Piece
 from sim.golden.products import serial_product
+from sim.run.adapter import SATURATED
 
 _LOGIT_BITS = 24
 _BLOCK_SCORES = 2**21  # scores held at a time
@@ -15,7 +16,9 @@ def saturation(job: AttentionJob) -> dict[str, float]:
     """Give the shares of logits, of visible pairs and before any cap, and of results that are cut to their
     formats' ends, by name; those that are 0 are left out.
     """
-    results = sum(_results(job, piece) for piece in job.pieces) / job.exact.size
+    # The zeros behind rows are none of the results.
+    given = job.exact[..., : job.inputs.value_size].size
+    results = sum(_results(job, piece) for piece in job.pieces) / given
     logits = 0.0
     # Behind a cap logits are at their ends as they should be.
     pieces = [] if job.inputs.cap is not None else [piece for piece in job.pieces if _reaches(piece)]
@@ -25,8 +28,8 @@ def saturation(job: AttentionJob) -> dict[str, float]:
             for piece in job.pieces
         )
         logits = sum(map(_logits, pieces)) / max(1, pairs)
-    found = {"saturated_logits_ratio": logits, "saturated_results_ratio": results}
-    return {name: ratio for name, ratio in found.items() if ratio}
+    found = {"logits": logits, "results": results}
+    return {f"{SATURATED}{name}_ratio": ratio for name, ratio in found.items() if ratio}
 
 
 def _results(job: AttentionJob, piece: Piece) -> int:

@@ -182,7 +182,7 @@ def test_an_interrupt_ends_the_simulator_and_leaves_nothing(kernel, tmp_path, nu
                 assert time.monotonic() < limit
                 time.sleep(0.02)
             os.kill(process.pid, number)
-            # Twice the grace that the simulator is given, on machines with other work, too.
+            # The simulator has a second's grace; the rest is for machines with other work.
             assert said in process.communicate(timeout=5)[1]
         finally:
             process.kill()

@@ -359,7 +359,8 @@ def simulate(tables: Tables, parts: Parts, pace: TimingModel, loads: int, limit:
             if drained:
                 return cycle, exposed, loading
             exposed += 1
-        for place in np.ndindex(parts.changes.shape):  # `copy_into` says why they are not added at once
+        # One by one: `hw.scheduler.planner.order.lattice.copy_into` says why.
+        for place in np.ndindex(parts.changes.shape):
             parts.rings[place] += parts.changes[place]
             parts.changes[place] = 0
         drained = done_reads == len(tables.reads) and done_writes == len(tables.writes)

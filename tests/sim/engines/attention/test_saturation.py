@@ -46,6 +46,15 @@ def test_results_beyond_their_format(output, given):
     assert ADAPTER.errors(job, config, {"o": o})["saturated_results_ratio"] == pytest.approx(beyond)
 
 
+def test_zeros_behind_rows_are_no_results():
+    def share(size):
+        given = {name: tensor[..., :size] if name == "v" else tensor for name, tensor in INTEGERS.items()}
+        job = ADAPTER.job(given | scales() | {"output_scale": np.array(1e-6)}, changed(SMALL, output="int8"))
+        return saturation(job)["saturated_results_ratio"]
+
+    assert min(share(32), share(23)) > 0.99
+
+
 def test_logits_beyond_their_format():
     job = ADAPTER.job(INTEGERS | scales(q=1.0, k=1.0) | {"causal": np.array(True)}, SMALL)
     scale = job.pieces[0].golden.scale
