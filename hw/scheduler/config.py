@@ -91,7 +91,7 @@ class SchedulerConfig:
     def check_program(self, program: Program) -> None:
         """Raise `InputError` for the first limit that a program exceeds."""
         if program.word_bytes != self.word_bytes:
-            legal = f"{self.word_bytes}, as of the hardware"
+            legal = f"{self.word_bytes}, as of the hardware: plan for its board, with loomwork plan --board"
             raise InputError("word_bytes of the program", program.word_bytes, legal)
         for field, value in needs(program).items():
             most = getattr(self, field)

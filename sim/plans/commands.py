@@ -100,6 +100,16 @@ def model_of_plan(document: Any, model: str | None, dimensions: Mapping[str, int
     return model or graph.name, content
 
 
+def name_remark(document: Any, graph: Any) -> str:
+    """Say what the name in a sound plan.json's content promises that its graph is not; ``graph`` is the
+    model's, as `model_of_plan` gives it.
+    """
+    name = document["graph"]["name"]
+    if graph is None:
+        return f"it is not the shipped {name}, whose made_by is another" if name in network_names() else ""
+    return f"the model's own name is {graph['name']}" if graph["name"] != name else ""
+
+
 #: What `network_row` gives.
 NETWORK_COLUMNS = (
     "network", "operators, merged", "tensors", "million MACs", "inside, KiB", "weights, KiB", "M_R, KiB",

@@ -25,6 +25,8 @@ Results = Mapping[str, RunResult]
 PLAN = "(plan)"
 #: Name of a table of layers among the tensors of an engine that runs such: see `EngineAdapter.read_network`.
 NETWORK = "(network)"
+#: Name of the memory that a launch must leave as it is, among the integers that are compared.
+UNWRITTEN = "(unwritten memory)"
 #: What names of shares of saturated numbers begin with: see `EngineAdapter.errors`.
 SATURATED = "saturated_"
 
@@ -189,7 +191,7 @@ class EngineAdapter(abc.ABC):
 
     def write_results(self, path: Path, results: Tensors, golden: Tensors) -> None:
         """Write the user's output file: what `results` gave, and the golden model's integers."""
-        save_results(path, results, golden)
+        save_results(path, results, {name: golden[name] for name in golden if name != UNWRITTEN})
 
     def write_labels(self, path: Path, job: Any) -> None:
         """Write the labels that the operations of a job reveal, a line each.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,9 @@ from sim.run.result import RunResult
 from sim.run.run import Measured, Prepared, compare, find_adapter, measured, prepare
 from sim.run.tensors import load_tensors
 
+#: The fastest clock that global buffers of these devices distribute (UltraScale+, speed grade 3): a kernel
+#: may have been built for another clock than its board's, but for none above.
+_MOST_HERTZ = 891e6
 _AS_INPUTS = "as the folder's inputs make it; make the launch again"
 
 
@@ -81,7 +85,8 @@ def verify(directory: Path) -> RunResult:
     """Compare what came of a launch folder, on a card or in a replay, with the golden model bit for bit.
 
     The report is missing where the host script could not read the counters, or they contradict each other,
-    which counts as a difference. Raises `InputError` when nothing came of it yet, a file is damaged, or the
+    which counts as a difference, as do bytes that the launch does not move and more cycles than any clock has
+    in the wall time. Raises `InputError` when nothing came of it yet, a file is damaged, or the
     folder's call or golden results are not those of its inputs.
     """
     manifest = folder.read_manifest(directory)
@@ -102,8 +107,9 @@ def verify(directory: Path) -> RunResult:
         path = directory / folder.GOLDEN
         raise InputError("golden results", str(path), "what the golden model makes of the folder's inputs")
     _check_call(directory, manifest, prepared)
+    further = () if known is None else tuple(_impossible(prepared, known, record))
     try:
-        return prepared.judge(golden, buffers, known)
+        return prepared.judge(golden, buffers, known, further=further)
     except InputError as error:
         if known is None:
             raise
@@ -111,6 +117,21 @@ def verify(directory: Path) -> RunResult:
         return prepared.judge(
             golden, buffers, None, further=(f"The counters contradict themselves: {error}",)
         )
+
+
+def _impossible(prepared: Prepared, known: Measured, record: Record) -> Iterator[str]:
+    """Give a line for each counter of a call that this job cannot have had."""
+    prediction = prepared.prediction
+    for way, least in (("read", prediction.read_bytes_total), ("write", prediction.write_bytes_total)):
+        names = {f"{port}_{way}_bytes" for port in prepared.table.ports} & known.counters.keys()
+        moved = sum(known.counters[name] for name in names)
+        if names and (moved < least or (moved > least and not prediction.open_ended)):
+            legal = f"{least:,}{' or more' if prediction.open_ended else ''}"
+            yield f"The counters tell of {moved:,} {way} bytes, and this launch has {legal}"
+    cycles, hardware = known.counters.get("cycles_total", 0), record.hardware
+    if hardware is not None and cycles > hardware.host_wall_seconds * _MOST_HERTZ:
+        legal = f"the {hardware.host_wall_seconds:g} s of the call have at {_MOST_HERTZ / 1e6:g} MHz"
+        yield f"The counters tell of {cycles:,} cycles, more than {legal}"
 
 
 def _manifest(prepared: Prepared, launch: Launch, *, seed: int, inputs: tuple[Any, ...]) -> Manifest:

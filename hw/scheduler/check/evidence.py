@@ -28,14 +28,17 @@ class Evidence(NamedTuple):
         return CLAIMED in self.basis
 
 
-def evidence(plan: Plan, *, model: str = "") -> Iterator[Evidence]:
+def evidence(plan: Plan, *, model: str = "", remark: str = "") -> Iterator[Evidence]:
     """Give the figures of a plan in which `hw.scheduler.check.check.check` finds no problem.
 
-    ``model`` is the name of the model that it was compared with; empty when there was none.
+    ``model`` is the name of the model that it was compared with; empty when there was none. The ``remark``
+    follows the words on what the graph was compared with.
     """
     of = f"compared with the model {model}" if model else f"the plan's own, {CLAIMED}: no model was given"
+    of += f"; {remark}" if remark else ""
+    name = plan.graph.name
     made_by = f" ({plan.graph.made_by})" if plan.graph.made_by else ""
-    counts = f"{plan.graph.name}{made_by}: {len(plan.tensor)} tensors, {len(plan.operator)} operators"
+    counts = f"{name}{made_by}: {len(plan.tensor)} tensors, {len(plan.operator)} operators"
     yield Evidence("graph", counts, of)
     held = f"{len(plan.episodes)} residency intervals, {len(plan.streams)} windows, {len(plan.fifos)} FIFOs"
     yield Evidence("scratchpad", f"{plan.scratchpad_bytes:,} bytes: {held}", "replayed")

@@ -20,7 +20,7 @@ from sim.engines.conv.job import LayerJob, NetworkJob
 from sim.engines.conv.network import build
 from sim.engines.conv.table import Row, read_table
 from sim.engines.conv.tensors import read_layer
-from sim.run.adapter import NETWORK, Buffer, Case, Demo, EngineAdapter, Launch, Tensor
+from sim.run.adapter import NETWORK, UNWRITTEN, Buffer, Case, Demo, EngineAdapter, Launch, Tensor
 
 #: Name of the array that chooses a network's weights, offsets and first map.
 SEED = "seed"
@@ -69,21 +69,21 @@ class ConvAdapter(EngineAdapter):
         )
 
     def golden(self, job: Job, config: ConvConfig) -> dict[str, Tensor]:
-        """Run `sim.golden.conv`."""
-        return job.integers(execute(job.program))
+        """Run `sim.golden.conv`; beside its maps stands the memory that is not written."""
+        program = job.program
+        return {**job.integers(execute(program)), UNWRITTEN: program.unwritten(program.arenas())}
 
     def outputs(
         self, job: Job, config: ConvConfig, buffers: Mapping[str, NDArray[np.uint8]]
     ) -> dict[str, Tensor]:
-        """Read the maps that were written."""
+        """Read the maps that were written, and what lies outside of them."""
         arenas = [buffers[f"maps{port}"] for port in range(config.ports)]
-        return job.integers(
-            {step.result: job.program.read(step.result, arenas) for step in job.program.steps}
-        )
+        maps = {step.result: job.program.read(step.result, arenas) for step in job.program.steps}
+        return {**job.integers(maps), UNWRITTEN: job.program.unwritten(arenas)}
 
     def results(self, job: Job, config: ConvConfig, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """See `LayerJob.results`."""
-        return job.results(integers)
+        return job.results({name: tensor for name, tensor in integers.items() if name != UNWRITTEN})
 
     def errors(self, job: Job, config: ConvConfig, integers: Mapping[str, Tensor]) -> dict[str, float]:
         """See `LayerJob.errors`."""
@@ -105,6 +105,11 @@ class ConvAdapter(EngineAdapter):
     def workload(self, job: Job, config: ConvConfig) -> ConvWorkload:
         """Give the jobs."""
         return job.program.workload
+
+    def label(self, job: Job, config: ConvConfig) -> str:
+        """Say that a layer is computed again for each byte of its sums, where they were asked for."""
+        again = job.bytes if isinstance(job, LayerJob) else 0
+        return f"a layer, computed {again} more times for the bytes of its sums" if again else ""
 
     def cases(self) -> Iterator[Case]:
         """See `sim.engines.conv.cases`."""

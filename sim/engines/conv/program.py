@@ -261,6 +261,17 @@ class Program:
                 arenas[port][first : first + content.size] = content.view(np.uint8)
         return arenas
 
+    def unwritten(self, arenas: list[Bytes]) -> Bytes:
+        """Give what lies where no step writes, of the ports one after the other."""
+        parts = []
+        for port, content in enumerate(arenas):
+            mask = np.ones(content.size, np.bool_)
+            for found in (self.maps[step.result] for step in self.steps):
+                first = found.addresses[port]
+                mask[first : first + found.lengths(self.config)[port]] = False
+            parts.append(content[mask])
+        return np.concatenate(parts)
+
     def read(self, name: str, arenas: list[Bytes]) -> Int8:
         """Give a map ``[C, H, W]`` out of what the ports have after the launch."""
         found = self.maps[name]

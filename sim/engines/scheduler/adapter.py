@@ -21,12 +21,10 @@ from hw.scheduler.program.lower import lower
 from hw.scheduler.program.program import Program
 from sim.golden.scheduler import Words, execute, to_bytes, to_words
 from sim.plans.commands import checked_plan
-from sim.run.adapter import PLAN, Buffer, Case, Demo, EngineAdapter, Launch, Tensor
+from sim.run.adapter import PLAN, UNWRITTEN, Buffer, Case, Demo, EngineAdapter, Launch, Tensor
 
 #: Name of the array that chooses the sources that are not given.
 SEED = "seed"
-#: Name of what the run must leave alone, among the integers that are compared.
-UNWRITTEN = "(unwritten memory)"
 #: What lies in the region outside of the sources before the launch.
 _EMPTY = 0x5A
 
@@ -140,9 +138,9 @@ class SchedulerAdapter(EngineAdapter):
         return SchedulerWorkload(program=job.program)
 
     def label(self, job: SchedulerJob, config: SchedulerConfig) -> str:
-        """Name the network and the scratchpad it uses."""
+        """Name the network, and say how much of the scratchpad it uses."""
         used = job.program.scratchpad_words * config.word_bytes
-        return f"{job.dataflow.name} in {used / 1024:,.5g} KiB" if job.dataflow.name else ""
+        return f"{job.dataflow.name}, {used / 1024:,.5g} KiB of scratchpad used" if job.dataflow.name else ""
 
     def cases(self) -> Iterator[Case]:
         """See `sim.engines.scheduler.cases`."""

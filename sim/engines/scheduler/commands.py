@@ -163,7 +163,7 @@ def check(
     from hw.scheduler.check.evidence import evidence
     from hw.scheduler.check.form import Plan
     from sim.host.console import print_table
-    from sim.plans.commands import model_of_plan, parse_dimensions
+    from sim.plans.commands import model_of_plan, name_remark, parse_dimensions
 
     document = read_json(plan).data
     name, graph = model_of_plan(document, model, parse_dimensions(dim or ()))
@@ -174,7 +174,8 @@ def check(
         print(f"loomwork: and {len(problems) - _LISTED:,} more", file=sys.stderr)
     if problems:
         raise typer.Exit(1)
-    rows = list(evidence(Plan.model_validate(document), model=name))
+    found = evidence(Plan.model_validate(document), model=name, remark=name_remark(document, graph))
+    rows = list(found)
     claimed = sum(row.claimed for row in rows)
     title = f"{plan}: replayed, nothing is wrong; {claimed} of {len(rows)} rows rest on the planner's word"
     print_table(title, ("figure", "value", "what speaks for it"), rows)

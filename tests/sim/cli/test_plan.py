@@ -124,6 +124,13 @@ def test_a_plan_of_a_shipped_network_is_compared_with_it():
     shown = " ".join(call("check", "p.json").stdout.split())
     assert "compared with the model minilm_layer" in shown
     document = json.loads(Path("p.json").read_text())
+    for name, options, words in (
+        ("mine", ("--model", "minilm_layer"), "the model's own name is minilm_layer"),
+        ("resnet18", (), "it is not the shipped resnet18"),
+    ):
+        renamed = document | {"graph": document["graph"] | {"name": name}}
+        Path("named.json").write_text(json.dumps(renamed))
+        assert words in " ".join(call("check", "named.json", *options).stdout.split())
     for operator in document["graph"]["operators"]:
         for each in (operator, *operator["members"]):
             each["weight_bytes"] = 0

@@ -196,13 +196,21 @@ def test_the_verdict_of_the_command(folder):
     record = golden_results(folder)
     assert "no report: the counters could not be read" in call("verify", "card", "-o", "out.npz").stdout
     np.testing.assert_array_equal(np.load("out.npz")["o_int"], np.load("out.npz")["golden_int"])
-    # What the kernel counts of such a launch is made up: only their sum is looked at.
+    # Its cycles are made up: no more than their sum and the wall time is looked at.
     moved = {"gmem0_read_bytes": 512, "gmem0_write_bytes": 1024}
     cycles = {"cycles_total": 900, "cycles_busy": 400, "cycles_stall_memory": 300, "cycles_idle": 201}
     (folder / "results" / "run.json").write_text(json.dumps(record | {"counters": moved | cycles}))
     (line,) = call("verify", "card", status=1).stderr.splitlines()
     assert line.startswith("loomwork: The counters contradict themselves: ")
     cycles["cycles_idle"] = 200
+    record["hardware"]["host_wall_seconds"] = 1e-6
+    (folder / "results" / "run.json").write_text(json.dumps(record | {"counters": moved | cycles}))
+    assert call("verify", "card", status=1).stderr.splitlines() == [
+        "loomwork: The counters tell of 512 read bytes, and this launch has 1,536",
+        "loomwork: The counters tell of 900 cycles, more than the 1e-06 s of the call have at 891 MHz",
+    ]
+    record["hardware"]["host_wall_seconds"] = 0.5
+    moved["gmem0_read_bytes"] = 1536
     (folder / "results" / "run.json").write_text(json.dumps(record | {"counters": moved | cycles}))
     printed = call("verify", "card", "--report", "r.json").stdout
     assert "on hardware" in printed

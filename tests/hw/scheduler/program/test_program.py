@@ -99,7 +99,9 @@ def test_a_program_that_does_not_fit_is_refused(field):
 
 
 def test_a_program_of_other_words_is_refused():
-    with pytest.raises(InputError, match="word_bytes of the program must be 32, as of the hardware, not 16"):
+    with pytest.raises(
+        InputError, match="word_bytes of the program must be 32, as of the hardware: plan for its board"
+    ):
         CONFIG.check_program(example_program(16))
 
 

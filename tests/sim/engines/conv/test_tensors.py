@@ -8,6 +8,8 @@ from onnx import TensorProto, helper
 from hw.errors import InputError
 from sim.engines.conv.adapter import ADAPTER
 from sim.engines.conv.cases import SMALL
+from sim.run.adapter import UNWRITTEN
+from sim.run.run import compare
 
 
 def layer(**changes):
@@ -67,9 +69,25 @@ def test_sums_of_a_whole_layer_are_those_of_onnx():
     assert (integers["acc"] == wanted * one**2 * 256).all()
 
 
+def test_memory_that_no_step_writes_is_compared_and_no_result():
+    job, golden, real = results(layer())
+    assert UNWRITTEN in golden
+    assert UNWRITTEN not in real
+    arenas = {f"maps{port}": content for port, content in enumerate(job.program.arenas())}
+    assert np.array_equal(ADAPTER.outputs(job, SMALL, arenas)[UNWRITTEN], golden[UNWRITTEN])
+    for port in arenas:
+        arenas[port][0] ^= 1  # of the map that is read
+        (line,) = compare(
+            {UNWRITTEN: ADAPTER.outputs(job, SMALL, arenas)[UNWRITTEN]}, {UNWRITTEN: golden[UNWRITTEN]}
+        )
+        assert line.startswith("(unwritten memory) differs in 1 of")
+        arenas[port][0] ^= 1
+
+
 def test_accumulators_may_be_left_out():
-    _, integers, _ = results(layer(accumulators=np.array(0)))
-    assert list(integers) == ["y"]
+    _, integers, real = results(layer(accumulators=np.array(0)))
+    assert set(integers) == {"y", UNWRITTEN}
+    assert set(real) == {"y", "y_float"}
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,8 @@ def test_a_plan_is_lowered_and_its_image_lies_in_memory():
     predicted = SchedulerEngine().predict(ADAPTER.workload(job, CONFIG), CONFIG, BOARD)
     assert predicted.read_bytes_total == plan.totals.offchip_read_bytes + len(encode(program))
     assert predicted.cycles["cycles_stall_load"] > launch.scalars["program_records"]
-    assert (
-        ADAPTER.label(job, CONFIG) == f"{plan.graph.name} in {program.scratchpad_words * 32 / 1024:,.5g} KiB"
-    )
+    used = program.scratchpad_words * 32 / 1024
+    assert ADAPTER.label(job, CONFIG) == f"{plan.graph.name}, {used:,.5g} KiB of scratchpad used"
 
 
 def test_without_a_plan_the_shipped_one_is_executed():
