@@ -28,7 +28,7 @@ against the keys it sees, in tiles of up to T keys that are dealt out to the str
                 ├ + 0 ─────────────────► Reciprocal     1 / l                           11
                 ├ + 8 ─────────────────► Normalizer     O / l                            6, as many steps
                 ▼                            ▼
-    o ◄────── Drain ◄─────────────────── OutputBuffer   results of two passes
+    o ◄────── Drain ◄─────────────────── OutputBuffer   results of four passes
 
 Numbers beside the left line are cycles after a part of a key, or after the last part of a tile's values, at
 which the stage starts; those on the right are the stage's own latency.  They are those of the default
@@ -42,13 +42,14 @@ cycle is lost as long as
 
 * a tile has as many parts of values as its merge has steps (parts * D / merge_lanes; so the shortest tile
   behind which keys flow on has D / merge_lanes keys),
-* a pass has as many parts of keys as its queries have parts, as its results have beats,
-  and as a division takes.
+* a pass has as many parts of keys as its queries have parts, as its results have beats at each of the W
+  ports that they are spread over, and as a division takes.
 
 A job of ``passes`` query tiles with ``keys`` each, a multiple of S T, takes ``passes * keys / S + L`` cycles
 of the core: to load R queries, from the last key to its tile's maximum (11), to weigh the values of that tile
-(T), to merge, divide and normalize (D / merge_lanes + 25), and to put out R rows (their bytes by the port's
-width, + 3).  That is L = 296 for R = 32, D = T = 64, two merge lanes, 16-bit results and 256-bit ports.
+(T), to merge, divide and normalize (D / merge_lanes + 25), and to put out R rows (their bytes by the width of
+the ports of results, + 3).  That is L = 232 for R = 32, D = T = 64, two merge lanes, 16-bit results and two
+ports of 256 bits.
 `hw.attention.model.cycles` computes any job exactly, and adds what memory takes at both ends.
 
 **Layers.**  `core` knows no memory: commands and streams in, a stream out.  `movers` turn jobs into DMA

@@ -29,6 +29,10 @@ CAP_BITS = 23
 FRACTION_BITS = 4
 OUTPUT_SHIFT_BITS = 7
 
+#: Bits of the units that results are dealt out in: unit n of a row goes to port n mod W.
+RESULT_UNIT_BITS = 128
+#: Query tiles whose results wait in the rows: four beats of 128 elements each fill no RAM that a LUT makes.
+RESULT_BANKS = 4
 #: What a result may be, and its bits.
 OUTPUT_WIDTHS = {"int8": 8, "int16": 16, "bfloat16": 16}
 
@@ -53,6 +57,9 @@ class AttentionConfig:
     ports_per_stream
         P, memory ports that the keys (and again the values) of one stream are spread over: a power of two
         from 1 to 16.
+    result_ports
+        W, memory ports that results are spread over: a power of two from 1 to 4.  A pass of fewer cycles than
+        its results have beats waits for them.
     port_bits
         Bits of a beat of each port: a power of two from 128 to 1024, or 0 for those of the board's memory.
     merge_lanes
@@ -79,6 +86,7 @@ class AttentionConfig:
     tile_keys: int = 64
     streams: int = 1
     ports_per_stream: int = 2
+    result_ports: int = 1
     port_bits: int = 0
     merge_lanes: int = 2
     cached_keys: int = 1024
@@ -99,6 +107,7 @@ class AttentionConfig:
         check_power_of_two("tile_keys", self.tile_keys, 16, 128)
         check_power_of_two("streams", self.streams, 1, 16)
         check_power_of_two("ports_per_stream", self.ports_per_stream, 1, 16)
+        check_power_of_two("result_ports", self.result_ports, 1, 4)
         check_power_of_two("port_bits", self.port_bits, 128, 1024, or_zero=True)
         fewest = 1 << (-(-self.lanes // self.tile_keys) - 1).bit_length()
         most = 1 << (self.lanes // 8).bit_length() - 1
@@ -189,6 +198,10 @@ class AttentionConfig:
     def result_bits(self) -> int:
         """Bits of one result."""
         return OUTPUT_WIDTHS[self.output]
+
+    def result_units(self, value_size: int) -> int:
+        """Units of `RESULT_UNIT_BITS` that one row of ``value_size`` results takes at each of its ports."""
+        return -(-value_size * self.result_bits // (RESULT_UNIT_BITS * self.result_ports))
 
     def output_beats(self, beat_width: int) -> int:
         """Beats of ``beat_width`` bits that hold one row of results of `max_head_dim` elements."""

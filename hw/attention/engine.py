@@ -20,8 +20,8 @@ from hw.prediction import Prediction
 
 #: Rows tried for a board, largest first; the first that fits is the default.
 _DEFAULT_ROWS = (32, 24, 16, 12, 8, 6, 4, 2, 1)
-#: Entries of the caches tried: 8,192 keys of 64 elements in UltraRAM, else what block RAMs hold.
-_ULTRA_KEYS, _BLOCK_KEYS = 8192, 1024
+#: Entries of the caches tried: 16,384 keys of 64 elements in UltraRAM, else what block RAMs hold.
+_ULTRA_KEYS, _BLOCK_KEYS = 16384, 1024
 #: Share of the user's region the default may take: routing fails long before it is full.
 _FILL = 0.8
 
@@ -36,13 +36,16 @@ class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
     data_cells = ("attention_rows", "attention_results")
 
     def default_config(self, board: Board) -> AttentionConfig:
-        """Give one stream of 64 lanes, with ports for a key and a value a cycle if there are channels for
-        them, caches if there is room, and the most rows, up to 32, that leave a fifth of the board free.
+        """Give one stream of 64 lanes, with ports for a key and a value a cycle, and two for results, if
+        there are channels for them, caches if there is room, and the most rows, up to 32, that leave a fifth
+        of the board free.
         """
         lanes = AttentionConfig().lanes
         slices = max(1, 8 * lanes // board.memory.port_data_width) if board.memory.channels > 1 else 1
         cached = _ULTRA_KEYS if board.user.uram else _BLOCK_KEYS
-        config = AttentionConfig(ports_per_stream=slices, cached_keys=cached)
+        config = AttentionConfig(
+            ports_per_stream=slices, result_ports=2 if board.memory.channels > 1 else 1, cached_keys=cached
+        )
         share = Resources(**{name: int(_FILL * count) for name, count in board.user.items()})
         for rows in _DEFAULT_ROWS:
             config = replace(config, rows=rows)

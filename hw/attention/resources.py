@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hw.attention.config import AttentionConfig
 from hw.attention.movers.cache import ULTRA_DEPTH
-from hw.attention.movers.movers import port_count
+from hw.attention.movers.movers import port_count, result_port
 from hw.board.resources import Resources
 
 # Yosys, by `synth_xilinx -family xcup -flatten`, counts for two rows of 64 lanes in two folds, 20-bit
@@ -54,8 +54,11 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
     ultra = config.cached_keys >= ULTRA_DEPTH
     words = _ULTRA_WORDS if ultra else _BLOCK_WORDS
     cache_rams = caches * -(-config.cached_keys // words)
-    # Every reader buffers 512 beats, and so does the one writer, with strobes beside the data.
-    buffers = ports * -(-data_width // _RAM_BITS) + -(-(data_width + data_width // 8 + 1) // _RAM_BITS)
+    # Every reader buffers 512 beats, and so does every writer, with strobes beside the data.
+    readers, writers = result_port(config, 0), config.result_ports
+    buffers = readers * -(-data_width // _RAM_BITS) + writers * -(
+        -(data_width + data_width // 8 + 1) // _RAM_BITS
+    )
     # Two rows share a table of the cap.
     tables = streams * -(-rows // 2) if config.logit_cap else 0
     # A pair of rows shares the multipliers of its scores.
@@ -69,7 +72,7 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
             + ports * _PORT_FF * width
         ),
         dsp=_CORE_DSP
-        + (ports - 1) * _PORT_DSP
+        + (readers - 1) * _PORT_DSP
         + streams * (_STREAM_DSP + scores + rows * dsp)
         + rows * result_dsp,
         bram36=buffers + streams * _STREAM_BRAM + tables + (0 if ultra else cache_rams),

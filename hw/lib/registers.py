@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import reduce
+from operator import or_
 from typing import Any
 
-from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -29,6 +32,10 @@ def arguments_layout(table: ArgumentTable) -> data.StructLayout:
 def counters_layout(table: ArgumentTable) -> data.StructLayout:
     """Give the counters of ``table`` as the gates see them."""
     return data.StructLayout({counter.name: counter.bits for counter in table.counters})
+
+
+#: Words of which one is chosen in a cycle.
+_BLOCK_WORDS = 16
 
 
 class RegisterFile(wiring.Component):
@@ -71,7 +78,7 @@ class RegisterFile(wiring.Component):
 
     Behaviour
     ---------
-    One read and one write at a time; they do not wait for each other.  A read takes 2 cycles from address to
+    One read and one write at a time; they do not wait for each other.  A read takes 3 cycles from address to
     data, a write 2 from the later of address and data to its response; ``start`` comes a cycle after that.
     Every output comes from a register, but for the readies (one gate) and ``interrupt`` (two).
 
@@ -79,7 +86,8 @@ class RegisterFile(wiring.Component):
     ---
     Unmapped addresses answer OKAY as kernels made by Vitis HLS do: software probes registers, and an error
     response would reach it as a bus fault.  Arguments are copied at the start, so that no body needs copies
-    of its own and auto-restart never sees half a pointer.
+    of its own and auto-restart never sees half a pointer.  A word is chosen in two cycles, within its block
+    and then among blocks: in one that is the longest path of a kernel with many registers.
     """
 
     def __init__(self, table: ArgumentTable) -> None:
@@ -114,10 +122,13 @@ class RegisterFile(wiring.Component):
                     "payload": 32,
                     "strobes": 4,
                     "reading": 1,
+                    "sampled": 1,
                     "read_word": ADDR_WIDTH - 2,
                 }
             )
         )
+        # Of the word that is read, once it is sampled: itself, and the high word of its moment.
+        self.answer, self.kept = Signal(32), Signal(32)
 
     def elaborate(self, platform: Any) -> Elaboratable:
         """Two bus engines, and the registers between them."""
@@ -189,15 +200,33 @@ class RegisterFile(wiring.Component):
             value = self.counters[register.argument.name]
             words[register.offset], words[register.offset + 4] = value[:32], state.high
             high_words[register.offset] = value[32:]
-        with m.If(read), m.Switch(state.read_word):
-            for offset, word in words.items():
-                with m.Case(offset // 4):
-                    m.d.sync += self.bus.rdata.eq(word)
-                    if offset in high_words:
-                        m.d.sync += state.high.eq(high_words[offset])
-            with m.Default():
-                m.d.sync += self.bus.rdata.eq(0)
+        m.d.comb += [
+            self.answer.eq(self._sample(m, "word", read, words)),
+            self.kept.eq(self._sample(m, "high", read, high_words)),
+        ]
+        with m.If(state.sampled & ~self.bus.rvalid):
+            m.d.sync += self.bus.rdata.eq(self.answer)
+            with m.Switch(state.read_word):
+                for offset in high_words:
+                    with m.Case(offset // 4):
+                        m.d.sync += state.high.eq(self.kept)
         return m
+
+    def _sample(self, m: Module, name: str, read: Signal, words: Mapping[int, Any]) -> Value:
+        """Sample in each block of ``words``, by offset, the one at the address that is read; give that of the
+        address's block from the next cycle on, and 0 where there is none.
+        """
+        word = self.state.read_word
+        answers: list[Value] = [Const(0, 32)]
+        for block in sorted({offset // 4 // _BLOCK_WORDS for offset in words}):
+            level = [words.get(4 * (_BLOCK_WORDS * block + n), Const(0, 32)) for n in range(_BLOCK_WORDS)]
+            for bit in word[: _BLOCK_WORDS.bit_length() - 1]:
+                level = [Mux(bit, high, low) for low, high in zip(level[::2], level[1::2], strict=True)]
+            sampled = Signal(32, name=f"{name}_{block}", reset_less=True)
+            with m.If(read):
+                m.d.sync += sampled.eq(level[0])
+            answers.append(Mux(word[_BLOCK_WORDS.bit_length() - 1 :] == block, sampled, 0))
+        return reduce(or_, answers)
 
     def _write_engine(self, m: Module, awake: Signal) -> Signal:
         """Collect an address and data in any order; gives when to write."""
@@ -219,14 +248,16 @@ class RegisterFile(wiring.Component):
         return now
 
     def _read_engine(self, m: Module, awake: Signal) -> Signal:
-        """Take an address, and its word a cycle later; gives when that is."""
+        """Take an address, sample its word a cycle later, and answer; gives when it is sampled."""
         bus, state = self.bus, self.state
         now = Signal()
-        m.d.comb += [bus.arready.eq(awake & ~state.reading), now.eq(state.reading & ~bus.rvalid)]
+        m.d.comb += [bus.arready.eq(awake & ~state.reading), now.eq(state.reading & ~state.sampled)]
         with m.If(bus.arvalid & bus.arready):
             m.d.sync += [state.reading.eq(1), state.read_word.eq(bus.araddr[2:])]
         with m.If(now):
+            m.d.sync += state.sampled.eq(1)
+        with m.If(state.sampled):
             m.d.sync += bus.rvalid.eq(1)
         with m.If(bus.rvalid & bus.rready):
-            m.d.sync += [bus.rvalid.eq(0), state.reading.eq(0)]
+            m.d.sync += [bus.rvalid.eq(0), state.reading.eq(0), state.sampled.eq(0)]
         return now

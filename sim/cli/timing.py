@@ -36,7 +36,7 @@ def run_timing(
         kernel.verilog, kernel.top_name, board, worst=max(worst, _SEARCHED if routed else 0)
     )
     blocks = route_worst(found, kernel.verilog, board, routed) if routed else []
-    found = replace(found, paths=found.paths[:worst])
+    found = replace(found, paths=found.paths[:worst], widest=found.widest[:worst])
     print_estimate(f"{engine.name} on {board.title}, estimated", found)
     if blocks:
         print_routed(blocks)
@@ -51,7 +51,7 @@ def run_timing(
 
 
 def print_estimate(title: str, found: Estimate) -> None:
-    """Print an estimate as three tables."""
+    """Print an estimate as four tables."""
     summary = [
         ("budget of a path", f"{found.budget_ps / 1000:.3f} ns"),
         ("endpoints", f"{found.endpoints:,}"),
@@ -85,6 +85,8 @@ def print_estimate(title: str, found: Estimate) -> None:
         for path in found.paths
     ]
     print_table("Worst paths", ("slack ns", "from", "to", "source", "cells and loads"), paths)
+    nets = [(f"{net.loads:,}", net.cell, net.name or "–", net.source) for net in found.widest]
+    print_table("Most loads", ("loads", "driver", "signal", "source"), nets)
 
 
 def print_routed(blocks: Sequence[Routed]) -> None:

@@ -51,10 +51,12 @@ class Estimate:
     logic_depth: int  #: Cells between the registers of the slowest path.
     places: tuple[Place, ...]  #: The same by part and source file, worst first.
     paths: tuple[Path, ...]  #: The slowest path to each of the worst registers, worst first, one a register.
+    widest: tuple[Step, ...]  #: The nets with the most loads, most first.
 
 
 def estimate(verilog: str, top: str, board: Board, *, worst: int = 10) -> Estimate:
-    """Estimate the timing of a kernel or block, with the slowest paths of the ``worst`` registers.
+    """Estimate the timing of a kernel or block, with the slowest paths of the ``worst`` registers, and as
+    many nets with the most loads.
 
     Raises `ToolError` when Yosys is missing or fails, or the netlist has a combinational loop.
     """
@@ -108,6 +110,7 @@ def judge(graph: Graph, budget_ps: float, factor: float, *, crossing: float, wor
         logic_depth=max((len(path.steps) - 1 for path in list(paths.values())[:1]), default=0),
         places=tuple(sorted(places, key=lambda place: (place.worst_slack_ps, place.part, place.file))),
         paths=tuple(paths.values()),
+        widest=tuple(graph.widest(worst)),
     )
 
 

@@ -159,6 +159,16 @@ class Graph:
             path.append(self._step(net))
         return path[::-1]
 
+    def widest(self, count: int) -> list[Step]:
+        """Give the nets with the most loads, most first, one of each signal however often it is placed."""
+        found: dict[tuple[str, str], Step] = {}
+        for net in np.argsort(-self._loads, kind="stable"):
+            step = self._step(int(net))
+            if len(found) == count or not step.loads:
+                break
+            found.setdefault((step.name.rpartition(".")[2].split("[")[0], step.source), step)
+        return list(found.values())
+
     def _step(self, net: int) -> Step:
         at = int(self._driven_at[net])
         first, path, part = self._placed[bisect(self._placed, at, key=lambda place: place[0]) - 1]

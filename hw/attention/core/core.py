@@ -175,9 +175,12 @@ class AttentionCore(wiring.Component):
                 return ResultRows(config, rows=count, beat_width=beat_width)
 
             results = self._placer.place(m, f"results_{first}", f"attention_results_{count}", make)
-            m.d.comb += results.control.eq(control)
+            m.d.comb += [
+                results.control.eq(control),
+                results.drained.eq(drain.row[first : first + count]),
+                drain.cells[cell].eq(results.o),
+            ]
             for row in range(count):
-                m.d.comb += drain.rows[first + row].eq(results.o[row])
                 m.d.comb += [results.i[n][row].eq(rows[cell].o[row]) for n, rows in enumerate(streams)]
 
     def _activity(self, m: Module, queries: QuerySide, keys: list[KeySide], values: list[ValueSide]) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from amaranth.hdl import Array, Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from hw.attention.config import AttentionConfig
+from hw.attention.config import RESULT_BANKS, AttentionConfig
 from hw.attention.core.command import UNIT_ELEMENTS
 from hw.attention.core.finish import Result
 from hw.attention.core.result.output import OutputRead
+from hw.attention.core.row.cell import row_cells
 from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 
@@ -39,11 +40,11 @@ class Drain(wiring.Component):
     Members
     -------
     i : In(stream of Result)
-        Passes whose results are complete; always ready, as there are two banks of them.
-    read : Out(OutputRead)
-        To all rows.
-    rows : In(rows x beat_width)
-        What the rows read.
+        Passes whose results are complete; always ready, as there is a place for each bank of them.
+    read : Out(OutputRead), row : Out(rows)
+        To all rows: what is read, and a bit for the row that reads it.
+    cells : In(beat_width) array of cells
+        What the rows of each cell read, 0 where another one does: see `ResultRows`.
     o : Out(stream of OutputBeat)
     freed : Out(1)
         The last beat of a bank is read in this cycle.
@@ -56,7 +57,8 @@ class Drain(wiring.Component):
     Why
     ---
     A beat is read only when there is a place for it behind the rows: so a consumer that stops need not be
-    heard in every row in the same cycle.
+    heard in every row in the same cycle.  Cells give 0 instead of being chosen from: the choice of a row
+    would have as many loads as all cells have bits.
     """
 
     #: Cycles from the read of a beat to ``o``: the rows' register, the buffers' output latch, the queue.
@@ -70,7 +72,8 @@ class Drain(wiring.Component):
             {
                 "i": In(stream.Signature(Result(config), always_ready=True)),
                 "read": Out(OutputRead(config, beat_width)),
-                "rows": In(beat_width).array(config.rows),
+                "row": Out(config.rows),
+                "cells": In(beat_width).array(len(row_cells(config))),
                 "o": Out(stream.Signature(OutputBeat(beat_width))),
                 "freed": Out(1),
             }
@@ -80,7 +83,7 @@ class Drain(wiring.Component):
         """Walk over rows and beats; then the buffers' output latch, then the register on ``o``."""
         m = Module()
         config = self._config
-        m.submodules.results = results = Fifo(Result(config), depth=2)
+        m.submodules.results = results = Fifo(Result(config), depth=RESULT_BANKS)
         m.d.comb += [results.i.payload.eq(self.i.payload), results.i.valid.eq(self.i.valid)]
         result = results.o.payload
 
@@ -91,6 +94,7 @@ class Drain(wiring.Component):
         m.d.comb += [
             last_beat.eq(beat == self._last_beat(result)[: len(beat)]),
             last_row.eq(row == (result.rows - 1)[: len(row)]),
+            self.row.eq(1 << row),
             self.read.valid.eq(results.o.valid & (free != 0)),
             self.read.bank.eq(result.bank),
             self.read.beat.eq(beat),
@@ -106,7 +110,7 @@ class Drain(wiring.Component):
         m.submodules.places = places = Fifo(OutputBeat(self._beat_width), depth=_PLACES)
         m.d.comb += [
             places.i.valid.eq(delay(m, "valid", self.read.valid, later)),
-            places.i.payload.data.eq(Array(self.rows)[delay(m, "row", row, later, reset=False)]),
+            places.i.payload.data.eq(_any(list(self.cells))),
             places.i.payload.last.eq(delay(m, "last", self.freed, later, reset=False)),
         ]
         connect(m, places.o, flipped(self.o))
@@ -119,3 +123,10 @@ class Drain(wiring.Component):
         if unit >= self._beat_width:
             return result.units * (unit // self._beat_width) - 1
         return (result.units - 1) >> (self._beat_width // unit).bit_length() - 1
+
+
+def _any(values: list[Any]) -> Any:
+    """Join values of which at most one is not 0."""
+    while len(values) > 1:
+        values = [values[n] | values[min(n + 1, len(values) - 1)] for n in range(0, len(values), 2)]
+    return values[0]

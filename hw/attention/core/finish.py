@@ -8,14 +8,14 @@ from amaranth.hdl import Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.attention.config import AttentionConfig
+from hw.attention.config import RESULT_BANKS, AttentionConfig
 from hw.attention.core.command import UNIT_ELEMENTS, QueryCommand
 from hw.attention.core.result.combine import Combine
 from hw.attention.core.result.finals import FinalRead
 from hw.attention.core.result.normalize import Normalizer, NormalizeStep
 from hw.attention.core.result.reciprocal import Divide
 from hw.attention.core.row.cell import Timing
-from hw.attention.core.value_side import BANKS
+from hw.attention.core.value_side import FINAL_BANKS
 from hw.lib.delay import delay
 from hw.lib.steps import count_steps
 
@@ -25,7 +25,7 @@ class Result(data.StructLayout):
 
     Members
     -------
-    bank : 1
+    bank
     rows
         How many of them count.
     units
@@ -34,7 +34,13 @@ class Result(data.StructLayout):
 
     def __init__(self, config: AttentionConfig) -> None:
         command = QueryCommand(config)
-        super().__init__({"bank": 1, "rows": command["rows"].shape, "units": command["value_units"].shape})
+        super().__init__(
+            {
+                "bank": range(RESULT_BANKS),
+                "rows": command["rows"].shape,
+                "units": command["value_units"].shape,
+            }
+        )
 
 
 class Finish(wiring.Component):
@@ -114,8 +120,8 @@ class Finish(wiring.Component):
             m.d.sync += current.eq(command)
         steps = self._steps(current)
         ends = count_steps(m, "normalize", before, (steps - 1)[: len(self.normalize.step)], self.normalize)
-        bank = Signal()
-        m.d.sync += bank.eq(bank ^ ends)
+        bank = Signal(range(RESULT_BANKS))
+        m.d.sync += bank.eq(bank + ends)
         result = Signal(Result(config))
         latency = Combine.lane_latency(config) + Normalizer.latency(config)
         m.d.comb += [
@@ -139,13 +145,13 @@ class Finish(wiring.Component):
     def _join(self, m: Module, begins: Signal) -> None:
         """Wait for the streams, for the divider, and for a bank of results."""
         config, timing = self._config, Timing(self._config)
-        banks_free = Signal(range(BANKS + 1), init=BANKS)
+        banks_free = Signal(range(RESULT_BANKS + 1), init=RESULT_BANKS)
         wait = Signal(range(max(timing.interval, config.merge_steps)))
         steps = self._steps(self.i.payload)
         final = delay(m, "final", self.closed, timing.final - 1)
         ready = []
         for n in range(config.streams):
-            passes = Signal(range(BANKS + 1), name=f"passes_{n}")  # with final sums
+            passes = Signal(range(FINAL_BANKS + 1), name=f"passes_{n}")  # with final sums
             m.d.sync += passes.eq(passes + final[n] - begins)
             ready.append(passes != 0)
         m.d.comb += begins.eq((wait == 0) & (banks_free != 0))

@@ -9,7 +9,7 @@ from amaranth.hdl import Array, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.attention.config import AttentionConfig
+from hw.attention.config import RESULT_BANKS, AttentionConfig
 from hw.attention.core.command import Tile
 from hw.attention.core.row.cell import Timing
 from hw.attention.core.row.maximum import LOGIT_TILES, LogitRead
@@ -19,8 +19,13 @@ from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 from hw.lib.steps import count_steps
 
-#: Banks that results go to; see `ValueSide`.
-BANKS = 2
+#: Banks that final sums go to where streams wait for each other.
+FINAL_BANKS = 2
+
+
+def banks_behind(config: AttentionConfig) -> int:
+    """Count the passes that may have ended here and not left the bank that `ValueSide` waits for."""
+    return RESULT_BANKS if config.streams == 1 else FINAL_BANKS
 
 
 @cache
@@ -62,9 +67,9 @@ class ValueSide(wiring.Component):
     closed : Out(1)
         And it is the last of its pass.
     bank_freed : In(1)
-        A pass has left its bank, one of two: with one stream that of results, else of finals (`Finals`).
+        A pass has left its bank: with one stream that of results, else of finals (`Finals`).
     blocked, starved : Out(1)
-        In this cycle a tile could not end because both banks are full; or there was no value.
+        In this cycle a tile could not end because all banks are full; or there was no value.
 
     Behaviour
     ---------
@@ -114,7 +119,8 @@ class ValueSide(wiring.Component):
         spacings = [spacing(config, parts=n + 1, closes=True) for n in range(config.folds)]
         wait = Signal(range(max(spacings)))
         bank = Signal()
-        banks_free = Signal(range(BANKS + 1), init=BANKS)
+        banks = banks_behind(config)
+        banks_free = Signal(range(banks + 1), init=banks)
         ends_key, ends_tile, lacks_bank, room, issue = (
             Signal(name=name) for name in ("ends_key", "ends_tile", "lacks_bank", "room", "issue")
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hw.attention.config import AttentionConfig
-from hw.attention.movers.movers import key_port, value_port
+from hw.attention.movers.movers import key_port, result_port, value_port
 from hw.attention.walk.descriptor import SCALARS
 from hw.lib.arguments import Argument, ArgumentTable, Kind
 from hw.lib.counters import counter_names
@@ -49,7 +49,8 @@ def bytes_counters(config: AttentionConfig) -> dict[str, str]:
     for n, (s, p) in enumerate(stream_ports(config)):
         docs[f"gmem{key_port(config, s, p)}_read_bytes"] = f"Bytes of k{n} read"
         docs[f"gmem{value_port(config, s, p)}_read_bytes"] = f"Bytes of v{n} read"
-    docs["gmem0_write_bytes"] = "Bytes of results written"
+    for w in range(config.result_ports):
+        docs[f"gmem{result_port(config, w)}_write_bytes"] = f"Bytes of o{w} written"
     return docs
 
 
@@ -78,7 +79,10 @@ def argument_table(config: AttentionConfig) -> ArgumentTable:
             Argument(name="job_count", kind=Kind.SCALAR, doc="Jobs after the first one"),
             pointer("q", 0, "Queries, int8 [heads, queries, query_bytes]"),
             *(pointer_ for s in range(config.streams) for side in "kv" for pointer_ in slices(side, s)),
-            pointer("o", 0, f"Results, {config.output} [heads, queries, value_bytes]"),
+            *(
+                pointer(f"o{w}", result_port(config, w), f"Port {w} of results, {config.output}, all heads")
+                for w in range(config.result_ports)
+            ),
             pointer("bitmap", 0, "Bits of key tiles, a row of 32-byte words for each query tile"),
             pointer("slopes", 0, "int32 [heads], slopes of logits; 0 for none"),
             pointer("jobs", 0, "Descriptors of 256 bytes of the jobs after the first one"),

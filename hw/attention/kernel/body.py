@@ -43,7 +43,7 @@ class AttentionBody(wiring.Component):
 
     def __init__(self, config: AttentionConfig, placer: Placer, *, data_width: int) -> None:
         self._config = config
-        self._core = AttentionCore(config, placer, beat_width=data_width)
+        self._core = AttentionCore(config, placer, beat_width=config.result_ports * data_width)
         self._movers = AttentionMovers(config, data_width=data_width)
         super().__init__(BodySignature(argument_table(config), data_width=data_width))
 
@@ -82,13 +82,14 @@ class AttentionBody(wiring.Component):
 
     def _arguments(self, movers: AttentionMovers) -> list[Any]:
         """Give the assignments of the arguments to the movers."""
-        offsets = {"k_offset": Const(0), "v_offset": Const(0)}
+        offsets = dict.fromkeys(("k_offset", "v_offset", "o_offset"), Const(0))
         fields = {name: self.args[name] for name in FIELDS if name not in offsets} | offsets
         assignments = [
             *job_fields(self._config, movers.job, fields),
             movers.jobs.eq(self.args.jobs),
             movers.job_count.eq(self.args.job_count),
         ]
+        assignments += [movers.o_base[w].eq(self.args[f"o{w}"]) for w in range(self._config.result_ports)]
         for n, (s, p) in enumerate(stream_ports(self._config)):
             assignments += [
                 movers.k_base[s][p].eq(self.args[f"k{n}"]),

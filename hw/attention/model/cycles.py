@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from hw.attention.config import AttentionConfig
+from hw.attention.config import RESULT_BANKS, AttentionConfig
 from hw.attention.core.command import UNIT_ELEMENTS
 from hw.attention.core.drain import Drain
 from hw.attention.core.row.cell import Timing
 from hw.attention.core.row.maximum import LOGIT_TILES
-from hw.attention.core.value_side import BANKS, spacing
+from hw.attention.core.value_side import FINAL_BANKS, banks_behind, spacing
 from hw.attention.model.shapes import PassShape
 from hw.attention.model.supply import Known, ResultChannel, Source, Supply
 
@@ -286,6 +286,8 @@ class Schedule:
     -------
     loaded : int
         Cycle in which the last part of the queries of the last pass was loaded.
+    queries_came : int
+        Earliest cycle of that part, wherever the core was.
     last_output : int
         Cycle in which the last beat of results is transferred, or sent by a channel that is behind.
     waits : Waits
@@ -316,6 +318,11 @@ class Schedule:
         self.last_output = 0
         self.waits = Waits()
 
+    @property
+    def queries_came(self) -> int:
+        """Give the earliest cycle of the last part of the queries of the last pass."""
+        return self._queries.came
+
     def add(
         self,
         shape: PassShape,
@@ -323,6 +330,7 @@ class Schedule:
         *,
         known: Known | None = None,
         query_beats: float = 0.0,
+        table_beats: int = 0,
     ) -> None:
         """Schedule one pass.
 
@@ -336,16 +344,21 @@ class Schedule:
             When what it needs is known; None for as early as anyone asks.
         query_beats
             Beats that its queries take of the channel.
+        table_beats
+            Beats that come through the port of queries before these.
         """
         known = known or Known()
         config, timing = self._config, self._timing
         parts = shape.rows * shape.key_parts
         taken = max(stream.taken for stream in self._streams)
+        self._queries.wait(table_beats)
         coming = self._queries.ask(parts, known=known.queries)
         self.loaded = max(max(self.loaded + 1, taken) + parts - 1, coming[1] if coming else 0)
+        self._queries.take(self.loaded)
         self._channel.read(query_beats, first=self.loaded - parts)
         banks = self._drained if config.streams == 1 else self._read
-        bank = banks[-BANKS] + 1 if len(banks) >= BANKS else 0
+        behind = banks_behind(config)
+        bank = banks[-behind] + 1 if len(banks) >= behind else 0
         ended = max(stream.ended for stream in self._streams)
         before = [stream.ended for stream in self._streams]
         for n, stream in enumerate(self._streams):
@@ -360,15 +373,15 @@ class Schedule:
         begins = max(stream.closed for stream in self._streams) + timing.final
         steps = shape.value_units * UNIT_ELEMENTS // config.merge_lanes
         if config.streams > 1:
-            free = self._drained[-BANKS] + 1 if len(self._drained) >= BANKS else 0
+            free = self._drained[-RESULT_BANKS] + 1 if len(self._drained) >= RESULT_BANKS else 0
             begins = max(begins, self._divisor_free, free)
             self._divisor_free = begins + max(timing.interval, steps)
-            self._read = [*self._read[1 - BANKS :], begins + timing.normalize]
+            self._read = [*self._read[1 - FINAL_BANKS :], begins + timing.normalize]
         complete = begins + timing.drained - config.merge_steps + steps
         start = max(complete, self._drained[-1] + 1 if self._drained else 0)
         beats = -(-shape.value_units * UNIT_ELEMENTS * config.result_bits // self._beat_width)
         drained, sent = self._channel.write(shape.rows * beats, first=start)
-        self._drained = [*self._drained[1 - BANKS :], drained]
+        self._drained = [*self._drained[1 - RESULT_BANKS :], drained]
         self.last_output = sent + Drain.LATENCY
 
 

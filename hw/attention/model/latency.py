@@ -39,14 +39,15 @@ class Latency:
         From a job to its first pass.
     queue
         From a pass to the core's command.
-    next_set, next_pass
-        From a pass to the first one of the next set of heads, and to any other next one.
+    next_set, next_job, next_pass
+        From a pass to the first one of the next set of heads, or of the next job, and to any other next one.
     descriptor
         From its request to the job: all its words have come.
     query
         From a pass to the first part of its queries, if a beat holds it.
     bitmap
-        From a pass to the first bits of its bitmap, and ``bits`` from the last part of queries before it.
+        From a pass to the first bits of its bitmap, and ``bits`` from when the last part of queries before it
+        could come.
     key
         From the first tile to the first part of keys or values out of memory, likewise.
     replay
@@ -64,21 +65,22 @@ class Latency:
         read = ReadDMA.ADDRESS_LATENCY + memory_cycles + ReadDMA.DATA_LATENCY
         cut = Skid.LATENCY + RowCutter.latency(config.part_bits, data_width) + Skid.LATENCY
         self.first_pass = JobSetup.LATENCY + PassWalker.LATENCY
-        self.next_set, self.next_pass = PassWalker.SET_INTERVAL, PassWalker.INTERVAL
+        self.next_set, self.next_job = PassWalker.SET_INTERVAL, PassWalker.JOB_INTERVAL
+        self.next_pass = PassWalker.INTERVAL
         self.descriptor_words = 8 * USED_BYTES // data_width
         self.queue = Fifo.LATENCY + Skid.LATENCY
         self.descriptor = read + Fifo.LATENCY + self.descriptor_words
-        self.query = self.queue + read + cut
+        self.query = self.queue + read + cut + Fifo.LATENCY
         words = WidthConverter.LATENCY + Fifo.LATENCY
         self.bitmap = self.queue + read + words
-        # The bits lie behind the parts that wait before the cutter, in it and behind it.
-        self.bits = words + 1 - cut
+        # The bits lie behind the parts that wait before the cutter, and go a way of their own.
+        self.bits = words + 1 - cut - Fifo.LATENCY
         self.tile = self.queue + TileWalker.LATENCY
         self.tiles = CacheTags.interval(config)
         self.cleared = CacheTags.latency(config, clears=False) - CacheTags.latency(config, clears=True)
-        plan = CacheTags.latency(config, clears=True) + TileFetch.LATENCY
+        plan = Skid.LATENCY + CacheTags.latency(config, clears=True) + TileFetch.LATENCY
         self.key = plan + read + cut + PartCache.latency(config)
-        held = CacheTags.latency(config, clears=False) + TileFetch.LATENCY
+        held = Skid.LATENCY + CacheTags.latency(config, clears=False) + TileFetch.LATENCY
         self.replay = held + Skid.LATENCY + PartCache.latency(config)
         self.send = ResultWriter.LATENCY
         self.done = ResultWriter.DONE_LATENCY

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.attention.config import AttentionConfig
+from hw.attention.config import RESULT_UNIT_BITS, AttentionConfig
 from hw.attention.model.cycles import Run, Schedule, Waits
 from hw.attention.model.latency import Latency
 from hw.attention.model.shapes import JobPass, JobShape, Tiles
 from hw.attention.model.supply import Known, ResultChannel, Supply
-from hw.attention.model.traffic import fetches, traffic
+from hw.attention.model.traffic import SLOPE_BYTES, fetches, traffic
 from hw.attention.movers.movers import port_count
+from hw.attention.movers.port0 import PARTS_AHEAD
 from hw.attention.walk.bitmap import WORD_TILES
 from hw.attention.walk.geometry import BITMAP_ROW_BYTES
 from hw.attention.walk.job_queue import JOBS_AHEAD
@@ -26,6 +27,7 @@ from hw.attention.walk.segments import TileWalker
 from hw.board import Board
 from hw.board.dram_timing import DramTiming
 from hw.lib.dma_read import ReadDMA
+from hw.lib.skid import Skid
 
 
 def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape]) -> Waits:
@@ -42,20 +44,21 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
     latency = Latency(config, data_width=width, memory_cycles=board.idle_read_cycles)
     schedule = Schedule(
         config,
-        beat_width=width,
+        beat_width=config.result_ports * width,
         queries=_query_supply(config, jobs[0], width, latency),
         keys=_key_supply(config, board, jobs, jobs[0].query_size, latency),
         values=_key_supply(config, board, jobs, jobs[0].value_size, latency),
-        channel=_result_channel(board, width),
+        channel=_result_channel(config, board, width),
     )
     walk = Walk(config, latency)
     last_beats = 0
     for job, this, fetched in fetches(config, jobs):
         runs = [_runs(tiles, missing) for tiles, missing in zip(this.tiles, fetched, strict=True)]
         query_beats = this.shape.rows * 8 * job.query_size / width
-        known = walk.known(job, this, schedule.loaded)
-        schedule.add(this.shape, runs, known=known, query_beats=query_beats)
-        last_beats = this.shape.rows * -(-job.value_size * config.result_bits // width)
+        table_beats = _table_beats(job, this, width)
+        known = walk.known(job, this, schedule.queries_came)
+        schedule.add(this.shape, runs, known=known, query_beats=query_beats, table_beats=table_beats)
+        last_beats = this.shape.rows * -(-config.result_units(job.value_size) * RESULT_UNIT_BITS // width)
     last_beat = schedule.last_output + latency.send + min(board.memory.burst_beats, last_beats) - 1
     done = last_beat + board.idle_write_cycles + latency.done
     return schedule.waits.plus(Waits(idle=done - sum(schedule.waits)))
@@ -79,30 +82,30 @@ class Walk:
         self._ends: list[int] = []  # last passes of the jobs before
         self._joined: list[int] = []  # when descriptors were there
         self._taken = 0  # the last one
-        self._free = 0  # from when on the walk over tiles can take a pass
+        # Of the walk over tiles: when it gave its last one; when the tags were free behind the last two.
+        self._gave = -2
+        self._tags_free = (0, 0)
 
-    def known(self, job: JobShape, this: JobPass, loaded: int) -> Known:
-        """Give when what the next pass needs is known, the queries of the one before being ``loaded``."""
+    def known(self, job: JobShape, this: JobPass, before: int) -> Known:
+        """Give when what the next pass needs is known; the last query before its own can come ``before``."""
         latency = self._latency
         if this.first:
             self._pass = self._first_pass()
         else:
             self._pass += latency.next_set if this.opens_set else latency.next_pass
-        taken = max(self._pass + latency.tile, self._free)
+        taken = max(self._pass + latency.tile, self._gave + 1 + TileWalker.LATENCY)
         numbers = max((own.numbers for own in this.tiles), key=len)
-        tile = taken
+        clears = this.opens_head and not (this.first and job.reuse_kv)
         if job.bitmap is None:
-            clears = this.opens_head and not (this.first and job.reuse_kv)
-            walked = latency.tiles * max(1, len(numbers)) - clears * latency.cleared
-            self._free = taken + walked + TileWalker.LATENCY
+            tile = self._give(taken, max(1, len(numbers)), clears=clears)
         else:
             # A bitmap comes through port 0 behind the queries of the pass before.
-            come = max(taken, self._pass + latency.bitmap, loaded + latency.bits)
+            come = max(taken, self._pass + latency.bitmap, before + latency.bits)
             rows = -(-job.bitmap.shape[1] // (8 * BITMAP_ROW_BYTES))
             words = np.bincount(
                 numbers // self._word_tiles, minlength=rows * 8 * BITMAP_ROW_BYTES // WORD_TILES
             )
-            tile, self._free = self._over_bits(come, words.tolist())
+            tile = self._over_bits(come, words.tolist(), clears=clears)
         return Known(queries=self._pass, keys=tile, cached=tile + latency.replay)
 
     def _first_pass(self) -> int:
@@ -117,24 +120,44 @@ class Walk:
         self._ends.append(self._pass)
         # One job waits behind the one that is walked.
         self._taken = max(joined, self._ends[-2] if number > 1 else 0)
-        return max(self._taken + latency.first_pass, self._pass + latency.next_pass)
+        return max(self._taken + latency.first_pass, self._pass + latency.next_job)
 
-    def _over_bits(self, cycle: int, words: list[int]) -> tuple[int, int]:
-        """Give the cycles of the first tile, and from which on there can be another pass.
+    def _give(self, cycle: int, tiles: int, *, clears: bool, pace: int = 1) -> int:
+        """Give tiles to the tags, one in ``pace`` cycles from ``cycle`` on; two may wait. Say when they take
+        the first one.
+        """
+        interval = max(self._latency.tiles, pace)
+        before, last = self._tags_free
+        first = max(cycle, before + 1)
+        taken = max(first, last)
+        free = taken + self._latency.tiles - clears * self._latency.cleared
+        self._gave = first + pace * (tiles - 1)
+        if tiles > 1:
+            self._gave = max(self._gave, last + 1 if tiles == 2 else free + interval * (tiles - 3) + 1)
+        self._tags_free = (
+            free + interval * (tiles - 2) if tiles > 1 else last,
+            free + interval * (tiles - 1),
+        )
+        return taken
+
+    def _over_bits(self, cycle: int, words: list[int], *, clears: bool) -> int:
+        """Give the cycle of the first tile.
 
         A tile goes when the next one is found, so that it is known whether it closes.
         """
+        pace = TileWalker.BIT_INTERVAL
         first, waiting = None, False
         for tiles in words:
             cycle += TileWalker.BITS_LATENCY
             if tiles and not waiting:
-                cycle, tiles, waiting = cycle + 1, tiles - 1, True
+                cycle, tiles, waiting = cycle + pace, tiles - 1, True
             if tiles:
-                first = cycle if first is None else first
-                cycle += tiles * self._latency.tiles
+                taken = self._give(cycle + 1, tiles, clears=clears and first is None, pace=pace)
+                first = taken if first is None else first
+                cycle = self._gave + 1
             cycle += TileWalker.WORD_LATENCY
-        cycle += TileWalker.WORD_LATENCY
-        return cycle if first is None else first, cycle + self._latency.tiles + TileWalker.LATENCY
+        taken = self._give(cycle + TileWalker.WORD_LATENCY, 1, clears=clears and first is None)
+        return taken if first is None else first
 
 
 def _runs(tiles: Tiles, fetched: NDArray[np.int_]) -> list[Run]:
@@ -147,9 +170,17 @@ def _runs(tiles: Tiles, fetched: NDArray[np.int_]) -> list[Run]:
     return [Run(b - a, int(tiles.keys[a]), int(fetched[a])) for a, b in zip(starts, ends, strict=True)]
 
 
+def _table_beats(job: JobShape, this: JobPass, width: int) -> int:
+    """Count the beats before the queries of a pass: its bitmap row, and the slopes of its heads."""
+    row = 0 if job.bitmap is None else -(-job.bitmap.shape[1] // (8 * BITMAP_ROW_BYTES)) * BITMAP_ROW_BYTES
+    slopes = SLOPE_BYTES * this.heads if job.slopes and this.opens_set else 0
+    return -(-8 * row // width) + -(-8 * slopes // width)
+
+
 def _query_supply(config: AttentionConfig, job: JobShape, width: int, latency: Latency) -> Supply:
     beats = max(1.0, 8 * job.query_size / width / -(-job.query_size // config.lanes))
-    return Supply(latency=latency.query + math.ceil(beats) - 1, interval=beats)
+    depth = PARTS_AHEAD + Skid.CAPACITY
+    return Supply(latency=latency.query + math.ceil(beats) - 1, interval=beats, depth=depth)
 
 
 def _key_supply(
@@ -166,26 +197,30 @@ def _key_supply(
     return Supply(latency=first, interval=interval, gap=gap, depth=max(1.0, depth))
 
 
-def _result_channel(board: Board, width: int) -> ResultChannel:
-    """Give the channel of queries and results: once a run of writes it changes its direction and back, and
-    opens a row for what comes then.
+def _result_channel(config: AttentionConfig, board: Board, width: int) -> ResultChannel:
+    """Give the channel of results: each of their ports has one of its own, or they share one with queries.
+    That one changes its direction once a run of writes and back, and opens a row for what comes then.
     """
     timing = board.memory.timing
     assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
     interval = width / 8 / board.channel_bytes_per_cycle
+    if port_count(config) <= board.memory.channels:
+        return ResultChannel(write_interval=interval)
     runs = width / 8 / (timing.direction_granules * timing.granule_bytes)
     lost = board.cycles(timing.turnaround_ns + 1e3 * timing.rcd_read_ck / timing.command_clock_mhz)
-    return ResultChannel(read_interval=interval, write_interval=interval + runs * lost)
+    writes = config.result_ports * (interval + runs * lost)
+    return ResultChannel(read_interval=interval, write_interval=writes)
 
 
 def _port_bytes(config: AttentionConfig, board: Board, jobs: Sequence[JobShape]) -> float:
     """Give the bytes a cycle that memory has for a port of keys or values."""
     channel, channels = board.channel_bytes_per_cycle, board.memory.channels
+    width = config.port_width(board.memory.port_data_width)
     shared = -(-2 * config.streams * config.ports_per_stream // channels)
     if port_count(config) <= channels or shared == 1:
         return channel / shared
-    # Queries and results go through the same channels, but no faster than their port both ways.
+    # Queries and results go through the same channels, but no faster than their ports.
     moved = traffic(config, jobs)
     streamed = moved.key_bytes + moved.value_bytes
     others = channel * (1 - streamed / moved.moved_bytes) if streamed else 0.0
-    return (channel - min(others, 2 * config.port_width(board.memory.port_data_width) / 8)) / shared
+    return (channel - min(others, (1 + config.result_ports) * width / 8)) / shared

@@ -51,14 +51,14 @@ class Known:
 
 
 class ResultChannel:
-    """The channel through which queries are read and results written, beat by beat.
+    """The channel through which results are written, and queries read where they share it, beat by beat.
 
-    It is behind only when both are more than it moves; the `WriteDMA` then takes results until it is full.
+    It is behind only when these are more than it moves; the `WriteDMA` then takes results until it is full.
 
     Parameters
     ----------
     read_interval, write_interval
-        Cycles that the channel takes for a beat of queries, and for one of results.
+        Cycles that the channel takes for a beat of queries, and for one of results, of all their ports.
 
     Members
     -------
@@ -94,11 +94,14 @@ class Source:
     -------
     count : int
         Items that were asked for.
+    came : int
+        Earliest cycle of the last of them; far in the past before there is one.
     """
 
     def __init__(self, supply: Supply) -> None:
         self.supply = supply
         self.count = 0
+        self.came = -(1 << 32)
         self._next = 0.0
         self._last = -math.inf
         self._taken: deque[tuple[int, int]] = deque()  # items, and when the last of them was taken
@@ -119,7 +122,12 @@ class Source:
         last = first + (items - 1) * self.supply.interval
         self._next = last + self.supply.interval
         self.count += items
+        self.came = math.ceil(last)
         return math.ceil(first), math.ceil(max(last, self._last + items * self.supply.gap))
+
+    def wait(self, cycles: int) -> None:
+        """Let something else through before the next items."""
+        self._next += cycles
 
     def late(self, items: int) -> int:
         """Give the cycles from the first of ``items`` to the last, wherever memory is."""

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.attention.config import AttentionConfig
+from hw.attention.config import RESULT_UNIT_BITS, AttentionConfig
 from hw.attention.model.shapes import JobPass, JobShape, Tiles
 from hw.attention.walk.descriptor import USED_BYTES
 from hw.attention.walk.geometry import BITMAP_ROW_BYTES
 
 #: Bytes of a slope in memory.
-_SLOPE_BYTES = 4
+SLOPE_BYTES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,10 +121,16 @@ def traffic(config: AttentionConfig, jobs: Iterable[JobShape]) -> Traffic:
         keys += missing * job.query_size
         values += missing * job.value_size
         queries += this.shape.rows * job.query_size
-        results += this.shape.rows * job.value_size * config.result_bits // 8
+        results += (
+            this.shape.rows
+            * config.result_ports
+            * config.result_units(job.value_size)
+            * RESULT_UNIT_BITS
+            // 8
+        )
         if job.bitmap is not None:
             tables += -(-len(job.bitmap[0]) // (8 * BITMAP_ROW_BYTES)) * BITMAP_ROW_BYTES
-        tables += this.heads * _SLOPE_BYTES if job.slopes and this.opens_set else 0
+        tables += this.heads * SLOPE_BYTES if job.slopes and this.opens_set else 0
     return Traffic(
         key_bytes=keys, value_bytes=values, query_bytes=queries, table_bytes=tables, write_bytes=results
     )

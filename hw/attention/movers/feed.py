@@ -15,10 +15,11 @@ from hw.attention.movers.reader import RowReader
 from hw.attention.walk.bitmap import WORD_TILES
 from hw.attention.walk.fetch import TileFetch
 from hw.attention.walk.job import ADDRESS_BITS
-from hw.attention.walk.layouts import KeyPass
+from hw.attention.walk.layouts import KeyPass, TileRequest
 from hw.attention.walk.segments import TileWalker
 from hw.attention.walk.tags import CacheTags
 from hw.lib import axi
+from hw.lib.skid import Skid
 
 
 class StreamFeed(wiring.Component):
@@ -68,7 +69,7 @@ class StreamFeed(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Walker -> tags -> fetch -> readers -> caches."""
+        """Walker -> registers -> tags -> fetch -> readers -> caches."""
         m = Module()
         config = self._config
         m.submodules.walker = walker = TileWalker(config, index=self._index)
@@ -76,7 +77,10 @@ class StreamFeed(wiring.Component):
         m.submodules.fetch = fetch = TileFetch(config)
         connect(m, flipped(self.i), walker.i)
         connect(m, flipped(self.words), walker.words)
-        connect(m, walker.o, tags.i)
+        # That a bitmap has another tile follows from all of its bits; that the tags take one is known late.
+        m.submodules.found = found = Skid(TileRequest(config))
+        connect(m, walker.o, found.i)
+        connect(m, found.o, tags.i)
         connect(m, tags.o, fetch.i)
         connect(m, fetch.tile, flipped(self.tile))
         for side in "kv":

@@ -32,8 +32,8 @@ _ROWS_AHEAD = 32
 
 
 def port_count(config: AttentionConfig) -> int:
-    """Count the memory ports: one for queries and results, then for each stream P of keys and P of values."""
-    return 1 + 2 * config.streams * config.ports_per_stream
+    """Count the memory ports: one for queries, for each stream P of keys and P of values, W for results."""
+    return result_port(config, config.result_ports)
 
 
 def key_port(config: AttentionConfig, stream: int, port: int) -> int:
@@ -46,12 +46,20 @@ def value_port(config: AttentionConfig, stream: int, port: int) -> int:
     return key_port(config, stream, port) + config.ports_per_stream
 
 
+def result_port(config: AttentionConfig, port: int) -> int:
+    """Give the number of the memory port that a port of results is."""
+    return key_port(config, config.streams, port)
+
+
 class Moved(data.StructLayout):
-    """Bytes moved since reset, 48 bits each: ``gmemN_read_bytes`` of every port, ``gmem0_write_bytes``."""
+    """Bytes moved since reset, 48 bits each: ``gmemN_write_bytes`` of ports of results, ``gmemN_read_bytes``
+    of all others.
+    """
 
     def __init__(self, config: AttentionConfig) -> None:
-        reads = {f"gmem{n}_read_bytes": 48 for n in range(port_count(config))}
-        super().__init__({"gmem0_write_bytes": 48, **reads})
+        first = result_port(config, 0)
+        ways = ("write" if n >= first else "read" for n in range(port_count(config)))
+        super().__init__({f"gmem{n}_{way}_bytes": 48 for n, way in enumerate(ways)})
 
 
 class AttentionMovers(wiring.Component):
@@ -62,7 +70,7 @@ class AttentionMovers(wiring.Component):
     config
         Shape of the engine.
     data_width
-        Bits of a beat of every memory port and of results: a power of two from 128 to 1024.
+        Bits of a beat of every memory port: a power of two from 128 to 1024.
 
     Members
     -------
@@ -73,16 +81,18 @@ class AttentionMovers(wiring.Component):
         ``done``.
     k_base, v_base : In(S x P x 64)
         Address of each port's keys and values.
+    o_base : In(W x 64)
+        Address of each port's results.
     done : Out(1)
         One-cycle pulse: every result is in memory.
     o_command, o_row, o_query, o_tile, o_key, o_value
         To the core, see `hw.attention.core.command`; the last three are arrays of S streams.
-    i : In(stream of data_width bits)
-        Beats of results.
+    i : In(stream of W x data_width bits)
+        Beats of results, a slice for each port.
     moved : Out(Moved)
     gmem0, ... : Out(axi.Signature)
-        Port 0 reads queries, descriptors, bitmaps and slopes, and writes results; then see `key_port` and
-        `value_port`.
+        Port 0 reads queries, descriptors, bitmaps and slopes; then see `key_port`, `value_port` and
+        `result_port`.
 
     Behaviour
     ---------
@@ -103,6 +113,7 @@ class AttentionMovers(wiring.Component):
                 "job_count": In(COUNT_BITS),
                 "k_base": In(bases),
                 "v_base": In(bases),
+                "o_base": In(data.ArrayLayout(ADDRESS_BITS, config.result_ports)),
                 "done": Out(1),
                 "o_command": Out(stream.Signature(QueryCommand(config))),
                 "o_row": Out(stream.Signature(RowSettings(config))),
@@ -110,14 +121,14 @@ class AttentionMovers(wiring.Component):
                 "o_tile": Out(stream.Signature(TileCommand(config))).array(config.streams),
                 "o_key": Out(stream.Signature(elements)).array(config.streams),
                 "o_value": Out(stream.Signature(elements)).array(config.streams),
-                "i": In(stream.Signature(data_width)),
+                "i": In(stream.Signature(config.result_ports * data_width)),
                 "moved": Out(Moved(config)),
                 **{f"gmem{n}": Out(port) for n in range(port_count(config))},
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Jobs -> passes -> queues -> readers and writer."""
+        """Jobs -> passes -> queues -> readers and writers."""
         m = Module()
         config, width = self._config, self._data_width
         m.submodules.jobs = jobs = JobQueue(config, data_width=width)
@@ -126,7 +137,6 @@ class AttentionMovers(wiring.Component):
         m.submodules.port0 = port0 = QueryPort(config, data_width=width)
         m.submodules.bitmaps = bitmaps = BitmapWords(config, data_width=width)
         m.submodules.rows = rows = RowWalker(config, data_width=width)
-        m.submodules.writer = writer = ResultWriter(config, data_width=width)
         connect(m, jobs.o, setup.i)
         connect(m, setup.o, passes.i)
         connect(m, jobs.fetch, port0.fetch)
@@ -134,8 +144,7 @@ class AttentionMovers(wiring.Component):
         connect(m, port0.bitmaps, bitmaps.i)
         if config.alibi:
             connect(m, port0.slopes, rows.words)
-        connect(m, flipped(self.i), writer.beats)
-        axi.connect(m, read=port0.axi, write=writer.axi, port=self.gmem0)
+        axi.connect(m, read=port0.axi, port=self.gmem0)
         m.d.comb += [
             jobs.start.eq(self.start),
             jobs.first.eq(self.job),
@@ -169,12 +178,18 @@ class AttentionMovers(wiring.Component):
         queue("command_queue", QueryCommand(config), current.command, flipped(self.o_command))
         queue("read_queue", ReadPass(config), current.read, port0.i)
         queue("row_pass_queue", RowPass(config), current.rows, rows.i)
-        queue("write_queue", WritePass(config), current.write, writer.i)
         moved = self.moved
-        m.d.sync += [
-            moved.gmem0_read_bytes.eq(port0.bytes_useful),
-            moved.gmem0_write_bytes.eq(writer.bytes_useful),
-        ]
+        m.d.sync += moved.gmem0_read_bytes.eq(port0.bytes_useful)
+        writers = []
+        for w in range(config.result_ports):
+            m.submodules[f"writer_{w}"] = writer = ResultWriter(config, data_width=width)
+            number = result_port(config, w)
+            queue(f"write_queue_{w}", WritePass(config), current.write, writer.i)
+            axi.connect(m, write=writer.axi, port=getattr(self, f"gmem{number}"))
+            m.d.comb += writer.base.eq(self.o_base[w])
+            m.d.sync += moved[f"gmem{number}_write_bytes"].eq(writer.bytes_useful)
+            writers.append(writer)
+        self._deal(m, [writer.beats for writer in writers])
         for s in range(config.streams):
             m.submodules[f"feed_{s}"] = feed = StreamFeed(config, index=s, data_width=width)
             queue(f"key_queue_{s}", KeyPass(config), current.keys, feed.i)
@@ -196,23 +211,35 @@ class AttentionMovers(wiring.Component):
             passes.o.ready.eq(Cat(*(fifo.i.ready for fifo in queues)).all()),
             *(fifo.i.valid.eq(accept) for fifo in queues),
         ]
-        self._finish(m, jobs, passes, writer)
+        self._finish(m, jobs, passes, writers)
         return m
 
-    def _finish(self, m: Module, jobs: JobQueue, passes: PassWalker, writer: ResultWriter) -> None:
-        """Count jobs that are not walked to their end, and passes that the writer has not taken."""
+    def _deal(self, m: Module, targets: list[Any]) -> None:
+        """Give every target its slice of each beat, when all have room."""
+        ready = Cat(target.ready for target in targets)
+        m.d.comb += self.i.ready.eq(ready.all())
+        for n, target in enumerate(targets):
+            m.d.comb += [
+                target.payload.eq(self.i.payload.word_select(n, self._data_width)),
+                # Its own room is not asked for, as a stream's valid must not follow from its ready.
+                target.valid.eq(self.i.valid & Cat(ready[:n], ready[n + 1 :]).all()),
+            ]
+
+    def _finish(self, m: Module, jobs: JobQueue, passes: PassWalker, writers: list[ResultWriter]) -> None:
+        """Count jobs that are not walked to their end, and passes that each writer has not taken."""
         running = Signal()
         jobs_open = Signal(4)
-        passes_open = Signal(range(PASSES_AHEAD + Skid.CAPACITY + 2))
+        quiet = [~jobs.busy, jobs_open == 0]
 
         def passing(port: Any) -> Any:
             return port.valid & port.ready
 
-        m.d.sync += [
-            jobs_open.eq(jobs_open + passing(jobs.o) - passing(passes.i)),
-            passes_open.eq(passes_open + passing(passes.o) - passing(writer.i)),
-        ]
-        m.d.comb += self.done.eq(running & ~jobs.busy & (jobs_open == 0) & (passes_open == 0) & ~writer.busy)
+        m.d.sync += jobs_open.eq(jobs_open + passing(jobs.o) - passing(passes.i))
+        for n, writer in enumerate(writers):
+            passes_open = Signal(range(PASSES_AHEAD + Skid.CAPACITY + 2), name=f"passes_open_{n}")
+            m.d.sync += passes_open.eq(passes_open + passing(passes.o) - passing(writer.i))
+            quiet += [passes_open == 0, ~writer.busy]
+        m.d.comb += self.done.eq(running & Cat(*quiet).all())
         with m.If(self.start):
             m.d.sync += running.eq(1)
         with m.Elif(self.done):

@@ -23,6 +23,8 @@ from hw.lib.skid import Skid
 
 #: Commands whose data may be outstanding.
 _COMMANDS = 64
+#: Parts of queries that wait for their pass, so that passes shorter than their queries' beats need not.
+PARTS_AHEAD = 64
 
 
 class _Kind(IntEnum):
@@ -98,13 +100,15 @@ class QueryPort(wiring.Component):
         )
         m.submodules.kinds = kinds = Fifo(_Kind, depth=_COMMANDS)
         m.submodules.rows = rows = Fifo(read_rows(config), depth=_COMMANDS)
+        m.submodules.ahead = ahead = Fifo(RowPart(config.part_bits), depth=PARTS_AHEAD)
         m.submodules.skid = skid = Skid(RowPart(config.part_bits))
         # Whether the cutter takes a word is known late, and what reads it must hear of it.
         m.submodules.words = words = Skid(packed_layout(self._data_width))
         connect(m, dma.axi, flipped(self.axi))
         connect(m, words.o, cutter.i)
         connect(m, rows.o, cutter.rows)
-        connect(m, cutter.o, skid.i)
+        connect(m, cutter.o, ahead.i)
+        connect(m, ahead.o, skid.i)
         connect(m, skid.o, flipped(self.queries))
         m.d.comb += self.bytes_useful.eq(dma.bytes_useful)
         self._ask(m, dma, kinds, rows)

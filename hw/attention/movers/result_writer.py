@@ -15,13 +15,14 @@ from hw.lib import axi
 from hw.lib.dma_write import WriteDMA
 from hw.lib.fifo import Fifo
 from hw.lib.rows.packer import RowPacker
+from hw.lib.skid import Skid
 
 #: Commands that may be ahead of the results.
 _COMMANDS = 64
 
 
 class ResultWriter(wiring.Component):
-    """Writes the results of passes.
+    """Writes the results of passes through one port.
 
     Parameters
     ----------
@@ -33,8 +34,10 @@ class ResultWriter(wiring.Component):
     Members
     -------
     i : In(stream of WritePass)
+    base : In(64)
+        Address of what the port has of the results; constant while anything is asked for.
     beats : In(stream of data_width bits)
-        Results of these passes, see `hw.attention.core.command`.
+        The port's slices of the results of these passes, see `hw.attention.core.result.output`.
     axi : Out(axi.WriteSignature)
     busy : Out(1)
         Something that was asked for is not in memory yet; of passes not taken from ``i`` it knows nothing.
@@ -43,11 +46,11 @@ class ResultWriter(wiring.Component):
 
     Behaviour
     ---------
-    A command a cycle; a beat a cycle, see `RowPacker`.
+    A command a cycle; a beat a cycle, see `RowPacker`, and a cycle before it.
     """
 
     #: Cycles from a burst's last beat to its address, and from the last response to ``busy`` low.
-    LATENCY: ClassVar = RowPacker.LATENCY + WriteDMA.ADDRESS_LATENCY
+    LATENCY: ClassVar = Skid.LATENCY + RowPacker.LATENCY + WriteDMA.ADDRESS_LATENCY
     DONE_LATENCY: ClassVar = WriteDMA.DONE_LATENCY + 1
 
     def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
@@ -56,6 +59,7 @@ class ResultWriter(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(WritePass(config))),
+                "base": In(ADDRESS_BITS),
                 "beats": In(stream.Signature(data_width)),
                 "axi": Out(axi.WriteSignature(data_width=data_width, addr_width=ADDRESS_BITS)),
                 "busy": Out(1),
@@ -64,9 +68,16 @@ class ResultWriter(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """Commands for the pieces of a pass; beats -> packer -> DMA."""
+        """Commands for the pieces of a pass; beats -> registers -> packer -> DMA."""
         m = Module()
-        config, current = self._config, self.i.payload
+        config = self._config
+        # The base comes from far, and what follows adds to addresses, too.
+        m.submodules.placed = placed = Skid(WritePass(config))
+        m.submodules.given = given = Skid(self._data_width)
+        connect(m, flipped(self.i), placed.i)
+        m.d.comb += placed.i.payload.o.address.eq(self.i.payload.o.address + self.base)
+        connect(m, flipped(self.beats), given.i)
+        current = placed.o.payload
         m.submodules.dma = dma = WriteDMA(
             data_width=self._data_width, addr_width=ADDRESS_BITS, commands=_COMMANDS
         )
@@ -74,7 +85,7 @@ class ResultWriter(wiring.Component):
         m.submodules.rows = rows = Fifo(written_rows(config), depth=_COMMANDS)
         connect(m, dma.axi, flipped(self.axi))
         connect(m, rows.o, packer.rows)
-        connect(m, flipped(self.beats), packer.i)
+        connect(m, given.o, packer.i)
         piece = Signal(range(config.rows + 1))
         distance = Signal(ADDRESS_BITS)
         go, ends = Signal(), Signal()
@@ -84,13 +95,13 @@ class ResultWriter(wiring.Component):
             packer.o.ready.eq(dma.i.ready),
             dma.command.payload.address.eq(current.o.address + distance),
             dma.command.payload.length.eq(current.o.units << UNIT_SHIFT),
-            dma.command.valid.eq(self.i.valid & rows.i.ready),
+            dma.command.valid.eq(placed.o.valid & rows.i.ready),
             rows.i.payload.rows.eq(current.o.rows),
             rows.i.payload.units.eq(current.units),
             rows.i.valid.eq(go),
             go.eq(dma.command.valid & dma.command.ready),
             ends.eq(piece == current.o.count - 1),
-            self.i.ready.eq(go & ends),
+            placed.o.ready.eq(go & ends),
             self.bytes_useful.eq(dma.bytes_useful),
         ]
         with m.If(go):
@@ -101,5 +112,5 @@ class ResultWriter(wiring.Component):
         unwritten = Signal(16)  # far more than all queues hold
         written = dma.done.valid & dma.done.ready
         m.d.sync += unwritten.eq(unwritten + go - written)
-        m.d.comb += [dma.done.ready.eq(1), self.busy.eq(unwritten != 0)]
+        m.d.comb += [dma.done.ready.eq(1), self.busy.eq(placed.o.valid | (unwritten != 0))]
         return m

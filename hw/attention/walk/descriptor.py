@@ -15,7 +15,7 @@ from hw.lib.descriptors.fields import pack_fields
 DESCRIPTOR_BYTES = 256
 USED_BYTES = 128
 
-_ADDRESSES = ("q", "o", "k_offset", "v_offset", "bitmap", "slopes")
+_ADDRESSES = ("q", "o_offset", "k_offset", "v_offset", "bitmap", "slopes")
 #: Scalars, which are also the names of the launch's arguments for the first job.
 SCALARS = (
     "queries",
@@ -69,7 +69,18 @@ def job_fields(config: AttentionConfig, job: Any, fields: Mapping[str, Value]) -
 
     Values outside the ranges that `Job` gives lose their upper bits.
     """
-    names = ("q", "o", "bitmap", "slopes", "k_offset", "v_offset", "queries", "keys", "heads", "kv_group")
+    names = (
+        "q",
+        "o_offset",
+        "bitmap",
+        "slopes",
+        "k_offset",
+        "v_offset",
+        "queries",
+        "keys",
+        "heads",
+        "kv_group",
+    )
     assignments = [job[name].eq(fields[name]) for name in (*names, "pack", "window")]
     assignments += [
         job.query_units.eq(fields["query_bytes"] >> UNIT_SHIFT),

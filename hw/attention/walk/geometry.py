@@ -33,6 +33,11 @@ def bitmap_rows_shape(config: AttentionConfig) -> Any:
     return range(-(-MAX_KEYS // config.tile_keys // (8 * BITMAP_ROW_BYTES)) + 1)
 
 
+def result_units_shape(config: AttentionConfig) -> Any:
+    """Give the shape of the units that a row of results takes at each of its ports."""
+    return range(config.result_units(config.max_head_dim) + 1)
+
+
 class Plan(data.StructLayout):
     """A job, and what follows from it.
 
@@ -48,7 +53,9 @@ class Plan(data.StructLayout):
     diagonal : signed 18
         Key index of query 0's position: keys - queries.
     q_head, o_head, k_head, v_head
-        Bytes of a query head in ``q`` and ``o``, and of a K/V head in a port.
+        Bytes of a query head in ``q``, of its results in a port, and of a K/V head in a port.
+    o_units
+        Units of a row of results in a port, of `RESULT_UNIT_BITS`.
     last_key_part, last_value_part
         See `hw.attention.core.command.QueryCommand`.
     bitmap_rows
@@ -72,6 +79,7 @@ class Plan(data.StructLayout):
                 "o_head": HEAD_BITS,
                 "k_head": HEAD_BITS,
                 "v_head": HEAD_BITS,
+                "o_units": result_units_shape(config),
                 "last_key_part": range(config.folds),
                 "last_value_part": range(config.folds),
                 "bitmap_rows": bitmap_rows_shape(config),
@@ -111,13 +119,14 @@ class JobSetup(wiring.Component):
         """Make the gates."""
         m = Module()
         config, o = self._config, self.o
-        job, tiles, stream_tiles, port_rows, positions, key_part, value_part = (
+        job, tiles, stream_tiles, port_rows, o_units, positions, key_part, value_part = (
             Signal(shape, name=name, reset_less=True)
             for name, shape in {
                 "job": Job(config),
                 "tiles": range(MAX_KEYS // config.tile_keys + 1),
                 "stream_tiles": stream_tile_shape(config),
                 "port_rows": KEY_BITS,
+                "o_units": result_units_shape(config),
                 "positions": range(config.rows + 1),
                 "key_part": range(config.folds),
                 "value_part": range(config.folds),
@@ -130,6 +139,8 @@ class JobSetup(wiring.Component):
         shift = config.tile_keys.bit_length() - 1
         all_tiles = (given.keys + config.tile_keys - 1) >> shift
         streams = config.streams.bit_length() - 1
+        ports = config.result_ports
+        units = given.value_units << (config.result_bits // 16)
         tiles_each = (all_tiles + config.streams - 1) >> streams
         with m.If(self.i.ready):
             m.d.sync += [
@@ -139,6 +150,7 @@ class JobSetup(wiring.Component):
                 stream_tiles.eq(tiles_each),
                 # T is at least as many as there are ports, so this is exact.
                 port_rows.eq((tiles_each << shift) >> (config.ports_per_stream.bit_length() - 1)),
+                o_units.eq((units + ports - 1) >> ports.bit_length() - 1),
                 positions.eq(_per_pack(config, given.pack)),
                 key_part.eq(_last_part(config, given.query_units)),
                 value_part.eq(_last_part(config, given.value_units)),
@@ -156,7 +168,6 @@ class JobSetup(wiring.Component):
             turns.eq(_table([1 << count.bit_length() >> 1 for count in counts], last_part)),
             ring.eq(job.flags.windowed & (stream_tiles > slots)),
         ]
-        result_shift = UNIT_SHIFT + (1 if config.result_bits == 16 else 0)
         plan = o.payload
         with m.If(advance):
             m.d.sync += [
@@ -166,7 +177,8 @@ class JobSetup(wiring.Component):
                 plan.joined.eq(job.queries <= positions),
                 plan.diagonal.eq(job.keys - job.queries),
                 plan.q_head.eq((job.queries * job.query_units) << UNIT_SHIFT),
-                plan.o_head.eq((job.queries * job.value_units) << result_shift),
+                plan.o_head.eq((job.queries * o_units) << UNIT_SHIFT),
+                plan.o_units.eq(o_units),
                 plan.k_head.eq((port_rows * job.query_units) << UNIT_SHIFT),
                 plan.v_head.eq((port_rows * job.value_units) << UNIT_SHIFT),
                 plan.last_key_part.eq(key_part),

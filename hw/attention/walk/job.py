@@ -42,8 +42,9 @@ class Job(data.StructLayout):
     -------
     q : 64
         Address of int8 ``[heads, queries, dqk]``.
-    o : 64
-        Address of ``[heads, queries, dv]`` of the configuration's output type, which is written.
+    o_offset : 64
+        Bytes added to the base address of every port of results, behind which lies ``[heads, queries, W-th of
+        dv]`` of the configuration's output type, which is written.
     bitmap : 64
         If ``sparse``: address of a row of bits for each block of positions; a bit for each key tile, lowest
         first, and each row padded with any bits to a multiple of 32 bytes.
@@ -72,7 +73,7 @@ class Job(data.StructLayout):
     def __init__(self, config: AttentionConfig) -> None:
         members = {
             "q": ADDRESS_BITS,
-            "o": ADDRESS_BITS,
+            "o_offset": ADDRESS_BITS,
             "bitmap": ADDRESS_BITS,
             "slopes": ADDRESS_BITS,
             "k_offset": ADDRESS_BITS,

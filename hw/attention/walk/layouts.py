@@ -14,7 +14,13 @@ from hw.attention.config import (
     AttentionConfig,
 )
 from hw.attention.core.command import QueryCommand, TileCommand
-from hw.attention.walk.geometry import HEAD_BITS, bitmap_rows_shape, slot_shape, stream_tile_shape
+from hw.attention.walk.geometry import (
+    HEAD_BITS,
+    bitmap_rows_shape,
+    result_units_shape,
+    slot_shape,
+    stream_tile_shape,
+)
 from hw.attention.walk.job import ADDRESS_BITS, UNIT_BITS, UNIT_ELEMENTS, size_shape
 from hw.lib.rows.command import RowsCommand
 
@@ -77,16 +83,20 @@ class ReadPass(data.StructLayout):
 
 
 class WritePass(data.StructLayout):
-    """What becomes of a pass's results: ``o``, `Segments`; ``units`` bytes of one result by 16."""
+    """What becomes of a pass's results at each of their ports.
+
+    Members
+    -------
+    o : Segments
+        Addresses count from the port's base.
+    units
+        Bytes of one row by 16.
+    """
 
     def __init__(self, config: AttentionConfig) -> None:
         size = config.result_bits // 8
-        super().__init__(
-            {
-                "o": Segments(config, element_bytes=size),
-                "units": range(config.max_head_dim * size // UNIT_ELEMENTS + 1),
-            }
-        )
+        units = result_units_shape(config)
+        super().__init__({"o": Segments(config, element_bytes=size), "units": units})
 
 
 class RowPass(data.StructLayout):
@@ -288,8 +298,8 @@ def read_rows(config: AttentionConfig) -> RowsCommand:
 
 
 def written_rows(config: AttentionConfig) -> RowsCommand:
-    """Give the command for rows that are written: results."""
-    size = config.max_head_dim * config.result_bits // UNIT_BITS
+    """Give the command for rows that are written at a port: results."""
+    size = config.result_units(config.max_head_dim)
     return RowsCommand(most_rows=config.rows, most_units=size, unit_bits=UNIT_BITS)
 
 

@@ -28,15 +28,16 @@ class PassWalker(wiring.Component):
     Members
     -------
     i : In(stream of Plan)
-        Taken with the job's last pass.
+        Taken in the cycle after the job's last pass.
     o : Out(stream of Pass)
         For each K/V head, for each set of ``pack`` query heads of its group (the last set may have fewer),
         for each block of positions: a query tile.
 
     Behaviour
     ---------
-    First pass of a job 3 cycles after its plan; then one every 3 cycles, or 4 for all but the first block of
-    a set.  A query tile takes longer to compute, so the walk is ahead of the core except at the start.
+    First pass of a job 3 cycles after its plan, or 5 after the last one of the job before; then one every 3
+    cycles, or 4 for all but the first block of a set.  A query tile takes longer to compute, so the walk is
+    ahead of the core except at the start.
 
     Why
     ---
@@ -44,9 +45,11 @@ class PassWalker(wiring.Component):
     is small and has a cycle of its own.
     """
 
-    #: Cycles from a plan to the job's first pass; from a pass to the next set's, and to any other next one.
+    #: Cycles from a plan to the job's first pass; from a pass to the next set's, to the next job's, and to
+    #: any other next one.
     LATENCY: ClassVar = 3
     SET_INTERVAL: ClassVar = 3
+    JOB_INTERVAL: ClassVar = 5
     INTERVAL: ClassVar = 4
 
     def __init__(self, config: AttentionConfig) -> None:
@@ -113,7 +116,7 @@ class PassWalker(wiring.Component):
                     clear.eq(~job.flags.reuse_kv),
                     slopes.eq(job.slopes),
                 ]
-                begin_set(job.kv_group, job.q, job.o)
+                begin_set(job.kv_group, job.q, job.o_offset)
                 with m.If(self.i.valid & ~plan.empty):
                     m.next = "ROWS"
             with m.State("BLOCK"):
@@ -137,7 +140,7 @@ class PassWalker(wiring.Component):
                     read.q.rows.eq(piece),
                     read.q.units.eq(piece * job.query_units),
                     write.o.rows.eq(piece),
-                    write.o.units.eq((piece * job.value_units) << (config.result_bits // 16)),
+                    write.o.units.eq(piece * plan.o_units),
                 ]
                 m.next = "OFFER"
             with m.State("OFFER"):
@@ -168,8 +171,11 @@ class PassWalker(wiring.Component):
                             ]
                         m.next = "ROWS"
                         with m.If(ends_job):
-                            m.d.comb += self.i.ready.eq(1)
-                            m.next = "JOB"
+                            m.next = "DONE"
+            with m.State("DONE"):
+                # In a cycle of its own: whether a pass is taken is known late, and a job has many registers.
+                m.d.comb += self.i.ready.eq(1)
+                m.next = "JOB"
 
         m.d.comb += [
             read.bitmap.eq(bitmap),
@@ -181,7 +187,7 @@ class PassWalker(wiring.Component):
             write.o.address.eq(o_address),
             write.o.stride.eq(plan.o_head),
             write.o.count.eq(Mux(plan.joined, 1, heads)),
-            write.units.eq(job.value_units << (config.result_bits // 16)),
+            write.units.eq(plan.o_units),
             rows.heads.eq(heads),
             rows.positions.eq(positions),
             rows.position.eq(position),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -35,8 +35,8 @@ class TileWalker(wiring.Component):
 
     Behaviour
     ---------
-    First tile of a pass in the cycle after it was taken, then one a cycle; with a bitmap, one a cycle but
-    three cycles more for each word.
+    First tile of a pass in the cycle after it was taken, then one a cycle; with a bitmap, one in two cycles,
+    and three cycles more for each word.
 
     Why
     ---
@@ -45,10 +45,11 @@ class TileWalker(wiring.Component):
     range are taken off before they are looked at, so that tiles that other rules hide cost nothing either.
     """
 
-    #: Cycles from a pass to its first tile; from a word of a bitmap to its first bit; from the last bit, and
-    #: from the last word, to what comes next.
+    #: Cycles from a pass to its first tile; from a word of a bitmap to the search for a bit; from one search
+    #: to the next; from one that finds none, and from the last word, to what comes next.
     LATENCY: ClassVar = 1
     BITS_LATENCY: ClassVar = 2
+    BIT_INTERVAL: ClassVar = 2
     WORD_LATENCY: ClassVar = 1
 
     def __init__(self, config: AttentionConfig, *, index: int) -> None:
@@ -83,15 +84,20 @@ class TileWalker(wiring.Component):
         first_n, last_n, nothing, ends_here = tile_range(self._config, self._index, self.i.payload)
         words_left = Signal(range(self._words(1) * (bitmap_rows_shape(config).stop - 1) + 1))
         bits = Signal(WORD_TILES // config.streams)
-        base = Signal(stream_tile_shape(config))  # of the bits, the first tile
-        first_tile = Signal.like(tile)
+        base = Signal(stream_tile_shape(config))  # of the bits, the first tile: a multiple of their number
+        # From there to the first and to the last tile: kept, as to subtract takes long.
+        to_first, to_last = (
+            Signal(signed(len(tile) + 2), name=name, reset_less=True) for name in ("to_first", "to_last")
+        )
+        lowest = Signal(range(len(bits)), reset_less=True)  # bit that is set
         has_short = Signal()  # the last tile is not whole
         with m.FSM():
             with m.State("PASS"):
                 m.d.comb += self.i.ready.eq(1)
                 m.d.sync += [
                     current.eq(self.i.payload),
-                    first_tile.eq(first_n),
+                    to_first.eq(first_n + len(bits)),
+                    to_last.eq(last_n + len(bits)),
                     tile.eq(first_n),
                     last_tile.eq(last_n),
                     none.eq(nothing),
@@ -99,7 +105,7 @@ class TileWalker(wiring.Component):
                     has_short.eq(ends_here),
                     opens.eq(1),
                     bits.eq(0),
-                    base.eq(-bits.shape().width),
+                    base.eq(-len(bits)),
                     words_left.eq(self._words(self.i.payload.bitmap_rows)),
                 ]
                 with m.If(self.i.valid):
@@ -120,25 +126,26 @@ class TileWalker(wiring.Component):
                 with m.If(words_left == 0):
                     m.next = "CLOSE"
                 with m.Elif(self.words.valid):
-                    m.d.sync += [words_left.eq(words_left - 1), base.eq(base + bits.shape().width)]
+                    m.d.sync += [
+                        words_left.eq(words_left - 1),
+                        base.eq(base + len(bits)),
+                        to_first.eq(to_first - len(bits)),
+                        to_last.eq(to_last - len(bits)),
+                    ]
                     m.next = "MASK"
             with m.State("MASK"):
-                m.d.sync += bits.eq(
-                    Mux(outside, 0, bits & within(first_tile, last_tile, base, width=len(bits)))
-                )
-                m.next = "BITS"
-            with m.State("BITS"):
-                m.d.sync += bits.eq(bits & (bits - 1))
-                with m.If(~bits.any()):
-                    m.next = "WORD"
-                with m.Elif(none):
-                    m.d.sync += [none.eq(0), tile.eq(base + _lowest(bits))]
-                with m.Else():
-                    m.d.comb += self.o.valid.eq(1)
-                    with m.If(self.o.ready):
-                        m.d.sync += tile.eq(base + _lowest(bits))
-                    with m.Else():
-                        m.d.sync += bits.eq(bits)
+                m.d.sync += bits.eq(Mux(outside, 0, bits & within(to_first, to_last, width=len(bits))))
+                m.next = "FIND"
+            with m.State("FIND"):
+                m.d.sync += lowest.eq(_lowest(bits))
+                m.next = "WORD"
+                with m.If(bits.any()):
+                    m.next = "BIT"
+            with m.State("BIT"):
+                m.d.comb += self.o.valid.eq(~none)
+                with m.If(none | self.o.ready):
+                    m.d.sync += [none.eq(0), tile.eq(base | lowest), bits.eq(bits & ~(1 << lowest))]
+                    m.next = "FIND"
             with m.State("CLOSE"):
                 m.d.comb += [self.o.valid.eq(1), closes.eq(1)]
                 with m.If(self.o.ready):
@@ -201,11 +208,15 @@ def tile_range(config: AttentionConfig, index: int, given: Any) -> tuple[Value, 
     return first_n, last_n, nothing, last[:streams] == index
 
 
-def within(first: Value, last: Value, base: Value, *, width: int) -> Value:
-    """Give a bit for each of the ``width`` tiles from ``base`` on: it is one of ``first`` to ``last``."""
-    low = Mux(first > base, first - base, 0)
-    high = (last - base)[: len(last)]
-    return Cat((n >= low) & (last >= base) & (n <= high) for n in range(width))
+def within(first: Value, last: Value, *, width: int) -> Value:
+    """Give a bit for each of ``width`` tiles: it is one of ``first`` to ``last``, which may lie before or
+    behind all of them.
+    """
+    # Shifted constants, as comparisons with every number would be chains of carries.
+    ones, bits = Const((1 << width) - 1, width), width.bit_length() - 1
+    from_first = Mux(first[bits:].any(), 0, (ones << first[:bits])[:width])
+    to_last = Mux(last[bits:].any(), ones, ~((ones << last[:bits]) << 1)[:width])
+    return Mux(first < 0, ones, from_first) & Mux(last < 0, 0, to_last)
 
 
 def _lowest(bits: Value) -> Value:

@@ -57,8 +57,8 @@ class AttentionAdapter(EngineAdapter):
     def outputs(
         self, job: AttentionJob, config: AttentionConfig, buffers: Mapping[str, NDArray[np.uint8]]
     ) -> dict[str, Tensor]:
-        """Read ``o`` [H, Nq, dv] from its buffer: int8, int16, or bfloat16 as bits in uint16."""
-        return {"o": Layout(job, config).results(buffers["o"])}
+        """Read ``o`` [H, Nq, dv] from its buffers: int8, int16, or bfloat16 as bits in uint16."""
+        return {"o": Layout(job, config).results(buffers)}
 
     def results(
         self, job: AttentionJob, config: AttentionConfig, integers: Mapping[str, Tensor]

@@ -12,8 +12,8 @@ from sim.run.adapter import Case, Tensor
 
 #: Whatever a configuration can switch on, at a size that builds in seconds: the simulator of `make test`.
 SMALL = AttentionConfig(
-    rows=3, lanes=16, folds=3, tile_keys=16, streams=2, ports_per_stream=2, merge_lanes=2, cached_keys=64,
-    logit_cap=True, alibi=True,
+    rows=3, lanes=16, folds=3, tile_keys=16, streams=2, ports_per_stream=2, result_ports=2, merge_lanes=2,
+    cached_keys=64, logit_cap=True, alibi=True,
 )  # fmt: skip
 #: Board and configuration of the random cases; all but the first are built in the soak only.
 CONFIGS = (
@@ -42,8 +42,8 @@ CONFIGS = (
     (
         "u55c",
         AttentionConfig(
-            rows=6, lanes=64, folds=1, tile_keys=64, ports_per_stream=4, port_bits=512, merge_lanes=8,
-            cached_keys=256,
+            rows=6, lanes=64, folds=1, tile_keys=64, ports_per_stream=4, result_ports=4, port_bits=512,
+            merge_lanes=8, cached_keys=256,
         ),
     ),
 )  # fmt: skip

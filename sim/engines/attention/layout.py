@@ -1,11 +1,13 @@
-"""Where an attention launch lies in memory: q, o by sequences, k, v by streams and ports, descriptors."""
+"""Where an attention launch lies in memory: q by sequences, k, v and o by their ports, descriptors."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.attention.config import AttentionConfig
+from hw.attention.config import RESULT_UNIT_BITS, AttentionConfig
 from hw.attention.kernel.arguments import stream_ports
 from hw.attention.walk.descriptor import (
     CAUSAL,
@@ -30,8 +32,8 @@ _SLOPE_BYTES = 4
 class Layout:
     """The places of a launch's tensors in memory.
 
-    ``sequences`` has the byte offsets of each sequence's tensors in their buffers by name; those of ``k`` and
-    ``v`` hold for every port.  ``sizes`` has the bytes of the buffers ``q`` and ``o``, and of such a port.
+    ``sequences`` has the byte offsets of each sequence's tensors in their buffers by name; those of ``k``,
+    ``v`` and ``o`` hold for every port.  ``sizes`` has the bytes of the buffer ``q``, and of such a port.
     """
 
     def __init__(self, job: AttentionJob, config: AttentionConfig) -> None:
@@ -39,11 +41,13 @@ class Layout:
         self._job, self._config = job, config
         self.sequences: list[dict[str, int]] = []
         self.sizes = dict.fromkeys("qokv", 0)
+        #: Bytes of a row of results at a port.
+        self.row_bytes = config.result_units(inputs.v.shape[2]) * RESULT_UNIT_BITS // 8
         for tokens in inputs.sequences:
             rows = port_rows(config, tokens.key_count)
             lengths = {
                 "q": inputs.heads * tokens.query_count * inputs.q.shape[2],
-                "o": inputs.heads * tokens.query_count * inputs.v.shape[2] * config.result_bits // 8,
+                "o": inputs.heads * tokens.query_count * self.row_bytes,
                 "k": len(inputs.k) * rows * inputs.k.shape[2],
                 "v": len(inputs.v) * rows * inputs.v.shape[2],
             }
@@ -60,7 +64,10 @@ class Layout:
         for side, tensor in (("k", inputs.k), ("v", inputs.v)):
             ports = self._ports(side, tensor)
             buffers += [_input(f"{side}{n}", ports[n]) for n in range(len(stream_ports(config)))]
-        buffers.append(Buffer(argument="o", data=None, size_bytes=self.sizes["o"], output=True))
+        buffers += [
+            Buffer(argument=f"o{w}", data=None, size_bytes=self.sizes["o"], output=True)
+            for w in range(config.result_ports)
+        ]
         nulls = []
         descriptors, links = self._descriptors(bitmap_offsets)
         for name, given in (("bitmap", bitmaps), ("slopes", self._slopes()), ("jobs", descriptors)):
@@ -75,15 +82,22 @@ class Layout:
             nulls=tuple(nulls),
         )
 
-    def results(self, buffer: Bytes) -> Tensor:
-        """Read ``o`` [H, Nq, dv] from its buffer."""
+    def results(self, buffers: Mapping[str, Bytes]) -> Tensor:
+        """Read ``o`` [H, Nq, dv] from the buffers of its ports, in which units of its rows take turns."""
         job, dtype = self._job, self._job.pieces[0].golden.output.dtype
         heads, _, size = shape = job.exact.shape
         whole = np.empty(shape, dtype)
         for tokens, offsets in zip(job.inputs.sequences, self.sequences, strict=True):
-            length = heads * tokens.query_count * size * whole.itemsize
-            raw = np.ascontiguousarray(buffer[offsets["o"] : offsets["o"] + length])
+            length, unit = heads * tokens.query_count * self.row_bytes, RESULT_UNIT_BITS // 8
+            ports = [
+                buffers[f"o{w}"][offsets["o"] : offsets["o"] + length].reshape(
+                    -1, self.row_bytes // unit, unit
+                )
+                for w in range(self._config.result_ports)
+            ]
+            rows = np.stack(ports, axis=2).reshape(-1, self.row_bytes * len(ports))
             little = np.dtype(dtype).newbyteorder("<")
+            raw = np.ascontiguousarray(rows[:, : size * whole.itemsize])
             whole[:, tokens.queries] = raw.view(little).reshape(heads, tokens.query_count, size)
         return whole
 
@@ -126,7 +140,7 @@ class Layout:
         raw, links = [], []
         for n, piece in enumerate(self._job.pieces[1:]):
             raw.append(np.frombuffer(pack_descriptor(self._fields(piece, bitmaps[n + 1])), np.uint8))
-            names = ["q", "o"]
+            names = ["q"]
             names += ["bitmap"] if piece.golden.mask.bitmap is not None else []
             names += ["slopes"] if piece.golden.slopes is not None else []
             links += [(n * DESCRIPTOR_BYTES + FIELDS[name][0], name) for name in names]
@@ -137,7 +151,6 @@ class Layout:
         golden, offsets = piece.golden, self.sequences[piece.share.sequence]
         (heads, queries, query_size), (_, keys, value_size) = golden.q.shape, golden.v.shape
         rows = port_rows(self._config, keys)
-        row_bytes = value_size * self._config.result_bits // 8
         mask, output = golden.mask, golden.output
         flags = {
             CAUSAL: mask.causal,
@@ -147,7 +160,7 @@ class Layout:
         }
         return {
             "q": offsets["q"] + piece.share.heads.start * queries * query_size,
-            "o": offsets["o"] + piece.share.heads.start * queries * row_bytes,
+            "o_offset": offsets["o"] + piece.share.heads.start * queries * self.row_bytes,
             "k_offset": offsets["k"] + piece.share.kv_heads.start * rows * query_size,
             "v_offset": offsets["v"] + piece.share.kv_heads.start * rows * value_size,
             "bitmap": bitmap if mask.bitmap is not None else 0,

@@ -42,7 +42,7 @@ class PlainJob:
     shift: int = 20
     scale: dict = field(default_factory=lambda: {"fraction": 8})
     cap: int = 0
-    address: dict = field(default_factory=dict)  # q, o, bitmap, slopes, k_offset, v_offset
+    address: dict = field(default_factory=dict)  # q, bitmap, slopes, k_offset, v_offset, o_offset
 
     @property
     def empty(self):
@@ -50,7 +50,7 @@ class PlainJob:
 
     def layout(self, config):
         """Give the job as the payload of `hw.attention.walk.job.Job`."""
-        names = ("q", "o", "bitmap", "slopes", "k_offset", "v_offset")
+        names = ("q", "o_offset", "bitmap", "slopes", "k_offset", "v_offset")
         fields = {name: self.address.get(name, 0) for name in names}
         if self.slope is None:
             fields["slopes"] = 0
@@ -178,6 +178,12 @@ def port_rows(config: AttentionConfig, keys: int) -> int:
     """Rows that each port has room for in a head: tiles are whole, and as many in each stream."""
     rounds = -(-keys // (config.tile_keys * config.streams))
     return rounds * config.tile_keys // config.ports_per_stream
+
+
+def port_units(config, size):
+    """Units of 16 bytes that a row of ``size`` results has at each port: they are dealt out in turn."""
+    units = [n % config.result_ports for n in range(size * config.result_bits // 128)]
+    return max(units.count(port) for port in range(config.result_ports))
 
 
 def last_part(config: AttentionConfig, size: int) -> int:

@@ -41,7 +41,7 @@ class Model:
         self.enabled = self.enables = self.status = self.high = 0
         self.address = self.data = self.asked = None
         self.write_open = False  # acted, response not taken
-        self.answer = None
+        self.sampled = self.answer = None
         self.args = (0, 0)
         self.start = False
 
@@ -63,8 +63,9 @@ class Model:
         started_bit = False
         toggles = 0
         # The read and the write that became due see the state of before this edge.
-        if self.asked is not None and self.answer is None:
-            self.answer = self.value(self.asked, counters)
+        self.answer = self.sampled
+        if self.asked is not None and self.sampled is None:
+            self.sampled = self.value(self.asked, counters)
             if self.asked == 0x00:
                 self.done = self.ready = False
             if self.asked in (0x400, 0x408):
@@ -107,7 +108,7 @@ class Model:
         if seen["ar"] is not None:
             self.asked = seen["ar"] & ~3
         if seen["r"]:
-            self.asked = self.answer = None
+            self.asked = self.sampled = self.answer = None
 
 
 def compare(dut, model):

@@ -179,9 +179,12 @@ def golden_results(folder):
     """Leave the golden model's bytes as results, as a perfect card would."""
     golden = np.load(folder / "golden.npz")["o"]
     (folder / "results").mkdir()
-    size = next(entry.size_bytes for entry in read_manifest(folder).pointers if entry.output)
-    content = np.frombuffer(golden.tobytes(), np.uint8)
-    np.concatenate([content, np.zeros(size - content.size, np.uint8)]).tofile(folder / "results" / "o.bin")
+    units = np.frombuffer(golden.tobytes(), np.uint8).reshape(-1, golden[0, 0].nbytes // 16, 16)
+    ports = [entry for entry in read_manifest(folder).pointers if entry.output]
+    for number, entry in enumerate(ports):
+        content = units[:, number :: len(ports)].reshape(-1)
+        padded = np.concatenate([content, np.zeros(entry.size_bytes - content.size, np.uint8)])
+        padded.tofile(folder / "results" / f"{entry.name}.bin")
     record = {
         "format": "loomwork-run-1",
         "config_hash": read_manifest(folder).config_hash,
@@ -197,7 +200,7 @@ def test_the_verdict_of_the_command(folder):
     assert "no report: the counters could not be read" in call("verify", "card", "-o", "out.npz").stdout
     np.testing.assert_array_equal(np.load("out.npz")["o_int"], np.load("out.npz")["golden_int"])
     # Its cycles are made up: no more than their sum and the wall time is looked at.
-    moved = {"gmem0_read_bytes": 512, "gmem0_write_bytes": 1024}
+    moved = {"gmem0_read_bytes": 512, "gmem5_write_bytes": 512, "gmem6_write_bytes": 512}
     cycles = {"cycles_total": 900, "cycles_busy": 400, "cycles_stall_memory": 300, "cycles_idle": 201}
     (folder / "results" / "run.json").write_text(json.dumps(record | {"counters": moved | cycles}))
     (line,) = call("verify", "card", status=1).stderr.splitlines()
@@ -222,9 +225,9 @@ def test_the_verdict_of_the_command(folder):
 
 def test_a_wrong_bit_is_found(folder):
     golden_results(folder)
-    content = np.fromfile(folder / "results" / "o.bin", np.uint8)
+    content = np.fromfile(folder / "results" / "o0.bin", np.uint8)
     content[0] ^= 1
-    content.tofile(folder / "results" / "o.bin")
+    content.tofile(folder / "results" / "o0.bin")
     assert "o differs in 1 of" in call("verify", "card", status=1).stderr
 
 
@@ -232,7 +235,7 @@ def test_a_wrong_bit_is_found(folder):
     "name",
     [
         *("launch.json", "golden.npz", "inputs/input.npz", "board.yaml", "report.json"),
-        *("results/o.bin", "results/run.json", "buffers/q.bin"),
+        *("results/o0.bin", "results/run.json", "buffers/q.bin"),
     ],
 )
 def test_a_verdict_replaces_nothing_it_rests_on(folder, name):
@@ -303,12 +306,12 @@ def test_damage_is_one_line(folder):
     change(folder / "results" / "run.json", config_hash="0" * 12)
     assert refused("verify", "card").startswith("config_hash of card/results/run.json must be ")
     change(folder / "results" / "run.json", config_hash=read_manifest(folder).config_hash)
-    (folder / "results" / "o.bin").write_bytes(b"short")
-    assert refused("verify", "card").startswith("bytes of card/results/o.bin must be ")
+    (folder / "results" / "o0.bin").write_bytes(b"short")
+    assert refused("verify", "card").startswith("bytes of card/results/o0.bin must be ")
     (folder / "buffers" / "q.bin").unlink()
     assert refused("replay", "card").startswith("buffer file must be readable (No such file")
     config = json.loads((folder / "launch.json").read_text())["config"]
-    (folder / "results" / "o.bin").write_bytes(bytes(1024))
+    (folder / "results" / "o0.bin").write_bytes(bytes(1024))
     change(folder / "launch.json", config=config | {"rows": 8})
     assert "make the launch again with this Loomwork, not" in refused("verify", "card")
     change(folder / "launch.json", config=config | {"rows": -1})

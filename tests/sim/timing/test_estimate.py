@@ -43,6 +43,17 @@ def test_endpoints_over_budget_are_counted_with_their_places():
     assert slower.paths[0].delay_ps == pytest.approx(2 * delays[-1])
 
 
+def test_nets_with_the_most_loads_are_named():
+    text = """module top(clk, d, e, q);
+      input clk; input d; input [36:0] e; output reg [36:0] q; reg wide; reg [1:0] both;
+      always @(posedge clk) begin wide <= d; both <= e; q <= e & {37{wide}} ^ {both[0], 35'b0, both[1]}; end
+    endmodule
+    """
+    most, second = estimate(text, "top", load_board("u55c"), worst=2).widest
+    assert (most.name, most.loads, most.cell) == ("wide", 37, "FDRE")
+    assert second.loads < 37  # one of `both`, or of the ports
+
+
 def test_the_budget_is_the_period_less_uncertainty_and_skew():
     board = load_board("u55c")
     assert board.path_budget_ps == pytest.approx(1e6 / 300 - 35 - 150)

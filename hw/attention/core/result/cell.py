@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import or_
 from typing import Any
 
-from amaranth.hdl import Module
+from amaranth.hdl import Cat, Module, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -32,7 +34,7 @@ class ResultControl(data.StructLayout):
     normalize : NormalizeStep
         See `Normalizer`; ``final`` of the streams' `RowControl` reads the lanes in the same cycle.
     drain : OutputRead
-        See `OutputBuffer`.
+        See `OutputBuffer`; of the row that ``drained`` of `ResultRows` names.
     """
 
     def __init__(self, config: AttentionConfig, beat_width: int) -> None:
@@ -64,8 +66,11 @@ class ResultRows(wiring.Component):
         The same for all rows.
     i : In(Final) array of streams, of rows
         What each stream's `hw.attention.core.row.cell.AttentionRows` gives.
-    o : Out(beat_width) array of rows
-        See `OutputBuffer`; a cycle later, since ``control`` goes through a register.
+    drained : In(rows)
+        A bit for the row that ``drain`` of ``control`` reads, if it is one of these.
+    o : Out(beat_width)
+        What that row has read, see `OutputBuffer`, a cycle later, since ``control`` goes through a register;
+        0 while no row reads.
     """
 
     def __init__(self, config: AttentionConfig, *, rows: int, beat_width: int) -> None:
@@ -76,7 +81,8 @@ class ResultRows(wiring.Component):
             {
                 "control": In(ResultControl(config, beat_width)),
                 "i": In(Final(config)).array(config.streams, rows),
-                "o": Out(beat_width).array(rows),
+                "drained": In(rows),
+                "o": Out(beat_width),
             }
         )
 
@@ -85,6 +91,8 @@ class ResultRows(wiring.Component):
         m = Module()
         config = self._config
         control = delay(m, "control", self.control, 1)  # as late as the rows' own
+        drained = delay(m, "drained", self.drained, 1)
+        beats = []
         steps = delay(m, "normalize", control.normalize, Combine.lane_latency(config))
         for row in range(self._rows):
             m.submodules[f"combine_{row}"] = combine = Combine(config)
@@ -103,6 +111,22 @@ class ResultRows(wiring.Component):
                 normalizer.reciprocal.eq(reciprocal.o),
                 output.i.eq(normalizer.o),
                 output.read.eq(control.drain),
-                self.o[row].eq(output.o),
+                output.read.valid.eq(control.drain.valid & drained[row]),
             ]
+            beats.append(self._read(m, row, output))
+        m.d.comb += self.o.eq(reduce(or_, beats))
         return m
+
+    def _read(self, m: Module, row: int, output: OutputBuffer) -> Value:
+        """Give what a row reads, and 0 in cycles in which it does not."""
+        ports = self._config.result_ports
+        slices = []
+        for port in range(ports):
+            # Equal registers, which are not to become one: each has the loads of a slice.
+            reads = Signal(name=f"reads_{row}_{port}", attrs={"keep": 1})
+            m.d.sync += reads.eq(output.read.valid)
+            slices.append(
+                output.o.word_select(port, self._beat_width // ports)
+                & reads.replicate(self._beat_width // ports)
+            )
+        return Cat(slices)

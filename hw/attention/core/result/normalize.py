@@ -8,7 +8,7 @@ from amaranth.hdl import Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.attention.config import AttentionConfig
+from hw.attention.config import RESULT_BANKS, AttentionConfig
 from hw.attention.core.result.reciprocal import MOST_ZEROS, RECIPROCAL_BITS, zeros_bits
 from hw.attention.core.scale import OutputScale
 from hw.lib.arithmetic.bfloat16 import BFloat16
@@ -31,14 +31,19 @@ class NormalizeStep(data.StructLayout):
     valid : 1
     step
         Lanes ``step * merge_lanes`` and on; steps come in order, from 0, and end with the lanes in use.
-    bank : 1
-        Which half of the output buffer the results are for.
+    bank
+        Which bank of the output buffer the results are for.
     scale : OutputScale
     """
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
-            {"valid": 1, "step": range(config.merge_steps), "bank": 1, "scale": OutputScale(config)}
+            {
+                "valid": 1,
+                "step": range(config.merge_steps),
+                "bank": range(RESULT_BANKS),
+                "scale": OutputScale(config),
+            }
         )
 
 
@@ -49,7 +54,7 @@ class NormalLanes(data.StructLayout):
         super().__init__(
             {
                 "valid": 1,
-                "bank": 1,
+                "bank": range(RESULT_BANKS),
                 "step": range(config.merge_steps),
                 "lanes": data.ArrayLayout(config.result_bits, config.merge_lanes),
             }

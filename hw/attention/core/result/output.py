@@ -1,4 +1,4 @@
-"""A row's results, two query tiles of them: written a few lanes at a time, read a beat at a time."""
+"""A row's results, some query tiles of them: written a few lanes at a time, read a beat at a time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Const, Module, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.attention.config import AttentionConfig
+from hw.attention.config import RESULT_BANKS, RESULT_UNIT_BITS, AttentionConfig
 from hw.attention.core.result.normalize import NormalLanes
 from hw.lib.memory import uninitialised
 
@@ -18,11 +18,11 @@ class OutputRead(data.StructLayout):
 
     def __init__(self, config: AttentionConfig, beat_width: int) -> None:
         beats = config.output_beats(beat_width)
-        super().__init__({"valid": 1, "bank": 1, "beat": range(beats)})
+        super().__init__({"valid": 1, "bank": range(RESULT_BANKS), "beat": range(beats)})
 
 
 class OutputBuffer(wiring.Component):
-    """Collects a row's results and gives them out in beats, while the other bank fills.
+    """Collects a row's results and gives them out in beats, while other banks fill.
 
     Parameters
     ----------
@@ -36,8 +36,9 @@ class OutputBuffer(wiring.Component):
     i : In(NormalLanes)
     read : In(OutputRead)
     o : Out(beat_width)
-        The beat last read, from the cycle after; lowest lane in the low bits.  Lanes that are not in use, in
-        the last beat or beyond it, are undefined.
+        The beat last read, from the cycle after: a slice for each of the W result ports, unit n of it in
+        slice n mod W, lowest lane in the low bits.  Lanes that are not in use, in the last beat or beyond it,
+        are undefined.
 
     Why
     ---
@@ -63,9 +64,10 @@ class OutputBuffer(wiring.Component):
         pieces = self._beat_width // width
         beats = config.output_beats(self._beat_width)
         piece, beat = _divided(self.i.step, pieces)
+        bits = min(width, RESULT_UNIT_BITS)
         for n in range(min(pieces, config.merge_steps)):
             m.submodules[f"piece_{n}"] = memory = uninitialised(
-                width=width, depth=2 << (beats - 1).bit_length(), ram_style="distributed"
+                width=width, depth=RESULT_BANKS << (beats - 1).bit_length(), ram_style="distributed"
             )
             put, get = memory.write_port(), memory.read_port()
             m.d.comb += [
@@ -74,9 +76,19 @@ class OutputBuffer(wiring.Component):
                 put.data.eq(self.i.lanes.as_value()),
                 get.en.eq(self.read.valid),
                 get.addr.eq(self._address(self.read.beat, self.read.bank)),
-                self.o[n * width : (n + 1) * width].eq(get.data),
+                *(
+                    self.o[place : place + bits].eq(get.data[low : low + bits])
+                    for low in range(0, width, bits)
+                    for place in [self._place(n * width + low)]
+                ),
             ]
         return m
+
+    def _place(self, bit: int) -> int:
+        """Give where in a beat the bit lies that is number ``bit`` of its lanes."""
+        unit, low = divmod(bit, RESULT_UNIT_BITS)
+        ports = self._config.result_ports
+        return unit % ports * (self._beat_width // ports) + unit // ports * RESULT_UNIT_BITS + low
 
     def _address(self, beat: Value, bank: Value) -> Value:
         """Put the bank above the beat."""

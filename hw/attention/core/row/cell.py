@@ -234,13 +234,11 @@ class AttentionRows(wiring.Component):
     def _probabilities(self, m: Module, row: int, control: Any, logit: LogitUnit, value: Any) -> None:
         """Make the stages behind a row's logits."""
         config = self._config
-        merge_step = Signal(range(config.merge_steps), name=f"merge_step_{row}")
         m.submodules[f"logits_{row}"] = logits = LogitBuffer(config)
         m.submodules[f"exp2_{row}"] = exp2 = Exp2(config)
         m.submodules[f"values_{row}"] = values = ValueUnit(config)
         m.submodules[f"merge_{row}"] = merge = Merge(config)
         m.submodules[f"finals_{row}"] = finals = Finals(config)
-        m.d.sync += merge_step.eq(control.merge.step)
         m.d.comb += [
             logits.i.eq(logit.o[row]),
             logits.i_visible.eq(logit.visible[row]),
@@ -254,7 +252,7 @@ class AttentionRows(wiring.Component):
             values.step.eq(control.value),
             values.rise.eq(logits.rise),
             values.reached.eq(logits.reached),
-            values.merge_step.eq(merge_step),
+            values.merge_step.eq(control.merge.step),
             merge.control.eq(control.merge),
             merge.partial.eq(values.partial),
             merge.partial_sum.eq(values.partial_sum),

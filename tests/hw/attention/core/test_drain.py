@@ -5,7 +5,9 @@ import random
 
 import pytest
 
+from hw.attention.config import RESULT_BANKS
 from hw.attention.core.drain import Drain
+from hw.attention.core.row.cell import row_cells
 from tests.hw.attention.plain import small
 from tests.support.gateware.streams import STALLS, Side, exchange
 
@@ -22,7 +24,7 @@ def test_drain(beat_width, output, stall):
     unit = Drain(config, beat_width=beat_width)
     results = [
         {
-            "bank": n % 2,
+            "bank": n % RESULT_BANKS,
             "rows": rng.randint(1, config.rows),
             "units": rng.randint(1, config.max_head_dim // 16),
         }
@@ -42,18 +44,22 @@ def test_drain(beat_width, output, stall):
     freed, given = [], []
 
     async def rows(ctx):
-        """Give what was asked for, two cycles later."""
+        """Give what was asked for, two cycles later, from the cell of its row."""
         before = None
         while True:
-            _, _, read = await ctx.tick().sample(unit.read)
-            for row in range(config.rows if before is not None and before.valid else 0):
-                ctx.set(unit.rows[row], beat_of(row, before.bank, before.beat))
-            before = read
+            _, _, read, bits = await ctx.tick().sample(unit.read, unit.row)
+            for cell, (first, count) in enumerate(row_cells(config)):
+                beat = 0
+                for row in range(first, first + count):
+                    if before is not None and before[0].valid and before[1] >> row & 1:
+                        beat = beat_of(row, before[0].bank, before[0].beat)
+                ctx.set(unit.cells[cell], beat)
+            before = read, bits
 
     async def give(ctx):
-        """No more than two banks are full at a time."""
+        """No more than all banks are full at a time."""
         for n, result in enumerate(results):
-            while len(freed) < n - 1 or rng.random() < stall / 2:
+            while len(freed) <= n - RESULT_BANKS or rng.random() < stall / 2:
                 await ctx.tick()
             ctx.set(unit.i.payload, result)
             ctx.set(unit.i.valid, 1)

@@ -5,11 +5,12 @@ import random
 
 import pytest
 
+from hw.attention.config import RESULT_BANKS
 from hw.attention.core.finish import Finish
 from hw.attention.core.result.combine import Combine
 from hw.attention.core.result.normalize import Normalizer
 from hw.attention.core.row.cell import Timing
-from hw.attention.core.value_side import BANKS
+from hw.attention.core.value_side import FINAL_BANKS, banks_behind
 from tests.hw.attention.plain import small
 from tests.support.gateware.streams import plain, simulate
 
@@ -54,7 +55,7 @@ def test_finish(config, slow):
                 number = len(closes[n])
                 # As `ValueSide`: one stream waits for a bank of results and the divider, several for one of
                 # finals.
-                bank = full[n] < BANKS
+                bank = full[n] < banks_behind(config)
                 if number < count and bank and quiet[n] <= 0 and rng.random() < (0.03 if n else 0.3):
                     bits |= 1 << n
                     closes[n].append(now)
@@ -92,8 +93,8 @@ def test_finish(config, slow):
         if config.streams > 1:
             if n:
                 begin = max(begin, expected[-1] + max(timing.interval, steps[n - 1]))
-            if n >= BANKS:
-                begin = max(begin, drains[n - BANKS] + 1)
+            if n >= RESULT_BANKS:
+                begin = max(begin, drains[n - RESULT_BANKS] + 1)
         expected.append(begin)
     assert begins == expected
     # What follows at fixed times.
@@ -103,11 +104,11 @@ def test_finish(config, slow):
         scale = commands[n]["scale"]
         sequences["divide"][begin + timing.divide] = {"valid": 1, "scale": scale}
         for step in range(steps[n]):
-            cycle, where = begin + timing.normalize + step, {"valid": 1, "step": step, "bank": n % 2}
-            sequences["normalize"][cycle] = {**where, "scale": scale}
-            sequences["final"][cycle] = where
+            cycle, where = begin + timing.normalize + step, {"valid": 1, "step": step}
+            sequences["normalize"][cycle] = {**where, "bank": n % RESULT_BANKS, "scale": scale}
+            sequences["final"][cycle] = {**where, "bank": n % FINAL_BANKS}
         ready = begin + timing.normalize + steps[n] - 1 + Combine.lane_latency(config)
-        given = {"bank": n % 2, "rows": commands[n]["rows"], "units": commands[n]["value_units"]}
+        given = {"bank": n % RESULT_BANKS, "rows": commands[n]["rows"], "units": commands[n]["value_units"]}
         assert results[n] == (ready + Normalizer.latency(config), given)
         # A queue that takes a cycle follows.
         complete = begin + timing.drained - config.merge_steps + steps[n]

@@ -7,7 +7,7 @@ import pytest
 
 from hw.attention.core.row.cell import Timing
 from hw.attention.core.row.maximum import LOGIT_TILES
-from hw.attention.core.value_side import BANKS, ValueSide, spacing
+from hw.attention.core.value_side import ValueSide, banks_behind, spacing
 from tests.hw.attention.plain import small
 from tests.support.gateware.streams import plain, simulate
 
@@ -28,7 +28,7 @@ def test_spacing():
     assert spacing(small(lanes=16, folds=2, merge_lanes=2, streams=2), parts=1, closes=True) == 8
 
 
-@pytest.mark.parametrize(("stall", "banks"), [(0.0, 1.0), (0.4, 0.05), (0.0, 0.02)])
+@pytest.mark.parametrize(("stall", "banks"), [(0.0, 1.0), (0.4, 0.005), (0.0, 0.005)])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_values(name, stall, banks):
     config = CONFIGS[name]
@@ -55,7 +55,7 @@ def test_values(name, stall, banks):
         part = 0
         valid = False
         arrived = []  # cycle in which each tile came
-        free, bank = BANKS, 0
+        free, bank = banks_behind(config), 0
         logits = 0
         while part < len(parts) or len(trace) < ends[-1][0] + 100:
             now = len(trace)
@@ -68,7 +68,7 @@ def test_values(name, stall, banks):
             valid = valid or (part < len(parts) and rng.random() >= stall)
             ctx.set(unit.i_value.valid, valid)
             ctx.set(unit.i_value.payload, [part % 256 - 128] * config.lanes)
-            frees = free < BANKS and rng.random() < banks
+            frees = free < banks_behind(config) and rng.random() < banks
             ctx.set(unit.bank_freed, frees)
 
             number, index, of_value = parts[min(part, len(parts) - 1)]

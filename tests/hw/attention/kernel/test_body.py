@@ -6,7 +6,7 @@ import pytest
 
 from hw.attention.kernel.arguments import CAUSES, argument_table, stream_ports
 from hw.attention.kernel.body import AttentionBody
-from hw.attention.movers.movers import port_count
+from hw.attention.movers.movers import port_count, result_port
 from hw.errors import InputError
 from hw.lib.place import InlinePlacer
 from tests.hw.attention.movers.launch import JOBS, Launch
@@ -22,6 +22,7 @@ def arguments(launch):
     given |= {"jobs": JOBS, "job_count": len(launch.jobs) - 1}
     for n, (s, p) in enumerate(stream_ports(launch.config)):
         given |= {f"{side}{n}": launch.address(side, s, p) for side in "kv"}
+    given |= {f"o{w}": base for w, base in enumerate(launch.result_base)}
     return given
 
 
@@ -52,9 +53,7 @@ def run_body(launches, *, stall=0.0, latency=(1, 12), seed=0, limit=60_000):
             await ctx.tick()
             await ctx.tick()
             counters = {name: ctx.get(body.counters[name]) for name, _ in body.counters.shape()}
-            changed = {a: b for a, b in memories[0].bytes.items() if launch.memory[0].get(a) != b}
-            assert changed.keys() <= launch.results.keys()
-            assert {a: memories[0].bytes.get(a) for a in launch.results} == launch.results
+            launch.check_results(memories)
             check_counters(launch, counters, cycles)
             outcomes.append(counters)
 
@@ -65,7 +64,9 @@ def run_body(launches, *, stall=0.0, latency=(1, 12), seed=0, limit=60_000):
 def check_counters(launch, counters, cycles):
     for port, count in enumerate(launch.read):
         assert counters[f"gmem{port}_read_bytes"] == count
-    assert counters["gmem0_write_bytes"] == len(launch.results)
+    for port, written in enumerate(launch.results):
+        number = result_port(launch.config, port)
+        assert counters[f"gmem{number}_write_bytes"] == len(written)
     assert counters["cycles_total"] == cycles - 1
     split = ["cycles_busy", *(f"cycles_stall_{cause}" for cause in CAUSES), "cycles_idle"]
     assert sum(counters[name] for name in split) == counters["cycles_total"]
@@ -86,6 +87,7 @@ def test_random_launches(seed):
         folds=int(rng.integers(1, 4)),
         streams=streams,
         ports_per_stream=ports,
+        result_ports=(2, 1, 4)[seed % 3],
         cached_keys=int(rng.choice([0, 64])),
         output=str(rng.choice(["int8", "int16", "bfloat16"])),
         probability_bits=int(rng.choice([8, 12, 16])),
@@ -119,7 +121,7 @@ def test_arguments_name_every_port_once():
     config = small(streams=4, ports_per_stream=2)
     table = argument_table(config)
     assert table.ports == tuple(f"gmem{n}" for n in range(port_count(config)))
-    pointers = [argument.port for argument in table.call if argument.name[0] in "kv" and argument.port]
+    pointers = [argument.port for argument in table.call if argument.name[0] in "kvo" and argument.port]
     assert sorted(pointers) == sorted(table.ports[1:])
     with pytest.raises(InputError, match="few enough"):
         argument_table(small(streams=16, ports_per_stream=4))

@@ -36,7 +36,7 @@ def built_movers(config, width):
 
 
 def transfers(config, jobs, width):
-    """Give the cycles of the transfers on the core's streams and on port 0, ``start`` being in cycle 0."""
+    """Give the cycles, from ``start`` on, of transfers on the core's streams and on the port of results."""
     launch = Launch(config, jobs, 0, width, grain=4096)
     movers = built_movers(config, width)
     span = (MEMORY_CYCLES, MEMORY_CYCLES)
@@ -53,6 +53,7 @@ def transfers(config, jobs, width):
         for p in range(config.ports_per_stream):
             ctx.set(movers.k_base[0][p], launch.address("k", 0, p))
             ctx.set(movers.v_base[0][p], launch.address("v", 0, p))
+        ctx.set(movers.o_base[0], launch.result_base[0])
         for port in (movers.o_command, movers.o_row, movers.o_query):
             ctx.set(port.ready, 1)
         for port in (movers.o_tile[0], movers.o_key[0], movers.o_value[0]):
@@ -71,7 +72,7 @@ def transfers(config, jobs, width):
             cycle += 1
 
     simulate(movers, host, background=[b for memory in memories for b in memory.testbenches()], limit=3000)
-    write = memories[0].cycles
+    write = memories[-1].cycles
     return seen | {"aw": write["aw"], "w": write["w"], "b": write["b"]}
 
 

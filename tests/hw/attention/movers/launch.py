@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hw.attention.config import AttentionConfig
-from hw.attention.movers.movers import key_port, port_count, value_port
+from hw.attention.movers.movers import key_port, port_count, result_port, value_port
 from hw.attention.walk.descriptor import USED_BYTES, pack_descriptor
 from tests.hw.attention.core.feeds import CoreJob
 from tests.hw.attention.plain import (
@@ -18,12 +18,13 @@ from tests.hw.attention.plain import (
     parts,
     passes,
     port_rows,
+    port_units,
     slots,
     tiles,
 )
 
 #: Where the K/V ports' arrays begin, in each port at another place, and the descriptors.
-K_BASE, V_BASE, JOBS = 0x7_0000_0000, 0x9_0000_0000, 0x5_0000_00C0
+K_BASE, V_BASE, O_BASE, JOBS = 0x7_0000_0000, 0x9_0000_0000, 0x2_0000_0000, 0x5_0000_00C0
 
 
 @dataclass
@@ -48,14 +49,16 @@ class Launch:
         config, streams = self.config, self.config.streams
         self.rng = random.Random(self.seed)
         self.tiles, self.keys, self.values = ([[] for _ in range(streams)] for _ in range(3))
-        self.read = [0] * port_count(config)
+        self.read = [0] * result_port(config, 0)
         self.memory = [{} for _ in range(port_count(config))]
         self.base = [
             {"k": K_BASE, "v": V_BASE}[side] + self.rng.randrange(1 << 20) * self.grain
             for side in "kv"
             for _ in range(config.streams * config.ports_per_stream)
         ]
-        self.beats, self.results = [], {}  # beats by pass
+        self.beats = []  # by pass
+        self.results = [{} for _ in range(config.result_ports)]  # bytes, None for any, by address
+        self.result_base = [O_BASE + self.rng.randrange(1 << 20) * self.grain for _ in self.results]
         self.needed = []  # what a pass and all before it need before the pass has results
         self._caches = [PlainCache() for _ in range(streams)]
         self._next, self._end = 0x1_0000_0000 + self.rng.randrange(64), 0
@@ -89,13 +92,15 @@ class Launch:
         config, rng = self.config, self.rng
         job.q = rng.randbytes(job.heads * job.queries * job.dqk)
         job.address["q"] = self._place(job.q)
-        job.address["o"] = 0x2_0000_0000 + -(-self._next // self.grain) * self.grain
-        self._next += job.heads * job.queries * job.dv * 2
         if job.bits is not None:
             job.address["bitmap"] = self._place(bitmap_rows(job))
         if job.slope is not None:
             job.address["slopes"] = self._place(b"".join(slope.to_bytes(4, "little") for slope in job.slope))
         first = job is self.jobs[0]
+        # Behind all results before it: more than all of them take.
+        job.address["o_offset"] = (
+            0 if first else (self.jobs.index(job) << 20) + rng.randrange(999) * self.grain
+        )
         for name in ("k_offset", "v_offset"):
             # Behind all tensors before it: nothing lies in two places.
             job.address[name] = 0 if first else self._end + rng.randrange(1 << 18) * self.grain
@@ -164,13 +169,9 @@ class Launch:
                 row["position"] = query + job.keys - job.queries
                 row["slope"] = 0 if job.slope is None else job.slope[head]
             self.rows.append(row)
-            size, step = job.dv * config.result_bits // 8, self.width // 8
-            result = job.golden[head * job.queries + query] if self.golden else self.rng.randbytes(size)
-            self._result(job.address["o"] + (head * job.queries + query) * size, result)
-            padded = result + self.rng.randbytes(-size % step)
-            self.beats[-1] += [
-                int.from_bytes(padded[n : n + step], "little") for n in range(0, len(padded), step)
-            ]
+            row = head * job.queries + query
+            result = None if not self.golden else job.golden[row]
+            self.beats[-1] += self._result(job, row, result)
         count, ring = slots(config, job)
         for s in range(config.streams):
             if this.opens_head and not (job.reuse_kv and this.kv_head == 0):
@@ -206,5 +207,29 @@ class Launch:
             }
         return found
 
-    def _result(self, address, content):
-        self.results.update(enumerate(content, address))
+    def _result(self, job, row, result):
+        """Note where a row of results must lie, units of it in turn at each port; give its beats."""
+        config, step = self.config, self.width // 8
+        units, length = port_units(config, job.dv), job.dv * config.result_bits // 8
+        result = result or self.rng.randbytes(length)
+        ports = [b"".join(result[at : at + 16] for at in range(16 * port, length, 16 * config.result_ports))
+                 for port in range(config.result_ports)]  # fmt: skip
+        for port, content in enumerate(ports):
+            start = self.result_base[port] + job.address["o_offset"] + 16 * row * units
+            known = [*content, *[None] * (16 * units - len(content))]
+            self.results[port].update(enumerate(known, start))
+        beats = -(-16 * units // step)
+        padded = [content + self.rng.randbytes(beats * step - len(content)) for content in ports]
+        return [
+            int.from_bytes(b"".join(content[n : n + step] for content in padded), "little")
+            for n in range(0, beats * step, step)
+        ]
+
+    def check_results(self, memories):
+        """Look whether ports of results have what they must have, and nothing else was written."""
+        first = result_port(self.config, 0)
+        for port, memory in enumerate(memories):
+            wanted = self.results[port - first] if port >= first else {}
+            changed = {at: byte for at, byte in memory.bytes.items() if self.memory[port].get(at) != byte}
+            assert changed.keys() <= wanted.keys()
+            assert all(memory.bytes.get(at) == byte for at, byte in wanted.items() if byte is not None)

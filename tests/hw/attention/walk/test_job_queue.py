@@ -10,13 +10,13 @@ from hw.attention.walk.descriptor import DESCRIPTOR_BYTES, FIELDS, USED_BYTES, p
 from hw.attention.walk.geometry import JobSetup
 from hw.attention.walk.job_queue import JOBS_AHEAD, JobQueue
 from hw.errors import InputError
-from tests.hw.attention.plain import last_part, port_rows, random_job, slots, small
+from tests.hw.attention.plain import last_part, port_rows, port_units, random_job, slots, small
 from tests.support.gateware.streams import Side, exchange, plain, seeds, simulate
 
 
 def addressed(rng, job):
     """Give a job addresses of all 64 bits."""
-    for name in ("q", "o", "bitmap", "slopes", "k_offset", "v_offset"):
+    for name in ("q", "o_offset", "bitmap", "slopes", "k_offset", "v_offset"):
         job.address[name] = int(rng.integers(1, 2**63)) << 1
     return job
 
@@ -32,7 +32,7 @@ def test_descriptor_bytes():
     assert len(raw) == DESCRIPTOR_BYTES
     assert raw[:8] == bytes.fromhex("efcdab8967452301")
     assert sum(raw[8:]) == 13
-    with pytest.raises(InputError, match=r"^descriptor field must be one of q, o, .*, not 'size'$"):
+    with pytest.raises(InputError, match=r"^descriptor field must be one of q, o_offset, .*, not 'size'$"):
         pack_descriptor({"size": 1})
     with pytest.raises(InputError, match=r"^keys must be from 0 to 2\^32 - 1, not -1$"):
         pack_descriptor({"keys": -1})
@@ -118,7 +118,6 @@ def test_descriptors_are_fetched_ahead():
 
 def expected_plan(config, job):
     """Give what the setup should make of a job."""
-    result = config.result_bits // 8
     count, ring = slots(config, job)
     return {
         "job": job.layout(config),
@@ -127,7 +126,8 @@ def expected_plan(config, job):
         "joined": int(job.queries <= config.rows // job.pack),
         "diagonal": job.keys - job.queries,
         "q_head": job.queries * job.dqk,
-        "o_head": job.queries * job.dv * result,
+        "o_head": job.queries * port_units(config, job.dv) * 16,
+        "o_units": port_units(config, job.dv),
         "k_head": port_rows(config, job.keys) * job.dqk,
         "v_head": port_rows(config, job.keys) * job.dv,
         "last_key_part": last_part(config, job.dqk),
@@ -148,6 +148,7 @@ def test_setup(seed):
         folds=int(rng.integers(1, 5)),
         streams=int(rng.choice([1, 2, 4])),
         ports_per_stream=ports,
+        result_ports=int(rng.choice([1, 2, 4])),
         cached_keys=int(rng.choice([0, 32, 256])),
         output=str(rng.choice(["int8", "int16", "bfloat16"])),
         logit_cap=bool(rng.random() < 0.5),

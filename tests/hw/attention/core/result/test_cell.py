@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from hw.attention.config import AttentionConfig
+from hw.attention.config import RESULT_BANKS, AttentionConfig
 from hw.attention.core.result.combine import Combine
 from hw.attention.core.result.normalize import Normalizer
 from hw.attention.core.result.output import OutputBuffer
@@ -153,44 +153,55 @@ def test_normalize(bits, form):
 
 
 @pytest.mark.parametrize(
-    ("lanes", "folds", "merge_lanes", "form", "beat_width"),
+    ("lanes", "folds", "merge_lanes", "form", "beat_width", "ports"),
     [
-        (32, 1, 2, "int16", 128),
-        (16, 1, 2, "int8", 256),
-        (80, 1, 8, "int8", 512),
-        (80, 3, 4, "bfloat16", 128),
-        (64, 2, 8, "int16", 1024),
-        (48, 2, 4, "int16", 64),
+        (32, 1, 2, "int16", 128, 1),
+        (16, 1, 2, "int8", 256, 2),
+        (80, 1, 8, "int8", 512, 2),
+        (80, 3, 4, "bfloat16", 512, 4),
+        (64, 2, 8, "int16", 1024, 1),
+        (128, 1, 16, "int16", 1024, 4),
+        (48, 2, 4, "int16", 64, 1),
     ],
 )
-def test_output_buffer(lanes, folds, merge_lanes, form, beat_width):
-    config = AttentionConfig(lanes=lanes, folds=folds, merge_lanes=merge_lanes, output=form)
+def test_output_buffer(lanes, folds, merge_lanes, form, beat_width, ports):
+    config = AttentionConfig(
+        lanes=lanes, folds=folds, merge_lanes=merge_lanes, output=form, result_ports=ports
+    )
     rng = np.random.default_rng(8)
     unit = OutputBuffer(config, beat_width=beat_width)
     elements, width = config.max_head_dim, config.result_bits
-    outputs = rng.integers(0, 2**width, (2, elements))
+    outputs = rng.integers(0, 2**width, (RESULT_BANKS, elements))
     beats = config.output_beats(beat_width)
     assert (beats - 1) * beat_width < elements * width <= beats * beat_width
     seen = {}
 
     async def bench(ctx):
-        for bank in (0, 1):
+        for bank in range(RESULT_BANKS):
             for at in range(config.merge_steps):
                 some = outputs[bank, merge_lanes * at : merge_lanes * (at + 1)].tolist()
                 ctx.set(unit.i, {"valid": 1, "bank": bank, "step": at, "lanes": some})
                 await ctx.tick()
         ctx.set(unit.i.valid, 0)
-        places = [(bank, beat) for bank in (0, 1) for beat in range(beats)]
+        places = [(bank, beat) for bank in range(RESULT_BANKS) for beat in range(beats)]
         rng.shuffle(places)
         for bank, beat in places:
             ctx.set(unit.read, {"valid": 1, "bank": int(bank), "beat": int(beat)})
             await ctx.tick()
-            ctx.set(unit.read, {"valid": 0, "bank": int(1 - bank), "beat": 0})
+            ctx.set(unit.read, {"valid": 0, "bank": int(bank) ^ 1, "beat": 0})
             await ctx.tick()  # what was read stays
             seen[bank, beat] = plain(ctx.get(unit.o))
 
     simulate(unit, bench)
-    for bank in (0, 1):
-        row = sum(int(seen[bank, beat]) << (beat * beat_width) for beat in range(beats))
+    for bank in range(RESULT_BANKS):
+        # Units of 128 bits take turns at the ports, each of which has a slice of every beat.
+        size, slice_bits = min(128, beat_width), beat_width // ports
+        turns = (at for low in range(0, slice_bits, size) for at in range(low, beat_width, slice_bits))
+        places = list(turns)
+        row = 0
+        for beat in range(beats):
+            for n, place in enumerate(places):
+                unit_bits = int(seen[bank, beat]) >> place & (1 << size) - 1
+                row |= unit_bits << (beat * beat_width + n * size)
         expected = [row >> (width * d) & (2**width - 1) for d in range(elements)]
         assert expected == outputs[bank].tolist()

@@ -108,7 +108,7 @@ class Control:
         self.rng, self.config, self.unit, self.pauses = rng, config, unit, pauses
         self.timing = Timing(config)
         self.at = defaultdict(list)
-        self.drains = []  # (cycle in which the beat is on the port, pass, beat)
+        self.drains = []  # (cycle in which the beat is on the port, pass, row, beat)
         self.drained = 0  # when the beats of all passes so far have left
 
     def pulse(self, cycle, signal, value):
@@ -141,7 +141,7 @@ class Control:
                 if n >= 2:  # the results' bank must be empty when the first lanes come
                     start = max(start, combined[n - 2][2] - self.timing.normalize)
             combined.append((start, steps, self._results(n, job, start, steps)))
-        return max(cycle for cycle, _, _ in self.drains) + 2
+        return max(cycle for cycle, *_ in self.drains) + 2
 
     def _results(self, n, job, start, steps):
         """Combine, divide, normalize and drain; give the cycle in which the results' bank is empty."""
@@ -158,9 +158,10 @@ class Control:
                 self.word(cycle, stream.control.final, step=step, bank=n % 2)
         cycle = max(self.drained, start + timing.drained - self.config.merge_steps + steps)
         beats = -(-job.v.shape[1] * self.config.result_bits // BEAT_WIDTH)
-        for beat in range(beats):
+        for row, beat in product(range(self.unit.rows), range(beats)):
             self.word(cycle, control.drain, bank=n % 2, beat=beat)
-            self.drains.append((cycle + 2, n, beat))  # through the cell's register, too
+            self.pulse(cycle, self.unit.results.drained, 1 << row)
+            self.drains.append((cycle + 2, n, row, beat))  # through the cell's register, too
             cycle += 1 + self.pause()
         self.drained = cycle
         return cycle
@@ -315,15 +316,17 @@ def test_rows(name, rows, seed):
     # Half of the seeds are as dense as can be, so that everything overlaps.
     control = Control(rng, config, unit, pauses=0.0 if seed % 2 == 0 and rows == 2 else 0.15)
     cycles = control.lay_out(passes)
-    beats = {cycle: (n, beat) for cycle, n, beat in control.drains}
-    seen = defaultdict(dict)
+    beats = {cycle: place for cycle, *place in control.drains}
+    seen = {}
 
     async def bench(ctx):
         for cycle in range(cycles):
             set_all(ctx, control.at[cycle])
+            beat = int(plain(ctx.get(unit.results.o)))
             if cycle in beats:
-                n, beat = beats[cycle]
-                seen[n][beat] = [int(plain(ctx.get(unit.results.o[row]))) for row in range(rows)]
+                seen[tuple(beats[cycle])] = beat
+            elif cycle:
+                assert beat == 0
             await ctx.tick()
 
     simulate(unit, bench)
@@ -333,7 +336,7 @@ def test_rows(name, rows, seed):
     width, some = config.result_bits, set()
     for n, job in enumerate(passes):
         for row, expected in enumerate(job.results(config, lines, tanh_lines)):
-            bits = sum(seen[n][beat][row] << (beat * BEAT_WIDTH) for beat in seen[n])
+            bits = sum(got << (at[2] * BEAT_WIDTH) for at, got in seen.items() if at[:2] == (n, row))
             got = [bits >> (width * d) & (2**width - 1) for d in range(len(expected))]
             assert got == expected, (n, row)
             some.update(got)

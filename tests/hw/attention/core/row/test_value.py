@@ -53,6 +53,7 @@ def test_values(lanes, folds, bits):
             partial = []
             for step in range(parts * config.part_steps):
                 ctx.set(unit.merge_step, step)
+                await ctx.tick()
                 partial += [ctx.get(unit.partial[lane]) for lane in range(config.merge_lanes)]
             totals = ctx.get(unit.partial_sum), ctx.get(unit.finished_rise), ctx.get(unit.finished_reached)
             seen.append((partial, totals))
