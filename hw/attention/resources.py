@@ -10,7 +10,7 @@ from hw.board.resources import Resources
 # Yosys, by `synth_xilinx -family xcup -flatten`, counts for two rows of 64 lanes in two folds, 20-bit
 # probabilities and two merge lanes 11,909 LUT and 3,698 more as LUTRAM, 21,075 FF and 196 DSP48E2, for their
 # results at two ports 1,962 + 768 LUT, 1,776 FF and 4 DSP48E2.  These constants give 19,208 LUT and 23,134
-# FF: the rest is room for what placement leaves unpacked.  All else of a kernel with one stream, seven ports of
+# FF: the rest is room for what placement leaves unpacked.  All else of a kernel with a stream, seven ports of
 # 256 bits and caches of 16,384 keys counts 38,495 + 5,227 LUT, 42,933 FF, 16 DSP48E2, 30 block RAMs and 58
 # UltraRAMs; these constants give 47,000 LUT, 55,800 FF, 14 DSP48E2, 32 block RAMs and 64 UltraRAMs.
 
