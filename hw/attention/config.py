@@ -29,8 +29,9 @@ CAP_BITS = 23
 FRACTION_BITS = 4
 OUTPUT_SHIFT_BITS = 7
 
-#: Bits of the units that results are dealt out in: unit n of a row goes to port n mod W.
-RESULT_UNIT_BITS = 128
+#: Bits of the units that rows in memory are whole numbers of, and in which results are dealt out: unit n of a
+#: row goes to port n mod W.
+UNIT_BITS = 128
 #: Query tiles whose results wait in the rows: four beats of 128 elements each fill no RAM that a LUT makes.
 RESULT_BANKS = 4
 #: What a result may be, and its bits.
@@ -200,8 +201,8 @@ class AttentionConfig:
         return OUTPUT_WIDTHS[self.output]
 
     def result_units(self, value_size: int) -> int:
-        """Units of `RESULT_UNIT_BITS` that one row of ``value_size`` results takes at each of its ports."""
-        return -(-value_size * self.result_bits // (RESULT_UNIT_BITS * self.result_ports))
+        """Units of `UNIT_BITS` that one row of ``value_size`` results takes at each of its ports."""
+        return -(-value_size * self.result_bits // (UNIT_BITS * self.result_ports))
 
     def output_beats(self, beat_width: int) -> int:
         """Beats of ``beat_width`` bits that hold one row of results of `max_head_dim` elements."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 import numpy as np
@@ -110,7 +110,7 @@ def judge(graph: Graph, budget_ps: float, factor: float, *, crossing: float, wor
         logic_depth=max((len(path.steps) - 1 for path in list(paths.values())[:1]), default=0),
         places=tuple(sorted(places, key=lambda place: (place.worst_slack_ps, place.part, place.file))),
         paths=tuple(paths.values()),
-        widest=tuple(graph.widest(worst)),
+        widest=tuple(replace(net, source=_shorter(net.source)) for net in graph.widest(worst)),
     )
 
 

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.attention.config import RESULT_UNIT_BITS, AttentionConfig
+from hw.attention.config import UNIT_BITS, AttentionConfig
 from hw.attention.model.cycles import Run, Schedule, Waits
 from hw.attention.model.latency import Latency
 from hw.attention.model.shapes import JobPass, JobShape, Tiles
 from hw.attention.model.supply import Known, ResultChannel, Supply
-from hw.attention.model.traffic import SLOPE_BYTES, fetches, traffic
+from hw.attention.model.traffic import fetches, table_bytes, traffic
 from hw.attention.movers.movers import port_count
 from hw.attention.movers.port0 import PARTS_AHEAD
 from hw.attention.walk.bitmap import WORD_TILES
@@ -55,10 +55,10 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
     for job, this, fetched in fetches(config, jobs):
         runs = [_runs(tiles, missing) for tiles, missing in zip(this.tiles, fetched, strict=True)]
         query_beats = this.shape.rows * 8 * job.query_size / width
-        table_beats = _table_beats(job, this, width)
+        table_beats = sum(-(-8 * count // width) for count in table_bytes(job, this))
         known = walk.known(job, this, schedule.queries_came)
         schedule.add(this.shape, runs, known=known, query_beats=query_beats, table_beats=table_beats)
-        last_beats = this.shape.rows * -(-config.result_units(job.value_size) * RESULT_UNIT_BITS // width)
+        last_beats = this.shape.rows * -(-config.result_units(job.value_size) * UNIT_BITS // width)
     last_beat = schedule.last_output + latency.send + min(board.memory.burst_beats, last_beats) - 1
     done = last_beat + board.idle_write_cycles + latency.done
     return schedule.waits.plus(Waits(idle=done - sum(schedule.waits)))
@@ -168,13 +168,6 @@ def _runs(tiles: Tiles, fetched: NDArray[np.int_]) -> list[Run]:
     starts = [0, *changes.tolist()]
     ends = [*changes.tolist(), len(tiles.numbers)]
     return [Run(b - a, int(tiles.keys[a]), int(fetched[a])) for a, b in zip(starts, ends, strict=True)]
-
-
-def _table_beats(job: JobShape, this: JobPass, width: int) -> int:
-    """Count the beats before the queries of a pass: its bitmap row, and the slopes of its heads."""
-    row = 0 if job.bitmap is None else -(-job.bitmap.shape[1] // (8 * BITMAP_ROW_BYTES)) * BITMAP_ROW_BYTES
-    slopes = SLOPE_BYTES * this.heads if job.slopes and this.opens_set else 0
-    return -(-8 * row // width) + -(-8 * slopes // width)
 
 
 def _query_supply(config: AttentionConfig, job: JobShape, width: int, latency: Latency) -> Supply:

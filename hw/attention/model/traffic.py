@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.attention.config import RESULT_UNIT_BITS, AttentionConfig
+from hw.attention.config import UNIT_BITS, AttentionConfig
 from hw.attention.model.shapes import JobPass, JobShape, Tiles
 from hw.attention.walk.descriptor import USED_BYTES
 from hw.attention.walk.geometry import BITMAP_ROW_BYTES
 
 #: Bytes of a slope in memory.
-SLOPE_BYTES = 4
+_SLOPE_BYTES = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,18 +122,18 @@ def traffic(config: AttentionConfig, jobs: Iterable[JobShape]) -> Traffic:
         values += missing * job.value_size
         queries += this.shape.rows * job.query_size
         results += (
-            this.shape.rows
-            * config.result_ports
-            * config.result_units(job.value_size)
-            * RESULT_UNIT_BITS
-            // 8
+            this.shape.rows * config.result_ports * config.result_units(job.value_size) * UNIT_BITS // 8
         )
-        if job.bitmap is not None:
-            tables += -(-len(job.bitmap[0]) // (8 * BITMAP_ROW_BYTES)) * BITMAP_ROW_BYTES
-        tables += this.heads * SLOPE_BYTES if job.slopes and this.opens_set else 0
+        tables += sum(table_bytes(job, this))
     return Traffic(
         key_bytes=keys, value_bytes=values, query_bytes=queries, table_bytes=tables, write_bytes=results
     )
+
+
+def table_bytes(job: JobShape, this: JobPass) -> tuple[int, int]:
+    """Count what a pass reads before its queries: its bitmap row, and the slopes of its heads."""
+    row = 0 if job.bitmap is None else -(-len(job.bitmap[0]) // (8 * BITMAP_ROW_BYTES)) * BITMAP_ROW_BYTES
+    return row, this.heads * _SLOPE_BYTES if job.slopes and this.opens_set else 0
 
 
 def fetches(config: AttentionConfig, jobs: Iterable[JobShape]) -> Iterator[Fetch]:

@@ -55,7 +55,7 @@ class Plan(data.StructLayout):
     q_head, o_head, k_head, v_head
         Bytes of a query head in ``q``, of its results in a port, and of a K/V head in a port.
     o_units
-        Units of a row of results in a port, of `RESULT_UNIT_BITS`.
+        Units of a row of results in a port, of `UNIT_BITS`.
     last_key_part, last_value_part
         See `hw.attention.core.command.QueryCommand`.
     bitmap_rows

@@ -13,10 +13,7 @@ from hw.attention.core.scale import OutputScale
 #: Bits of a byte address, and of a count in a launch.
 ADDRESS_BITS = 64
 COUNT_BITS = 32
-#: Bytes of `UNIT_ELEMENTS` queries, keys or values: what all sizes are multiples of.
-UNIT_BYTES = UNIT_ELEMENTS
-UNIT_BITS = 8 * UNIT_BYTES
-#: log2 of `UNIT_BYTES`.
+#: log2 of the bytes of `hw.attention.config.UNIT_BITS`: of `UNIT_ELEMENTS` queries, keys or values.
 UNIT_SHIFT = 4
 
 

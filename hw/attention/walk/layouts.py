@@ -11,6 +11,7 @@ from hw.attention.config import (
     MULTIPLIER_BITS,
     POSITION_BITS,
     SHIFT_BITS,
+    UNIT_BITS,
     AttentionConfig,
 )
 from hw.attention.core.command import QueryCommand, TileCommand
@@ -21,7 +22,7 @@ from hw.attention.walk.geometry import (
     slot_shape,
     stream_tile_shape,
 )
-from hw.attention.walk.job import ADDRESS_BITS, UNIT_BITS, UNIT_ELEMENTS, size_shape
+from hw.attention.walk.job import ADDRESS_BITS, UNIT_ELEMENTS, size_shape
 from hw.lib.rows.command import RowsCommand
 
 

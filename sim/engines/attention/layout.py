@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.attention.config import RESULT_UNIT_BITS, AttentionConfig
+from hw.attention.config import UNIT_BITS, AttentionConfig
 from hw.attention.kernel.arguments import stream_ports
 from hw.attention.walk.descriptor import (
     CAUSAL,
@@ -42,7 +42,7 @@ class Layout:
         self.sequences: list[dict[str, int]] = []
         self.sizes = dict.fromkeys("qokv", 0)
         #: Bytes of a row of results at a port.
-        self.row_bytes = config.result_units(inputs.v.shape[2]) * RESULT_UNIT_BITS // 8
+        self.row_bytes = config.result_units(inputs.v.shape[2]) * UNIT_BITS // 8
         for tokens in inputs.sequences:
             rows = port_rows(config, tokens.key_count)
             lengths = {
@@ -88,7 +88,7 @@ class Layout:
         heads, _, size = shape = job.exact.shape
         whole = np.empty(shape, dtype)
         for tokens, offsets in zip(job.inputs.sequences, self.sequences, strict=True):
-            length, unit = heads * tokens.query_count * self.row_bytes, RESULT_UNIT_BITS // 8
+            length, unit = heads * tokens.query_count * self.row_bytes, UNIT_BITS // 8
             ports = [
                 buffers[f"o{w}"][offsets["o"] : offsets["o"] + length].reshape(
                     -1, self.row_bytes // unit, unit

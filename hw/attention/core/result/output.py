@@ -8,7 +8,7 @@ from amaranth.hdl import Cat, Const, Module, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.attention.config import RESULT_BANKS, RESULT_UNIT_BITS, AttentionConfig
+from hw.attention.config import RESULT_BANKS, UNIT_BITS, AttentionConfig
 from hw.attention.core.result.normalize import NormalLanes
 from hw.lib.memory import uninitialised
 
@@ -64,7 +64,7 @@ class OutputBuffer(wiring.Component):
         pieces = self._beat_width // width
         beats = config.output_beats(self._beat_width)
         piece, beat = _divided(self.i.step, pieces)
-        bits = min(width, RESULT_UNIT_BITS)
+        bits = min(width, UNIT_BITS)
         for n in range(min(pieces, config.merge_steps)):
             m.submodules[f"piece_{n}"] = memory = uninitialised(
                 width=width, depth=RESULT_BANKS << (beats - 1).bit_length(), ram_style="distributed"
@@ -86,9 +86,9 @@ class OutputBuffer(wiring.Component):
 
     def _place(self, bit: int) -> int:
         """Give where in a beat the bit lies that is number ``bit`` of its lanes."""
-        unit, low = divmod(bit, RESULT_UNIT_BITS)
+        unit, low = divmod(bit, UNIT_BITS)
         ports = self._config.result_ports
-        return unit % ports * (self._beat_width // ports) + unit // ports * RESULT_UNIT_BITS + low
+        return unit % ports * (self._beat_width // ports) + unit // ports * UNIT_BITS + low
 
     def _address(self, beat: Value, bank: Value) -> Value:
         """Put the bank above the beat."""
