@@ -1,9 +1,9 @@
 """Fused attention: ``o = softmax(scale * q k^T) v`` in one pass over keys and values, int8 in.
 
 Number formats are in ``docs/attention.md``.  R query rows stand still in the arrays; keys and values stream
-past in S streams, in each a part (of D elements) of a key and one of a value a cycle.  R x D multipliers a
-stream make scores, as many weigh values, and all are busy in every cycle.  A **pass** is one query tile
-against the keys it sees, in tiles of up to T keys that are dealt out to the streams in turn::
+past in S streams, to which they are dealt out one by one, in each a part (of D elements) of a key and one
+of a value a cycle.  R x D multipliers a stream make scores, as many weigh values, and all are busy in every
+cycle.  A **pass** is one query tile against the keys it sees, in tiles of up to T keys of each stream::
 
                             cycles      in each stream, for every two rows (AttentionRows)
     query ─► QuerySide ────────────────► ScoreUnit      dot products                     5

@@ -132,6 +132,16 @@ class AttentionConfig:
         return 8 * self.lanes
 
     @property
+    def tile_span(self) -> int:
+        """Keys of a head from one tile to the next: they are dealt out, and each stream has T of them."""
+        return self.streams * self.tile_keys
+
+    @property
+    def stream_bits(self) -> int:
+        """Bits of a key's index that say which stream has it: the lowest ones."""
+        return self.streams.bit_length() - 1
+
+    @property
     def index_bits(self) -> int:
         """Bits of a key's place in its tile."""
         return self.tile_keys.bit_length() - 1

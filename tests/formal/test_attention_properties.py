@@ -9,7 +9,7 @@ from amaranth.hdl import Const, Elaboratable, Module, Signal, signed
 from hw.attention.config import KEY_BITS, AttentionConfig
 from hw.attention.movers.cache import _PLACES, PartCache
 from hw.attention.walk.fetch import port_share
-from hw.attention.walk.geometry import stream_tile_shape
+from hw.attention.walk.geometry import tile_shape
 from hw.attention.walk.layouts import KeyPass
 from hw.attention.walk.segments import tile_range, within
 from tests.formal.stream_properties import free_input
@@ -23,7 +23,7 @@ def small(**changes):
 
 
 class RangeSpec(Elaboratable):
-    """A key of the stream is in its tiles exactly when it is in a tile with a key of the range."""
+    """A tile is listed exactly when some of it is in the range, and some key of the stream before the end."""
 
     def __init__(self, config, index, function=tile_range):
         self.config, self.index, self.function = config, index, function
@@ -33,24 +33,22 @@ class RangeSpec(Elaboratable):
         config = self.config
         given = Signal(KeyPass(config), init={"none": 1})
         following = Signal(KeyPass(config))
-        tile = Signal(KEY_BITS - config.index_bits)  # any tile of the head
-        free(m, following, tile)
+        key = Signal(KEY_BITS)  # any of the head
+        free(m, following, key)
         m.d.sync += given.eq(following)
         suppose(m, (given.end <= 65536) & (given.none | (given.first < given.end)), "a range")
-        first, last, nothing, ends_here = self.function(config, self.index, given)
-        streams = config.streams.bit_length() - 1
-        mine = tile[:streams] == self.index if streams else Const(1)
-        begin = tile << config.index_bits
-        seen = ~given.none & (begin < given.end) & (begin + config.tile_keys > given.first)
-        number = tile >> streams
-        listed = ~nothing & (number >= first) & (number <= last)
-        holds_last = (begin < given.end) & (begin + config.tile_keys >= given.end)
-        with m.If(mine):
-            check(m, listed == seen, "a tile is listed exactly when the range has a key of it")
-            with m.If(~given.none & holds_last):
-                check(m, ends_here & (number == last), "the last key's tile is known")
-        with m.If(~mine & ~given.none & holds_last):
-            check(m, ~ends_here, "only one stream has the last key")
+        first, last, last_index, nothing = self.function(config, self.index, given)
+        streams = config.stream_bits
+        mine = key[:streams] == self.index if streams else Const(1)
+        tile = key >> (streams + config.index_bits)
+        begin = tile << (streams + config.index_bits)
+        seen = ~given.none & (begin + self.index < given.end) & (begin + config.tile_span > given.first)
+        listed = ~nothing & (tile >= first) & (tile <= last)
+        check(m, listed == seen, "a tile is listed exactly when the stream has keys of the range in it")
+        check(m, nothing | (last >= first), "there is a tile unless there is nothing")
+        with m.If(mine & listed & (key < given.end) & (key + config.streams >= given.end)):
+            check(m, tile == last, "the last key's tile is known")
+            check(m, (key >> streams)[: config.index_bits] == last_index, "the last key is known")
         reach(m, listed, "a tile is listed")
         return m
 
@@ -64,9 +62,16 @@ def test_tile_range(streams, tile_keys):
         cover(RangeSpec(config, 1), depth=3)
 
 
-def test_tile_range_bug_is_found():
-    wrong = mutant(tile_range, "first[:streams] > index", "first[:streams] >= index")
-    with pytest.raises(PropertyFailure, match="listed exactly"):
+@pytest.mark.parametrize(
+    ("right", "wrong", "found"),
+    [
+        ("given.end - 1 - index", "given.end - index", "the last key is known"),
+        ("| (last < first)", "| (key < 0)", "unless there is nothing"),
+    ],
+)
+def test_tile_range_bug_is_found(right, wrong, found):
+    wrong = mutant(tile_range, right, wrong)
+    with pytest.raises(PropertyFailure, match=found):
         prove(RangeSpec(small(streams=2), 1, wrong), depth=2)
 
 
@@ -78,7 +83,7 @@ class WithinSpec(Elaboratable):
 
     def elaborate(self, platform):
         m = Module()
-        bits = len(Signal(stream_tile_shape(self.config))) + 2
+        bits = len(Signal(tile_shape(self.config))) + 2
         first, last = (Signal(signed(bits), name=name) for name in ("first", "last"))
         free(m, first, last)
         place = Signal(range(self.width))

@@ -62,7 +62,7 @@ class TileCommand(data.StructLayout):
     Members
     -------
     first : 17
-        Index of its first key in the head; the others follow.
+        Index of its first key in the head; the others follow, every S-th key.
     last_index
         Its keys, less 1.
     opens, closes : 1

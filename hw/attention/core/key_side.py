@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -142,7 +142,7 @@ class KeySide(wiring.Component):
             complete.last_value_part.eq(tile.last_value_part),
         ]
         # A part taken now is on `key` in the next cycle; a queue that takes one cycle follows `tile`.
-        number = (tile.first + index)[:KEY_BITS]
+        number = (tile.first + Cat(Const(0, config.stream_bits), index))[:KEY_BITS]
         m.d.comb += [
             self.index.eq(delay(m, "index", number, 1 + timing.scale, reset=False)),
             self.write.eq(delay(m, "write", write, 1 + timing.write)),

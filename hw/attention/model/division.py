@@ -128,8 +128,8 @@ def _pack(
         end = np.clip(last, 0, keys) if workload.causal else np.full(len(first), keys)
         begin = np.zeros(len(first), np.int64)
         if workload.window:
-            begin = np.maximum(first + keys - queries - workload.window + 1, 0) // config.tile_keys
-        return -(-kv_group // pack) * int(np.maximum(end - begin * config.tile_keys, 1).sum())
+            begin = np.maximum(first + keys - queries - workload.window + 1, 0) // config.tile_span
+        return -(-kv_group // pack) * int(np.maximum(end - begin * config.tile_span, 1).sum())
 
     return min(range(1, min(kv_group, config.rows) + 1), key=lambda pack: (met(pack), pack))
 
@@ -146,7 +146,7 @@ def _in_blocks(
     workload: AttentionWorkload, config: AttentionConfig, queries: int, keys: int, text: Bitmap, pack: int
 ) -> NDArray[np.bool_]:
     """Give a bitmap in blocks of the engine."""
-    block, tile = config.rows // pack, config.tile_keys
+    block, tile = config.rows // pack, config.tile_span
     by_queries, by_keys = workload.bitmap_queries or block, workload.bitmap_keys or tile
     for name, size, unit in (("bitmap_queries", by_queries, block), ("bitmap_keys", by_keys, tile)):
         if size % unit:

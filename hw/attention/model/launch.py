@@ -77,7 +77,6 @@ class Walk:
 
     def __init__(self, config: AttentionConfig, latency: Latency) -> None:
         self._latency = latency
-        self._word_tiles = WORD_TILES // config.streams
         self._pass = 0  # the last one
         self._ends: list[int] = []  # last passes of the jobs before
         self._joined: list[int] = []  # when descriptors were there
@@ -102,9 +101,7 @@ class Walk:
             # A bitmap comes through port 0 behind the queries of the pass before.
             come = max(taken, self._pass + latency.bitmap, before + latency.bits)
             rows = -(-job.bitmap.shape[1] // (8 * BITMAP_ROW_BYTES))
-            words = np.bincount(
-                numbers // self._word_tiles, minlength=rows * 8 * BITMAP_ROW_BYTES // WORD_TILES
-            )
+            words = np.bincount(numbers // WORD_TILES, minlength=rows * 8 * BITMAP_ROW_BYTES // WORD_TILES)
             tile = self._over_bits(come, words.tolist(), clears=clears)
         return Known(queries=self._pass, keys=tile, cached=tile + latency.replay)
 

@@ -43,7 +43,7 @@ class Tiles:
     Members
     -------
     numbers
-        Of the tiles, within the stream.
+        Of the tiles.
     keys
         In each of them.
     """
@@ -154,14 +154,14 @@ def pass_shapes(
 def _stream_tiles(
     config: AttentionConfig, first: int, end: int, row: NDArray[np.bool_] | None
 ) -> tuple[Tiles, ...]:
-    """Give each stream's tiles that hold any of the keys ``first <= j < end``."""
-    size, streams = config.tile_keys, config.streams
-    tiles = np.arange(first // size, -(-end // size)) if first < end else np.arange(0)
+    """Give each stream's tiles of the keys ``first <= j < end``."""
+    size, span = config.tile_keys, config.tile_span
+    tiles = np.arange(first // span, -(-end // span)) if first < end else np.arange(0)
     if row is not None:
         tiles = tiles[row[tiles]]
-    counts = np.minimum((tiles + 1) * size, end) - tiles * size
     found = []
-    for stream in range(streams):
-        own = tiles % streams == stream
-        found.append(Tiles(numbers=tiles[own] // streams, keys=counts[own]))
+    for stream in range(config.streams):
+        own_end = -(-(end - stream) // config.streams)
+        keys = np.minimum(own_end - tiles * size, size)
+        found.append(Tiles(numbers=tiles[keys > 0], keys=keys[keys > 0]))
     return tuple(found)

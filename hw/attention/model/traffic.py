@@ -97,8 +97,8 @@ def cache_slots(config: AttentionConfig, job: JobShape) -> tuple[int, bool]:
     """Give how many tiles of a job the caches of a stream hold, and whether they take turns."""
     parts = max(-(-size // config.lanes) for size in (job.query_size, job.value_size))
     slots = config.cached_keys // config.tile_keys // parts
-    stream_tiles = -(-job.keys // (config.tile_keys * config.streams))
-    if job.window and stream_tiles > slots:
+    tiles = -(-job.keys // config.tile_span)
+    if job.window and tiles > slots:
         return 1 << slots.bit_length() >> 1, True
     return slots, False
 

@@ -32,7 +32,7 @@ def seen_pairs(job: JobShape, config: AttentionConfig) -> int:
     first, end = _limits(job)
     if job.bitmap is None:
         return int(np.maximum(end - first, 0).sum())
-    size, (blocks, tiles) = config.tile_keys, job.bitmap.shape
+    size, (blocks, tiles) = config.tile_span, job.bitmap.shape
     # Keys seen in the tiles before each; behind the last one, too.
     before = np.zeros((blocks, tiles + 1), np.int64)
     np.cumsum(job.bitmap * size, axis=1, out=before[:, 1:])
@@ -59,7 +59,7 @@ def seen_keys(job: JobShape, config: AttentionConfig) -> NDArray[np.bool_]:
     starts = np.flatnonzero(np.diff(_block(job, config), prepend=-1))
     lows, highs = np.minimum.reduceat(first, starts), np.maximum.reduceat(end, starts)
     for low, high, tiles in zip(lows, highs, job.bitmap, strict=True):
-        seen[low:high] |= np.repeat(tiles, config.tile_keys)[low:high]
+        seen[low:high] |= np.repeat(tiles, config.tile_span)[low:high]
     return seen
 
 

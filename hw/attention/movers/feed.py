@@ -37,7 +37,7 @@ class StreamFeed(wiring.Component):
     Members
     -------
     i : In(stream of KeyPass)
-    words : In(stream of WORD_TILES / S bits)
+    words : In(stream of WORD_TILES bits)
         See `TileWalker`.
     k_base, v_base : In(P x 64)
         See `TileFetch`.
@@ -59,7 +59,7 @@ class StreamFeed(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(KeyPass(config))),
-                "words": In(stream.Signature(WORD_TILES // config.streams)),
+                "words": In(stream.Signature(WORD_TILES)),
                 **{f"{side}_base": In(data.ArrayLayout(ADDRESS_BITS, ports)) for side in "kv"},
                 "tile": Out(stream.Signature(TileCommand(config))),
                 **{side: Out(stream.Signature(elements)) for side in "kv"},

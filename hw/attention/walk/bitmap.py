@@ -1,4 +1,4 @@
-"""Rows of a bitmap, cut into words and spread over the streams."""
+"""Rows of a bitmap, cut into words, for every stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hw.lib.width import WidthConverter
 
 #: Tiles whose bits are looked at in a cycle.
 WORD_TILES = 128
-#: Words kept for each stream: a row of 65,536 keys and tiles of 16.
+#: Words kept for each stream: a row of 65,536 keys and tiles of 16 in one stream.
 _DEPTH = 32
 
 
@@ -33,8 +33,8 @@ class BitmapWords(wiring.Component):
     -------
     i : In(stream of packed_layout(data_width))
         Rows, multiples of 32 bytes.
-    o : Out(S streams of WORD_TILES / S bits)
-        For each `WORD_TILES` bits of a row and stream s: the bits of tiles s, s + S, ...
+    o : Out(S streams of WORD_TILES bits)
+        The same for all: each stream has keys in every tile.
 
     Behaviour
     ---------
@@ -44,18 +44,17 @@ class BitmapWords(wiring.Component):
     def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
         self._config = config
         self._data_width = data_width
-        bits = WORD_TILES // config.streams
         super().__init__(
             {
                 "i": In(stream.Signature(packed_layout(data_width))),
-                "o": Out(stream.Signature(bits)).array(config.streams),
+                "o": Out(stream.Signature(WORD_TILES)).array(config.streams),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
         m = Module()
-        streams, lanes = self._config.streams, self._data_width // WORD_TILES
+        lanes = self._data_width // WORD_TILES
         m.submodules.converter = converter = WidthConverter(lane_width=WORD_TILES, i_lanes=lanes, o_lanes=1)
         m.d.comb += [
             converter.i.payload.data.eq(self.i.payload.data),
@@ -65,11 +64,11 @@ class BitmapWords(wiring.Component):
             self.i.ready.eq(converter.i.ready),
         ]
         queues = []
-        for s in range(streams):
-            m.submodules[f"queue_{s}"] = queue = Fifo(WORD_TILES // streams, depth=_DEPTH)
+        for s in range(self._config.streams):
+            m.submodules[f"queue_{s}"] = queue = Fifo(WORD_TILES, depth=_DEPTH)
             queues.append(queue)
             m.d.comb += [
-                queue.i.payload.eq(converter.o.payload.data[s::streams]),
+                queue.i.payload.eq(converter.o.payload.data),
                 self.o[s].payload.eq(queue.o.payload),
                 self.o[s].valid.eq(queue.o.valid),
                 queue.o.ready.eq(self.o[s].ready),

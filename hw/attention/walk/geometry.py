@@ -23,14 +23,14 @@ def slot_shape(config: AttentionConfig) -> Any:
     return range(config.cached_keys // config.tile_keys + 1)
 
 
-def stream_tile_shape(config: AttentionConfig) -> Any:
-    """Give the shape of the number of tiles that a stream has of a head."""
-    return range(MAX_KEYS // config.tile_keys // config.streams + 1)
+def tile_shape(config: AttentionConfig) -> Any:
+    """Give the shape of the number of tiles of a head."""
+    return range(-(-MAX_KEYS // config.tile_span) + 1)
 
 
 def bitmap_rows_shape(config: AttentionConfig) -> Any:
     """Give the shape of the length of a bitmap row, counted in `BITMAP_ROW_BYTES`."""
-    return range(-(-MAX_KEYS // config.tile_keys // (8 * BITMAP_ROW_BYTES)) + 1)
+    return range(-(-MAX_KEYS // config.tile_span // (8 * BITMAP_ROW_BYTES)) + 1)
 
 
 def result_units_shape(config: AttentionConfig) -> Any:
@@ -119,12 +119,11 @@ class JobSetup(wiring.Component):
         """Make the gates."""
         m = Module()
         config, o = self._config, self.o
-        job, tiles, stream_tiles, port_rows, o_units, positions, key_part, value_part = (
+        job, tiles, port_rows, o_units, positions, key_part, value_part = (
             Signal(shape, name=name, reset_less=True)
             for name, shape in {
                 "job": Job(config),
-                "tiles": range(MAX_KEYS // config.tile_keys + 1),
-                "stream_tiles": stream_tile_shape(config),
+                "tiles": tile_shape(config),
                 "port_rows": KEY_BITS,
                 "o_units": result_units_shape(config),
                 "positions": range(config.rows + 1),
@@ -137,19 +136,16 @@ class JobSetup(wiring.Component):
         m.d.comb += [advance.eq(~o.valid | o.ready), self.i.ready.eq(~held | advance)]
         given = self.i.payload
         shift = config.tile_keys.bit_length() - 1
-        all_tiles = (given.keys + config.tile_keys - 1) >> shift
-        streams = config.streams.bit_length() - 1
+        all_tiles = (given.keys + config.tile_span - 1) >> (config.stream_bits + shift)
         ports = config.result_ports
         units = given.value_units << (config.result_bits // 16)
-        tiles_each = (all_tiles + config.streams - 1) >> streams
         with m.If(self.i.ready):
             m.d.sync += [
                 held.eq(self.i.valid),
                 job.eq(given),
                 tiles.eq(all_tiles),
-                stream_tiles.eq(tiles_each),
                 # T is at least as many as there are ports, so this is exact.
-                port_rows.eq((tiles_each << shift) >> (config.ports_per_stream.bit_length() - 1)),
+                port_rows.eq((all_tiles << shift) >> (config.ports_per_stream.bit_length() - 1)),
                 o_units.eq((units + ports - 1) >> ports.bit_length() - 1),
                 positions.eq(_per_pack(config, given.pack)),
                 key_part.eq(_last_part(config, given.query_units)),
@@ -166,7 +162,7 @@ class JobSetup(wiring.Component):
         m.d.comb += [
             slots.eq(_table(counts, last_part)),
             turns.eq(_table([1 << count.bit_length() >> 1 for count in counts], last_part)),
-            ring.eq(job.flags.windowed & (stream_tiles > slots)),
+            ring.eq(job.flags.windowed & (tiles > slots)),
         ]
         plan = o.payload
         with m.If(advance):

@@ -20,7 +20,7 @@ from hw.attention.walk.geometry import (
     bitmap_rows_shape,
     result_units_shape,
     slot_shape,
-    stream_tile_shape,
+    tile_shape,
 )
 from hw.attention.walk.job import ADDRESS_BITS, UNIT_ELEMENTS, size_shape
 from hw.lib.rows.command import RowsCommand
@@ -215,7 +215,7 @@ class TileRequest(data.StructLayout):
     Members
     -------
     tile
-        Its number among the stream's tiles.
+        Its number.
     clear : 1
         Before it, nothing is in the caches.
     command : TileCommand
@@ -226,7 +226,7 @@ class TileRequest(data.StructLayout):
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
-                "tile": stream_tile_shape(config),
+                "tile": tile_shape(config),
                 "clear": 1,
                 "command": TileCommand(config),
                 "source": KeySource(config),

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import NO_KEY
 from hw.attention.walk.bitmap import WORD_TILES
-from hw.attention.walk.geometry import BITMAP_ROW_BYTES, bitmap_rows_shape, stream_tile_shape
+from hw.attention.walk.geometry import BITMAP_ROW_BYTES, bitmap_rows_shape, tile_shape
 from hw.attention.walk.layouts import KeyPass, TileRequest
 
 
@@ -23,13 +23,13 @@ class TileWalker(wiring.Component):
     config
         Shape of the engine.
     index
-        The stream: its tile n is tile ``n * S + index`` of the head.
+        The stream: its key n is key ``n * S + index`` of the head.
 
     Members
     -------
     i : In(stream of KeyPass)
-    words : In(stream of WORD_TILES / S bits)
-        For each pass with bitmap rows, bits of this stream's tiles from the first on; all of them are taken.
+    words : In(stream of WORD_TILES bits)
+        For each pass with bitmap rows, bits of its tiles from the first on; all of them are taken.
     o : Out(stream of TileRequest)
         The tiles of a pass in order, or a dummy if there are none.
 
@@ -58,7 +58,7 @@ class TileWalker(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(KeyPass(config))),
-                "words": In(stream.Signature(WORD_TILES // config.streams)),
+                "words": In(stream.Signature(WORD_TILES)),
                 "o": Out(stream.Signature(TileRequest(config))),
             }
         )
@@ -68,29 +68,32 @@ class TileWalker(wiring.Component):
         m = Module()
         config, o = self._config, self.o.payload
         current = Signal(KeyPass(config), reset_less=True)
-        tile, last_tile = Signal(stream_tile_shape(config)), Signal(stream_tile_shape(config))
+        tile, last_tile = Signal(tile_shape(config)), Signal(tile_shape(config))
         none, outside, short, opens, closes = (
             Signal(name=name) for name in ("none", "outside", "short", "opens", "closes")
         )
+        last_key = Signal(config.index_bits, reset_less=True)  # of the last tile
         m.d.comb += [
             o.tile.eq(tile),
             o.clear.eq(current.clear & opens),
             o.source.eq(current.source),
-            self._command(o.command, current, tile, none=none, opens=opens, closes=closes, short=short),
+            self._command(
+                o.command, current, tile, last_key, none=none, opens=opens, closes=closes, short=short
+            ),
         ]
         with m.If(self.o.valid & self.o.ready):
             m.d.sync += opens.eq(0)
 
-        first_n, last_n, nothing, ends_here = tile_range(self._config, self._index, self.i.payload)
+        first_n, last_n, last_index, nothing = tile_range(self._config, self._index, self.i.payload)
         words_left = Signal(range(self._words(1) * (bitmap_rows_shape(config).stop - 1) + 1))
-        bits = Signal(WORD_TILES // config.streams)
-        base = Signal(stream_tile_shape(config))  # of the bits, the first tile: a multiple of their number
+        bits = Signal(WORD_TILES)
+        lowest = Signal(range(len(bits)), reset_less=True)  # bit that is set
+        base = Signal(tile_shape(config))  # of the bits, the first tile: a multiple of their number
         # From there to the first and to the last tile: kept, as to subtract takes long.
         to_first, to_last = (
-            Signal(signed(len(tile) + 2), name=name, reset_less=True) for name in ("to_first", "to_last")
+            Signal(signed(max(len(tile), len(lowest)) + 2), name=name, reset_less=True)
+            for name in ("to_first", "to_last")
         )
-        lowest = Signal(range(len(bits)), reset_less=True)  # bit that is set
-        has_short = Signal()  # the last tile is not whole
         with m.FSM():
             with m.State("PASS"):
                 m.d.comb += self.i.ready.eq(1)
@@ -102,7 +105,7 @@ class TileWalker(wiring.Component):
                     last_tile.eq(last_n),
                     none.eq(nothing),
                     outside.eq(nothing),
-                    has_short.eq(ends_here),
+                    last_key.eq(last_index),
                     opens.eq(1),
                     bits.eq(0),
                     base.eq(-len(bits)),
@@ -150,7 +153,7 @@ class TileWalker(wiring.Component):
                 m.d.comb += [self.o.valid.eq(1), closes.eq(1)]
                 with m.If(self.o.ready):
                     m.next = "PASS"
-        m.d.comb += short.eq(has_short & (tile == last_tile))
+        m.d.comb += short.eq(tile == last_tile)
         return m
 
     def _words(self, rows: Any) -> Any:
@@ -162,6 +165,7 @@ class TileWalker(wiring.Component):
         command: Any,
         current: Any,
         tile: Value,
+        last_key: Value,
         *,
         none: Value,
         opens: Value,
@@ -170,9 +174,7 @@ class TileWalker(wiring.Component):
     ) -> list[Any]:
         """Assign what the core is told."""
         config = self._config
-        streams = config.streams.bit_length() - 1
-        first = Cat(Const(0, config.index_bits), Const(self._index, streams), tile)
-        last_key = (current.end - 1)[: config.index_bits]
+        first = Cat(Const(self._index, config.stream_bits), Const(0, config.index_bits), tile)
         assignments = [
             command.first.eq(Mux(none, NO_KEY, first)),
             command.last_index.eq(Mux(none, 0, Mux(short, last_key, config.tile_keys - 1))),
@@ -188,24 +190,20 @@ class TileWalker(wiring.Component):
 
 
 def tile_range(config: AttentionConfig, index: int, given: Any) -> tuple[Value, Value, Value, Value]:
-    """Give the tiles of stream ``index`` that hold keys ``given.first <= j < given.end``.
+    """Give the tiles of keys ``given.first <= j < given.end`` in which stream ``index`` has keys.
 
     Returns
     -------
-    first, last, nothing, ends_here
-        The first and the last one, unless there is ``nothing``; whether the last key is in the last one.
+    first, last, last_index, nothing
+        The first and the last one, and the last key's index in the latter, unless there is ``nothing``.
     """
-    streams = config.streams.bit_length() - 1
-    first = given.first >> config.index_bits
-    last = (given.end - 1)[: len(given.end)] >> config.index_bits
+    first = given.first >> (config.stream_bits + config.index_bits)
     if config.streams == 1:
-        return first, last, given.none, Const(1)
-    after = first[:streams] > index  # this stream's tile of the first round lies before it
-    before = last[:streams] < index
-    first_n = (first >> streams) + after
-    last_n = (last >> streams) - before
-    nothing = given.none | ((first >> streams) + after + before > (last >> streams))
-    return first_n, last_n, nothing, last[:streams] == index
+        key = (given.end - 1)[: len(given.end)]
+        return first, key >> config.index_bits, key[: config.index_bits], given.none
+    key = (given.end - 1 - index) >> config.stream_bits  # below 0 where the stream has none
+    last = key >> config.index_bits
+    return first, last, key[: config.index_bits], given.none | (last < first)
 
 
 def within(first: Value, last: Value, *, width: int) -> Value:

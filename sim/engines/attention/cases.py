@@ -95,7 +95,7 @@ def random_tensors(rng: np.random.Generator, config: AttentionConfig) -> dict[st
     heads = group * kv_heads
     pack = int(rng.integers(1, min(group, config.rows) + 1))
     count = int(rng.choice([1, 1, 2, 4]))
-    most = 5 * config.tile_keys * config.streams // count
+    most = 5 * config.tile_span // count
     keys = rng.integers(1, most + 1, count)
     queries = rng.integers(1, 4 * config.rows + 1, count)
     if rng.random() < 0.3:
@@ -128,7 +128,7 @@ def _modes(
         modes["pack"] = np.asarray(pack)
     if rng.random() < 0.4:
         modes["pack"] = np.asarray(pack)
-        by_keys = config.tile_keys * int(rng.integers(1, 3))
+        by_keys = config.tile_span * int(rng.integers(1, 3))
         by_queries = config.rows // pack * int(rng.integers(1, 3))
         modes |= {"bitmap_keys": np.asarray(by_keys), "bitmap_queries": np.asarray(by_queries)}
         for n, (some_queries, some_keys) in enumerate(zip(queries, keys, strict=True)):

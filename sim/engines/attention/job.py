@@ -184,7 +184,7 @@ def _pieces(inputs: Inputs, workload: AttentionWorkload, config: AttentionConfig
                     window=shape.window,
                     bitmap=shape.bitmap,
                     tile_queries=config.rows // shape.pack,
-                    tile_keys=config.tile_keys,
+                    tile_keys=config.tile_span,
                 ),
                 cap=cap,
                 slopes=None if slopes is None else slopes[heads],

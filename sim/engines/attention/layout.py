@@ -185,23 +185,20 @@ class Layout:
 
 def port_rows(config: AttentionConfig, keys: int) -> int:
     """Give the rows that each port has room for in a K/V head: tiles are whole, as many in each stream."""
-    rounds = -(-keys // (config.tile_keys * config.streams))
-    return rounds * config.tile_keys // config.ports_per_stream
+    tiles = -(-keys // config.tile_span)
+    return tiles * config.tile_keys // config.ports_per_stream
 
 
 def spread(config: AttentionConfig, tensor: NDArray[np.int8]) -> NDArray[np.int8]:
     """Spread keys or values ``[Hkv, Nk, d]`` over streams and ports: ``[S, P, Hkv, rows, d]``.
 
-    Tile t is tile ``t // S`` of stream ``t mod S``; row n of a stream is row ``n // P`` of port ``n mod P``.
+    Key j is key ``j // S`` of stream ``j mod S``; row n of a stream is row ``n // P`` of port ``n mod P``.
     """
     heads, keys, size = tensor.shape
-    streams, ports, tile = config.streams, config.ports_per_stream, config.tile_keys
-    rounds = -(-keys // (tile * streams))
-    whole = np.zeros((heads, rounds * streams * tile, size), np.int8)
+    streams, ports, rows = config.streams, config.ports_per_stream, port_rows(config, keys)
+    whole = np.zeros((heads, rows * ports * streams, size), np.int8)
     whole[:, :keys] = tensor
-    by_stream = whole.reshape(heads, rounds, streams, tile, size).transpose(2, 0, 1, 3, 4)
-    by_port = by_stream.reshape(streams, heads, rounds * tile // ports, ports, size)
-    return np.ascontiguousarray(by_port.transpose(0, 3, 1, 2, 4))
+    return np.ascontiguousarray(whole.reshape(heads, rows, ports, streams, size).transpose(3, 2, 0, 1, 4))
 
 
 def bitmap_bytes(bitmap: NDArray[np.bool_]) -> Bytes:

@@ -136,7 +136,7 @@ def _logits(job: GoldenJob, rows: _Rows, keys: slice, key_rows: Float) -> Float:
     np.floor(t, out=t)
     if job.q.shape[2] * 2.0**14 * job.scale.multiplier * 2.0**-job.scale.shift >= 2**23 - 1:
         np.clip(t, -(2.0**23), 2.0**23 - 1, out=t)
-    index = np.arange(keys.start, keys.stop, dtype=np.int64)
+    index = np.arange(keys.start, keys.stop, keys.step or 1, dtype=np.int64)
     if job.cap:
         t = capped(t.astype(np.int64), job.cap).astype(np.float64)
     if job.slopes is not None:
@@ -154,12 +154,13 @@ def _attention_rows(
     job: GoldenJob, rows: _Rows, key_rows: Float, values: Float, arithmetic: Arithmetic
 ) -> Results:
     """Put a block of rows through all tiles that one of them sees, then through the division."""
-    count, size, tile = len(rows.q), values.shape[1], arithmetic.tile_keys
+    count, size, span = len(rows.q), values.shape[1], arithmetic.tile_keys * arithmetic.streams
     streams = [_Stream(count, size, arithmetic) for _ in range(arithmetic.streams)]
-    low, high = int(rows.first.min()) // tile, int(rows.last.max()) // tile
-    for n in range(low, high + 1):
-        keys = slice(n * tile, min((n + 1) * tile, len(key_rows)))
-        streams[n % arithmetic.streams].take(_logits(job, rows, keys, key_rows), values[keys])
+    for first in range(int(rows.first.min()) // span * span, int(rows.last.max()) + 1, span):
+        end = min(first + span, len(key_rows))
+        for key, stream in zip(range(first, end), streams, strict=False):
+            keys = slice(key, end, arithmetic.streams)
+            stream.take(_logits(job, rows, keys, key_rows), values[keys])
     if arithmetic.streams == 1:
         output, total = streams[0].output.astype(np.int64), streams[0].total.astype(np.int64)
     else:

@@ -156,14 +156,16 @@ def span(this: PlainPass) -> tuple[int, int]:
 
 
 def tiles(config: AttentionConfig, this: PlainPass, stream: int) -> list[tuple[int, int]]:
-    """List (number within the stream, keys) of the tiles that a stream has in a pass."""
+    """List (number, keys of the stream) of the tiles in which a stream has keys of a pass."""
     first, end = span(this)
     found = []
-    for tile in range(-(-this.job.keys // config.tile_keys)):
-        keys = [key for key in range(tile * config.tile_keys, (tile + 1) * config.tile_keys) if key < end]
+    size = config.tile_keys * config.streams
+    for tile in range(-(-this.job.keys // size)):
+        keys = [key for key in range(tile * size, (tile + 1) * size) if key < end]
         hidden = this.job.bits is not None and not this.job.bits[this.block, tile]
-        if tile % config.streams == stream and any(key >= first for key in keys) and not hidden:
-            found.append((tile // config.streams, len(keys)))
+        own = [key for key in keys if key % config.streams == stream]
+        if own and any(key >= first for key in keys) and not hidden:
+            found.append((tile, len(own)))
     return found
 
 
@@ -248,7 +250,9 @@ def random_job(rng, config: AttentionConfig, *, most_keys=None, most_queries=Non
         setattr(job, name, value)
     if rng.random() < 0.35 and "bits" not in fixed:
         blocks = -(-job.queries // (config.rows // job.pack))
-        job.bits = rng.random((blocks, -(-job.keys // config.tile_keys))) < rng.choice([0.0, 0.2, 0.8])
+        job.bits = rng.random((blocks, -(-job.keys // (config.tile_keys * config.streams)))) < rng.choice(
+            [0.0, 0.2, 0.8]
+        )
     if config.alibi and rng.random() < 0.7:
         job.slope = [int(slope) for slope in rng.integers(0, 2**26, job.heads)]
     return job

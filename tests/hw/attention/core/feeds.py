@@ -52,7 +52,7 @@ class CoreJob:
             window=job.window if job.windowed else 0,
             bitmap=job.bits,
             tile_queries=config.rows // job.pack,
-            tile_keys=config.tile_keys,
+            tile_keys=config.tile_keys * config.streams,
         )
         golden = GoldenJob(
             q=self.q,
@@ -76,7 +76,7 @@ class CoreJob:
 def tile_list(config: AttentionConfig, this: PlainPass, stream: int) -> list[tuple[int, int]]:
     """List (index of the first key, keys) of a stream's tiles in a pass; a dummy if there are none."""
     found = tiles(config, this, stream)
-    return [((n * config.streams + stream) * config.tile_keys, keys) for n, keys in found] or [(NO_KEY, 1)]
+    return [(n * config.tile_keys * config.streams + stream, keys) for n, keys in found] or [(NO_KEY, 1)]
 
 
 def row_settings(config: AttentionConfig, this: PlainPass) -> list[dict]:
@@ -127,7 +127,7 @@ def feed(config: AttentionConfig, jobs: list[CoreJob], rng) -> dict[str, list]:
                         tile["cap"] = job.cap
                     items[f"tile_{s}"].append(tile | parts_of)
                     for name, tensor in (("key", given.k), ("value", given.v)):
-                        rows = tensor[this.kv_head, first : first + keys]
+                        rows = tensor[this.kv_head, first : first + keys * config.streams : config.streams]
                         if dummy:  # parts without meaning
                             rows = rng.integers(-128, 128, (1, tensor.shape[2])).astype(np.int8)
                         for row in rows:

@@ -185,7 +185,7 @@ def test_keys(name, stall, reads):
         if not seen["ends_key"]:
             continue
         tile = seen["tile"]
-        assert at(cycle + 1 + timing.scale, "index") == tile["first"] + seen["key"]
+        assert at(cycle + 1 + timing.scale, "index") == tile["first"] + config.streams * seen["key"]
         if config.logit_cap:
             assert at(cycle + 1 + timing.cap, "cap") == tile["cap"]
         expected["write"].add(cycle + 1 + timing.write)

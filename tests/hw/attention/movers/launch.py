@@ -139,8 +139,8 @@ class Launch:
                     side,
                     width,
                     head,
-                    key // config.tile_keys % config.streams,
-                    key // config.tile_keys // config.streams * config.tile_keys + key % config.tile_keys,
+                    key % config.streams,
+                    key // config.streams,
                 )
                 for head in range(job.heads // job.kv_group)
                 for key in range(job.keys)
@@ -157,7 +157,7 @@ class Launch:
         self.beats.append([])
         self.read[0] += len(this.rows) * job.dqk
         if job.bits is not None:
-            self.read[0] += 32 * -(-job.keys // (256 * config.tile_keys))
+            self.read[0] += 32 * -(-job.keys // (256 * config.tile_keys * config.streams))
         if job.slope is not None and this.opens_set:
             self.read[0] += 4 * len(this.heads)
         for head, query in this.rows:
@@ -178,7 +178,9 @@ class Launch:
                 self._caches[s] = PlainCache()
             found = tiles(config, this, s)
             for n, (tile, keys) in enumerate(found):
-                self.tiles[s].append((tile * config.streams + s, keys, n == 0, n == len(found) - 1, job.cap))
+                self.tiles[s].append(
+                    (tile * config.tile_keys * config.streams + s, keys, n == 0, n == len(found) - 1, job.cap)
+                )
                 held, _ = self._caches[s].take(tile, keys, count, ring)
                 for index in range(keys):
                     row = tile * config.tile_keys + index

@@ -26,10 +26,10 @@ def check_streams(config, launch, got):
         assert row == {name: value for name, value in want.items() if name != "seen"}
     assert got["query"] == launch.queries
     for s in range(config.streams):
-        for tile, (number, keys, opens, closes, cap) in zip(got[f"tile{s}"], launch.tiles[s], strict=True):
+        for tile, (first, keys, opens, closes, cap) in zip(got[f"tile{s}"], launch.tiles[s], strict=True):
             assert (tile["last_index"], tile["opens"], tile["closes"]) == (keys - 1, opens, closes)
-            assert tile["dummy"] == (number is None)
-            assert tile["first"] == (2**17 - 1 if number is None else number * config.tile_keys)
+            assert tile["dummy"] == (first is None)
+            assert tile["first"] == (2**17 - 1 if first is None else first)
             if config.logit_cap:
                 assert tile["cap"] == cap
         for name, expected in ((f"key{s}", launch.keys[s]), (f"value{s}", launch.values[s])):

@@ -14,14 +14,14 @@ from tests.hw.lib.rows.test_rows import packed_words
 from tests.support.gateware.streams import STALLS, Side, exchange, seeds
 
 
-def stream_words(config, this, stream):
-    """Give the words that a stream gets for a pass: its bits of each `WORD_TILES`."""
+def stream_words(this):
+    """Give the words that every stream gets for a pass."""
     if this.job.bits is None:
         return []
     size = len(bitmap_rows(this.job)) // len(this.job.bits)
     row = bitmap_rows(this.job)[this.block * size : (this.block + 1) * size]
     bits = np.unpackbits(np.frombuffer(row, np.uint8), bitorder="little").reshape(-1, WORD_TILES)
-    return [sum(int(bit) << n for n, bit in enumerate(word[stream :: config.streams])) for word in bits]
+    return [sum(int(bit) << n for n, bit in enumerate(word)) for word in bits]
 
 
 def expected_tiles(config, this, stream):
@@ -37,7 +37,7 @@ def expected_tiles(config, this, stream):
     for n, (tile, count) in enumerate(found):
         dummy = tile is None
         command = {
-            "first": NO_KEY if dummy else (tile * config.streams + stream) * config.tile_keys,
+            "first": NO_KEY if dummy else tile * config.tile_keys * config.streams + stream,
             "last_index": count - 1,
             "opens": int(n == 0),
             "closes": int(n == len(found) - 1),
@@ -52,7 +52,7 @@ def walk(config, walked, stream, *, stall=0.0, seed=0):
     """Put passes through a walker and check its tiles; gives the sides."""
     walker = TileWalker(config, index=stream)
     expected = [request for this in walked for request in expected_tiles(config, this, stream)]
-    words = [word for this in walked for word in stream_words(config, this, stream)]
+    words = [word for this in walked for word in stream_words(this)]
     sides = {
         "i": Side(walker.i, items=[expected_keys(config, this) for this in walked], stall=stall),
         "words": Side(walker.words, items=words, stall=stall),
@@ -88,7 +88,7 @@ def test_long_bitmap_rows(streams):
             rng, config, queries=7, keys=keys, causal=True, windowed=True, window=window, heads=1, kv_group=1
         )
         job.pack = 1
-        job.bits = rng.random((4, -(-keys // 16))) < 0.01
+        job.bits = rng.random((4, -(-keys // (16 * streams)))) < 0.01 * streams
         job.bits[2] = False
         job.bits[3, -40:] = True
         # Block by block, so that the rule need not be asked for each of 65,536 keys and all passes.
@@ -118,6 +118,6 @@ def test_bitmap_words(width, streams):
     for s in range(streams):
         sides[f"o{s}"] = Side(unit.o[s], count=len(bits), stall=stall)
     exchange(unit, sides, seed=width)
+    expected = [sum(int(bit) << n for n, bit in enumerate(word)) for word in bits]
     for s in range(streams):
-        expected = [sum(int(bit) << n for n, bit in enumerate(word[s::streams])) for word in bits]
         assert sides[f"o{s}"].received == expected

@@ -1,5 +1,6 @@
 """Modes of the golden attention model: masks, groups, caps, slopes, streams, against models made of loops."""
 
+import itertools
 import math
 
 import numpy as np
@@ -74,10 +75,9 @@ def in_python_integers(job, arithmetic, h, i):
     tanh_starts, tanh_rises = (table.tolist() for table in tanh_table())
     bits, tile, count = arithmetic.probability_bits, arithmetic.tile_keys, arithmetic.streams
     maxima, outputs, totals = [-4096] * count, [[0] * job.v.shape[2] for _ in range(count)], [0] * count
-    for n in range(-(-keys // tile)):
-        s = n % count
+    for n, s in itertools.product(range(-(-keys // (tile * count))), range(count)):
         t = {}
-        for j in range(n * tile, min((n + 1) * tile, keys)):
+        for j in range(n * tile * count + s, min((n + 1) * tile * count, keys), count):
             if not sees(job.mask, i, j, queries, keys):
                 continue
             score = sum(a * b for a, b in zip(job.q[h, i].tolist(), k[j], strict=True))
@@ -335,10 +335,12 @@ def test_one_stream_and_default_formats_equal_the_plain_function():
     assert (attention_job(job, Arithmetic(tile_keys=32)) == plain).all()
 
 
-def test_zero_slopes_and_streams_without_tiles_change_nothing():
+def test_zero_slopes_and_streams_without_keys_change_nothing():
     job = random_job(np.random.default_rng(6), keys=40)
     plain = attention_job(job, Arithmetic(tile_keys=64))
     assert (attention_job(changed(job, slopes=(0, 0)), Arithmetic(tile_keys=64)) == plain).all()
+    job = random_job(np.random.default_rng(6), keys=1)
+    plain = attention_job(job, Arithmetic(tile_keys=64))
     assert (attention_job(job, Arithmetic(tile_keys=64, streams=16)) == plain).all()
 
 
