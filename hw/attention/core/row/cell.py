@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal, signed
+from amaranth.hdl import Cat, Module, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -17,7 +17,7 @@ from hw.attention.core.row.exp2 import Exp2
 from hw.attention.core.row.logit import LogitUnit
 from hw.attention.core.row.maximum import LogitBuffer, LogitRead, LogitWrite
 from hw.attention.core.row.merge import Merge, MergeStep
-from hw.attention.core.row.score import QueryPick, QueryPlace, ScoreUnit
+from hw.attention.core.row.score import PICKED_LANES, QueryPick, QueryPlace, ScoreUnit
 from hw.attention.core.row.value import ValueStep, ValueUnit, factor_layout, factors
 from hw.attention.core.settings import RowSettings
 from hw.lib.delay import delay
@@ -207,13 +207,19 @@ class AttentionRows(wiring.Component):
         query, key, parts = (
             delay(m, name, getattr(self, name), 1, reset=False) for name in ("query", "key", "value")
         )
+        # Equal registers, which are not to become one.
+        picked = [
+            Signal(name=f"picked_{n}", attrs={"keep": 1}) for n in range(-(-config.lanes // PICKED_LANES))
+        ]
+        m.d.sync += [register.eq(self.control.pick.valid) for register in picked]
         m.submodules.score = score = ScoreUnit(config, rows=self._rows)
         m.submodules.logit = logit = LogitUnit(config, rows=self._rows)
         m.d.comb += [
             score.query.eq(query),
             score.place.eq(control.place),
             score.load.eq(load),
-            score.pick.eq(control.pick),
+            score.pick.eq(control.pick.place),
+            score.picked.eq(Cat(picked)),
             score.key.eq(key),
             score.accumulate.eq(control.accumulate),
             score.first.eq(control.first),

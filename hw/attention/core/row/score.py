@@ -20,6 +20,10 @@ class QueryPlace(data.StructLayout):
         super().__init__({"bank": 1, "part": range(config.folds)})
 
 
+#: Lanes that hear of a pick from one register: one for all had 1,088 loads.
+PICKED_LANES = 8
+
+
 class QueryPick(data.StructLayout):
     """Which part the multipliers take: ``valid`` and ``place``."""
 
@@ -43,8 +47,9 @@ class ScoreUnit(wiring.Component):
         A part of a query, written to ``place`` of the rows whose bit of ``load`` is high.
     place : In(QueryPlace)
     load : In(rows)
-    pick : In(QueryPick)
-        Parts of keys that come in the next cycle, and until the next pick, meet this part of the queries.
+    pick : In(QueryPlace), picked : In(D / 8, rounded up)
+        Parts of keys that come in the next cycle, and until the next pick, meet this part of the queries; all
+        bits are alike, each for eight lanes.
     key : In(D x int8)
     accumulate, first : In(1)
         A part came `first_latency` cycles ago, and it is the first of its key.  Without folds not used.
@@ -69,7 +74,8 @@ class ScoreUnit(wiring.Component):
                 "query": In(elements),
                 "place": In(QueryPlace(config)),
                 "load": In(rows),
-                "pick": In(QueryPick(config)),
+                "pick": In(QueryPlace(config)),
+                "picked": In(-(-config.lanes // PICKED_LANES)),
                 "key": In(elements),
                 "accumulate": In(1),
                 "first": In(1),
@@ -95,7 +101,7 @@ class ScoreUnit(wiring.Component):
         factors = []
         for d in lanes:
             picked = Signal(signed(factor_bits(self._rows)), name=f"factor_{d}", reset_less=True)
-            with m.If(self.pick.valid):
+            with m.If(self.picked[d // PICKED_LANES]):
                 m.d.sync += picked.eq(factor([query[d] for query in queries]))
             factors.append(picked)
         key = [self.key[d] for d in lanes]
@@ -120,7 +126,7 @@ class ScoreUnit(wiring.Component):
             put.en.eq(self.load[row]),
             put.addr.eq(_address(config, self.place)),
             put.data.eq(self.query.as_value()),
-            get.addr.eq(_address(config, self.pick.place)),
+            get.addr.eq(_address(config, self.pick)),
         ]
         return [get.data.word_select(d, 8).as_signed() for d in range(config.lanes)]
 

@@ -46,15 +46,15 @@ def test_score(lanes, folds, rows):
             for part in range(parts):
                 # One key in four waits, with the part before on the port or anything else.
                 while rng.random() < 0.25:
-                    cycles.append([(unit.pick.valid, 0), *idle])
-                pick = [(unit.pick, {"valid": 1, "place": {"bank": n % 2, "part": part}})]
+                    cycles.append([(unit.picked, 0), *idle])
+                pick = [(unit.picked, -1), (unit.pick, {"bank": n % 2, "part": part})]
                 cycles.append([*pick, *(loads.pop(0) if loads else idle)])
                 key = len(cycles)  # in the cycle after its pick
                 firsts[key] = (part == 0, keys[n][at, part])
                 if part == parts - 1:
                     raw = np.einsum("rpd,pd->r", queries[n], keys[n][at])
                     expected[key] = raw.tolist()
-        cycles += [[(unit.pick.valid, 0), *item] for item in loads]
+        cycles += [[(unit.picked, 0), *item] for item in loads]
     cycles.append(idle)
     inputs = [[*cycle] for cycle in cycles]
     for n in range(len(inputs)):
