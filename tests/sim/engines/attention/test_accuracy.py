@@ -65,7 +65,9 @@ def test_sinks_cost_the_others_their_bits(bits, lead):
 )
 @pytest.mark.parametrize("streams", [1, 4])
 def test_errors_of_modes_stay_below_a_thousandth(spread, changes, streams):
-    rms, largest = measured(keys=3000, queries=48, spread=spread, streams=streams, **changes)
+    # A bit of a bitmap is for 64 keys, of one stream or of four.
+    shape = {"streams": streams, "tile_keys": 64 // streams}
+    rms, largest = measured(keys=3000, queries=48, spread=spread, **shape, **changes)
     assert rms <= 5e-4
     assert largest <= 2e-3
 
