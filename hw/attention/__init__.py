@@ -23,10 +23,10 @@ cycle.  A **pass** is one query tile against the keys it sees, in tiles of up to
                 │                        Finals         O, l, M of the pass
                 │                            │
                 │                       for every two rows (ResultRows)
-             Finish ── 11: all have ───► Combine        sums of all streams, at one M    0 (4 streams: 5)
+             Finish ── 12: all have ───► Combine        sums of all streams, at one M    5 (one stream: 0)
                 │      closed it             ▼
-                ├ + 0 ─────────────────► Reciprocal     1 / l                           11
-                ├ + 8 ─────────────────► Normalizer     O / l                            6, as many steps
+                ├ + 5 ─────────────────► Reciprocal     1 / l                           11
+                ├ + 11 ────────────────► Normalizer     O / l                            6, as many steps
                 ▼                            ▼
     o ◄────── Drain ◄─────────────────── OutputBuffer   results of four passes
 
@@ -47,9 +47,9 @@ cycle is lost as long as
 
 A job of ``passes`` query tiles with ``keys`` each, a multiple of S T, takes ``passes * keys / S + L`` cycles
 of the core: to load R queries, from the last key to its tile's maximum (11), to weigh the values of that tile
-(T), to merge, divide and normalize (D / merge_lanes + 25), and to put out R rows (their bytes by the width of
-the ports of results, + 3).  That is L = 232 for R = 32, D = T = 64, two merge lanes, 16-bit results and two
-ports of 256 bits.
+(T), to merge, combine, divide and normalize (D / merge_lanes + 32; with one stream 25), and to put out R rows
+(their bytes by the width of the ports of results, + 3).  That is L = 126 for R = 16, D = 64, T = 32, four merge
+lanes, 16-bit results and four ports of 256 bits.
 `hw.attention.model.cycles` computes any job exactly, and adds what memory takes at both ends.
 
 **Layers.**  `core` knows no memory: commands and streams in, a stream out.  `movers` turn jobs into DMA

@@ -20,6 +20,10 @@ from hw.prediction import Prediction
 
 #: Rows tried for a board, largest first; the first that fits is the default.
 _DEFAULT_ROWS = (32, 24, 16, 12, 8, 6, 4, 2, 1)
+#: With channels for them, two streams: as many multipliers in half the rows, so passes have half the queries
+#: and decoding has twice the bytes.  Passes follow each other twice as fast, hence what merges and takes
+#: results is wider, and a tile, of both streams, has as many keys as one of a single stream.
+_TWO_STREAMS = AttentionConfig(streams=2, tile_keys=32, merge_lanes=4, result_ports=4)
 #: Entries of the caches tried: 16,384 keys of 64 elements in UltraRAM, else what block RAMs hold.
 _ULTRA_KEYS, _BLOCK_KEYS = 16384, 1024
 #: Share of the user's region the default may take: routing fails long before it is full.
@@ -36,19 +40,18 @@ class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
     data_cells = ("attention_rows", "attention_results")
 
     def default_config(self, board: Board) -> AttentionConfig:
-        """Give one stream of 64 lanes, with ports for a key and a value a cycle, and two for results, if
-        there are channels for them, caches if there is room, and the most rows, up to 32, that leave a fifth
-        of the board free.
+        """Give 64 lanes with caches if there is room, and the most rows times streams, up to 32, that leave
+        a fifth of the board free.  Where there are channels for them there are two streams, with ports for a
+        key and a value each a cycle, and four for results; else one stream, whose ports share the channel.
         """
-        lanes = AttentionConfig().lanes
-        slices = max(1, 8 * lanes // board.memory.port_data_width) if board.memory.channels > 1 else 1
-        cached = _ULTRA_KEYS if board.user.uram else _BLOCK_KEYS
-        config = AttentionConfig(
-            ports_per_stream=slices, result_ports=2 if board.memory.channels > 1 else 1, cached_keys=cached
-        )
+        several = board.memory.channels > 1
+        config = _TWO_STREAMS if several else AttentionConfig(ports_per_stream=1)
+        slices = max(1, config.part_bits // board.memory.port_data_width) if several else 1
+        cached = (_ULTRA_KEYS if board.user.uram else _BLOCK_KEYS) // config.streams
         share = Resources(**{name: int(_FILL * count) for name, count in board.user.items()})
         for rows in _DEFAULT_ROWS:
-            config = replace(config, rows=rows)
+            rows = max(1, rows // config.streams)
+            config = replace(config, rows=rows, ports_per_stream=slices, cached_keys=cached)
             if self.resources(config, board).first_over(share) is None:
                 break
         return config
