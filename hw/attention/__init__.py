@@ -48,8 +48,8 @@ cycle is lost as long as
 A job of ``passes`` query tiles with ``keys`` each, a multiple of S T, takes ``passes * keys / S + L`` cycles
 of the core: to load R queries, from the last key to its tile's maximum (11), to weigh the values of that tile
 (T), to merge, combine, divide and normalize (D / merge_lanes + 32; with one stream 25), and to put out R rows
-(their bytes by the width of the ports of results, + 3).  That is L = 126 for R = 16, D = 64, T = 32, four merge
-lanes, 16-bit results and four ports of 256 bits.
+(their bytes by the width of the ports of results, + 3).  That is L = 126 for R = 16, D = 64, T = 32, four
+merge lanes, 16-bit results and four ports of 256 bits.
 `hw.attention.model.cycles` computes any job exactly, and adds what memory takes at both ends.
 
 **Layers.**  `core` knows no memory: commands and streams in, a stream out.  `movers` turn jobs into DMA

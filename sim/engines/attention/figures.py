@@ -92,8 +92,8 @@ class Figure:
         return CONFIGS[self.engine]
 
 
-#: "full" is the default of the board, "streams_16" has as many multipliers, for decoding.  The others than the
-#: default take heads of one part.
+#: "full" is the board's default; "streams_16" has as many multipliers, for decoding.  All but the default
+#: take heads of one part.
 CONFIGS = {
     "full": AttentionEngine().default_config(load_board(BOARD)),
     "small": AttentionConfig(rows=8, folds=1, merge_lanes=8),
