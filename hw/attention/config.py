@@ -58,6 +58,8 @@ class AttentionConfig:
     ports_per_stream
         P, memory ports that the keys (and again the values) of one stream are spread over: a power of two
         from 1 to 16.
+    query_ports
+        Q, ports that queries are spread over by units of 16 bytes: 1, 2 or 4, a divisor of D / 16.
     result_ports
         W, memory ports that results are spread over: a power of two from 1 to 4.  A pass of fewer cycles than
         its results have beats waits for them.
@@ -87,6 +89,7 @@ class AttentionConfig:
     tile_keys: int = 64
     streams: int = 1
     ports_per_stream: int = 2
+    query_ports: int = 1
     result_ports: int = 1
     port_bits: int = 0
     merge_lanes: int = 2
@@ -108,6 +111,8 @@ class AttentionConfig:
         check_power_of_two("tile_keys", self.tile_keys, 16, 128)
         check_power_of_two("streams", self.streams, 1, 16)
         check_power_of_two("ports_per_stream", self.ports_per_stream, 1, 16)
+        units = self.lanes * 8 // UNIT_BITS
+        check_power_of_two("query_ports", self.query_ports, 1, min(4, units & -units))
         check_power_of_two("result_ports", self.result_ports, 1, 4)
         check_power_of_two("port_bits", self.port_bits, 128, 1024, or_zero=True)
         fewest = 1 << (-(-self.lanes // self.tile_keys) - 1).bit_length()
@@ -209,6 +214,10 @@ class AttentionConfig:
     def result_bits(self) -> int:
         """Bits of one result."""
         return OUTPUT_WIDTHS[self.output]
+
+    def query_units(self, query_size: int) -> int:
+        """Units of `UNIT_BITS` that a query of ``query_size`` elements takes at each of its ports."""
+        return -(-query_size * 8 // (UNIT_BITS * self.query_ports))
 
     def result_units(self, value_size: int) -> int:
         """Units of `UNIT_BITS` that one row of ``value_size`` results takes at each of its ports."""

@@ -21,9 +21,9 @@ from hw.prediction import Prediction
 #: Rows tried for a board, largest first; the first that fits is the default.
 _DEFAULT_ROWS = (32, 24, 16, 12, 8, 6, 4, 2, 1)
 #: With channels for them, two streams: as many multipliers in half the rows, so passes have half the queries
-#: and decoding has twice the bytes.  Passes follow each other twice as fast, hence what merges and takes
-#: results is wider, and a tile, of both streams, has as many keys as one of a single stream.
-_TWO_STREAMS = AttentionConfig(streams=2, tile_keys=32, merge_lanes=4, result_ports=4)
+#: and decoding has twice the bytes.  Passes follow each other twice as fast, hence what gives
+#: queries, merges and takes results is wider, and a tile, of both streams, has as many keys as one of one.
+_TWO_STREAMS = AttentionConfig(streams=2, tile_keys=32, merge_lanes=4, query_ports=2, result_ports=4)
 #: Entries of the caches tried: 16,384 keys of 64 elements in UltraRAM, else what block RAMs hold.
 _ULTRA_KEYS, _BLOCK_KEYS = 16384, 1024
 #: Share of the user's region the default may take: routing fails long before it is full.
@@ -42,7 +42,8 @@ class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
     def default_config(self, board: Board) -> AttentionConfig:
         """Give 64 lanes with caches if there is room, and the most rows times streams, up to 32, that leave
         a fifth of the board free.  Where there are channels for them there are two streams, with ports for a
-        key and a value each a cycle, and four for results; else one stream, whose ports share the channel.
+        key and a value each a cycle, two for queries and four for results; else one stream, whose ports share
+        the channel.
         """
         several = board.memory.channels > 1
         config = _TWO_STREAMS if several else AttentionConfig(ports_per_stream=1)

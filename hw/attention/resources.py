@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hw.attention.config import AttentionConfig
 from hw.attention.movers.cache import ULTRA_DEPTH
-from hw.attention.movers.movers import port_count, result_port
+from hw.attention.movers.movers import port_count
 from hw.board.resources import Resources
 
 # Yosys, by `synth_xilinx -family xcup -flatten`, counts for two rows of 64 lanes in two folds, 20-bit
@@ -55,7 +55,8 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
     words = _ULTRA_WORDS if ultra else _BLOCK_WORDS
     cache_rams = caches * -(-config.cached_keys // words)
     # Every reader buffers 512 beats, and so does every writer, with strobes beside the data.
-    readers, writers = result_port(config, 0), config.result_ports
+    writers = config.result_ports
+    readers = ports - writers
     buffers = readers * -(-data_width // _RAM_BITS) + writers * -(
         -(data_width + data_width // 8 + 1) // _RAM_BITS
     )
@@ -72,7 +73,7 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
             + ports * _PORT_FF * width
         ),
         dsp=_CORE_DSP
-        + (readers - 1) * _PORT_DSP
+        + 2 * streams * config.ports_per_stream * _PORT_DSP
         + streams * (_STREAM_DSP + scores + rows * dsp)
         + rows * result_dsp,
         bram36=buffers + streams * _STREAM_BRAM + tables + (0 if ultra else cache_rams),

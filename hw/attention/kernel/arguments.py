@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hw.attention.config import AttentionConfig
-from hw.attention.movers.movers import key_port, result_port, value_port
+from hw.attention.movers.movers import key_port, query_port, result_port, value_port
 from hw.attention.walk.descriptor import SCALARS
 from hw.lib.arguments import Argument, ArgumentTable, Kind
 from hw.lib.counters import counter_names
@@ -45,7 +45,9 @@ def stream_ports(config: AttentionConfig) -> list[tuple[int, int]]:
 
 def bytes_counters(config: AttentionConfig) -> dict[str, str]:
     """Give the names and documentation of the counters of bytes, as in `hw.attention.movers.movers.Moved`."""
-    docs = {"gmem0_read_bytes": "Bytes of queries, descriptors, bitmaps and slopes read"}
+    docs = {"gmem0_read_bytes": "Bytes of descriptors, bitmaps and slopes read"}
+    for n in range(config.query_ports):
+        docs[f"gmem{query_port(config, n)}_read_bytes"] = f"Bytes of q{n} read"
     for n, (s, p) in enumerate(stream_ports(config)):
         docs[f"gmem{key_port(config, s, p)}_read_bytes"] = f"Bytes of k{n} read"
         docs[f"gmem{value_port(config, s, p)}_read_bytes"] = f"Bytes of v{n} read"
@@ -77,15 +79,18 @@ def argument_table(config: AttentionConfig) -> ArgumentTable:
         (
             *(Argument(name=name, kind=Kind.SCALAR, doc=_SCALAR_DOCS[name]) for name in SCALARS),
             Argument(name="job_count", kind=Kind.SCALAR, doc="Jobs after the first one"),
-            pointer("q", 0, "Queries, int8 [heads, queries, query_bytes]"),
+            pointer("bitmap", 0, "Bits of key tiles, a row of 32-byte words for each query tile"),
+            pointer("slopes", 0, "int32 [heads], slopes of logits; 0 for none"),
+            pointer("jobs", 0, "Descriptors of 256 bytes of the jobs after the first one"),
+            *(
+                pointer(f"q{n}", query_port(config, n), f"Port {n} of queries, int8, all heads")
+                for n in range(config.query_ports)
+            ),
             *(pointer_ for s in range(config.streams) for side in "kv" for pointer_ in slices(side, s)),
             *(
                 pointer(f"o{w}", result_port(config, w), f"Port {w} of results, {config.output}, all heads")
                 for w in range(config.result_ports)
             ),
-            pointer("bitmap", 0, "Bits of key tiles, a row of 32-byte words for each query tile"),
-            pointer("slopes", 0, "int32 [heads], slopes of logits; 0 for none"),
-            pointer("jobs", 0, "Descriptors of 256 bytes of the jobs after the first one"),
             *(
                 Argument(name=name, kind=Kind.COUNTER, doc=_CYCLE_DOCS[name])
                 for name in counter_names(CAUSES)

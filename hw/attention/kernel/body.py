@@ -82,13 +82,14 @@ class AttentionBody(wiring.Component):
 
     def _arguments(self, movers: AttentionMovers) -> list[Any]:
         """Give the assignments of the arguments to the movers."""
-        offsets = dict.fromkeys(("k_offset", "v_offset", "o_offset"), Const(0))
+        offsets = dict.fromkeys(("q_offset", "k_offset", "v_offset", "o_offset"), Const(0))
         fields = {name: self.args[name] for name in FIELDS if name not in offsets} | offsets
         assignments = [
             *job_fields(self._config, movers.job, fields),
             movers.jobs.eq(self.args.jobs),
             movers.job_count.eq(self.args.job_count),
         ]
+        assignments += [movers.q_base[n].eq(self.args[f"q{n}"]) for n in range(self._config.query_ports)]
         assignments += [movers.o_base[w].eq(self.args[f"o{w}"]) for w in range(self._config.result_ports)]
         for n, (s, p) in enumerate(stream_ports(self._config)):
             assignments += [

@@ -286,8 +286,6 @@ class Schedule:
     -------
     loaded : int
         Cycle in which the last part of the queries of the last pass was loaded.
-    queries_came : int
-        Earliest cycle of that part, wherever the core was.
     last_output : int
         Cycle in which the last beat of results is transferred, or sent by a channel that is behind.
     waits : Waits
@@ -318,11 +316,6 @@ class Schedule:
         self.last_output = 0
         self.waits = Waits()
 
-    @property
-    def queries_came(self) -> int:
-        """Give the earliest cycle of the last part of the queries of the last pass."""
-        return self._queries.came
-
     def add(
         self,
         shape: PassShape,
@@ -330,7 +323,6 @@ class Schedule:
         *,
         known: Known | None = None,
         query_beats: float = 0.0,
-        table_beats: int = 0,
     ) -> None:
         """Schedule one pass.
 
@@ -344,14 +336,11 @@ class Schedule:
             When what it needs is known; None for as early as anyone asks.
         query_beats
             Beats that its queries take of the channel.
-        table_beats
-            Beats that come through the port of queries before these.
         """
         known = known or Known()
         config, timing = self._config, self._timing
         parts = shape.rows * shape.key_parts
         taken = max(stream.taken for stream in self._streams)
-        self._queries.wait(table_beats)
         coming = self._queries.ask(parts, known=known.queries)
         self.loaded = max(max(self.loaded + 1, taken) + parts - 1, coming[1] if coming else 0)
         self._queries.take(self.loaded)

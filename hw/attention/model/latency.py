@@ -46,8 +46,7 @@ class Latency:
     query
         From a pass to the first part of its queries, if a beat holds it.
     bitmap
-        From a pass to the first bits of its bitmap, and ``bits`` from when the last part of queries before it
-        could come.
+        From a pass to the first bits of its bitmap.
     key
         From the first tile to the first part of keys or values out of memory, likewise.
     replay
@@ -64,17 +63,16 @@ class Latency:
     def __init__(self, config: AttentionConfig, *, data_width: int, memory_cycles: int) -> None:
         read = ReadDMA.ADDRESS_LATENCY + memory_cycles + ReadDMA.DATA_LATENCY
         cut = Skid.LATENCY + RowCutter.latency(config.part_bits, data_width) + Skid.LATENCY
+        query_bits = config.part_bits // config.query_ports
+        cut_query = Skid.LATENCY + RowCutter.latency(query_bits, data_width) + Skid.LATENCY
         self.first_pass = JobSetup.LATENCY + PassWalker.LATENCY
         self.next_set, self.next_job = PassWalker.SET_INTERVAL, PassWalker.JOB_INTERVAL
         self.next_pass = PassWalker.INTERVAL
         self.descriptor_words = 8 * USED_BYTES // data_width
         self.queue = Fifo.LATENCY + Skid.LATENCY
         self.descriptor = read + Fifo.LATENCY + self.descriptor_words
-        self.query = self.queue + read + cut + Fifo.LATENCY
-        words = WidthConverter.LATENCY + Fifo.LATENCY
-        self.bitmap = self.queue + read + words
-        # The bits lie behind the parts that wait before the cutter, and go a way of their own.
-        self.bits = words + 1 - cut - Fifo.LATENCY
+        self.query = self.queue + read + cut_query + Fifo.LATENCY
+        self.bitmap = self.queue + read + WidthConverter.LATENCY + Fifo.LATENCY
         self.tile = self.queue + TileWalker.LATENCY
         self.tiles = CacheTags.interval(config)
         self.cleared = CacheTags.latency(config, clears=False) - CacheTags.latency(config, clears=True)

@@ -17,9 +17,9 @@ from hw.attention.model.cycles import Run, Schedule, Waits
 from hw.attention.model.latency import Latency
 from hw.attention.model.shapes import JobPass, JobShape, Tiles
 from hw.attention.model.supply import Known, ResultChannel, Supply
-from hw.attention.model.traffic import fetches, table_bytes, traffic
+from hw.attention.model.traffic import fetches, traffic
 from hw.attention.movers.movers import port_count
-from hw.attention.movers.port0 import PARTS_AHEAD
+from hw.attention.movers.query_reader import PARTS_AHEAD
 from hw.attention.walk.bitmap import WORD_TILES
 from hw.attention.walk.geometry import BITMAP_ROW_BYTES
 from hw.attention.walk.job_queue import JOBS_AHEAD
@@ -54,10 +54,9 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
     last_beats = 0
     for job, this, fetched in fetches(config, jobs):
         runs = [_runs(tiles, missing) for tiles, missing in zip(this.tiles, fetched, strict=True)]
-        query_beats = this.shape.rows * 8 * job.query_size / width
-        table_beats = sum(-(-8 * count // width) for count in table_bytes(job, this))
-        known = walk.known(job, this, schedule.queries_came)
-        schedule.add(this.shape, runs, known=known, query_beats=query_beats, table_beats=table_beats)
+        query_beats = this.shape.rows * config.query_units(job.query_size) * UNIT_BITS / width
+        known = walk.known(job, this)
+        schedule.add(this.shape, runs, known=known, query_beats=config.query_ports * query_beats)
         last_beats = this.shape.rows * -(-config.result_units(job.value_size) * UNIT_BITS // width)
     last_beat = schedule.last_output + latency.send + min(board.memory.burst_beats, last_beats) - 1
     done = last_beat + board.idle_write_cycles + latency.done
@@ -83,10 +82,11 @@ class Walk:
         self._taken = 0  # the last one
         # Of the walk over tiles: when it gave its last one; when the tags were free behind the last two.
         self._gave = -2
+        self._bits = 0  # when the bits of the next bitmap row can come, behind those before them
         self._tags_free = (0, 0)
 
-    def known(self, job: JobShape, this: JobPass, before: int) -> Known:
-        """Give when what the next pass needs is known; the last query before its own can come ``before``."""
+    def known(self, job: JobShape, this: JobPass) -> Known:
+        """Give when what the next pass needs is known."""
         latency = self._latency
         if this.first:
             self._pass = self._first_pass()
@@ -98,11 +98,11 @@ class Walk:
         if job.bitmap is None:
             tile = self._give(taken, max(1, len(numbers)), clears=clears)
         else:
-            # A bitmap comes through port 0 behind the queries of the pass before.
-            come = max(taken, self._pass + latency.bitmap, before + latency.bits)
             rows = -(-job.bitmap.shape[1] // (8 * BITMAP_ROW_BYTES))
             words = np.bincount(numbers // WORD_TILES, minlength=rows * 8 * BITMAP_ROW_BYTES // WORD_TILES)
-            tile = self._over_bits(come, words.tolist(), clears=clears)
+            come = max(self._pass + latency.bitmap, self._bits)
+            self._bits = come + len(words)
+            tile = self._over_bits(max(taken, come), words.tolist(), clears=clears)
         return Known(queries=self._pass, keys=tile, cached=tile + latency.replay)
 
     def _first_pass(self) -> int:
@@ -168,7 +168,8 @@ def _runs(tiles: Tiles, fetched: NDArray[np.int_]) -> list[Run]:
 
 
 def _query_supply(config: AttentionConfig, job: JobShape, width: int, latency: Latency) -> Supply:
-    beats = max(1.0, 8 * job.query_size / width / -(-job.query_size // config.lanes))
+    parts = -(-job.query_size // config.lanes)
+    beats = max(1.0, config.query_units(job.query_size) * UNIT_BITS / width / parts)
     depth = PARTS_AHEAD + Skid.CAPACITY
     return Supply(latency=latency.query + math.ceil(beats) - 1, interval=beats, depth=depth)
 
@@ -213,4 +214,4 @@ def _port_bytes(config: AttentionConfig, board: Board, jobs: Sequence[JobShape])
     moved = traffic(config, jobs)
     streamed = moved.key_bytes + moved.value_bytes
     others = channel * (1 - streamed / moved.moved_bytes) if streamed else 0.0
-    return (channel - min(others, (1 + config.result_ports) * width / 8)) / shared
+    return (channel - min(others, (config.query_ports + config.result_ports) * width / 8)) / shared

@@ -94,14 +94,11 @@ class Source:
     -------
     count : int
         Items that were asked for.
-    came : int
-        Earliest cycle of the last of them; far in the past before there is one.
     """
 
     def __init__(self, supply: Supply) -> None:
         self.supply = supply
         self.count = 0
-        self.came = -(1 << 32)
         self._next = 0.0
         self._last = -math.inf
         self._taken: deque[tuple[int, int]] = deque()  # items, and when the last of them was taken
@@ -122,12 +119,7 @@ class Source:
         last = first + (items - 1) * self.supply.interval
         self._next = last + self.supply.interval
         self.count += items
-        self.came = math.ceil(last)
         return math.ceil(first), math.ceil(max(last, self._last + items * self.supply.gap))
-
-    def wait(self, cycles: int) -> None:
-        """Let something else through before the next items."""
-        self._next += cycles
 
     def late(self, items: int) -> int:
         """Give the cycles from the first of ``items`` to the last, wherever memory is."""

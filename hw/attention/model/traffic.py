@@ -120,20 +120,20 @@ def traffic(config: AttentionConfig, jobs: Iterable[JobShape]) -> Traffic:
         missing = sum(int(of_stream.sum()) for of_stream in fetched)
         keys += missing * job.query_size
         values += missing * job.value_size
-        queries += this.shape.rows * job.query_size
+        queries += this.shape.rows * config.query_ports * config.query_units(job.query_size) * UNIT_BITS // 8
         results += (
             this.shape.rows * config.result_ports * config.result_units(job.value_size) * UNIT_BITS // 8
         )
-        tables += sum(table_bytes(job, this))
+        tables += _table_bytes(job, this)
     return Traffic(
         key_bytes=keys, value_bytes=values, query_bytes=queries, table_bytes=tables, write_bytes=results
     )
 
 
-def table_bytes(job: JobShape, this: JobPass) -> tuple[int, int]:
-    """Count what a pass reads before its queries: its bitmap row, and the slopes of its heads."""
+def _table_bytes(job: JobShape, this: JobPass) -> int:
+    """Count what a pass reads of tables: its bitmap row, and the slopes of its heads."""
     row = 0 if job.bitmap is None else -(-len(job.bitmap[0]) // (8 * BITMAP_ROW_BYTES)) * BITMAP_ROW_BYTES
-    return row, this.heads * _SLOPE_BYTES if job.slopes and this.opens_set else 0
+    return row + (this.heads * _SLOPE_BYTES if job.slopes and this.opens_set else 0)
 
 
 def fetches(config: AttentionConfig, jobs: Iterable[JobShape]) -> Iterator[Fetch]:

@@ -8,17 +8,18 @@ from amaranth.hdl import Cat, Module, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from hw.attention.config import AttentionConfig
+from hw.attention.config import UNIT_BITS, AttentionConfig
 from hw.attention.core.command import QueryCommand, TileCommand
 from hw.attention.core.settings import RowSettings
 from hw.attention.movers.feed import StreamFeed
-from hw.attention.movers.port0 import QueryPort
+from hw.attention.movers.query_reader import QueryReader
 from hw.attention.movers.result_writer import ResultWriter
+from hw.attention.movers.tables import TablePort
 from hw.attention.walk.bitmap import BitmapWords
 from hw.attention.walk.geometry import JobSetup
 from hw.attention.walk.job import ADDRESS_BITS, COUNT_BITS, Job
 from hw.attention.walk.job_queue import JobQueue
-from hw.attention.walk.layouts import KeyPass, ReadPass, RowPass, WritePass
+from hw.attention.walk.layouts import KeyPass, QueryPass, RowPass, TablePass, WritePass
 from hw.attention.walk.passes import PassWalker
 from hw.attention.walk.row_table import RowWalker
 from hw.lib import axi
@@ -32,13 +33,20 @@ _ROWS_AHEAD = 32
 
 
 def port_count(config: AttentionConfig) -> int:
-    """Count the memory ports: one for queries, for each stream P of keys and P of values, W for results."""
+    """Count the memory ports: one for tables, Q for queries, for each stream P of keys and P of values, W for
+    results.
+    """
     return result_port(config, config.result_ports)
+
+
+def query_port(config: AttentionConfig, port: int) -> int:
+    """Give the number of the memory port that a port of queries is."""
+    return 1 + port
 
 
 def key_port(config: AttentionConfig, stream: int, port: int) -> int:
     """Give the number of the memory port that a port of a stream's keys is."""
-    return 1 + 2 * config.ports_per_stream * stream + port
+    return query_port(config, config.query_ports) + 2 * config.ports_per_stream * stream + port
 
 
 def value_port(config: AttentionConfig, stream: int, port: int) -> int:
@@ -83,6 +91,8 @@ class AttentionMovers(wiring.Component):
         Address of each port's keys and values.
     o_base : In(W x 64)
         Address of each port's results.
+    q_base : In(Q x 64)
+        Address of each port's queries.
     done : Out(1)
         One-cycle pulse: every result is in memory.
     o_command, o_row, o_query, o_tile, o_key, o_value
@@ -91,7 +101,7 @@ class AttentionMovers(wiring.Component):
         Beats of results, a slice for each port.
     moved : Out(Moved)
     gmem0, ... : Out(axi.Signature)
-        Port 0 reads queries, descriptors, bitmaps and slopes; then see `key_port`, `value_port` and
+        Port 0 reads descriptors, bitmaps and slopes; then see `query_port`, `key_port`, `value_port` and
         `result_port`.
 
     Behaviour
@@ -114,6 +124,7 @@ class AttentionMovers(wiring.Component):
                 "k_base": In(bases),
                 "v_base": In(bases),
                 "o_base": In(data.ArrayLayout(ADDRESS_BITS, config.result_ports)),
+                "q_base": In(data.ArrayLayout(ADDRESS_BITS, config.query_ports)),
                 "done": Out(1),
                 "o_command": Out(stream.Signature(QueryCommand(config))),
                 "o_row": Out(stream.Signature(RowSettings(config))),
@@ -134,25 +145,22 @@ class AttentionMovers(wiring.Component):
         m.submodules.jobs = jobs = JobQueue(config, data_width=width)
         m.submodules.setup = setup = JobSetup(config)
         m.submodules.passes = passes = PassWalker(config)
-        m.submodules.port0 = port0 = QueryPort(config, data_width=width)
+        m.submodules.tables = tables = TablePort(config, data_width=width)
         m.submodules.bitmaps = bitmaps = BitmapWords(config, data_width=width)
         m.submodules.rows = rows = RowWalker(config, data_width=width)
         connect(m, jobs.o, setup.i)
         connect(m, setup.o, passes.i)
-        connect(m, jobs.fetch, port0.fetch)
-        connect(m, port0.descriptors, jobs.words)
-        connect(m, port0.bitmaps, bitmaps.i)
+        connect(m, jobs.fetch, tables.fetch)
+        connect(m, tables.descriptors, jobs.words)
+        connect(m, tables.bitmaps, bitmaps.i)
         if config.alibi:
-            connect(m, port0.slopes, rows.words)
-        axi.connect(m, read=port0.axi, port=self.gmem0)
+            connect(m, tables.slopes, rows.words)
+        axi.connect(m, read=tables.axi, port=self.gmem0)
         m.d.comb += [
             jobs.start.eq(self.start),
             jobs.first.eq(self.job),
             jobs.address.eq(self.jobs),
             jobs.count.eq(self.job_count),
-            self.o_query.payload.eq(port0.queries.payload.elements),
-            self.o_query.valid.eq(port0.queries.valid),
-            port0.queries.ready.eq(self.o_query.ready),
         ]
 
         def registered(name: str, shape: Any, depth: int, target: Any) -> Fifo:
@@ -176,10 +184,20 @@ class AttentionMovers(wiring.Component):
             queues.append(fifo)
 
         queue("command_queue", QueryCommand(config), current.command, flipped(self.o_command))
-        queue("read_queue", ReadPass(config), current.read, port0.i)
+        queue("table_queue", TablePass(config), current.tables, tables.i)
         queue("row_pass_queue", RowPass(config), current.rows, rows.i)
         moved = self.moved
-        m.d.sync += moved.gmem0_read_bytes.eq(port0.bytes_useful)
+        m.d.sync += moved.gmem0_read_bytes.eq(tables.bytes_useful)
+        readers = []
+        for n in range(config.query_ports):
+            m.submodules[f"query_{n}"] = reader = QueryReader(config, data_width=width)
+            number = query_port(config, n)
+            queue(f"query_queue_{n}", QueryPass(config), current.queries, reader.i)
+            axi.connect(m, read=reader.axi, port=getattr(self, f"gmem{number}"))
+            m.d.comb += reader.base.eq(self.q_base[n])
+            m.d.sync += moved[f"gmem{number}_read_bytes"].eq(reader.bytes_useful)
+            readers.append(reader)
+        self._join(m, [reader.o for reader in readers])
         writers = []
         for w in range(config.result_ports):
             m.submodules[f"writer_{w}"] = writer = ResultWriter(config, data_width=width)
@@ -213,6 +231,18 @@ class AttentionMovers(wiring.Component):
         ]
         self._finish(m, jobs, passes, writers)
         return m
+
+    def _join(self, m: Module, ports: list[Any]) -> None:
+        """Put the parts of all ports together, a unit of each in turn, when all are there."""
+        valid = Cat(port.valid for port in ports)
+        units = self._config.part_bits // UNIT_BITS // len(ports)
+        m.d.comb += [
+            self.o_query.payload.eq(
+                Cat(port.payload.elements.word_select(n, UNIT_BITS) for n in range(units) for port in ports)
+            ),
+            self.o_query.valid.eq(valid.all()),
+            *(port.ready.eq(self.o_query.ready & valid.all()) for port in ports),
+        ]
 
     def _deal(self, m: Module, targets: list[Any]) -> None:
         """Give every target its slice of each beat, when all have room."""

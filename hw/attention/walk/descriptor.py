@@ -15,7 +15,7 @@ from hw.lib.descriptors.fields import pack_fields
 DESCRIPTOR_BYTES = 256
 USED_BYTES = 128
 
-_ADDRESSES = ("q", "o_offset", "k_offset", "v_offset", "bitmap", "slopes")
+_ADDRESSES = ("q_offset", "o_offset", "k_offset", "v_offset", "bitmap", "slopes")
 #: Scalars, which are also the names of the launch's arguments for the first job.
 SCALARS = (
     "queries",
@@ -70,7 +70,7 @@ def job_fields(config: AttentionConfig, job: Any, fields: Mapping[str, Value]) -
     Values outside the ranges that `Job` gives lose their upper bits.
     """
     names = (
-        "q",
+        "q_offset",
         "o_offset",
         "bitmap",
         "slopes",

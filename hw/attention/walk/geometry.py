@@ -33,6 +33,11 @@ def bitmap_rows_shape(config: AttentionConfig) -> Any:
     return range(-(-MAX_KEYS // config.tile_span // (8 * BITMAP_ROW_BYTES)) + 1)
 
 
+def query_units_shape(config: AttentionConfig) -> Any:
+    """Give the shape of the units that a query takes at each of its ports."""
+    return range(config.query_units(config.max_head_dim) + 1)
+
+
 def result_units_shape(config: AttentionConfig) -> Any:
     """Give the shape of the units that a row of results takes at each of its ports."""
     return range(config.result_units(config.max_head_dim) + 1)
@@ -53,9 +58,9 @@ class Plan(data.StructLayout):
     diagonal : signed 18
         Key index of query 0's position: keys - queries.
     q_head, o_head, k_head, v_head
-        Bytes of a query head in ``q``, of its results in a port, and of a K/V head in a port.
-    o_units
-        Units of a row of results in a port, of `UNIT_BITS`.
+        Bytes of a query head in a port, of its results in a port, and of a K/V head in a port.
+    q_units, o_units
+        Units of a query in a port, and of a row of results in a port, of `UNIT_BITS`.
     last_key_part, last_value_part
         See `hw.attention.core.command.QueryCommand`.
     bitmap_rows
@@ -79,6 +84,7 @@ class Plan(data.StructLayout):
                 "o_head": HEAD_BITS,
                 "k_head": HEAD_BITS,
                 "v_head": HEAD_BITS,
+                "q_units": query_units_shape(config),
                 "o_units": result_units_shape(config),
                 "last_key_part": range(config.folds),
                 "last_value_part": range(config.folds),
@@ -119,12 +125,13 @@ class JobSetup(wiring.Component):
         """Make the gates."""
         m = Module()
         config, o = self._config, self.o
-        job, tiles, port_rows, o_units, positions, key_part, value_part = (
+        job, tiles, port_rows, q_units, o_units, positions, key_part, value_part = (
             Signal(shape, name=name, reset_less=True)
             for name, shape in {
                 "job": Job(config),
                 "tiles": tile_shape(config),
                 "port_rows": KEY_BITS,
+                "q_units": query_units_shape(config),
                 "o_units": result_units_shape(config),
                 "positions": range(config.rows + 1),
                 "key_part": range(config.folds),
@@ -137,7 +144,7 @@ class JobSetup(wiring.Component):
         given = self.i.payload
         shift = config.tile_keys.bit_length() - 1
         all_tiles = (given.keys + config.tile_span - 1) >> (config.stream_bits + shift)
-        ports = config.result_ports
+        q_ports, ports = config.query_ports, config.result_ports
         units = given.value_units << (config.result_bits // 16)
         with m.If(self.i.ready):
             m.d.sync += [
@@ -146,6 +153,7 @@ class JobSetup(wiring.Component):
                 tiles.eq(all_tiles),
                 # T is at least as many as there are ports, so this is exact.
                 port_rows.eq((all_tiles << shift) >> (config.ports_per_stream.bit_length() - 1)),
+                q_units.eq((given.query_units + q_ports - 1) >> q_ports.bit_length() - 1),
                 o_units.eq((units + ports - 1) >> ports.bit_length() - 1),
                 positions.eq(_per_pack(config, given.pack)),
                 key_part.eq(_last_part(config, given.query_units)),
@@ -172,8 +180,9 @@ class JobSetup(wiring.Component):
                 plan.positions.eq(positions),
                 plan.joined.eq(job.queries <= positions),
                 plan.diagonal.eq(job.keys - job.queries),
-                plan.q_head.eq((job.queries * job.query_units) << UNIT_SHIFT),
+                plan.q_head.eq((job.queries * q_units) << UNIT_SHIFT),
                 plan.o_head.eq((job.queries * o_units) << UNIT_SHIFT),
+                plan.q_units.eq(q_units),
                 plan.o_units.eq(o_units),
                 plan.k_head.eq((port_rows * job.query_units) << UNIT_SHIFT),
                 plan.v_head.eq((port_rows * job.value_units) << UNIT_SHIFT),

@@ -37,8 +37,9 @@ class Job(data.StructLayout):
 
     Members
     -------
-    q : 64
-        Address of int8 ``[heads, queries, dqk]``.
+    q_offset : 64
+        Bytes added to the base address of every port of queries, behind which lies int8 ``[heads, queries,
+        Q-th of dqk]``.
     o_offset : 64
         Bytes added to the base address of every port of results, behind which lies ``[heads, queries, W-th of
         dv]`` of the configuration's output type, which is written.
@@ -69,7 +70,7 @@ class Job(data.StructLayout):
 
     def __init__(self, config: AttentionConfig) -> None:
         members = {
-            "q": ADDRESS_BITS,
+            "q_offset": ADDRESS_BITS,
             "o_offset": ADDRESS_BITS,
             "bitmap": ADDRESS_BITS,
             "slopes": ADDRESS_BITS,

@@ -18,6 +18,7 @@ from hw.attention.core.command import QueryCommand, TileCommand
 from hw.attention.walk.geometry import (
     HEAD_BITS,
     bitmap_rows_shape,
+    query_units_shape,
     result_units_shape,
     slot_shape,
     tile_shape,
@@ -56,8 +57,8 @@ class Segments(data.StructLayout):
         )
 
 
-class ReadPass(data.StructLayout):
-    """What a pass reads through port 0.
+class TablePass(data.StructLayout):
+    """What a pass reads beside queries, keys and values.
 
     Members
     -------
@@ -65,22 +66,31 @@ class ReadPass(data.StructLayout):
         Address and length of its bitmap row, the length by 32 bytes; 0 for none.
     slopes : 64, heads
         With ``alibi`` only: address of its heads' slopes, and how many are to be read; 0 for none.
-    q : Segments
-        Queries.
-    units
-        Of one query.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
         members = {
             "bitmap": ADDRESS_BITS,
             "bitmap_rows": bitmap_rows_shape(config),
-            "q": Segments(config, element_bytes=1),
-            "units": size_shape(config),
         }
         if config.alibi:
             members |= {"slopes": ADDRESS_BITS, "heads": range(config.rows + 1)}
         super().__init__(members)
+
+
+class QueryPass(data.StructLayout):
+    """What a pass reads of the queries at each of their ports.
+
+    Members
+    -------
+    q : Segments
+        Addresses count from the port's base.
+    units
+        Bytes of one query by 16.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__({"q": Segments(config, element_bytes=1), "units": query_units_shape(config)})
 
 
 class WritePass(data.StructLayout):
@@ -195,12 +205,13 @@ class KeyPass(data.StructLayout):
 
 
 class Pass(data.StructLayout):
-    """A pass: ``read``, ``write``, ``rows``, ``keys``, and ``command`` for the core."""
+    """A pass: ``tables``, ``queries``, ``write``, ``rows``, ``keys``, and ``command`` for the core."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
-                "read": ReadPass(config),
+                "tables": TablePass(config),
+                "queries": QueryPass(config),
                 "write": WritePass(config),
                 "rows": RowPass(config),
                 "keys": KeyPass(config),

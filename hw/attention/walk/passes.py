@@ -79,7 +79,8 @@ class PassWalker(wiring.Component):
         )
         ends_set = Signal()
         current = self.o.payload
-        read, write, rows, keys = current.read, current.write, current.rows, current.keys
+        tables, queries, write = current.tables, current.queries, current.write
+        rows, keys = current.rows, current.keys
 
         following_group = Signal(COUNT_BITS)
         ends_group, ends_job = Signal(), Signal()
@@ -116,7 +117,7 @@ class PassWalker(wiring.Component):
                     clear.eq(~job.flags.reuse_kv),
                     slopes.eq(job.slopes),
                 ]
-                begin_set(job.kv_group, job.q, job.o_offset)
+                begin_set(job.kv_group, job.q_offset, job.o_offset)
                 with m.If(self.i.valid & ~plan.empty):
                     m.next = "ROWS"
             with m.State("BLOCK"):
@@ -137,8 +138,8 @@ class PassWalker(wiring.Component):
                 piece = Mux(plan.joined, current.command.rows, positions)
                 m.d.sync += [
                     keys.none.eq(keys.end <= keys.first),
-                    read.q.rows.eq(piece),
-                    read.q.units.eq(piece * job.query_units),
+                    queries.q.rows.eq(piece),
+                    queries.q.units.eq(piece * plan.q_units),
                     write.o.rows.eq(piece),
                     write.o.units.eq(piece * plan.o_units),
                 ]
@@ -151,7 +152,7 @@ class PassWalker(wiring.Component):
                         m.d.sync += [
                             queries_left.eq(queries_left - plan.positions),
                             position.eq(position + plan.positions),
-                            q_address.eq(q_address + (read.q.units << UNIT_SHIFT)),
+                            q_address.eq(q_address + (queries.q.units << UNIT_SHIFT)),
                             o_address.eq(o_address + (write.o.units << UNIT_SHIFT)),
                             bitmap.eq(bitmap + plan.bitmap_rows * BITMAP_ROW_BYTES),
                         ]
@@ -178,12 +179,12 @@ class PassWalker(wiring.Component):
                 m.next = "JOB"
 
         m.d.comb += [
-            read.bitmap.eq(bitmap),
-            read.bitmap_rows.eq(plan.bitmap_rows),
-            read.q.address.eq(q_address),
-            read.q.stride.eq(plan.q_head),
-            read.q.count.eq(Mux(plan.joined, 1, heads)),
-            read.units.eq(job.query_units),
+            tables.bitmap.eq(bitmap),
+            tables.bitmap_rows.eq(plan.bitmap_rows),
+            queries.q.address.eq(q_address),
+            queries.q.stride.eq(plan.q_head),
+            queries.q.count.eq(Mux(plan.joined, 1, heads)),
+            queries.units.eq(plan.q_units),
             write.o.address.eq(o_address),
             write.o.stride.eq(plan.o_head),
             write.o.count.eq(Mux(plan.joined, 1, heads)),
@@ -217,8 +218,8 @@ class PassWalker(wiring.Component):
         if config.alibi:
             given = job.slopes != 0
             m.d.comb += [
-                read.slopes.eq(slopes),
-                read.heads.eq(Mux(given & opens_set, heads, 0)),
+                tables.slopes.eq(slopes),
+                tables.heads.eq(Mux(given & opens_set, heads, 0)),
                 rows.slopes.eq(Mux(given, 2 | opens_set, 0)),
             ]
         return m

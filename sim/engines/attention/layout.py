@@ -1,4 +1,4 @@
-"""Where an attention launch lies in memory: q by sequences, k, v and o by their ports, descriptors."""
+"""Where an attention launch lies in memory: q, k, v and o by their ports, descriptors."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _SLOPE_BYTES = 4
 class Layout:
     """The places of a launch's tensors in memory.
 
-    ``sequences`` has the byte offsets of each sequence's tensors in their buffers by name; those of ``k``,
-    ``v`` and ``o`` hold for every port.  ``sizes`` has the bytes of the buffer ``q``, and of such a port.
+    ``sequences`` has the byte offsets of each sequence's tensors in every port of theirs by name, ``sizes``
+    the bytes of such a port.
     """
 
     def __init__(self, job: AttentionJob, config: AttentionConfig) -> None:
@@ -41,12 +41,13 @@ class Layout:
         self._job, self._config = job, config
         self.sequences: list[dict[str, int]] = []
         self.sizes = dict.fromkeys("qokv", 0)
-        #: Bytes of a row of results at a port.
+        #: Bytes of a query, and of a row of results, at a port.
+        self.query_bytes = config.query_units(inputs.q.shape[2]) * UNIT_BITS // 8
         self.row_bytes = config.result_units(inputs.v.shape[2]) * UNIT_BITS // 8
         for tokens in inputs.sequences:
             rows = port_rows(config, tokens.key_count)
             lengths = {
-                "q": inputs.heads * tokens.query_count * inputs.q.shape[2],
+                "q": inputs.heads * tokens.query_count * self.query_bytes,
                 "o": inputs.heads * tokens.query_count * self.row_bytes,
                 "k": len(inputs.k) * rows * inputs.k.shape[2],
                 "v": len(inputs.v) * rows * inputs.v.shape[2],
@@ -60,7 +61,7 @@ class Layout:
         """Give the kernel call."""
         job, config, inputs = self._job, self._config, self._job.inputs
         bitmaps, bitmap_offsets = self._bitmaps()
-        buffers = [_input("q", self._queries())]
+        buffers = [_input(f"q{n}", content) for n, content in enumerate(self._queries())]
         for side, tensor in (("k", inputs.k), ("v", inputs.v)):
             ports = self._ports(side, tensor)
             buffers += [_input(f"{side}{n}", ports[n]) for n in range(len(stream_ports(config)))]
@@ -102,11 +103,14 @@ class Layout:
         return whole
 
     def _queries(self) -> Bytes:
-        inputs = self._job.inputs
-        whole = np.zeros(self.sizes["q"], np.uint8)
+        """Give what lies behind each port, in which units of queries take turns: ``[Q, bytes]``."""
+        inputs, ports, unit = self._job.inputs, self._config.query_ports, UNIT_BITS // 8
+        whole = np.zeros((ports, self.sizes["q"]), np.uint8)
+        padding = ports * self.query_bytes - inputs.q.shape[2]
         for tokens, offsets in zip(inputs.sequences, self.sequences, strict=True):
-            content = _bytes(inputs.q[:, tokens.queries])
-            whole[offsets["q"] : offsets["q"] + content.size] = content
+            rows = np.pad(inputs.q[:, tokens.queries], ((0, 0), (0, 0), (0, padding))).view(np.uint8)
+            content = np.moveaxis(rows.reshape(-1, ports, unit), 1, 0).reshape(ports, -1)
+            whole[:, offsets["q"] : offsets["q"] + content.shape[1]] = content
         return whole
 
     def _ports(self, side: str, tensor: Tensor) -> Bytes:
@@ -140,8 +144,7 @@ class Layout:
         raw, links = [], []
         for n, piece in enumerate(self._job.pieces[1:]):
             raw.append(np.frombuffer(pack_descriptor(self._fields(piece, bitmaps[n + 1])), np.uint8))
-            names = ["q"]
-            names += ["bitmap"] if piece.golden.mask.bitmap is not None else []
+            names = ["bitmap"] if piece.golden.mask.bitmap is not None else []
             names += ["slopes"] if piece.golden.slopes is not None else []
             links += [(n * DESCRIPTOR_BYTES + FIELDS[name][0], name) for name in names]
         return np.concatenate(raw) if raw else np.zeros(0, np.uint8), tuple(links)
@@ -159,7 +162,7 @@ class Layout:
             REUSE_KV: piece.share.shape.reuse_kv,
         }
         return {
-            "q": offsets["q"] + piece.share.heads.start * queries * query_size,
+            "q_offset": offsets["q"] + piece.share.heads.start * queries * self.query_bytes,
             "o_offset": offsets["o"] + piece.share.heads.start * queries * self.row_bytes,
             "k_offset": offsets["k"] + piece.share.kv_heads.start * rows * query_size,
             "v_offset": offsets["v"] + piece.share.kv_heads.start * rows * value_size,

@@ -42,7 +42,7 @@ class PlainJob:
     shift: int = 20
     scale: dict = field(default_factory=lambda: {"fraction": 8})
     cap: int = 0
-    address: dict = field(default_factory=dict)  # q, bitmap, slopes, k_offset, v_offset, o_offset
+    address: dict = field(default_factory=dict)  # q_offset, bitmap, slopes, k_offset, v_offset, o_offset
 
     @property
     def empty(self):
@@ -50,7 +50,7 @@ class PlainJob:
 
     def layout(self, config):
         """Give the job as the payload of `hw.attention.walk.job.Job`."""
-        names = ("q", "o_offset", "bitmap", "slopes", "k_offset", "v_offset")
+        names = ("q_offset", "o_offset", "bitmap", "slopes", "k_offset", "v_offset")
         fields = {name: self.address.get(name, 0) for name in names}
         if self.slope is None:
             fields["slopes"] = 0
@@ -184,8 +184,17 @@ def port_rows(config: AttentionConfig, keys: int) -> int:
 
 def port_units(config, size):
     """Units of 16 bytes that a row of ``size`` results has at each port: they are dealt out in turn."""
-    units = [n % config.result_ports for n in range(size * config.result_bits // 128)]
-    return max(units.count(port) for port in range(config.result_ports))
+    return _most_units(size * config.result_bits // 128, config.result_ports)
+
+
+def query_units(config, size):
+    """Units of 16 bytes that a query of ``size`` elements has at each port: they are dealt out in turn."""
+    return _most_units(size // 16, config.query_ports)
+
+
+def _most_units(units, ports):
+    dealt = [n % ports for n in range(units)]
+    return max(dealt.count(port) for port in range(ports))
 
 
 def last_part(config: AttentionConfig, size: int) -> int:

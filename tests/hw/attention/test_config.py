@@ -29,14 +29,14 @@ def test_default_fits_its_board(name):
 def test_cards_with_hbm_get_the_full_array():
     config = ENGINE.default_config(load_board("u55c"))
     shape = {"rows": 16, "streams": 2, "lanes": 64, "tile_keys": 32, "merge_lanes": 4, "cached_keys": 8192}
-    assert config == AttentionConfig(**shape, ports_per_stream=2, result_ports=4)
+    assert config == AttentionConfig(**shape, ports_per_stream=2, query_ports=2, result_ports=4)
 
 
 def test_arguments_are_the_adapters():
     board, config = load_board("u55c"), AttentionConfig()
     table = ENGINE.arguments(config, board)
     assert isinstance(ADAPTER, EngineAdapter)
-    assert table.ports == tuple(f"gmem{n}" for n in range(6))
+    assert table.ports == tuple(f"gmem{n}" for n in range(7))
 
 
 def test_ports_are_as_wide_as_the_board_or_the_configuration_says():
@@ -68,6 +68,7 @@ def test_more_of_anything_takes_no_less():
         {"folds": 2},
         {"streams": 4},
         {"ports_per_stream": 4},
+        {"query_ports": 4},
         {"result_ports": 4},
         {"cached_keys": 65536},
         {"probability_bits": 20},

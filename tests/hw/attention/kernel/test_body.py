@@ -22,6 +22,7 @@ def arguments(launch):
     given |= {"jobs": JOBS, "job_count": len(launch.jobs) - 1}
     for n, (s, p) in enumerate(stream_ports(launch.config)):
         given |= {f"{side}{n}": launch.address(side, s, p) for side in "kv"}
+    given |= {f"q{n}": base for n, base in enumerate(launch.query_base)}
     given |= {f"o{w}": base for w, base in enumerate(launch.result_base)}
     return given
 
@@ -81,12 +82,14 @@ SHAPES = [(1, 1, 256), (2, 1, 256), (1, 2, 128), (2, 2, 256), (4, 1, 128), (1, 4
 def test_random_launches(seed):
     streams, ports, width = SHAPES[seed % len(SHAPES)]
     rng = np.random.default_rng(seed)
+    lanes = int(rng.choice([16, 32]))
     config = small(
         rows=int(rng.integers(1, 4)),
-        lanes=int(rng.choice([16, 32])),
+        lanes=lanes,
         folds=int(rng.integers(1, 4)),
         streams=streams,
         ports_per_stream=ports,
+        query_ports=lanes // 16,
         result_ports=(2, 1, 4)[seed % 3],
         cached_keys=int(rng.choice([0, 64])),
         output=str(rng.choice(["int8", "int16", "bfloat16"])),
@@ -121,7 +124,7 @@ def test_arguments_name_every_port_once():
     config = small(streams=4, ports_per_stream=2)
     table = argument_table(config)
     assert table.ports == tuple(f"gmem{n}" for n in range(port_count(config)))
-    pointers = [argument.port for argument in table.call if argument.name[0] in "kvo" and argument.port]
+    pointers = [argument.port for argument in table.call if argument.name[0] in "qkvo" and argument.port]
     assert sorted(pointers) == sorted(table.ports[1:])
     with pytest.raises(InputError, match="few enough"):
         argument_table(small(streams=16, ports_per_stream=4))

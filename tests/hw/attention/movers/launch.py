@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hw.attention.config import AttentionConfig
-from hw.attention.movers.movers import key_port, port_count, result_port, value_port
+from hw.attention.movers.movers import key_port, port_count, query_port, result_port, value_port
 from hw.attention.walk.descriptor import USED_BYTES, pack_descriptor
 from tests.hw.attention.core.feeds import CoreJob
 from tests.hw.attention.plain import (
@@ -19,12 +19,14 @@ from tests.hw.attention.plain import (
     passes,
     port_rows,
     port_units,
+    query_units,
     slots,
     tiles,
 )
 
 #: Where the K/V ports' arrays begin, in each port at another place, and the descriptors.
 K_BASE, V_BASE, O_BASE, JOBS = 0x7_0000_0000, 0x9_0000_0000, 0x2_0000_0000, 0x5_0000_00C0
+Q_BASE = 0x3_0000_0000
 
 
 @dataclass
@@ -59,6 +61,9 @@ class Launch:
         self.beats = []  # by pass
         self.results = [{} for _ in range(config.result_ports)]  # bytes, None for any, by address
         self.result_base = [O_BASE + self.rng.randrange(1 << 20) * self.grain for _ in self.results]
+        self.query_base = [
+            Q_BASE + self.rng.randrange(1 << 20) * self.grain for _ in range(config.query_ports)
+        ]
         self.needed = []  # what a pass and all before it need before the pass has results
         self._caches = [PlainCache() for _ in range(streams)]
         self._next, self._end = 0x1_0000_0000 + self.rng.randrange(64), 0
@@ -91,12 +96,17 @@ class Launch:
     def _tensors(self, job):
         config, rng = self.config, self.rng
         job.q = rng.randbytes(job.heads * job.queries * job.dqk)
-        job.address["q"] = self._place(job.q)
         if job.bits is not None:
             job.address["bitmap"] = self._place(bitmap_rows(job))
         if job.slope is not None:
             job.address["slopes"] = self._place(b"".join(slope.to_bytes(4, "little") for slope in job.slope))
         first = job is self.jobs[0]
+        # Behind all queries before it: more than all of them take.
+        job.address["q_offset"] = (
+            0 if first else (self.jobs.index(job) << 20) + rng.randrange(999) * self.grain
+        )
+        for at in range(0, len(job.q), job.dqk):
+            self._query(job, at // job.dqk, job.q[at : at + job.dqk])
         # Behind all results before it: more than all of them take.
         job.address["o_offset"] = (
             0 if first else (self.jobs.index(job) << 20) + rng.randrange(999) * self.grain
@@ -121,6 +131,16 @@ class Launch:
                     job.content[side, s, p] = content
                     end = start - self.address(side, s, p) + len(content)
                     self._end = max(self._end, -(-end // self.grain) * self.grain)
+
+    def _query(self, job, row, query):
+        """Put a query in memory, units of it in turn at each port; zeros where it has none."""
+        config, units = self.config, query_units(self.config, job.dqk)
+        for port, base in enumerate(self.query_base):
+            content = b"".join(
+                query[at : at + 16] for at in range(16 * port, job.dqk, 16 * config.query_ports)
+            )
+            start = base + job.address["q_offset"] + 16 * row * units
+            self._fill(query_port(config, port), start, content.ljust(16 * units, b"\0"))
 
     def _row(self, job, side, size, head, stream, n):
         """Row n of a stream's keys or values of a head."""
@@ -155,7 +175,8 @@ class Launch:
         config, job = self.config, this.job
         self.commands.append((len(this.rows), job.dqk, job.dv, job.scale))
         self.beats.append([])
-        self.read[0] += len(this.rows) * job.dqk
+        for port in range(config.query_ports):
+            self.read[query_port(config, port)] += 16 * len(this.rows) * query_units(config, job.dqk)
         if job.bits is not None:
             self.read[0] += 32 * -(-job.keys // (256 * config.tile_keys * config.streams))
         if job.slope is not None and this.opens_set:

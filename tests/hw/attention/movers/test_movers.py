@@ -4,7 +4,7 @@
 import numpy as np
 import pytest
 
-from hw.attention.movers.movers import AttentionMovers, port_count
+from hw.attention.movers.movers import AttentionMovers, key_port, port_count
 from tests.hw.attention.movers.launch import JOBS, Launch
 from tests.hw.attention.plain import random_job, small
 from tests.support.gateware.axi_memory import AxiMemory
@@ -90,6 +90,8 @@ def run(config, launches, *, width=256, stall=0.0, latency=(1, 20), seed=0, limi
                     ctx.set(movers.v_base[s][p], launch.address("v", s, p))
             for w, base in enumerate(launch.result_base):
                 ctx.set(movers.o_base[w], base)
+            for n, base in enumerate(launch.query_base):
+                ctx.set(movers.q_base[n], base)
             names = list(movers.moved.shape().members)
             before = [ctx.get(movers.moved[name]) for name in names]
             ctx.set(movers.start, 1)
@@ -130,12 +132,14 @@ SHAPES = [(1, 1, 128), (1, 2, 256), (2, 1, 256), (1, 4, 128), (4, 1, 256), (2, 2
 def test_random_jobs(seed):
     streams, ports, width = SHAPES[seed % len(SHAPES)]
     rng = np.random.default_rng(seed)
+    lanes = int(rng.choice([16, 32, 48]))
     config = small(
         rows=int(rng.integers(1, 7)),
-        lanes=int(rng.choice([16, 32, 48])),
+        lanes=lanes,
         folds=int(rng.integers(1, 4)),
         streams=streams,
         ports_per_stream=ports,
+        query_ports=int(rng.choice([1, 2])) if lanes == 32 else 1,
         result_ports=int(rng.choice([1, 2, 4])),
         cached_keys=int(rng.choice([0, 64, 128])),
         output=str(rng.choice(["int8", "int16", "bfloat16"])),
@@ -171,7 +175,8 @@ def test_jobs_follow_each_other_without_a_gap(cached, ports, dqk, dv):
     assert cycles[0]["key0"][0] <= 30 + 27
     if cached:
         heads = sum(job.heads for job in jobs)
-        assert sum(launch.read[1 : 1 + ports]) == heads * 64 * dqk
+        first = key_port(config, 0, 0)
+        assert sum(launch.read[first : first + ports]) == heads * 64 * dqk
 
 
 def test_short_jobs_hide_the_latency_of_their_descriptors():
@@ -204,7 +209,9 @@ def test_jobs_that_share_keys_and_values():
     jobs.append(random_job(rng, config, **shape, windowed=False, causal=True))
     launch = Launch(config, jobs, 0, 256)
     run(config, [launch])
-    assert sum(launch.read[1:]) == 2 * 25 * (48 + 32)  # twice: the last job's are others
+    assert sum(launch.read[key_port(config, 0, 0) :]) == 2 * 25 * (
+        48 + 32
+    )
 
 
 def test_empty_jobs_are_done_at_once():

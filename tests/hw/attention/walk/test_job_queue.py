@@ -10,13 +10,13 @@ from hw.attention.walk.descriptor import DESCRIPTOR_BYTES, FIELDS, USED_BYTES, p
 from hw.attention.walk.geometry import JobSetup
 from hw.attention.walk.job_queue import JOBS_AHEAD, JobQueue
 from hw.errors import InputError
-from tests.hw.attention.plain import last_part, port_rows, port_units, random_job, slots, small
+from tests.hw.attention.plain import last_part, port_rows, port_units, query_units, random_job, slots, small
 from tests.support.gateware.streams import Side, exchange, plain, seeds, simulate
 
 
 def addressed(rng, job):
     """Give a job addresses of all 64 bits."""
-    for name in ("q", "o_offset", "bitmap", "slopes", "k_offset", "v_offset"):
+    for name in ("q_offset", "o_offset", "bitmap", "slopes", "k_offset", "v_offset"):
         job.address[name] = int(rng.integers(1, 2**63)) << 1
     return job
 
@@ -28,11 +28,11 @@ def test_fields_do_not_overlap_and_are_read():
 
 
 def test_descriptor_bytes():
-    raw = pack_descriptor({"q": 0x0123_4567_89AB_CDEF, "queries": 3, "flags": 10})
+    raw = pack_descriptor({"q_offset": 0x0123_4567_89AB_CDEF, "queries": 3, "flags": 10})
     assert len(raw) == DESCRIPTOR_BYTES
     assert raw[:8] == bytes.fromhex("efcdab8967452301")
     assert sum(raw[8:]) == 13
-    with pytest.raises(InputError, match=r"^descriptor field must be one of q, o_offset, .*, not 'size'$"):
+    with pytest.raises(InputError, match=r"^descriptor field must be one of q_offset, .*, not 'size'$"):
         pack_descriptor({"size": 1})
     with pytest.raises(InputError, match=r"^keys must be from 0 to 2\^32 - 1, not -1$"):
         pack_descriptor({"keys": -1})
@@ -125,8 +125,9 @@ def expected_plan(config, job):
         "positions": config.rows // job.pack,
         "joined": int(job.queries <= config.rows // job.pack),
         "diagonal": job.keys - job.queries,
-        "q_head": job.queries * job.dqk,
+        "q_head": job.queries * query_units(config, job.dqk) * 16,
         "o_head": job.queries * port_units(config, job.dv) * 16,
+        "q_units": query_units(config, job.dqk),
         "o_units": port_units(config, job.dv),
         "k_head": port_rows(config, job.keys) * job.dqk,
         "v_head": port_rows(config, job.keys) * job.dv,
@@ -142,12 +143,14 @@ def expected_plan(config, job):
 def test_setup(seed):
     rng = np.random.default_rng(seed)
     ports = int(rng.choice([1, 2, 4]))
+    lanes = int(rng.integers(1, 6))
     config = small(
         rows=int(rng.integers(1, 17)),
-        lanes=int(16 * rng.integers(1, 6)),
+        lanes=16 * lanes,
         folds=int(rng.integers(1, 5)),
         streams=int(rng.choice([1, 2, 4])),
         ports_per_stream=ports,
+        query_ports=lanes & -lanes,
         result_ports=int(rng.choice([1, 2, 4])),
         cached_keys=int(rng.choice([0, 32, 256])),
         output=str(rng.choice(["int8", "int16", "bfloat16"])),

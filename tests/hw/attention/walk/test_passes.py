@@ -10,7 +10,17 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.attention.walk.geometry import JobSetup
 from hw.attention.walk.passes import PassWalker
 from hw.attention.walk.row_table import RowWalker
-from tests.hw.attention.plain import last_part, passes, port_rows, port_units, random_job, slots, small, span
+from tests.hw.attention.plain import (
+    last_part,
+    passes,
+    port_rows,
+    port_units,
+    query_units,
+    random_job,
+    slots,
+    small,
+    span,
+)
 from tests.hw.attention.walk.test_job_queue import addressed
 from tests.support.gateware.streams import STALLS, Side, exchange, seeds
 
@@ -32,11 +42,14 @@ class Walk(wiring.Component):
 
 
 def random_config(rng):
+    ports = int(rng.choice([1, 2]))
     return small(
         rows=int(rng.integers(1, 9)),
+        lanes=16 * ports,
         folds=int(rng.integers(1, 4)),
         streams=int(rng.choice([1, 2, 4])),
         ports_per_stream=int(rng.choice([1, 2, 4])),
+        query_ports=ports,
         result_ports=int(rng.choice([1, 2, 4])),
         output=str(rng.choice(["int8", "int16", "bfloat16"])),
         logit_cap=bool(rng.random() < 0.5),
@@ -106,21 +119,22 @@ def check_pass(config, this, got):
     if keys["none"]:
         got["keys"] |= {"first": 0, "end": 0}  # no key: whatever they are
     assert got["keys"] == keys
-    read, write = got["read"], got["write"]
-    assert pieces_of(read["q"]) == segments(job.address["q"], job.queries * job.dqk, job.dqk, this)
+    read, write, tables = got["queries"], got["write"], got["tables"]
+    query = 16 * query_units(config, job.dqk)
+    assert pieces_of(read["q"]) == segments(job.address["q_offset"], job.queries * query, query, this)
     assert pieces_of(write["o"]) == segments(job.address["o_offset"], job.queries * size, size, this)
     assert (
         read["q"]["rows"] * read["q"]["count"] == len(this.rows) == write["o"]["rows"] * write["o"]["count"]
     )
-    assert (read["units"], write["units"]) == (job.dqk // 16, size // 16)
-    assert read["bitmap_rows"] == keys["bitmap_rows"]
+    assert (read["units"], write["units"]) == (query // 16, size // 16)
+    assert tables["bitmap_rows"] == keys["bitmap_rows"]
     if job.bits is not None:
-        assert read["bitmap"] == (job.address["bitmap"] + this.block * 32 * read["bitmap_rows"]) % 2**64
+        assert tables["bitmap"] == (job.address["bitmap"] + this.block * 32 * tables["bitmap_rows"]) % 2**64
     if config.alibi:
         given = job.slope is not None
-        assert read["heads"] == (len(this.heads) if given and this.opens_set else 0)
-        if read["heads"]:
-            assert read["slopes"] == (job.address["slopes"] + 4 * this.heads[0]) % 2**64
+        assert tables["heads"] == (len(this.heads) if given and this.opens_set else 0)
+        if tables["heads"]:
+            assert tables["slopes"] == (job.address["slopes"] + 4 * this.heads[0]) % 2**64
         assert got["rows"]["slopes"] == (2 + this.opens_set if given else 0)
     expected = {
         "heads": len(this.heads),

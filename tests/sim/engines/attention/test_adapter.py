@@ -161,7 +161,7 @@ def test_descriptors_say_what_the_jobs_are():
     ]
     assert [fields["flags"] for fields in raw] == [7, 7 + REUSE_KV]
     assert [fields["heads"] for fields in raw] == [1, 1]
-    assert [fields["q"] for fields in raw] == [2 * 9 * 32, 3 * 9 * 32]
+    assert [fields["q_offset"] for fields in raw] == [2 * 9 * 32, 3 * 9 * 32]
     assert [fields["o_offset"] for fields in raw] == [2 * 9 * 64, 3 * 9 * 64]
     assert [fields["slopes"] for fields in raw] == [8, 12]
     assert [fields["bitmap"] for fields in raw] == [96, 192]
@@ -169,7 +169,7 @@ def test_descriptors_say_what_the_jobs_are():
     assert raw[0]["score_multiplier"] != 2 * raw[1]["score_multiplier"]
     assert raw[0]["cap_multiplier"] == launch.scalars["cap_multiplier"] == job.pieces[0].golden.cap
     names = {(offset // 256, argument) for offset, argument in jobs.links}
-    assert names == {(n, name) for n in range(2) for name in ("q", "bitmap", "slopes")}
+    assert names == {(n, name) for n in range(2) for name in ("bitmap", "slopes")}
     assert {offset % 256 for offset, _ in jobs.links} == {FIELDS[name][0] for _, name in jobs.links}
     assert buffers["slopes"].data.view("<i4").tolist() == list(
         job.pieces[0].golden.slopes + job.pieces[1].golden.slopes + job.pieces[2].golden.slopes
