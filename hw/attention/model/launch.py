@@ -57,7 +57,7 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
         query_beats = this.shape.rows * config.query_units(job.query_size) * UNIT_BITS / width
         known = walk.known(job, this)
         schedule.add(this.shape, runs, known=known, query_beats=config.query_ports * query_beats)
-        last_beats = this.shape.rows * -(-config.result_units(job.value_size) * UNIT_BITS // width)
+        last_beats = -(-this.shape.rows * config.result_units(job.value_size) * UNIT_BITS // width)
     last_beat = schedule.last_output + latency.send + min(board.memory.burst_beats, last_beats) - 1
     done = last_beat + board.idle_write_cycles + latency.done
     return schedule.waits.plus(Waits(idle=done - sum(schedule.waits)))
@@ -149,7 +149,7 @@ class Walk:
             if tiles and not waiting:
                 cycle, tiles, waiting = cycle + pace, tiles - 1, True
             if tiles:
-                taken = self._give(cycle + 1, tiles, clears=clears and first is None, pace=pace)
+                taken = self._give(cycle + pace - 1, tiles, clears=clears and first is None, pace=pace)
                 first = taken if first is None else first
                 cycle = self._gave + 1
             cycle += TileWalker.WORD_LATENCY

@@ -14,6 +14,10 @@ from hw.attention.walk.bitmap import WORD_TILES
 from hw.attention.walk.geometry import BITMAP_ROW_BYTES, bitmap_rows_shape, tile_shape
 from hw.attention.walk.layouts import KeyPass, TileRequest
 
+#: Bits of a word of a bitmap that are looked at in one cycle, behind another for the choice of these: a
+#: search through all of them takes longer than a cycle of 300 MHz.
+_GROUP = 16
+
 
 class TileWalker(wiring.Component):
     """Lists the tiles of one stream.
@@ -35,8 +39,8 @@ class TileWalker(wiring.Component):
 
     Behaviour
     ---------
-    First tile of a pass in the cycle after it was taken, then one a cycle; with a bitmap, one in two cycles,
-    and three cycles more for each word.
+    First tile of a pass in the cycle after it was taken, then one a cycle; with a bitmap, one in three
+    cycles, and three cycles more for each word.
 
     Why
     ---
@@ -49,7 +53,7 @@ class TileWalker(wiring.Component):
     #: to the next; from one that finds none, and from the last word, to what comes next.
     LATENCY: ClassVar = 1
     BITS_LATENCY: ClassVar = 2
-    BIT_INTERVAL: ClassVar = 2
+    BIT_INTERVAL: ClassVar = 3
     WORD_LATENCY: ClassVar = 1
 
     def __init__(self, config: AttentionConfig, *, index: int) -> None:
@@ -87,7 +91,10 @@ class TileWalker(wiring.Component):
         first_n, last_n, last_index, nothing = tile_range(self._config, self._index, self.i.payload)
         words_left = Signal(range(self._words(1) * (bitmap_rows_shape(config).stop - 1) + 1))
         bits = Signal(WORD_TILES)
-        lowest = Signal(range(len(bits)), reset_less=True)  # bit that is set
+        # Of the lowest bit that is set: its group of bits, and its place in there.
+        group = Signal(range(len(bits) // _GROUP), reset_less=True)
+        place = Signal(range(_GROUP), reset_less=True)
+        lowest = Cat(place, group)
         base = Signal(tile_shape(config))  # of the bits, the first tile: a multiple of their number
         # From there to the first and to the last tile: kept, as to subtract takes long.
         to_first, to_last = (
@@ -140,10 +147,14 @@ class TileWalker(wiring.Component):
                 m.d.sync += bits.eq(Mux(outside, 0, bits & within(to_first, to_last, width=len(bits))))
                 m.next = "FIND"
             with m.State("FIND"):
-                m.d.sync += lowest.eq(_lowest(bits))
+                groups = Cat(bits.word_select(n, _GROUP).any() for n in range(len(bits) // _GROUP))
+                m.d.sync += group.eq(_lowest(groups))
                 m.next = "WORD"
-                with m.If(bits.any()):
-                    m.next = "BIT"
+                with m.If(groups.any()):
+                    m.next = "PLACE"
+            with m.State("PLACE"):
+                m.d.sync += place.eq(_lowest(bits.word_select(group, _GROUP)))
+                m.next = "BIT"
             with m.State("BIT"):
                 m.d.comb += self.o.valid.eq(~none)
                 with m.If(none | self.o.ready):
