@@ -42,8 +42,8 @@ cycle is lost as long as
 
 * a tile has as many parts of values as its merge has steps (parts * D / merge_lanes; so the shortest tile
   behind which keys flow on has D / merge_lanes keys),
-* a pass has as many parts of keys as its queries have parts, as its results have beats at each of the W
-  ports that they are spread over, and as a division takes.
+* a pass has as many parts of keys as its queries have parts, and beats at each of the Q ports that they are
+  spread over, as its results have beats at each of their W ports, and as a division takes.
 
 A job of ``passes`` query tiles with ``keys`` each, a multiple of S T, takes ``passes * keys / S + L`` cycles
 of the core: to load R queries, from the last key to its tile's maximum (11), to weigh the values of that tile

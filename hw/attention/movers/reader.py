@@ -61,7 +61,7 @@ class RowReader(wiring.Component):
         )
 
     def elaborate(self, platform: Any) -> Module:
-        """DMA -> registers, as in `QueryPort` -> cutter -> queue."""
+        """DMA -> registers, as in `QueryReader` -> cutter -> queue."""
         m = Module()
         config = self._config
         m.submodules.dma = dma = self._dma
