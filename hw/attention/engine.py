@@ -21,8 +21,8 @@ from hw.prediction import Prediction
 #: Rows tried for a board, largest first; the first that fits is the default.
 _DEFAULT_ROWS = (32, 24, 16, 12, 8, 6, 4, 2, 1)
 #: With channels for them, two streams: as many multipliers in half the rows, so passes have half the queries
-#: and decoding has twice the bytes.  Passes follow each other twice as fast, hence what gives
-#: queries, merges and takes results is wider, and a tile, of both streams, has as many keys as one of one.
+#: and decoding has twice the bytes.  Passes follow each other twice as fast, hence what gives queries, merges
+#: and takes results is wider.  A tile has T keys in each stream, 64 in all.
 _TWO_STREAMS = AttentionConfig(streams=2, tile_keys=32, merge_lanes=4, query_ports=2, result_ports=4)
 #: Entries of the caches tried: 16,384 keys of 64 elements in UltraRAM, else what block RAMs hold.
 _ULTRA_KEYS, _BLOCK_KEYS = 16384, 1024
