@@ -111,8 +111,8 @@ class AttentionConfig:
         check_power_of_two("tile_keys", self.tile_keys, 16, 128)
         check_power_of_two("streams", self.streams, 1, 16)
         check_power_of_two("ports_per_stream", self.ports_per_stream, 1, 16)
-        units = self.lanes * 8 // UNIT_BITS
-        check_power_of_two("query_ports", self.query_ports, 1, min(4, units & -units))
+        if self.query_ports not in (1, 2, 4) or self.lanes % (16 * self.query_ports):
+            raise InputError("query_ports", self.query_ports, "1, 2 or 4, a divisor of lanes / 16")
         check_power_of_two("result_ports", self.result_ports, 1, 4)
         check_power_of_two("port_bits", self.port_bits, 128, 1024, or_zero=True)
         fewest = 1 << (-(-self.lanes // self.tile_keys) - 1).bit_length()

@@ -27,6 +27,8 @@ from hw.errors import InputError
         ({"streams": 3}, "streams must be a power of two from 1 to 16, not 3"),
         ({"streams": 32}, "streams must be a power of two from 1 to 16, not 32"),
         ({"ports_per_stream": 3}, "ports_per_stream must be a power of two from 1 to 16, not 3"),
+        ({"query_ports": 3}, "query_ports must be 1, 2 or 4, a divisor of lanes / 16, not 3"),
+        ({"query_ports": 2, "lanes": 48}, "query_ports must be 1, 2 or 4, a divisor of lanes / 16, not 2"),
         ({"ports_per_stream": 32}, "ports_per_stream must be a power of two from 1 to 16, not 32"),
         ({"port_bits": 64}, "port_bits must be 0 or a power of two from 128 to 1024, not 64"),
         ({"port_bits": 2048}, "port_bits must be 0 or a power of two from 128 to 1024, not 2048"),

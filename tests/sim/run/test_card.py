@@ -235,7 +235,7 @@ def test_a_wrong_bit_is_found(folder):
     "name",
     [
         *("launch.json", "golden.npz", "inputs/input.npz", "board.yaml", "report.json"),
-        *("results/o0.bin", "results/run.json", "buffers/q.bin"),
+        *("results/o0.bin", "results/run.json", "buffers/q0.bin"),
     ],
 )
 def test_a_verdict_replaces_nothing_it_rests_on(folder, name):
@@ -256,11 +256,11 @@ def test_golden_results_of_other_inputs_are_no_golden_results(folder):
 
 def test_a_call_of_other_inputs_has_no_verdict(folder):
     golden_results(folder)
-    buffer = folder / "buffers" / "q.bin"
+    buffer = folder / "buffers" / "q0.bin"
     kept = buffer.read_bytes()
     buffer.write_bytes(bytes(len(kept)))
     legal = "as the folder's inputs make it; make the launch again"
-    assert refused("verify", "card") == f"buffer must be {legal}, not 'card/buffers/q.bin'"
+    assert refused("verify", "card") == f"buffer must be {legal}, not 'card/buffers/q0.bin'"
     buffer.write_bytes(kept)
     arguments = json.loads((folder / "launch.json").read_text())["arguments"]
     scalar = next(entry for entry in arguments if entry["kind"] == "scalar")
@@ -308,7 +308,7 @@ def test_damage_is_one_line(folder):
     change(folder / "results" / "run.json", config_hash=read_manifest(folder).config_hash)
     (folder / "results" / "o0.bin").write_bytes(b"short")
     assert refused("verify", "card").startswith("bytes of card/results/o0.bin must be ")
-    (folder / "buffers" / "q.bin").unlink()
+    (folder / "buffers" / "q0.bin").unlink()
     assert refused("replay", "card").startswith("buffer file must be readable (No such file")
     config = json.loads((folder / "launch.json").read_text())["config"]
     (folder / "results" / "o0.bin").write_bytes(bytes(1024))
