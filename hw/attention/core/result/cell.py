@@ -91,7 +91,6 @@ class ResultRows(wiring.Component):
         m = Module()
         config = self._config
         control = delay(m, "control", self.control, 1)  # as late as the rows' own
-        drained = delay(m, "drained", self.drained, 1)
         beats = []
         steps = delay(m, "normalize", control.normalize, Combine.lane_latency(config))
         for row in range(self._rows):
@@ -110,8 +109,6 @@ class ResultRows(wiring.Component):
                 normalizer.zeros.eq(reciprocal.zeros),
                 normalizer.reciprocal.eq(reciprocal.o),
                 output.i.eq(normalizer.o),
-                output.read.eq(control.drain),
-                output.read.valid.eq(control.drain.valid & drained[row]),
             ]
             beats.append(self._read(m, row, output))
         m.d.comb += self.o.eq(reduce(or_, beats))
@@ -119,12 +116,20 @@ class ResultRows(wiring.Component):
 
     def _read(self, m: Module, row: int, output: OutputBuffer) -> Value:
         """Give what a row reads, and 0 in cycles in which it does not."""
-        ports = self._config.result_ports
+        ports, drain = self._config.result_ports, self.control.drain
         slices = []
         for port in range(ports):
             # Equal registers, which are not to become one: each has the loads of a slice.
-            reads = Signal(name=f"reads_{row}_{port}", attrs={"keep": 1})
-            m.d.sync += reads.eq(output.read.valid)
+            read, reads = (
+                Signal(shape, name=f"{name}_{row}_{port}", attrs={"keep": 1})
+                for name, shape in (("read", drain.shape()), ("reads", 1))
+            )
+            m.d.sync += [
+                read.eq(drain),  # as late as `control` is otherwise
+                read.valid.eq(drain.valid & self.drained[row]),
+                reads.eq(read.valid),
+            ]
+            m.d.comb += output.read[port].eq(read)
             slices.append(
                 output.o.word_select(port, self._beat_width // ports)
                 & reads.replicate(self._beat_width // ports)

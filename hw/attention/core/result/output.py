@@ -34,7 +34,8 @@ class OutputBuffer(wiring.Component):
     Members
     -------
     i : In(NormalLanes)
-    read : In(OutputRead)
+    read : In(OutputRead) array of W
+        For each port's slice, all the same: a bit for all slices would have 1,120 loads in two rows.
     o : Out(beat_width)
         The beat last read, from the cycle after: a slice for each of the W result ports, unit n of it in
         slice n mod W, lowest lane in the low bits.  Lanes that are not in use, in the last beat or beyond it,
@@ -51,7 +52,7 @@ class OutputBuffer(wiring.Component):
         super().__init__(
             {
                 "i": In(NormalLanes(config)),
-                "read": In(OutputRead(config, beat_width)),
+                "read": In(OutputRead(config, beat_width)).array(config.result_ports),
                 "o": Out(beat_width),
             }
         )
@@ -70,12 +71,13 @@ class OutputBuffer(wiring.Component):
                 width=width, depth=RESULT_BANKS << (beats - 1).bit_length(), ram_style="distributed"
             )
             put, get = memory.write_port(), memory.read_port()
+            read = self.read[n * width // UNIT_BITS % config.result_ports]
             m.d.comb += [
                 put.en.eq(self.i.valid & (piece == n)),
                 put.addr.eq(self._address(beat, self.i.bank)),
                 put.data.eq(self.i.lanes.as_value()),
-                get.en.eq(self.read.valid),
-                get.addr.eq(self._address(self.read.beat, self.read.bank)),
+                get.en.eq(read.valid),
+                get.addr.eq(self._address(read.beat, read.bank)),
                 *(
                     self.o[place : place + bits].eq(get.data[low : low + bits])
                     for low in range(0, width, bits)

@@ -186,9 +186,11 @@ def test_output_buffer(lanes, folds, merge_lanes, form, beat_width, ports):
         places = [(bank, beat) for bank in range(RESULT_BANKS) for beat in range(beats)]
         rng.shuffle(places)
         for bank, beat in places:
-            ctx.set(unit.read, {"valid": 1, "bank": int(bank), "beat": int(beat)})
+            for read in unit.read:
+                ctx.set(read, {"valid": 1, "bank": int(bank), "beat": int(beat)})
             await ctx.tick()
-            ctx.set(unit.read, {"valid": 0, "bank": int(bank) ^ 1, "beat": 0})
+            for read in unit.read:
+                ctx.set(read, {"valid": 0, "bank": int(bank) ^ 1, "beat": 0})
             await ctx.tick()  # what was read stays
             seen[bank, beat] = plain(ctx.get(unit.o))
 
