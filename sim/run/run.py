@@ -23,7 +23,7 @@ from hw.prediction import Prediction
 from hw.registry import find_engine, simulation_side
 from sim.build.design import kernel_design
 from sim.host.background import in_background
-from sim.run.adapter import EngineAdapter, Launch, Tensor
+from sim.run.adapter import SATURATED, EngineAdapter, Launch, Tensor
 from sim.run.memories import MODES, channel_traffic
 from sim.run.result import RunResult
 
@@ -263,8 +263,10 @@ def measured(simulated: Simulated, prepared: Prepared, *, memory_mode: str, seed
     """Give what a simulated call is known by."""
     answer = simulated.answer
     (call,) = answer.calls
+    # Without the cells that compute nothing saturates: no figure is better than a wrong 0.
+    kept = [name for name in call.counters if not (prepared.control_only and name.startswith(SATURATED))]
     return Measured(
-        counters=call.counters,
+        counters={name: call.counters[name] for name in kept},
         memory=channel_traffic(prepared.table.ports, prepared.placement, prepared.board, answer.memories),
         simulation={
             "memory_mode": memory_mode,

@@ -19,6 +19,7 @@ from hw.attention.core.row.cell import AttentionRows, RowControl, row_cells
 from hw.attention.core.settings import RowSettings
 from hw.attention.core.value_side import ValueSide
 from hw.errors import InputError
+from hw.lib.arithmetic.adder_tree import adder_tree
 from hw.lib.place import Placer
 
 
@@ -57,6 +58,8 @@ class AttentionCore(wiring.Component):
     o : Out(stream of OutputBeat)
         Results of each pass, row by row, lowest lane in the low bits.
     activity : Out(Activity)
+    saturated_logits, saturated_results : Out
+        How many logits of visible pairs, and results, were cut to their formats in a cycle.
 
     Behaviour
     ---------
@@ -83,6 +86,8 @@ class AttentionCore(wiring.Component):
                 "i_value": In(stream.Signature(elements)).array(config.streams),
                 "o": Out(stream.Signature(OutputBeat(beat_width))),
                 "activity": Out(Activity()),
+                "saturated_logits": Out(range(config.streams * config.rows + 1)),
+                "saturated_results": Out(range(config.rows * config.merge_lanes + 1)),
             }
         )
 
@@ -102,7 +107,14 @@ class AttentionCore(wiring.Component):
         m.d.comb += finish.drained.eq(drain.freed)
 
         sides = [self._stream(m, n, queries, finish) for n in range(config.streams)]
-        self._results(m, [rows for _, _, rows in sides], finish, drain)
+        cells = [rows for _, _, rows in sides]
+        results = self._results(m, cells, finish, drain)
+        for name, counts in (
+            ("saturated_logits", [cell.saturated for rows in cells for cell in rows]),
+            ("saturated_results", [cell.saturated for cell in results]),
+        ):
+            total = getattr(self, name)
+            m.d.comb += total.eq(adder_tree(m, name, counts, len(total)))
         self._activity(m, queries, [keys for keys, _, _ in sides], [values for _, values, _ in sides])
         return m
 
@@ -159,8 +171,8 @@ class AttentionCore(wiring.Component):
             cells.append(rows)
         return keys, values, cells
 
-    def _results(self, m: Module, streams: list[list[Any]], finish: Finish, drain: Drain) -> None:
-        """Place the results of all rows."""
+    def _results(self, m: Module, streams: list[list[Any]], finish: Finish, drain: Drain) -> list[Any]:
+        """Place the results of all rows, and give their cells."""
         config, beat_width = self._config, self._beat_width
         control = Signal(ResultControl(config, beat_width))
         m.d.comb += [
@@ -169,6 +181,7 @@ class AttentionCore(wiring.Component):
             control.normalize.eq(finish.normalize),
             control.drain.eq(drain.read),
         ]
+        cells = []
         for cell, (first, count) in enumerate(row_cells(config)):
 
             def make(count: int = count) -> ResultRows:
@@ -182,6 +195,8 @@ class AttentionCore(wiring.Component):
             ]
             for row in range(count):
                 m.d.comb += [results.i[n][row].eq(rows[cell].o[row]) for n, rows in enumerate(streams)]
+            cells.append(results)
+        return cells
 
     def _activity(self, m: Module, queries: QuerySide, keys: list[KeySide], values: list[ValueSide]) -> None:
         """Find out why no part was taken."""

@@ -56,6 +56,14 @@ def bytes_counters(config: AttentionConfig) -> dict[str, str]:
     return docs
 
 
+def saturation_counters(config: AttentionConfig) -> dict[str, str]:
+    """Give the names and documentation of the counters of numbers cut to their formats' ends."""
+    docs = {"saturated_logits": "Logits of visible pairs, without a cap, that did not fit 24 bits"}
+    if config.output != "bfloat16":
+        docs["saturated_results"] = f"Results that did not fit {config.output}"
+    return docs
+
+
 def argument_table(config: AttentionConfig) -> ArgumentTable:
     """Give the table: scalars, then pointers, then counters."""
     ports = stream_ports(config)
@@ -97,7 +105,7 @@ def argument_table(config: AttentionConfig) -> ArgumentTable:
             ),
             *(
                 Argument(name=name, kind=Kind.COUNTER, doc=doc)
-                for name, doc in bytes_counters(config).items()
+                for name, doc in (bytes_counters(config) | saturation_counters(config)).items()
             ),
         )
     )

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Const, Module
+from amaranth.hdl import Const, Module, Mux, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import connect, flipped
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.core import AttentionCore
-from hw.attention.kernel.arguments import CAUSES, argument_table, bytes_counters, stream_ports
+from hw.attention.kernel.arguments import (
+    CAUSES,
+    argument_table,
+    bytes_counters,
+    saturation_counters,
+    stream_ports,
+)
 from hw.attention.movers.movers import AttentionMovers, port_count
 from hw.attention.walk.descriptor import FIELDS, job_fields
 from hw.lib.counters import Counters, count_since, counter_names
@@ -77,8 +83,18 @@ class AttentionBody(wiring.Component):
             *self._arguments(movers),
         ]
         for name in bytes_counters(config):
-            m.d.sync += self.counters[name].eq(count_since(m, self.start, movers.moved[name]))
+            start = self._start(m, name)
+            m.d.sync += self.counters[name].eq(count_since(m, start, movers.moved[name]))
+        for name in saturation_counters(config):
+            count, more = self.counters[name], getattr(core, name)
+            m.d.sync += count.eq(Mux(self._start(m, name), 0, count + more))
         return m
+
+    def _start(self, m: Module, name: str) -> Signal:
+        """Give a counter a start of its own, a cycle late: one for all had 886 loads."""
+        start = Signal(name=f"start_{name}", attrs={"keep": 1})
+        m.d.sync += start.eq(self.start)
+        return start
 
     def _arguments(self, movers: AttentionMovers) -> list[Any]:
         """Give the assignments of the arguments to the movers."""

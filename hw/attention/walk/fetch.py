@@ -70,9 +70,9 @@ class TileFetch(wiring.Component):
         plan = Signal(TilePlan(config), reset_less=True)
         request = plan.request
         ports = config.ports_per_stream.bit_length() - 1
-        advance, push = Signal(), Signal()
+        roomy, push = Signal(), Signal()
         stages = [Signal(name=f"valid_{n}") for n in range(4)]
-        m.d.comb += [self.i.ready.eq(advance), push.eq(stages[-1] & advance)]
+        m.d.comb += [self.i.ready.eq(roomy), push.eq(stages[-1])]
 
         def after(name: str, value: Value | Any, cycles: int = 1, shape: Any = None) -> Any:
             """Register what goes with the tile."""
@@ -82,14 +82,13 @@ class TileFetch(wiring.Component):
                     name=f"{name}_{n}",
                     reset_less=True,
                 )
-                with m.If(advance):
-                    m.d.sync += register.eq(value)
+                m.d.sync += register.eq(value)
                 value = register
             return value
 
-        with m.If(advance):
-            m.d.sync += plan.eq(self.i.payload)
-            m.d.sync += [later.eq(now) for now, later in zip([self.i.valid, *stages], stages, strict=False)]
+        m.d.sync += plan.eq(self.i.payload)
+        accepted = self.i.valid & self.i.ready
+        m.d.sync += [later.eq(now) for now, later in zip([accepted, *stages], stages, strict=False)]
 
         keys = (request.command.last_index + 1)[: config.index_bits + 1]
         row = Cat(plan.held[ports : config.index_bits], request.tile)
@@ -150,8 +149,11 @@ class TileFetch(wiring.Component):
         connect(m, tiles_skid.o, flipped(self.tile))
         m.d.comb += tiles.i.payload.eq(command)
         queues.append((tiles, push))
-        roomy = Cat(*(queue.i.ready for queue, _ in queues)).all()
-        m.d.comb += [advance.eq(~stages[-1] | roomy), *(queue.i.valid.eq(go) for queue, go in queues)]
+        m.d.comb += [queue.i.valid.eq(go) for queue, go in queues]
+        # The stages never wait: one enable for all of them had 1,217 loads.  Instead no tile begins unless
+        # the queues have room for it and for all on the way, whose pushes the levels do not yet know.
+        most = TILES_AHEAD - self.LATENCY - 1
+        m.d.sync += roomy.eq(Cat(queue.level <= most for queue, _ in queues).all())
         return m
 
 

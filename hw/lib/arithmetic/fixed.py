@@ -46,12 +46,22 @@ def saturate(value: Value, shape: ShapeLike) -> Value:
     """Clamp to the range of ``shape``; the result has that shape."""
     value = Value.cast(value)
     target = Shape.cast(shape)
-    if target.width == 0:
-        raise InputError("shape", shape, "at least one bit wide")
-    low = -(1 << (target.width - 1)) if target.signed else 0
-    high = (1 << (target.width - target.signed)) - 1
+    low, high = _ends(target)
     clamped = Mux(value > high, Const(high, target), _resized(value, target))
     return _resized(Mux(value < low, Const(low, target), clamped), target)
+
+
+def saturates(value: Value, shape: ShapeLike) -> Value:
+    """Say whether `saturate` changes the value."""
+    low, high = _ends(Shape.cast(shape))
+    return (value > high) | (value < low)
+
+
+def _ends(shape: Shape) -> tuple[int, int]:
+    if shape.width == 0:
+        raise InputError("shape", shape, "at least one bit wide")
+    low = -(1 << (shape.width - 1)) if shape.signed else 0
+    return low, (1 << (shape.width - shape.signed)) - 1
 
 
 def leading_zeros(m: Module, value: Value) -> Signal:

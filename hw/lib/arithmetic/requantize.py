@@ -10,7 +10,7 @@ from __future__ import annotations
 from amaranth.hdl import Cat, Module, Shape, ShapeLike, Signal, Value, signed
 
 from hw.errors import InputError
-from hw.lib.arithmetic.fixed import floor_shift, saturate
+from hw.lib.arithmetic.fixed import floor_shift, saturate, saturates
 
 #: Cycles from a value to its result: product, shift, clamp.
 REQUANTIZE_LATENCY = 3
@@ -36,6 +36,7 @@ def requantize(
     *,
     names: tuple[str, str, str],
     least_shift: int = 0,
+    cut: Signal | None = None,
 ) -> Signal:
     """Scale ``value`` by ``multiplier / 2^(least_shift + shift)`` and clamp it to ``shape``.
 
@@ -55,6 +56,8 @@ def requantize(
         Of the registers behind the three stages: product, shifted product in halves, result.
     least_shift
         Places that always go: the product loses them before it is shifted.
+    cut
+        A register of one bit, to be high beside each result that was clamped.
 
     Returns
     -------
@@ -67,9 +70,12 @@ def requantize(
     kept: Value = product >> (least_shift - 1) if least_shift else doubled(product)
     halves = Signal(signed(len(product) + 1 - least_shift), name=names[1], reset_less=True)
     result = Signal(shape, name=names[2], reset_less=True)
+    whole = rounded(halves)
     m.d.sync += [
         product.eq(value * multiplier),
         halves.eq(floor_shift(kept, shift)),
-        result.eq(saturate(rounded(halves), Shape.cast(shape))),
+        result.eq(saturate(whole, Shape.cast(shape))),
     ]
+    if cut is not None:
+        m.d.sync += cut.eq(saturates(whole, Shape.cast(shape)))
     return result

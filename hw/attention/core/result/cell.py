@@ -16,6 +16,7 @@ from hw.attention.core.result.finals import Final
 from hw.attention.core.result.normalize import Normalizer, NormalizeStep
 from hw.attention.core.result.output import OutputBuffer, OutputRead
 from hw.attention.core.result.reciprocal import Divide, Reciprocal
+from hw.lib.arithmetic.adder_tree import adder_tree
 from hw.lib.delay import delay
 
 
@@ -71,6 +72,8 @@ class ResultRows(wiring.Component):
     o : Out(beat_width)
         What that row has read, see `OutputBuffer`, a cycle later, since ``control`` goes through a register;
         0 while no row reads.
+    saturated : Out
+        How many results of a cycle did not fit their format.
     """
 
     def __init__(self, config: AttentionConfig, *, rows: int, beat_width: int) -> None:
@@ -83,6 +86,7 @@ class ResultRows(wiring.Component):
                 "i": In(Final(config)).array(config.streams, rows),
                 "drained": In(rows),
                 "o": Out(beat_width),
+                "saturated": Out(range(rows * config.merge_lanes + 1)),
             }
         )
 
@@ -91,7 +95,7 @@ class ResultRows(wiring.Component):
         m = Module()
         config = self._config
         control = delay(m, "control", self.control, 1)  # as late as the rows' own
-        beats = []
+        beats, cut = [], list[Value]()
         steps = delay(m, "normalize", control.normalize, Combine.lane_latency(config))
         for row in range(self._rows):
             m.submodules[f"combine_{row}"] = combine = Combine(config)
@@ -111,7 +115,11 @@ class ResultRows(wiring.Component):
                 output.i.eq(normalizer.o),
             ]
             beats.append(self._read(m, row, output))
-        m.d.comb += self.o.eq(reduce(or_, beats))
+            cut.extend(bit & normalizer.o.valid for bit in normalizer.cut)
+        m.d.comb += [
+            self.o.eq(reduce(or_, beats)),
+            self.saturated.eq(adder_tree(m, "cut", cut, len(self.saturated))),
+        ]
         return m
 
     def _read(self, m: Module, row: int, output: OutputBuffer) -> Value:

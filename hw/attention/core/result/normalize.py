@@ -80,6 +80,8 @@ class Normalizer(wiring.Component):
         From `RECIPROCAL_SLACK` cycles after step 0 on, until as many after the last step.
     o : Out(NormalLanes)
         Results, `latency` cycles after their step.
+    cut : Out(merge_lanes)
+        The lanes of ``o`` that did not fit their format.
 
     Behaviour
     ---------
@@ -99,6 +101,7 @@ class Normalizer(wiring.Component):
                 "zeros": In(zeros_bits(config)),
                 "reciprocal": In(RECIPROCAL_BITS),
                 "o": Out(NormalLanes(config)),
+                "cut": Out(config.merge_lanes),
             }
         )
 
@@ -158,6 +161,8 @@ class Normalizer(wiring.Component):
             return convert.o
         # For int16 34 - g places go, for int8 s_o.
         shift = ~scale.fraction if config.output == "int16" else (scale.shift - _LEAST_SHIFT)[:5]
+        cut = Signal(name=f"cut_{lane}", reset_less=True)
+        m.d.comb += self.cut[lane].eq(cut)
         return requantize(
             m,
             aligned,
@@ -166,4 +171,5 @@ class Normalizer(wiring.Component):
             signed(config.result_bits),
             names=(f"product_{lane}", f"scaled_{lane}", f"result_{lane}"),
             least_shift=_LEAST_SHIFT,
+            cut=cut,
         )

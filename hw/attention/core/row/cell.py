@@ -164,6 +164,8 @@ class AttentionRows(wiring.Component):
         Parts.
     o : Out(Final) array of rows
         See `Finals`.
+    saturated : Out
+        How many logits of a cycle, of visible pairs, did not fit their 24 bits.
 
     Behaviour
     ---------
@@ -194,6 +196,7 @@ class AttentionRows(wiring.Component):
                 "key": In(elements),
                 "value": In(elements),
                 "o": Out(Final(config)).array(rows),
+                "saturated": Out(range(rows + 1)),
             }
         )
 
@@ -235,6 +238,8 @@ class AttentionRows(wiring.Component):
         for row in range(self._rows):
             m.d.comb += logit.i[row].eq(score.o[row])
             self._probabilities(m, row, control, logit, value)
+        counted = logit.cut & logit.visible & control.write.valid.replicate(self._rows)
+        m.d.sync += self.saturated.eq(sum(counted))
         return m
 
     def _probabilities(self, m: Module, row: int, control: Any, logit: LogitUnit, value: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal, signed
+from amaranth.hdl import Module, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -40,7 +40,10 @@ class LogitUnit(wiring.Component):
     cap : In(23)
         With ``logit_cap`` only: cap of the scores that came `cap_latency` cycles ago, 0 for none.
     o : Out(rows x signed(24)), visible : Out(rows)
-        Logits t of the scores of `latency` cycles ago, and whether the rows see their key.
+        Logits t of the scores of `latency` cycles ago, and whether the rows see their key: a row that was not
+        configured for these queries sees none.
+    cut : Out(rows)
+        Beside ``o``: there is no cap, and the scaled score did not fit 24 bits.
 
     Behaviour
     ---------
@@ -61,6 +64,7 @@ class LogitUnit(wiring.Component):
                 "cap": In(CAP_BITS if config.logit_cap else 0),
                 "o": Out(signed(LOGIT_BITS)).array(rows),
                 "visible": Out(rows),
+                "cut": Out(rows),
             }
         )
 
@@ -88,13 +92,17 @@ class LogitUnit(wiring.Component):
             following = Signal(RowSettings(config), name=f"following_{row}", reset_less=True)
             settings = Signal(RowSettings(config), name=f"settings_{row}", reset_less=True)
             shift = Signal(SHIFT_BITS, name=f"shift_{row}", reset_less=True)
+            # Whether the row has a query: the last pass of a head may have fewer queries than there are rows.
+            awaited, used = Signal(name=f"awaited_{row}"), Signal(name=f"used_{row}")
             with m.If(self.configure[row]):
                 m.d.sync += following.eq(self.settings)
             with m.If(self.adopt):
-                m.d.sync += settings.eq(following)
+                m.d.sync += [settings.eq(following), used.eq(awaited)]
+            m.d.sync += awaited.eq(self.configure[row] | (awaited & ~self.adopt))
             with m.If(adopted):  # a cycle behind the multiplier
                 m.d.sync += shift.eq(settings.shift)
 
+            cut = Signal(name=f"cut_{row}", reset_less=True)
             logit: Any = requantize(
                 m,
                 self.i[row],
@@ -102,9 +110,10 @@ class LogitUnit(wiring.Component):
                 shift,
                 signed(LOGIT_BITS),
                 names=(f"product_{row}", f"halves_{row}", f"scaled_{row}"),
+                cut=cut,
             )
             seen = Signal(name=f"seen_{row}", reset_less=True)
-            m.d.sync += seen.eq((self.key >= settings.first) & (self.key < settings.end))
+            m.d.sync += seen.eq(used & (self.key >= settings.first) & (self.key < settings.end))
             if config.logit_cap:
                 m.d.comb += cap.i[row].eq(logit)
                 logit = cap.o[row]
@@ -114,8 +123,17 @@ class LogitUnit(wiring.Component):
             m.d.comb += [
                 self.o[row].eq(logit),
                 self.visible[row].eq(delay(m, f"seen_{row}", seen, latency - 1, reset=False)),
+                self.cut[row].eq(self._uncapped(m, row, cut)),
             ]
         return m
+
+    def _uncapped(self, m: Module, row: int, cut: Value) -> Value:
+        """Give ``cut`` where there is no cap: what a cap bends is at its end as it should be."""
+        config, left = self._config, LogitUnit.latency(self._config) - REQUANTIZE_LATENCY
+        if config.logit_cap:
+            cut = delay(m, f"cut_{row}", cut, LogitCap.CAP_LATENCY, reset=False) & (self.cap == 0)
+            left -= LogitCap.CAP_LATENCY
+        return delay(m, f"cut_uncapped_{row}", cut, left, reset=False)
 
     def _alibi(self, m: Module, row: int, settings: Any, logit: Any) -> Any:
         """Take the distance as late as the cap lets the logit come."""

@@ -68,6 +68,9 @@ def check_counters(launch, counters, cycles):
     for port, written in enumerate(launch.results):
         number = result_port(launch.config, port)
         assert counters[f"gmem{number}_write_bytes"] == len(written)
+    for name, count in counters.items():
+        if name.startswith("saturated_"):
+            assert count == launch.saturated[name.removeprefix("saturated_")]
     assert counters["cycles_total"] == cycles - 1
     split = ["cycles_busy", *(f"cycles_stall_{cause}" for cause in CAUSES), "cycles_idle"]
     assert sum(counters[name] for name in split) == counters["cycles_total"]
@@ -102,11 +105,26 @@ def test_random_launches(seed):
         jobs = []
         for _ in range(1 + n):
             job = random_job(rng, config, most_keys=50, most_queries=3)
-            # Logits from flat to far apart, where random scales would saturate them all.
-            job.multiplier, job.shift = int(rng.integers(2**16, 2**17)), int(rng.integers(15, 24))
+            # From flat logits to some that saturate, where random scales would saturate them all.
+            job.multiplier, job.shift = int(rng.integers(2**16, 2**17)), int(rng.integers(12, 24))
             jobs.append(job)
         launches.append(Launch(config, jobs, seed + n, width, golden=True))
     run_body(launches, stall=float(rng.choice([0.0, 0.3, 0.6])), seed=seed)
+
+
+@pytest.mark.parametrize("output", ["int8", "int16"])
+def test_numbers_that_saturate_are_counted(output):
+    """In two streams, with a last pass of one query in two rows, and afresh for each launch."""
+    config = small(rows=2, streams=2, output=output)
+    launches = []
+    for seed in range(2):
+        job = random_job(np.random.default_rng(seed), config, bits=None, queries=5, keys=40)
+        job.multiplier, job.shift = 2**16, 10
+        job.scale |= {"int8": {"shift": 20}, "int16": {"fraction": 15}}[output]
+        launches.append(Launch(config, [job], seed, 256, golden=True))
+    for launch, counters in zip(launches, run_body(launches), strict=True):
+        assert counters["saturated_logits"] == launch.saturated["logits"] > 0
+        assert counters["saturated_results"] == launch.saturated["results"] > 0
 
 
 def test_launches_without_work_are_done_at_once():

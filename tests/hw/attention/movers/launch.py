@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 
 from hw.attention.config import AttentionConfig
 from hw.attention.movers.movers import key_port, port_count, query_port, result_port, value_port
 from hw.attention.walk.descriptor import USED_BYTES, pack_descriptor
+from sim.golden.attention import formats
 from tests.hw.attention.core.feeds import CoreJob
 from tests.hw.attention.plain import (
     PlainCache,
@@ -23,6 +26,7 @@ from tests.hw.attention.plain import (
     slots,
     tiles,
 )
+from tests.hw.attention.reference import rounded
 
 #: Where the K/V ports' arrays begin, in each port at another place, and the descriptors.
 K_BASE, V_BASE, O_BASE, JOBS = 0x7_0000_0000, 0x9_0000_0000, 0x2_0000_0000, 0x5_0000_00C0
@@ -64,6 +68,7 @@ class Launch:
         self.query_base = [
             Q_BASE + self.rng.randrange(1 << 20) * self.grain for _ in range(config.query_ports)
         ]
+        self.saturated = Counter()  # logits and results, if `golden`
         self.needed = []  # what a pass and all before it need before the pass has results
         self._caches = [PlainCache() for _ in range(streams)]
         self._next, self._end = 0x1_0000_0000 + self.rng.randrange(64), 0
@@ -168,8 +173,29 @@ class Launch:
             return np.frombuffer(raw, np.int8).reshape(-1, job.keys, width)
 
         q = np.frombuffer(job.q, np.int8).reshape(job.heads, job.queries, job.dqk)
-        raw = CoreJob(job=job, q=q, k=tensor("k", job.dqk), v=tensor("v", job.dv)).expected(config).tobytes()
+        core = CoreJob(job=job, q=q, k=tensor("k", job.dqk), v=tensor("v", job.dv))
+        raw = self._counted(core).tobytes()
         return [raw[at : at + size] for at in range(0, len(raw), size)]
+
+    def _counted(self, core):
+        """Give the results of a job, and count the logits and results that do not fit."""
+        job, cap = core.job, core.job.cap if self.config.logit_cap else 0
+        for head, query in np.ndindex(job.heads, job.queries):
+            scores = core.k[head // job.kv_group].astype(int) @ core.q[head, query].astype(int)
+            for key, score in enumerate(scores.tolist()):
+                beyond = not -(2**23) <= rounded(score * job.multiplier, job.shift) < 2**23
+                self.saturated["logits"] += beyond and not cap and job.sees(query, key)
+
+        def counting(value, bits):
+            held = clamp(value, bits)
+            if bits == self.config.result_bits:
+                self.saturated["results"] += int((held != value).sum())
+            return held
+
+        clamp = formats.saturated
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(formats, "saturated", counting)
+            return core.expected(self.config)
 
     def _pass(self, this):
         config, job = self.config, this.job

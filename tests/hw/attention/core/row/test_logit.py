@@ -68,21 +68,38 @@ def test_logit(cap, alibi, rows):
         inputs = [*inputs, *([] for _ in range(delay))]
         for n, value in enumerate(cap_of):
             inputs[n + delay] = [*inputs[n + delay], (unit.cap, value)]
-    outputs = [*(unit.o[row] for row in range(rows)), unit.visible]
+    outputs = [*(unit.o[row] for row in range(rows)), unit.visible, unit.cut]
     got = play(unit, inputs, outputs, LogitUnit.latency(config), before=before)
     for n, rows_expected in enumerate(expected):
-        *logits, visible = got[n]
-        assert logits == [t for t, _ in rows_expected]
-        assert [visible >> row & 1 for row in range(rows)] == [seen for _, seen in rows_expected]
+        *logits, visible, cut = got[n]
+        assert logits == [t for t, _, _ in rows_expected]
+        assert [visible >> row & 1 for row in range(rows)] == [seen for _, seen, _ in rows_expected]
+        assert [cut >> row & 1 for row in range(rows)] == [beyond for _, _, beyond in rows_expected]
 
 
 def logit(config, own, score, key, cap):
     t = reference.scaled(score, own["multiplier"], own["shift"])
+    beyond = not cap and t != reference.rounded(score * own["multiplier"], own["shift"])
     if cap:
         t = reference.capped(t, cap, LINES)
     if config.alibi:
         t = reference.sloped(t, own["slope"], own["position"] - key)
-    return t, own["first"] <= key < own["end"]
+    return t, own["first"] <= key < own["end"], beyond
+
+
+def test_rows_without_a_query_see_nothing():
+    """The second pass configures the second row alone, and the third one neither."""
+    unit = LogitUnit(AttentionConfig(), rows=2)
+    everything = {"first": 0, "end": 65536, "multiplier": 1, "shift": 1}
+    inputs = []
+    for configured in (0b11, 0b10, 0b00):
+        inputs += [
+            [(unit.settings, everything), (unit.configure, configured), (unit.adopt, 0), (unit.key, 5)],
+            [(unit.configure, 0), (unit.adopt, 1)],
+        ]
+    inputs += [[(unit.adopt, 0)], []]
+    got = play(unit, inputs, unit.visible, LogitUnit.latency(AttentionConfig()))
+    assert got == [0, 0, 0b11, 0b11, 0b10, 0b10, 0b00, 0b00]
 
 
 def test_cap():
