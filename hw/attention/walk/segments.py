@@ -101,6 +101,10 @@ class TileWalker(wiring.Component):
             Signal(signed(max(len(tile), len(lowest)) + 2), name=name, reset_less=True)
             for name in ("to_first", "to_last")
         )
+        # In every cycle, as `bits` stay as they are from where they are looked for to where they are used.
+        groups = Signal(len(bits) // _GROUP)
+        m.d.comb += groups.eq(Cat(bits.word_select(n, _GROUP).any() for n in range(len(groups))))
+        m.d.sync += [group.eq(_lowest(groups)), place.eq(_lowest(bits.word_select(group, _GROUP)))]
         with m.FSM():
             with m.State("PASS"):
                 m.d.comb += self.i.ready.eq(1)
@@ -147,13 +151,10 @@ class TileWalker(wiring.Component):
                 m.d.sync += bits.eq(Mux(outside, 0, bits & within(to_first, to_last, width=len(bits))))
                 m.next = "FIND"
             with m.State("FIND"):
-                groups = Cat(bits.word_select(n, _GROUP).any() for n in range(len(bits) // _GROUP))
-                m.d.sync += group.eq(_lowest(groups))
                 m.next = "WORD"
                 with m.If(groups.any()):
                     m.next = "PLACE"
             with m.State("PLACE"):
-                m.d.sync += place.eq(_lowest(bits.word_select(group, _GROUP)))
                 m.next = "BIT"
             with m.State("BIT"):
                 m.d.comb += self.o.valid.eq(~none)

@@ -133,7 +133,7 @@ def expected_plan(config, job):
         "v_head": port_rows(config, job.keys) * job.dv,
         "last_key_part": last_part(config, job.dqk),
         "last_value_part": last_part(config, job.dv),
-        "bitmap_rows": 0 if job.bits is None else -(-job.keys // (256 * config.tile_keys)),
+        "bitmap_rows": 0 if job.bits is None else -(-job.keys // (256 * config.tile_keys * config.streams)),
         "slots": count,
         "ring": int(ring),
     }

@@ -100,7 +100,7 @@ def expected_keys(config, this):
         "first": first,
         "end": end,
         "none": int(end == 0),
-        "bitmap_rows": 0 if job.bits is None else -(-job.keys // (256 * config.tile_keys)),
+        "bitmap_rows": 0 if job.bits is None else -(-job.keys // (256 * config.tile_keys * config.streams)),
         "clear": int(this.opens_head and not (job.reuse_kv and this.kv_head == 0)),
         "source": source,
     }
