@@ -36,6 +36,10 @@ _INITIAL = re.compile(r"^(  reg (?:signed )?(?:\[\d+:\d+\] )?)(\\\S+ |\w+) = (.*
 _MEMORY_NAME = re.compile(r'    parameter \\MEMID "\\(\\\S+)"')
 
 
+class UltraScalePlus:
+    """The platform that components are elaborated for: they may place cells of UltraScale+ devices."""
+
+
 def to_verilog(component: Any, *, name: str, sources: bool = False) -> str:
     """Give the Verilog of a component.
 
@@ -157,7 +161,7 @@ class _Elaborated(Elaboratable):
 @contextlib.contextmanager
 def _emptied(component: Any) -> Iterator[Any]:
     """Give the component with no words in its memories without content: they are not written for nothing."""
-    fragment = Fragment.get(component, None)
+    fragment = Fragment.get(component, UltraScalePlus())
     words = [memory._data._init._raw for memory in _memories(fragment) if NO_INIT in (memory._attrs or {})]
     contents = [list(raw) for raw in words]
     try:

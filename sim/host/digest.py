@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 #: Files of a package that decide what it does.
-_SOURCES = (".py", ".cpp", ".h", ".sv", ".j2", ".json", ".yaml")
+_SOURCES = (".py", ".cpp", ".h", ".sv", ".v", ".j2", ".json", ".yaml")
 
 
 def key_of(parts: Iterable[str]) -> str:

@@ -30,7 +30,7 @@ def banks_behind(config: AttentionConfig) -> int:
 
 @cache
 def spacing(config: AttentionConfig, *, parts: int, closes: bool) -> int:
-    """Give the fewest cycles from the end of a tile to the end of the next: its merge, and its division.
+    """Give the fewest cycles from the merge of a tile to that of the next: its steps, and its division.
 
     With several streams divisions are spaced by `hw.attention.core.finish.Finish`.
     """
@@ -39,7 +39,7 @@ def spacing(config: AttentionConfig, *, parts: int, closes: bool) -> int:
 
 
 class TileEnd(data.StructLayout):
-    """The last logit of a tile was read: its ``tile``, and the ``bank`` of its results if it ``closes``."""
+    """A tile whose last logit was read: ``tile``, and the ``bank`` of its results if it ``closes``."""
 
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__({"valid": 1, "tile": Tile(config), "bank": 1})
@@ -65,18 +65,18 @@ class ValueSide(wiring.Component):
     freed : Out(1), ended : Out(1)
         In this cycle a logit is read for the last time, and it is the last of its tile.
     closed : Out(1)
-        And it is the last of its pass.
+        The tile that closes a pass has ended, and its merge waits for no other.
     bank_freed : In(1)
         A pass has left its bank: with one stream that of results, else of finals (`Finals`).
     blocked, starved : Out(1)
-        In this cycle a tile could not end because all banks are full; or there was no value.
+        In this cycle the last key of a tile had to wait as all banks are full; or there was no value.
 
     Behaviour
     ---------
-    One part a cycle; a logit is read for each part of its value.  Everything behind this side takes a fixed
-    time and cannot wait, so whatever a tile's end needs is made sure of before its last part is taken: that
-    the merge of the tile before will have left the finished sums, that the divider will be free, and that a
-    bank is.
+    One part a cycle; a logit is read for each part of its value.  Merges follow one another: that of a tile
+    waits until the one before is done, and the divider free.  While it waits, the last key of the next tile
+    may not come, for there is room for finished sums of two.  Everything else behind this side takes a fixed
+    time and cannot wait, so before the last key of a pass is taken there must be a bank for its results.
 
     Why
     ---
@@ -117,40 +117,67 @@ class ValueSide(wiring.Component):
         entry = Signal(range(config.logit_entries))
         slot = Signal(range(LOGIT_TILES))
         spacings = [spacing(config, parts=n + 1, closes=True) for n in range(config.folds)]
-        wait = Signal(range(max(spacings)))
+        # Cycles until a tile may end; until a merge may begin; the tile that has ended and waits for it.
+        end_wait = Signal(range(timing.ends))
+        merge_wait = Signal(range(max(spacings)))
+        waiting = Signal(TileEnd(config))
         bank = Signal()
         banks = banks_behind(config)
         banks_free = Signal(range(banks + 1), init=banks)
-        ends_key, ends_tile, lacks_bank, room, issue = (
-            Signal(name=name) for name in ("ends_key", "ends_tile", "lacks_bank", "room", "issue")
+        ends_key, last_key, lacks_bank, room, issue = (
+            Signal(name=name) for name in ("ends_key", "last_key", "lacks_bank", "room", "issue")
         )
         m.d.comb += [
             ends_key.eq(part == tile.last_value_part),
-            ends_tile.eq(ends_key & (index == tile.last_index)),
+            last_key.eq(index == tile.last_index),
             lacks_bank.eq(tile.closes & (banks_free == 0)),
-            room.eq(tiles.o.valid & (~ends_tile | ((wait == 0) & ~lacks_bank))),
+            room.eq(tiles.o.valid & (~last_key | ((end_wait == 0) & ~waiting.valid & ~lacks_bank))),
             self.i_value.ready.eq(room),
             issue.eq(room & self.i_value.valid),
             self.freed.eq(issue & ends_key),
-            self.ended.eq(issue & ends_tile),
-            self.closed.eq(self.ended & tile.closes),
+            self.ended.eq(issue & ends_key & last_key),
             tiles.o.ready.eq(self.ended),
-            self.blocked.eq(tiles.o.valid & ends_tile & lacks_bank),
+            self.blocked.eq(tiles.o.valid & last_key & lacks_bank),
             self.starved.eq(room & ~self.i_value.valid),
         ]
         with m.If(issue):
             m.d.sync += part.eq(Mux(ends_key, 0, part + 1))
         with m.If(self.freed):
-            m.d.sync += [index.eq(Mux(ends_tile, 0, index + 1)), entry.eq(entry + 1)]
+            m.d.sync += [index.eq(Mux(last_key, 0, index + 1)), entry.eq(entry + 1)]
         with m.If(self.ended):
             m.d.sync += slot.eq(slot + 1)
-            m.d.sync += wait.eq(Mux(tile.closes, self._wait(tile, True), self._wait(tile, False)))
-        with m.Elif(wait != 0):
-            m.d.sync += wait.eq(wait - 1)
-        m.d.sync += [banks_free.eq(banks_free + self.bank_freed - self.closed), bank.eq(bank ^ self.closed)]
+        closes = self.ended & tile.closes
+        m.d.sync += [banks_free.eq(banks_free + self.bank_freed - closes), bank.eq(bank ^ closes)]
+
+        # The merge of a tile that ends, or that of the one that waits.
+        end, merged = Signal(TileEnd(config)), Signal(TileEnd(config))
+        free = Signal()
+        m.d.comb += [
+            free.eq(merge_wait == 0),
+            end.valid.eq(self.ended),
+            end.tile.eq(tile),
+            end.bank.eq(bank),
+            merged.eq(Mux(waiting.valid, waiting, end)),
+            merged.valid.eq(free & (waiting.valid | self.ended)),
+            self.closed.eq(merged.valid & merged.tile.closes),
+        ]
+        m.d.sync += waiting.valid.eq(~free & (waiting.valid | self.ended))
+        with m.If(self.ended):
+            m.d.sync += [waiting.tile.eq(tile), waiting.bank.eq(bank)]
+        with m.If(merged.valid):
+            m.d.sync += [
+                end_wait.eq(timing.ends - 1),
+                merge_wait.eq(
+                    Mux(merged.tile.closes, self._wait(merged.tile, True), self._wait(merged.tile, False))
+                ),
+            ]
+        with m.Else():
+            m.d.sync += [
+                end_wait.eq(Mux(end_wait == 0, 0, end_wait - 1)),
+                merge_wait.eq(Mux(free, 0, merge_wait - 1)),
+            ]
 
         step = Signal(ValueStep(config))
-        end = Signal(TileEnd(config))
         m.d.comb += [
             self.read.valid.eq(issue),
             self.read.slot.eq(slot),
@@ -158,21 +185,20 @@ class ValueSide(wiring.Component):
             self.read.first.eq(issue & (index == 0) & (part == 0)),
             self.read.last.eq(self.ended),
             self.exponent.eq(delay(m, "exponent", issue, timing.exponent)),
-            self.value.eq(delay(m, "value", self.i_value.payload, timing.value, reset=False)),
+            self.value.eq(delay(m, "value", self.i_value.payload, timing.step, reset=False)),
             step.part.eq(part),
+            step.last_part.eq(tile.last_value_part),
+            step.turn.eq(issue & (tile.last_value_part != 0)),
             step.first.eq(issue & (index == 0)),
-            step.ends.eq(issue & (index == tile.last_index)),
+            step.ends.eq(issue & last_key),
             step.last.eq(self.ended),
             self.step.eq(delay(m, "step", step, timing.step)),
-            end.valid.eq(self.ended),
-            end.tile.eq(tile),
-            end.bank.eq(bank),
         ]
-        self._merge(m, delay(m, "end", end, timing.merge - 1))
+        self._merge(m, delay(m, "merged", merged, timing.merge - 1))
         return m
 
     def _wait(self, tile: Any, closes: bool) -> Any:
-        """Look up how long a tile after this one may not end, after the next cycle."""
+        """Look up how long the merge of a tile after this one may not begin, after the next cycle."""
         config = self._config
         waits = [spacing(config, parts=n + 1, closes=closes) - 1 for n in range(config.folds)]
         return Array(Const(wait, range(max(waits) + 1)) for wait in waits)[tile.last_value_part]
@@ -188,6 +214,7 @@ class ValueSide(wiring.Component):
         )[merging.tile.last_value_part]
         count_steps(m, "merge", before.valid, last, self.merge)
         m.d.comb += [
+            self.merge.begins.eq(before.valid),
             self.merge.opens.eq(merging.tile.opens),
             self.merge.closes.eq(merging.tile.closes),
             self.merge.bank.eq(merging.bank),

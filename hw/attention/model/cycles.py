@@ -3,9 +3,9 @@
 In the core only a few places may wait, with fixed times between them, so its schedule is a short list of
 "not before": queries not before the pass before has begun in all streams; a key not before its queries, not
 before its entry of the logit buffer is free; a value not before its tile is complete; the end of a tile not
-before the merge of the tile before, nor before there is room for sums or results; a division not before all
-streams have closed the pass.  `core_cycles` follows these exactly; `hw.attention.model.predict` adds when
-the streams begin and how fast they can come.
+before the merge of the tile before has begun, nor before there is room for results; a merge not before the
+one before is done; a division not before all streams have closed the pass.  `core_cycles` follows these
+exactly; `hw.attention.model.predict` adds when the streams begin and how fast they can come.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class _Tile(NamedTuple):
     """When the parts of a tile were taken: first and last of its keys and of its values.
 
     Its logits are numbers ``start`` and on of its stream.  Its values come without gaps from ``value_first``
-    on, but for the very last part, which comes at ``value_last``, having waited for room for its results from
-    the cycle ``bank`` on.
+    on, but for those of the last key, which end with ``value_last``, having waited for room for results from
+    the cycle ``bank`` on.  Its merge begins with ``merged``, and the next one ``spacing`` cycles later.
     """
 
     start: int
@@ -38,8 +38,14 @@ class _Tile(NamedTuple):
     key_last: int
     value_first: int
     value_last: int
+    merged: int
     spacing: int
     bank: int
+
+    @property
+    def resumed(self) -> int:
+        """Give the cycle in which the last key's first part was taken."""
+        return self.value_last - (self.value_parts - 1)
 
     def moved(self, *, cycles: int, keys: int) -> _Tile:
         """Give the same tile later."""
@@ -49,6 +55,7 @@ class _Tile(NamedTuple):
             key_last=self.key_last + cycles,
             value_first=self.value_first + cycles,
             value_last=self.value_last + cycles,
+            merged=self.merged + cycles,
             bank=self.bank + cycles,
         )
 
@@ -140,7 +147,7 @@ class StreamSchedule:
     taken : int
         Cycle in which the last pass became the current one.
     closed : int
-        Cycle in which the last part of its values was taken.
+        Cycle from which on the merge of its last tile waited for no other.
     ended : int
         Cycle in which the last part of its keys was taken.
     waits : Waits
@@ -149,7 +156,7 @@ class StreamSchedule:
 
     def __init__(self, config: AttentionConfig, *, keys: Supply, values: Supply) -> None:
         self._config = config
-        self._ready = Timing(config).ready
+        self._ready, self._ends = Timing(config).ready, Timing(config).ends
         self._keys, self._values = Source(keys), Source(values)
         self._logits = 0  # so far
         self._tiles: list[_Tile] = []  # the last ones
@@ -163,8 +170,8 @@ class StreamSchedule:
 
     @property
     def closed(self) -> int:
-        """Give the cycle in which the last part of the values of the last pass was taken."""
-        return self._tiles[-1].value_last
+        """Give the cycle from which on the merge of the last pass's last tile waited for no other."""
+        return self._tiles[-1].merged
 
     def add(self, shape: PassShape, runs: Sequence[Run], *, loaded: int, bank: int, known: Known) -> None:
         """Schedule a pass: queries are there after ``loaded``, a bank from ``bank`` on."""
@@ -221,8 +228,10 @@ class StreamSchedule:
             late = held * shape.value_parts + self._values.late(fetched_parts)
             value_last = max(value_last, value_first + late, coming[1])
         if previous:
-            value_last = max(value_last, previous.value_last + previous.spacing)
-        complete, value_last = value_last, max(value_last, bank or 0)
+            value_last = max(value_last, previous.merged + self._ends + shape.value_parts - 1)
+        complete = value_last - (shape.value_parts - 1)
+        value_last = max(value_last, (bank or 0) + shape.value_parts - 1)
+        merged = max(value_last, previous.merged + previous.spacing) if previous else value_last
 
         self._keys.take(last)
         self._values.take(value_last)
@@ -232,7 +241,7 @@ class StreamSchedule:
         # before waited for it, for want of room for results.
         unknown = min(max(0, known.queries - self.ended - 1), loaded - self.ended - 1)
         blocked = last - self.ended - keys * shape.key_parts - (come - self.ended - 1) - starved
-        output = sum(max(0, min(last, tile.value_last) - max(come, tile.bank)) for tile in self._tiles)
+        output = sum(max(0, min(last, tile.resumed) - max(come, tile.bank)) for tile in self._tiles)
         self._tile_waits = Waits(
             idle=unknown,
             query=loaded - self.ended - 1 - unknown,
@@ -243,7 +252,7 @@ class StreamSchedule:
         )
         self.waits = self.waits.plus(self._tile_waits)
         tile = _Tile(
-            start, keys, shape.value_parts, first, last, value_first, value_last, space, bank=complete
+            start, keys, shape.value_parts, first, last, value_first, value_last, merged, space, complete
         )
         self._tiles = [*self._tiles[1 - LOGIT_TILES :], tile]
 

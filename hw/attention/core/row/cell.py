@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal, signed
+from amaranth.hdl import Module, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -17,8 +17,8 @@ from hw.attention.core.row.exp2 import Exp2
 from hw.attention.core.row.logit import LogitUnit
 from hw.attention.core.row.maximum import LogitBuffer, LogitRead, LogitWrite
 from hw.attention.core.row.merge import Merge, MergeStep
-from hw.attention.core.row.score import PICKED_LANES, QueryPick, QueryPlace, ScoreUnit
-from hw.attention.core.row.value import ValueStep, ValueUnit, factor_layout, factors
+from hw.attention.core.row.score import QueryPick, QueryPlace, ScoreUnit
+from hw.attention.core.row.value import ValueStep, ValueUnit
 from hw.attention.core.settings import RowSettings
 from hw.lib.delay import delay
 
@@ -99,14 +99,16 @@ class Timing:
         From the last part of a tile's last key: its first logit may be read.
     exponent
         From a read: ``exponent``, the logit enters the exponential.
-    value
-        From a read: the part of the value is on the rows' port.
     step
-        From a read: ``value``, the probability meets the part.
+        From a read: ``value``, the probability meets the part, which is on the rows' port.
     merge
-        From a tile's last read: ``merge``, step 0.
+        From a tile's last read to step 0 of ``merge``, which may be later.
+    ends
+        Fewest cycles from the last read of a tile, or the merge's start if that is later, to the first read of
+        the last key of the next.
     final
-        From a pass's last read: its sum is final, and it may be combined with those of other streams.
+        From a pass's last read: its sum is final, and it may be combined with those of other streams; as much
+        later as ``merge`` is.
     divide, normalize, drained
         From there: with several streams from ``combine``, when all have got there, with one stream from the
         very cycle of ``final``, as its sum and its one bank of lanes go on changing.  Start of the division;
@@ -125,9 +127,10 @@ class Timing:
         self.ready = self.write + LogitBuffer.LATENCY
         self.exponent = 1
         self.step = self.exponent + Exp2.LATENCY
-        self.value = self.step - config.packs_values
         # The running output may be read before the tile's sums are there: they meet a cycle later.
         self.merge = self.step + ValueUnit.LATENCY - 1
+        # A tile's rise is kept while the tile goes through the exponential.
+        self.ends = self.step + 1
         self.final = self.merge + Merge.LATENCY + Finals.sum_latency(config)
         self.divide = Combine.sum_latency(config)
         quotient = self.divide + Reciprocal.latency(config)
@@ -170,7 +173,8 @@ class AttentionRows(wiring.Component):
     Behaviour
     ---------
     A row has no handshake: what happens when is said by ``control``, and each stage takes the cycles that
-    `Timing` says.  Rows differ in their data only.  All inputs go through registers of the cell.
+    `Timing` says.  Rows differ in their data only.  All inputs go through registers of the cell: control and
+    queries through its own, keys and values through those of the multipliers.
 
     Why
     ---
@@ -207,23 +211,15 @@ class AttentionRows(wiring.Component):
         control, load, configure = (
             delay(m, name, getattr(self, name), 1) for name in ("control", "load", "configure")
         )
-        query, key, parts = (
-            delay(m, name, getattr(self, name), 1, reset=False) for name in ("query", "key", "value")
-        )
-        # Equal registers, which are not to become one.
-        picked = [
-            Signal(name=f"picked_{n}", attrs={"keep": 1}) for n in range(-(-config.lanes // PICKED_LANES))
-        ]
-        m.d.sync += [register.eq(self.control.pick.valid) for register in picked]
+        query = delay(m, "query", self.query, 1, reset=False)
         m.submodules.score = score = ScoreUnit(config, rows=self._rows)
         m.submodules.logit = logit = LogitUnit(config, rows=self._rows)
         m.d.comb += [
             score.query.eq(query),
             score.place.eq(control.place),
             score.load.eq(load),
-            score.pick.eq(control.pick.place),
-            score.picked.eq(Cat(picked)),
-            score.key.eq(key),
+            score.pick.eq(control.pick),
+            score.key.eq(self.key),
             score.accumulate.eq(control.accumulate),
             score.first.eq(control.first),
             logit.settings.eq(control.settings),
@@ -232,17 +228,14 @@ class AttentionRows(wiring.Component):
             logit.key.eq(control.key),
             logit.cap.eq(control.cap),
         ]
-        value = Signal(factor_layout(config), reset_less=True)
-        # Packing takes a cycle, before the value meets its probability, once for both rows.
-        (m.d.sync if config.packs_values else m.d.comb).__iadd__(value.as_value().eq(factors(config, parts)))
         for row in range(self._rows):
             m.d.comb += logit.i[row].eq(score.o[row])
-            self._probabilities(m, row, control, logit, value)
+            self._probabilities(m, row, control, logit)
         counted = logit.cut & logit.visible & control.write.valid.replicate(self._rows)
         m.d.sync += self.saturated.eq(sum(counted))
         return m
 
-    def _probabilities(self, m: Module, row: int, control: Any, logit: LogitUnit, value: Any) -> None:
+    def _probabilities(self, m: Module, row: int, control: Any, logit: LogitUnit) -> None:
         """Make the stages behind a row's logits."""
         config = self._config
         m.submodules[f"logits_{row}"] = logits = LogitBuffer(config)
@@ -259,10 +252,11 @@ class AttentionRows(wiring.Component):
             exp2.maximum.eq(logits.maximum),
             exp2.valid.eq(control.exponent & logits.o_visible),
             values.probability.eq(exp2.o),
-            values.value.eq(value),
+            values.value.eq(self.value),
             values.step.eq(control.value),
             values.rise.eq(logits.rise),
             values.reached.eq(logits.reached),
+            values.merge_begins.eq(control.merge.begins),
             values.merge_step.eq(control.merge.step),
             merge.control.eq(control.merge),
             merge.partial.eq(values.partial),

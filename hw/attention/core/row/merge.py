@@ -19,6 +19,8 @@ class MergeStep(data.StructLayout):
 
     Members
     -------
+    begins : 1
+        In the next cycle is step 0.
     valid : 1
     step
         Lanes ``step * merge_lanes`` and on; steps come in order, from 0, and end with the lanes in use.
@@ -32,7 +34,16 @@ class MergeStep(data.StructLayout):
     """
 
     def __init__(self, config: AttentionConfig) -> None:
-        super().__init__({"valid": 1, "step": range(config.merge_steps), "opens": 1, "closes": 1, "bank": 1})
+        super().__init__(
+            {
+                "begins": 1,
+                "valid": 1,
+                "step": range(config.merge_steps),
+                "opens": 1,
+                "closes": 1,
+                "bank": 1,
+            }
+        )
 
 
 class FinalLanes(data.StructLayout):

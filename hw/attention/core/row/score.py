@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import AttentionConfig
-from hw.lib.arithmetic.dot_product import dot_latency, dot_products, factor, factor_bits
+from hw.lib.arithmetic.adder_tree import adder_tree, tree_levels
+from hw.lib.arithmetic.dsp import packed_product
+from hw.lib.arithmetic.packed import split
+from hw.lib.delay import delay
 from hw.lib.memory import uninitialised
 
 
@@ -20,8 +23,9 @@ class QueryPlace(data.StructLayout):
         super().__init__({"bank": 1, "part": range(config.folds)})
 
 
-#: Lanes that hear of a pick from one register: one for all had 1,088 loads.
-PICKED_LANES = 8
+#: Multipliers of a chain, each adding to the word of the one before, a cycle later: packed words have room
+#: for seven products, and a longer chain takes more cycles.
+_CHAIN = 4
 
 
 class QueryPick(data.StructLayout):
@@ -47,14 +51,14 @@ class ScoreUnit(wiring.Component):
         A part of a query, written to ``place`` of the rows whose bit of ``load`` is high.
     place : In(QueryPlace)
     load : In(rows)
-    pick : In(QueryPlace), picked : In(D / 8, rounded up)
-        Parts of keys that come in the next cycle, and until the next pick, meet this part of the queries; all
-        bits are alike, each for eight lanes.
+    pick : In(QueryPick)
+        The part of a key that comes in this cycle, and those until the next pick, meet this part of the
+        queries.
     key : In(D x int8)
     accumulate, first : In(1)
-        A part came `first_latency` cycles ago, and it is the first of its key.  Without folds not used.
+        A part came `first_latency` + 1 cycles ago, and it is the first of its key.  Without folds not used.
     o : Out(rows x signed)
-        Raw score S of the key whose last part came `latency` cycles ago.
+        Raw score S of the key whose last part came `latency` + 1 cycles ago.
 
     Behaviour
     ---------
@@ -62,7 +66,9 @@ class ScoreUnit(wiring.Component):
 
     Why
     ---
-    A key meets both rows, so a multiplier takes the queries of both as one factor (`dot_products`).
+    A key meets both rows, so a multiplier takes the queries of both as one factor.  The first sums are made
+    in the multipliers' own adders, along chains: lane n of a chain works n cycles later than its first, and
+    so are its part of the key, of the queries and of the picks.
     """
 
     def __init__(self, config: AttentionConfig, *, rows: int) -> None:
@@ -74,8 +80,7 @@ class ScoreUnit(wiring.Component):
                 "query": In(elements),
                 "place": In(QueryPlace(config)),
                 "load": In(rows),
-                "pick": In(QueryPlace(config)),
-                "picked": In(-(-config.lanes // PICKED_LANES)),
+                "pick": In(QueryPick(config)),
                 "key": In(elements),
                 "accumulate": In(1),
                 "first": In(1),
@@ -85,28 +90,40 @@ class ScoreUnit(wiring.Component):
 
     @staticmethod
     def first_latency(config: AttentionConfig) -> int:
-        """Cycles from a part of a key to its dot product."""
-        return dot_latency(config.lanes)
+        """Cycles from a part of a key to its dot product, without the register in front of the product."""
+        return 2 + _CHAIN + tree_levels(config.lanes // _CHAIN)
 
     @staticmethod
     def latency(config: AttentionConfig) -> int:
-        """Cycles from the last part of a key to its score."""
+        """Cycles from the last part of a key to its score, likewise."""
         return ScoreUnit.first_latency(config) + (config.folds > 1)
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
         m = Module()
-        config, lanes = self._config, range(self._config.lanes)
-        queries = [self._stored(m, row) for row in range(self._rows)]
-        factors = []
-        for d in lanes:
-            picked = Signal(signed(factor_bits(self._rows)), name=f"factor_{d}", reset_less=True)
-            with m.If(self.picked[d // PICKED_LANES]):
-                m.d.sync += picked.eq(factor([query[d] for query in queries]))
-            factors.append(picked)
-        key = [self.key[d] for d in lanes]
-        parts = dot_products(m, factors, key, vectors=self._rows, bits=config.score_bits)
-        for row, part in enumerate(parts):
+        config = self._config
+        stages = [self._stage(m, n) for n in range(_CHAIN)]
+        words: list[Value] = []
+        for chain in range(config.lanes // _CHAIN):
+            word = None
+            for n, (key, queries, load) in enumerate(stages):
+                word = packed_product(
+                    m,
+                    platform,
+                    f"word_{chain}_{n}",
+                    high=queries[0][chain] if self._rows == 2 else Const(0, signed(8)),
+                    low=queries[-1][chain],
+                    load=load,
+                    shared=key[chain],
+                    shared_registers=2,
+                    cascade=word,
+                    ends=n == _CHAIN - 1,
+                )
+            assert word is not None
+            words.append(word)
+        high, low = zip(*(split(word) for word in words), strict=True)
+        for row, fields in enumerate((high, low)[-self._rows :]):
+            part = adder_tree(m, f"sum_{row}", fields, config.score_bits)
             if config.folds == 1:
                 m.d.comb += self.o[row].eq(part)
             else:
@@ -116,19 +133,31 @@ class ScoreUnit(wiring.Component):
                 m.d.comb += self.o[row].eq(score)
         return m
 
-    def _stored(self, m: Module, row: int) -> list[Value]:
-        """Keep a row's queries; give the elements of the part that is picked."""
+    def _stage(self, m: Module, n: int) -> tuple[list[Value], list[list[Value]], Value]:
+        """Give what lane ``n`` of each chain multiplies: elements of the key, and of the queries that are
+        picked, with the bit that says that they are.
+        """
         config = self._config
-        queries = uninitialised(width=config.part_bits, depth=2 * config.folds, ram_style="distributed")
-        m.submodules[f"queries_{row}"] = queries
-        put, get = queries.write_port(), queries.read_port(domain="comb")
-        m.d.comb += [
-            put.en.eq(self.load[row]),
-            put.addr.eq(_address(config, self.place)),
-            put.data.eq(self.query.as_value()),
-            get.addr.eq(_address(config, self.pick)),
-        ]
-        return [get.data.word_select(d, 8).as_signed() for d in range(config.lanes)]
+        lanes = range(n, config.lanes, _CHAIN)
+        given = Cat(*(self.query[d] for d in lanes))
+        query = delay(m, f"query_{n}", given, n, reset=False)
+        place = delay(m, f"place_{n}", self.place, n, reset=False)
+        load = delay(m, f"load_{n}", self.load, n)
+        pick = delay(m, f"pick_{n}", self.pick, n)
+        picked = []
+        for row in range(self._rows):
+            queries = uninitialised(width=len(given), depth=2 * config.folds, ram_style="distributed")
+            m.submodules[f"queries_{row}_{n}"] = queries
+            put, get = queries.write_port(), queries.read_port(domain="comb")
+            m.d.comb += [
+                put.en.eq(load[row]),
+                put.addr.eq(_address(config, place)),
+                put.data.eq(query),
+                get.addr.eq(_address(config, pick.place)),
+            ]
+            picked.append([get.data.word_select(chain, 8).as_signed() for chain in range(len(lanes))])
+        key = delay(m, f"key_{n}", Cat(*(self.key[d] for d in lanes)), n, reset=False)
+        return [key.word_select(chain, 8).as_signed() for chain in range(len(lanes))], picked, pick.valid
 
 
 def _address(config: AttentionConfig, place: Any) -> Value:

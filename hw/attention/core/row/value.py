@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import MAXIMUM_BITS, RESCALE_BITS, AttentionConfig
-from hw.lib.arithmetic.packed import FACTOR_BITS, WORD_BITS, pack, split
+from hw.lib.arithmetic.dsp import accumulated, packed_product
+from hw.lib.arithmetic.packed import split
+from hw.lib.delay import delay
 from hw.lib.memory import uninitialised
 
-#: Lanes whose accumulators share registers of the step: each bit of these has some 150 loads.
-_STEP_LANES = 2
-#: Lanes of a RAM of finished sums, and bits of these that share a register of the merge's step; likewise.
+#: Lanes of a RAM of finished sums, and bits of these that share a register of the merge's step: one for all
+#: would have thousands of loads.
 _RAM_LANES, _MERGE_BITS = 8, 17
 
 
@@ -25,6 +26,10 @@ class ValueStep(data.StructLayout):
     -------
     part
         Which part: its lanes are ``part * D`` and on of the value.
+    last_part
+        Parts of the value, less 1.
+    turn : 1
+        There is a part, of several.
     first, ends : 1
         The key is the first, the last of its tile.
     last : 1
@@ -32,21 +37,18 @@ class ValueStep(data.StructLayout):
     """
 
     def __init__(self, config: AttentionConfig) -> None:
-        super().__init__({"part": range(config.folds), "first": 1, "ends": 1, "last": 1})
+        parts = range(config.folds)
+        super().__init__({"part": parts, "last_part": parts, "turn": 1, "first": 1, "ends": 1, "last": 1})
 
 
-def factor_layout(config: AttentionConfig) -> data.ArrayLayout:
-    """Give the layout of a part of a value as the multipliers take it: one lane each, or two packed."""
-    if config.packs_values:
-        return data.ArrayLayout(signed(FACTOR_BITS), config.lanes // 2)
-    return data.ArrayLayout(signed(8), config.lanes)
+class _Finished(data.StructLayout):
+    """What a tile has beside its sums: their own sum, and what became of the row's maximum."""
 
-
-def factors(config: AttentionConfig, value: Any) -> Value:
-    """Give a part of a value, D x int8, as `factor_layout` has it."""
-    if not config.packs_values:
-        return value.as_value()
-    return Cat(*(pack(value[d + 1], value[d]) for d in range(0, config.lanes, 2)))
+    def __init__(self, config: AttentionConfig) -> None:
+        members: dict[str, Any] = {"partial_sum": config.partial_sum_bits, "rise": RESCALE_BITS}
+        if config.streams > 1:
+            members["reached"] = signed(MAXIMUM_BITS)
+        super().__init__(members)
 
 
 class ValueUnit(wiring.Component):
@@ -59,48 +61,51 @@ class ValueUnit(wiring.Component):
 
     Members
     -------
+    value : In(D x int8)
+        A part of a value, a cycle before its probability.
     probability : In(B + 1)
         The same for all parts of a value; 0 when there is none.
-    value : In(factor_layout)
-        Part of the value of the same key.
     step : In(ValueStep)
-        ``ends`` and ``last`` are low when there is none.
+        Beside the probability; ``turn``, ``first``, ``ends`` and ``last`` are low when there is none.
     rise : In(6)
-        Rise of the maximum with the tile, taken with its partial sums.
+        Rise of the maximum with the tile, two cycles after ``last``.
     reached : In(signed(13))
         The maximum with the tile, likewise; with several streams only.
+    merge_begins : In(1)
+        The finished tile's merge has its step 0 in the next cycle.
     merge_step : In
         Which of the finished tile's ``merge_lanes`` lanes are on ``partial`` in the next cycle.
     partial : Out(merge_lanes x signed)
         Partial sums ``sum_j p_j v_j[d]`` of the finished tile, lanes ``merge_step * merge_lanes`` and on.
     partial_sum : Out
-        Sum of the finished tile's probabilities.
+        Sum of the finished tile's probabilities, from the cycle after step 0 to the one after the last step.
     finished_rise : Out(6), finished_reached : Out(signed(13))
-        ``rise`` and ``reached`` as they were for the finished tile.
+        ``rise`` and ``reached`` of the finished tile, likewise.
 
     Behaviour
     ---------
-    `LATENCY` cycles after ``last`` the finished tile changes; sums of the next tile never wait for it.
+    Step 0 of a tile's merge may come `LATENCY` - 1 cycles after ``last`` or later; the last one no later than
+    the first ``ends`` of the next tile but one.  Sums of other tiles do not wait for it.
 
     Why
     ---
-    Sums of a tile's last key go to a small RAM with room for two tiles, which the merge reads while the
-    accumulators go on.  One adder a lane serves all parts, as only one of them comes in a cycle.  What says
-    which part and which lanes goes through many equal registers: one would have thousands of loads.
+    Sums of a tile's last key go to a small RAM with room for two tiles, of which the merge reads one while
+    the accumulators go on.  Parts of a value take turns at one accumulator a lane.
     """
 
-    #: Cycles from the last part of a tile to its sums on ``partial``.
-    LATENCY = 3
+    #: Cycles from the last part of a tile to its sums on ``partial`` at the earliest.
+    LATENCY = 4
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
         super().__init__(
             {
+                "value": In(data.ArrayLayout(signed(8), config.lanes)),
                 "probability": In(config.probability_width),
-                "value": In(factor_layout(config)),
                 "step": In(ValueStep(config)),
                 "rise": In(RESCALE_BITS),
                 "reached": In(signed(MAXIMUM_BITS)),
+                "merge_begins": In(1),
                 "merge_step": In(range(config.merge_steps)),
                 "partial": Out(data.ArrayLayout(signed(config.partial_bits), config.merge_lanes)),
                 "partial_sum": Out(config.partial_sum_bits),
@@ -113,52 +118,128 @@ class ValueUnit(wiring.Component):
         """Make the gates."""
         m = Module()
         config = self._config
-        step = Signal(ValueStep(config))
-        finish = Signal()
-        probability = Signal(config.probability_width, reset_less=True)
-        total = Signal(config.partial_sum_bits, reset_less=True)
-        # Equal registers, which are not to become one.
-        steps = [
-            Signal(ValueStep(config), name=f"step_{d}", attrs={"keep": 1})
-            for d in range(0, config.lanes, _STEP_LANES)
-        ]
-        m.d.sync += [step.eq(self.step), finish.eq(step.last), probability.eq(self.probability)]
-        m.d.sync += [own.eq(self.step) for own in steps]
-        with m.If(step.part == 0):
-            m.d.sync += total.eq(Mux(step.first, 0, total) + probability)
-        with m.If(finish):
-            m.d.sync += [self.partial_sum.eq(total), self.finished_rise.eq(self.rise)]
-            if config.streams > 1:
-                m.d.sync += self.finished_reached.eq(self.reached)
-
-        # Where no key is, the product is 0: the accumulator needs no enable for it.
-        sums = []
-        for d, product in enumerate(self._products(m)):
-            own = steps[d // _STEP_LANES]
-            banks = [self._register(f"accumulator_{part}_{d}") for part in range(config.folds)]
-            before: Value = banks[0]
-            for part in range(1, config.folds):
-                before = Mux(own.part == part, banks[part], before)
-            result = Signal(config.partial_bits, name=f"sum_{d}")
-            m.d.comb += result.eq(Mux(own.first, 0, before) + product)
-            for part, bank in enumerate(banks):
-                # An expression, not a condition: simulators then write these many registers only once.
-                m.d.sync += bank.eq(result if config.folds == 1 else Mux(own.part == part, result, bank))
-            sums.append(result)
-        self._finish(m, steps, sums)
+        step = delay(m, "step", self.step, 1)
+        later = delay(m, "later", step, 1)
+        if config.packs_values:
+            sums = self._packed(m, platform, delay(m, "added", later, 1))
+        else:
+            sums = self._accumulated(m, platform, step, later)
+        self._finish(m, step, later)
+        self._keep(m, later, sums)
         return m
 
-    def _finish(self, m: Module, steps: list[Signal], sums: list[Signal]) -> None:
+    def _accumulated(self, m: Module, platform: Any, step: Any, later: Any) -> list[Value]:
+        """Add up in the multipliers' slices; give the sums of three cycles ago."""
+        config = self._config
+        sums: list[Value] = []
+        for d in range(config.lanes):
+            total = Signal(signed(config.partial_bits), name=f"sum_{d}")
+            # Sums that rest, but for the one that is next: that one is in the slice, or on its way into it.
+            resting, others = total, [total]
+            for n in range(config.folds - 2):
+                rested = Signal.like(total, name=f"resting_{n}_{d}", reset_less=True)
+                m.d.sync += rested.eq(Mux(later.turn, resting, rested))
+                resting = rested
+                others.append(rested)
+            other: Value = others[0]
+            for n, choice in enumerate(others[1:], start=2):
+                other = Mux(later.last_part == n, choice, other)
+            m.d.comb += total.eq(
+                accumulated(
+                    m,
+                    platform,
+                    f"accumulator_{d}",
+                    factor=Cat(self.probability, Const(0, 1)).as_signed(),
+                    value=self.value[d],
+                    bits=config.partial_bits,
+                    first=step.first,
+                    turn=step.turn,
+                    rest=later.turn,
+                    other=other,
+                )
+            )
+            sums.append(total)
+        return sums
+
+    def _packed(self, m: Module, platform: Any, step: Any) -> list[Value]:
+        """Multiply two lanes at once, and add up outside, as a word has no room for sums."""
+        config = self._config
+        products: list[Value] = []
+        for d in range(0, config.lanes, 2):
+            word = packed_product(
+                m,
+                platform,
+                f"product_{d}",
+                high=self.value[d + 1],
+                low=self.value[d],
+                load=Const(1),
+                shared=Cat(self.probability, Const(0, 1)).as_signed(),
+                shared_registers=1,
+            )
+            high, low = split(word)
+            products += [low, high]
+        # Where no key is, the product is 0: the accumulator needs no enable for it.
+        sums: list[Value] = []
+        for d, product in enumerate(products):
+            banks = [
+                Signal(signed(config.partial_bits), name=f"bank_{part}_{d}", reset_less=True)
+                for part in range(config.folds)
+            ]
+            before: Value = banks[0]
+            for part in range(1, config.folds):
+                before = Mux(step.part == part, banks[part], before)
+            result = Signal(config.partial_bits, name=f"sum_{d}")
+            m.d.comb += result.eq(Mux(step.first, 0, before) + product)
+            for part, bank in enumerate(banks):
+                # An expression, not a condition: simulators then write these many registers only once.
+                m.d.sync += bank.eq(result if config.folds == 1 else Mux(step.part == part, result, bank))
+            sums.append(result)
+        return sums
+
+    def _finish(self, m: Module, step: Any, later: Any) -> None:
+        """Add up probabilities; keep what two tiles have beside their sums, and give the earlier one's."""
+        config = self._config
+        total = Signal(config.partial_sum_bits, reset_less=True)
+        probability = delay(m, "probability", self.probability, 1, reset=False)
+        with m.If(step.part == 0):
+            m.d.sync += total.eq(Mux(step.first, 0, total) + probability)
+        m.submodules.finished = finished = uninitialised(
+            width=_Finished(config).size, depth=2, ram_style="distributed"
+        )
+        put, get = finished.write_port(), finished.read_port(domain="comb")
+        coming, reading = Signal(), Signal(init=1)
+        given, taken = data.View(_Finished(config), put.data), data.View(_Finished(config), get.data)
+        m.d.sync += [coming.eq(coming ^ later.last), reading.eq(reading ^ self.merge_begins)]
+        m.d.comb += [
+            put.en.eq(later.last),
+            put.addr.eq(coming),
+            given.partial_sum.eq(total),
+            given.rise.eq(self.rise),
+            get.addr.eq(reading),
+        ]
+        m.d.sync += [self.partial_sum.eq(taken.partial_sum), self.finished_rise.eq(taken.rise)]
+        if config.streams > 1:
+            m.d.comb += given.reached.eq(self.reached)
+            m.d.sync += self.finished_reached.eq(taken.reached)
+
+    def _keep(self, m: Module, later: Any, sums: list[Value]) -> None:
         """Keep the sums of the last keys of two tiles; give the lanes of a step of the earlier one."""
         config = self._config
-        data: list[Value] = []
+        read: list[Value] = []
         for first in range(0, config.lanes, _RAM_LANES):
-            own, name = steps[first // _STEP_LANES], f"{first}"
-            # Of the tile that comes in; `coming` changes at `LATENCY`.
-            half, coming = (Signal(name=f"{what}_{name}", attrs={"keep": 1}) for what in ("half", "coming"))
-            m.d.sync += coming.eq(half)
-            with m.If(own.last):
-                m.d.sync += half.eq(~half)
+            # Equal registers, which are not to become one.
+            name = f"{first}"
+            own = Signal(ValueStep(config), name=f"own_{name}", attrs={"keep": 1})
+            coming, reading, held = (
+                Signal(name=f"{what}_{name}", init=what != "coming", attrs={"keep": 1})
+                for what in ("coming", "reading", "held")
+            )
+            m.d.sync += [
+                own.eq(later),
+                coming.eq(coming ^ own.last),
+                reading.eq(reading ^ self.merge_begins),
+                held.eq(reading),
+            ]
             lanes = sums[first : first + _RAM_LANES]
             m.submodules[f"finished_{name}"] = finished = uninitialised(
                 width=config.partial_bits * len(lanes), depth=2 * config.folds, ram_style="distributed"
@@ -171,12 +252,12 @@ class ValueUnit(wiring.Component):
                         m.d.comb += part.eq(n)
             m.d.comb += [
                 put.en.eq(own.ends),
-                put.addr.eq(Cat(half, own.part)),
+                put.addr.eq(Cat(coming, own.part)),
                 put.data.eq(Cat(*lanes)),
-                get.addr.eq(Cat(~coming, part)),
+                get.addr.eq(Cat(held, part)),
             ]
-            data.append(get.data)
-        finished_sums, bits = Cat(*data), config.partial_bits * config.merge_lanes
+            read.append(get.data)
+        finished_sums, bits = Cat(*read), config.partial_bits * config.merge_lanes
         partial = self.partial.as_value()
         for low in range(0, bits, _MERGE_BITS):
             high = min(bits, low + _MERGE_BITS)
@@ -190,24 +271,3 @@ class ValueUnit(wiring.Component):
         step = Signal(range(self._config.merge_steps), name=name, reset_less=True, attrs={"keep": 1})
         m.d.sync += step.eq(self.merge_step)
         return step
-
-    def _products(self, m: Module) -> list[Value]:
-        """Multiply; give a product a lane in the next cycle.
-
-        A product that is not packed has the width of the sum, so that nothing is sign-extended again:
-        additions are modulo.
-        """
-        width = WORD_BITS if self._config.packs_values else self._config.partial_bits
-        products: list[Value] = []
-        for n in range(len(self.value)):
-            product = Signal(width, name=f"product_{n}", reset_less=True)
-            m.d.sync += product.eq(self.probability * self.value[n])
-            if self._config.packs_values:
-                high, low = split(product)
-                products += [low, high]
-            else:
-                products.append(product)
-        return products
-
-    def _register(self, name: str) -> Signal:
-        return Signal(self._config.partial_bits, name=name, reset_less=True)

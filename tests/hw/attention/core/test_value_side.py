@@ -48,7 +48,7 @@ def test_values(name, stall, banks):
         for part in range(tile["last_value_part"] + 1)
     ]
     unit, timing = ValueSide(config), Timing(config)
-    trace, ends, waited = [], [], {"bank": 0, "merge": 0}
+    trace, ends, lasts, waited = [], [], set(), {"bank": 0, "merge": 0}
 
     async def bench(ctx):
         given = done = 0  # tiles
@@ -77,17 +77,17 @@ def test_values(name, stall, banks):
             ends_key = of_value == tile["last_value_part"]
             ends_tile = ends_key and index == tile["last_index"]
             lacks_bank = tile["closes"] and free == 0
-            merges = bool(ends) and now < ends[-1][0] + ends[-1][1]
-            may = there and not (ends_tile and (lacks_bank or merges))
-            waited["bank"] += there and ends_tile and lacks_bank
-            waited["merge"] += there and ends_tile and merges and not lacks_bank
+            merges = bool(ends) and now < ends[-1][0] + timing.ends
+            last_key = index == tile["last_index"]
+            may = there and not (last_key and (lacks_bank or merges))
+            waited["bank"] += there and last_key and lacks_bank
+            waited["merge"] += there and last_key and merges and not lacks_bank
             issue = may and valid
             assert ctx.get(unit.i_value.ready) == may
-            assert ctx.get(unit.blocked) == (there and ends_tile and lacks_bank)
+            assert ctx.get(unit.blocked) == (there and last_key and lacks_bank)
             assert ctx.get(unit.starved) == (may and not valid)
             assert ctx.get(unit.freed) == (issue and ends_key)
             assert ctx.get(unit.ended) == (issue and ends_tile)
-            assert ctx.get(unit.closed) == (issue and ends_tile and tile["closes"])
             read = plain(ctx.get(unit.read))
             assert (read["valid"], read["last"]) == (issue, issue and ends_tile)
             assert read["first"] == (issue and index == 0 and of_value == 0)
@@ -95,14 +95,16 @@ def test_values(name, stall, banks):
                 assert (read["slot"], read["entry"]) == (number % LOGIT_TILES, logits % config.logit_entries)
             names = ("exponent", "value", "step", "merge")
             seen = {name: plain(ctx.get(getattr(unit, name))) for name in names}
-            trace.append(seen | {"part": part if issue else None})
+            trace.append(seen | {"part": part if issue else None, "closed": ctx.get(unit.closed)})
 
             if issue:
                 part, valid = part + 1, False
                 logits += ends_key
             if issue and ends_tile:
                 space = spacing(config, parts=of_value + 1, closes=tile["closes"])
-                ends.append((now, space, number, bank))
+                merged = max(now, ends[-1][0] + ends[-1][1]) if ends else now
+                ends.append((merged, space, number, bank))
+                lasts.add(now + timing.step)
                 done += 1
                 free -= tile["closes"]
                 bank ^= tile["closes"]
@@ -114,20 +116,24 @@ def test_values(name, stall, banks):
     assert waited["bank"] or banks == 1.0
 
     exponents = {cycle for cycle, now in enumerate(trace) if now["exponent"]}
-    lasts = {cycle for cycle, now in enumerate(trace) if now["step"]["last"]}
     issued = {cycle: now["part"] for cycle, now in enumerate(trace) if now["part"] is not None}
     assert exponents == {cycle + timing.exponent for cycle in issued}
-    assert lasts == {cycle + timing.step for cycle, *_ in ends}
+    assert lasts == {cycle for cycle, now in enumerate(trace) if now["step"]["last"]}
+    closed = {cycle for cycle, _, number, _ in ends if tiles[number]["closes"]}
+    assert closed == {cycle for cycle, now in enumerate(trace) if now["closed"]}
     for cycle, part in issued.items():
         number, index, of_value = parts[part]
-        assert trace[cycle + timing.value]["value"] == [part % 256 - 128] * config.lanes
+        assert trace[cycle + timing.step]["value"] == [part % 256 - 128] * config.lanes
         step = trace[cycle + timing.step]["step"]
         ends_tile = index == tiles[number]["last_index"]
         assert (step["part"], step["first"], step["ends"]) == (of_value, index == 0, ends_tile)
+        assert step["turn"] == (tiles[number]["last_value_part"] > 0)
+        assert step["last_part"] == tiles[number]["last_value_part"]
     for cycle in range(timing.step, len(trace)):
         if cycle - timing.step not in issued:
             assert not trace[cycle]["step"]["ends"]
             assert not trace[cycle]["step"]["first"]
+            assert not trace[cycle]["step"]["turn"]
 
     steps = {}
     for cycle, _, number, bank in ends:
@@ -135,4 +141,6 @@ def test_values(name, stall, banks):
         for n in range((tile["last_value_part"] + 1) * config.part_steps):
             where = {"opens": tile["opens"], "closes": tile["closes"], "bank": bank}
             steps[cycle + timing.merge + n] = {"valid": 1, "step": n, **where}
+    begins = {cycle + timing.merge - 1 for cycle, *_ in ends}
+    assert {cycle for cycle, now in enumerate(trace) if now["merge"].pop("begins")} == begins
     assert {cycle: now["merge"] for cycle, now in enumerate(trace) if now["merge"]["valid"]} == steps

@@ -178,7 +178,8 @@ class StreamControl:
         self.reads = []  # last read of each tile
         self.entry = 0  # of the logit buffer, where the tile begins
         self.read = 0  # next free cycle for a read
-        self.spacing = 0  # from the last read of the tile before to that of the next
+        self.merged = -100  # when the merge of the tile before could begin
+        self.spacing = 0  # from there to that of the next
         self.finals = []
 
     def add(self, n, job, tiles, combined):
@@ -243,8 +244,8 @@ class StreamControl:
             for part in range(job.v_parts):
                 last = ends and part == job.v_parts - 1
                 cycle = self.read + self.control.pause()
-                if last:
-                    cycle = max([cycle, *(read + self.spacing for read in self.reads[-1:])])
+                if ends:
+                    cycle = max(cycle, self.merged + timing.ends)
                     if closes and n >= 2:
                         start, _, drained = combined[n - 2]
                         if self.config.streams > 1:
@@ -259,18 +260,21 @@ class StreamControl:
                 self.control.pulse(cycle + timing.exponent, control.exponent, 1)
                 if j < job.keys:
                     lanes = job.v[j, part * self.config.lanes : (part + 1) * self.config.lanes]
-                    at[cycle + timing.value].append((self.cell.value, lanes.tolist()))
-                step = {"part": part, "first": index == 0, "ends": ends, "last": last}
-                at[cycle + timing.step].append((control.value, step))
-                at[cycle + timing.step + 1].insert(0, (control.value, {"part": part}))
+                    at[cycle + timing.step].append((self.cell.value, lanes.tolist()))
+                parts = {"part": part, "last_part": job.v_parts - 1}
+                step = {"turn": job.v_parts > 1, "first": index == 0, "ends": ends, "last": last}
+                at[cycle + timing.step].append((control.value, parts | step))
+                at[cycle + timing.step + 1].insert(0, (control.value, parts))
+        self.merged = max(cycle, self.merged + self.spacing)
         for step in range(steps):
             place = {"step": step, "opens": opens, "closes": closes, "bank": n % 2}
-            self.control.word(cycle + timing.merge + step, control.merge, **place)
+            self.control.word(self.merged + timing.merge + step, control.merge, **place)
+        self.control.pulse(self.merged + timing.merge - 1, control.merge.begins, 1)
         self.reads.append(cycle)
         self.entry += len(some)
         self.spacing = max(steps, timing.interval if closes else 0)
         if closes:
-            self.finals.append(cycle + timing.final)
+            self.finals.append(self.merged + timing.final)
 
     def _place(self, index):
         entry = (self.entry + index) % self.config.logit_entries

@@ -46,24 +46,24 @@ def test_score(lanes, folds, rows):
             for part in range(parts):
                 # One key in four waits, with the part before on the port or anything else.
                 while rng.random() < 0.25:
-                    cycles.append([(unit.picked, 0), *idle])
-                pick = [(unit.picked, -1), (unit.pick, {"bank": n % 2, "part": part})]
-                cycles.append([*pick, *(loads.pop(0) if loads else idle)])
-                key = len(cycles)  # in the cycle after its pick
+                    cycles.append([(unit.pick.valid, 0), *idle])
+                pick = (unit.pick, {"valid": 1, "place": {"bank": n % 2, "part": part}})
+                key = len(cycles)  # in the cycle of its pick
+                cycles.append([pick, *(loads.pop(0) if loads else idle)])
                 firsts[key] = (part == 0, keys[n][at, part])
                 if part == parts - 1:
                     raw = np.einsum("rpd,pd->r", queries[n], keys[n][at])
                     expected[key] = raw.tolist()
-        cycles += [[(unit.picked, 0), *item] for item in loads]
+        cycles += [[(unit.pick.valid, 0), *item] for item in loads]
     cycles.append(idle)
     inputs = [[*cycle] for cycle in cycles]
     for n in range(len(inputs)):
         first, key = firsts.get(n, (0, rng.integers(-128, 128, lanes)))
         inputs[n].append((unit.key, key.tolist()))
-    delay = ScoreUnit.first_latency(config)
+    delay = 1 + ScoreUnit.first_latency(config)
     inputs += [[] for _ in range(delay)]
     for n in range(len(inputs) - delay):
         first, _ = firsts.get(n, (rng.integers(2), None))
         inputs[n + delay] += [(unit.accumulate, n in firsts), (unit.first, int(first))]
-    got = play(unit, inputs, [unit.o[row] for row in range(rows)], ScoreUnit.latency(config))
+    got = play(unit, inputs, [unit.o[row] for row in range(rows)], 1 + ScoreUnit.latency(config))
     assert {n: got[n] for n in expected} == expected

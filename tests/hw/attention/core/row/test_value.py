@@ -5,13 +5,8 @@ import numpy as np
 import pytest
 
 from hw.attention.config import AttentionConfig
-from hw.attention.core.row.value import ValueUnit, factors
+from hw.attention.core.row.value import ValueUnit
 from tests.support.gateware.streams import simulate
-
-
-def packed(lanes):
-    """What `factors` makes of a part: two lanes in one number, or each by itself."""
-    return [int(lanes[d + 1]) * 2**18 + int(lanes[d]) for d in range(0, len(lanes), 2)]
 
 
 @pytest.mark.parametrize("bits", [8, 12, 16, 20])
@@ -31,29 +26,40 @@ def test_values(lanes, folds, bits):
     seen = []
 
     async def bench(ctx):
+        async def part_of(key, step, lanes):
+            """Give a probability and its step, and in the same cycle the value of the next."""
+            ctx.set(unit.probability, key)
+            ctx.set(unit.step, step)
+            ctx.set(unit.value, lanes.tolist())
+            await ctx.tick()
+
+        def any_value():
+            return rng.integers(-128, 128, lanes)
+
         for n, (p, v, parts) in enumerate(tiles):
+            work = []  # probability, step, value
             for j, part in np.ndindex(len(p), parts):
+                many = {"last_part": parts - 1}
                 while rng.random() < 0.1:  # what is on the value port without a probability must not matter
-                    ctx.set(unit.probability, 0)
-                    ctx.set(unit.step, {"part": int(rng.integers(folds)), "first": 0, "ends": 0, "last": 0})
-                    await ctx.tick()
-                ctx.set(unit.probability, int(p[j]))
-                lane = v[j, part * lanes : (part + 1) * lanes]
-                ctx.set(unit.value, packed(lane) if bits == 8 else lane.tolist())
+                    work.append((0, many | {"part": int(rng.integers(folds))}, any_value()))
                 ends = j == len(p) - 1
                 last = ends and part == parts - 1
-                ctx.set(unit.step, {"part": part, "first": j == 0, "ends": ends, "last": last})
-                await ctx.tick()
-            ctx.set(unit.probability, 0)
-            ctx.set(unit.step, {"part": 0, "first": 0, "ends": 0, "last": 0})
+                step = {"part": part, "turn": parts > 1, "first": j == 0, "ends": ends, "last": last}
+                work.append((int(p[j]), many | step, v[j, part * lanes : (part + 1) * lanes]))
+            values = [value for *_, value in work[1:]] + [any_value()]
+            await part_of(0, {}, work[0][2])
+            for (key, step, _), value in zip(work, values, strict=True):
+                await part_of(key, step, value)
             ctx.set(unit.rise, n)
             ctx.set(unit.reached, -n)
-            for _ in range(ValueUnit.LATENCY - 1):
-                await ctx.tick()
+            for wait in reversed(range(ValueUnit.LATENCY - 2 + int(rng.integers(2)))):
+                ctx.set(unit.merge_begins, wait == 0)
+                await part_of(0, {}, any_value())
+            ctx.set(unit.merge_begins, 0)
             partial = []
             for step in range(parts * config.part_steps):
                 ctx.set(unit.merge_step, step)
-                await ctx.tick()
+                await part_of(0, {}, any_value())
                 partial += [ctx.get(unit.partial[lane]) for lane in range(config.merge_lanes)]
             totals = ctx.get(unit.partial_sum), ctx.get(unit.finished_rise), ctx.get(unit.finished_reached)
             seen.append((partial, totals))
@@ -62,35 +68,3 @@ def test_values(lanes, folds, bits):
     for n, ((p, v, _), (partial, totals)) in enumerate(zip(tiles, seen, strict=True)):
         assert partial == (p @ v).tolist()
         assert totals == (p.sum(), n, -n)
-
-
-def test_factors():
-    """Packed lanes, by the values of the constant expression."""
-    from amaranth.hdl import Module, Signal, signed
-    from amaranth.lib import data, wiring
-    from amaranth.lib.wiring import In, Out
-
-    config = AttentionConfig(lanes=16, merge_lanes=2, probability_bits=8)
-
-    class Factors(wiring.Component):
-        i: In(data.ArrayLayout(signed(8), 16))
-        o: Out(data.ArrayLayout(signed(27), 8))
-
-        def elaborate(self, platform):
-            m = Module()
-            m.d.comb += self.o.as_value().eq(factors(config, self.i))
-            m.d.sync += Signal().eq(1)
-            return m
-
-    unit, rng = Factors(), np.random.default_rng(0)
-    lanes = [rng.choice([-128, -1, 0, 1, 127, 5], 16) for _ in range(30)]
-    seen = []
-
-    async def bench(ctx):
-        for value in lanes:
-            ctx.set(unit.i, value.tolist())
-            seen.append([ctx.get(unit.o[n]) for n in range(8)])
-            await ctx.tick()
-
-    simulate(unit, bench)
-    assert seen == [packed(value) for value in lanes]

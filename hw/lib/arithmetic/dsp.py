@@ -1,0 +1,217 @@
+"""Multipliers with what a DSP48E2 has around them: input registers, pre-adder, accumulator, cascade.
+
+A tool finds the multiplier in a product by itself, but not reliably what lies around it: Yosys leaves
+registers and accumulators in the fabric, and two sums that take turns in P and C are beyond any tool.  So in
+generated Verilog (`hw.lib.convert.UltraScalePlus`) each function here is one DSP48E2 (AMD's UG579), which all
+boards have.  Without a platform, in Amaranth's simulator and in proofs, the same registers are written out; a
+test holds one to the other.
+
+Reset reaches none of these registers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Mux, Signal, Value, signed
+
+from hw.lib.arithmetic.packed import FACTOR_BITS, FIELD_BITS, WORD_BITS
+from hw.lib.delay import delay
+
+#: Bits of the slice's ports.
+_WIDTHS = {"A": 30, "B": 18, "C": 48, "D": 27, "PCIN": 48, "P": 48, "PCOUT": 48}
+#: OPMODE: W is nothing, X and Y are the product; bits 4 to 6 say what Z is.
+_PRODUCT, _Z = 0b0101, 4
+_CASCADE, _P, _C = 0b001, 0b010, 0b011
+
+
+def packed_product(
+    m: Module,
+    platform: Any,
+    name: str,
+    *,
+    high: Value,
+    low: Value,
+    load: Value,
+    shared: Value,
+    shared_registers: int,
+    cascade: Value | None = None,
+    ends: bool = True,
+) -> Signal:
+    """Multiply a shared factor by two others at once, and add the word of a neighbour.
+
+    Parameters
+    ----------
+    m, platform
+        The component being elaborated, and what its ``elaborate`` was given.
+    name
+        Of the slice, unique in ``m``.
+    high, low
+        Two int8; the pre-adder packs them (`hw.lib.arithmetic.packed`), which takes no gate.
+    load
+        They are taken; otherwise those from before stay.
+    shared
+        Signed, up to 18 bits.
+    shared_registers
+        Registers on its way to the multiplier, 1 or 2.
+    cascade
+        What another slice gives that does not end a chain.
+    ends
+        Whether the word goes to the fabric, not to the next slice of a chain.
+
+    Returns
+    -------
+    Signal
+        ``(high * 2^18 + low) * shared + cascade``, with ``high`` and ``low`` of 4 cycles ago, ``shared`` of
+        ``shared_registers + 2`` and ``cascade`` of one.
+    """
+    word = Signal(signed(WORD_BITS if ends else _WIDTHS["PCOUT"]), name=name, reset_less=True)
+    if platform is not None:
+        _place(
+            m,
+            name,
+            inputs={
+                "A": (high << FIELD_BITS).as_signed(),
+                "B": shared,
+                "D": low,
+                "PCIN": Const(0) if cascade is None else cascade,
+                "OPMODE": _PRODUCT if cascade is None else _PRODUCT | _CASCADE << _Z,
+                "INMODE": 0b00100,  # D + A, times B
+                "CEA2": load,
+                "CED": load,
+            },
+            parameters={"AMULTSEL": "AD", "BREG": shared_registers, "BCASCREG": shared_registers},
+            output="P" if ends else "PCOUT",
+            o=word,
+        )
+        return word
+    upper, lower = (Signal(signed(8), name=f"{name}_{side}", reset_less=True) for side in ("high", "low"))
+    packed = Signal(signed(FACTOR_BITS), name=f"{name}_packed", reset_less=True)
+    product = Signal(signed(WORD_BITS), name=f"{name}_product", reset_less=True)
+    with m.If(load):
+        m.d.sync += [upper.eq(high), lower.eq(low)]
+    m.d.sync += [
+        packed.eq((upper << FIELD_BITS) + lower),
+        product.eq(packed * delay(m, f"{name}_shared", shared, shared_registers, reset=False)),
+        word.eq(product if cascade is None else product + cascade),
+    ]
+    return word
+
+
+def accumulated(
+    m: Module,
+    platform: Any,
+    name: str,
+    *,
+    factor: Value,
+    value: Value,
+    bits: int,
+    first: Value,
+    turn: Value,
+    rest: Value,
+    other: Value | None = None,
+) -> Signal:
+    """Add up products, in one sum or in several that take turns.
+
+    Parameters
+    ----------
+    m, platform, name
+        As for `packed_product`.
+    factor
+        Signed, up to 27 bits; 0 when there is nothing to add.
+    value
+        Signed, up to 18 bits, which comes a cycle before its ``factor``.
+    bits
+        Of a sum, up to 48.
+    first
+        A cycle after ``factor``: its product begins the sum.
+    turn
+        A cycle after ``factor``: it goes to the sum that rests, not to the one of the product before.
+    rest
+        ``turn``, a cycle later still: ``other`` rests from the next cycle on.
+    other
+        By default what this gives: two sums take turns.
+
+    Returns
+    -------
+    Signal
+        The sum, signed, with the ``factor`` of 3 cycles ago.
+
+    Why
+    ---
+    The sum that rests lies in C.  With a turn P becomes C and the product while C takes P, so that two sums
+    need no adder and no register of the fabric.
+    """
+    total = Signal(signed(bits), name=name, reset_less=True)
+    resting = total if other is None else other
+    if platform is not None:
+        source = Mux(first, 0, Mux(turn, _C, _P))
+        _place(
+            m,
+            name,
+            inputs={
+                "A": factor,
+                "B": value,
+                "C": resting,
+                "OPMODE": Cat(Const(_PRODUCT, _Z), source[:3]),
+                "CEC": rest,
+            },
+            parameters={"BREG": 2, "BCASCREG": 2, "OPMODEREG": 1},
+            output="P",
+            o=total,
+        )
+        return total
+    product, rested = (Signal(signed(bits), name=f"{name}_{what}", reset_less=True) for what in "mc")
+    begins, turns = (Signal(name=f"{name}_{what}", reset_less=True) for what in ("begins", "turns"))
+    early = delay(m, f"{name}_value", value, 2, reset=False)
+    m.d.sync += [
+        begins.eq(first),
+        turns.eq(turn),
+        product.eq(delay(m, f"{name}_factor", factor, 1, reset=False) * early),
+        total.eq(Mux(begins, 0, Mux(turns, rested, total)) + product),
+        rested.eq(Mux(rest, resting, rested)),
+    ]
+    return total
+
+
+def _place(
+    m: Module,
+    name: str,
+    *,
+    inputs: dict[str, Any],
+    parameters: dict[str, Any],
+    output: str,
+    o: Signal,
+) -> None:
+    """Place a DSP48E2 with all its registers of data, enabled unless ``inputs`` say when."""
+    enabled = ("A2", "AD", "ALUMODE", "B1", "B2", "CARRYIN", "CTRL", "D", "INMODE", "M", "P")
+    pins: dict[str, Any] = {
+        **dict.fromkeys(("ALUMODE", "INMODE", "CARRYINSEL", "CARRYIN"), 0),
+        **{f"CE{register}": 1 for register in enabled},
+        **dict.fromkeys(("CEA1", "CEC"), 0),
+        **inputs,
+    }
+    widths = _WIDTHS | {"OPMODE": 9, "INMODE": 5, "ALUMODE": 4, "CARRYINSEL": 3}
+    resets = ("A", "ALLCARRYIN", "ALUMODE", "B", "C", "CTRL", "D", "INMODE", "M", "P")
+    whole = Signal(signed(_WIDTHS[output]), name=f"{name}_{output.lower()}")
+    m.d.comb += o.eq(whole)
+    registers = ("A", "ACASC", "AD", "B", "BCASC", "C", "D", "M", "P")
+    m.submodules[name] = Instance(
+        "DSP48E2",
+        **{f"p_{register}REG": 1 for register in registers},
+        **{f"p_{register}REG": 0 for register in ("ALUMODE", "CARRYIN", "CARRYINSEL", "INMODE", "OPMODE")},
+        **{f"p_{parameter}": value for parameter, value in parameters.items()},
+        i_CLK=ClockSignal(),
+        **{f"i_RST{register}": Const(0, 1) for register in resets},
+        **{f"i_{pin}": _wide(value, widths.get(pin, 1)) for pin, value in pins.items()},
+        **{f"o_{output}": whole},
+    )
+
+
+def _wide(value: Any, bits: int) -> Value:
+    """Extend a value to the bits of a pin by its sign."""
+    if isinstance(value, int):
+        return Const(value, bits)
+    value = Value.cast(value)
+    fill = value[-1] if value.shape().signed else Const(0, 1)
+    return Cat(value, fill.replicate(bits - len(value)))

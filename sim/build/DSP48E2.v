@@ -1,0 +1,48 @@
+// The arithmetic of AMD's DSP48E2 (UG579), as far as generated Verilog uses it: registers at A, B (one or two), C,
+// D, behind the pre-adder, the multiplier and the adder, which adds P, C or the cascade's input to the product.
+// What is not used is not here, and a parameter or pin that asks for it ends the simulation.
+module DSP48E2 #(
+  parameter AMULTSEL = "A",
+  parameter integer AREG = 1, ACASCREG = 1, ADREG = 1, BREG = 1, BCASCREG = 1, CREG = 1, DREG = 1, MREG = 1, PREG = 1,
+  parameter integer ALUMODEREG = 1, CARRYINREG = 1, CARRYINSELREG = 1, INMODEREG = 1, OPMODEREG = 1
+) (
+  input CLK,
+  input signed [29:0] A, input signed [17:0] B, input signed [47:0] C, input signed [26:0] D,
+  input signed [47:0] PCIN,
+  input [8:0] OPMODE, input [4:0] INMODE, input [3:0] ALUMODE, input [2:0] CARRYINSEL, input CARRYIN,
+  input CEA1, CEA2, CEAD, CEALUMODE, CEB1, CEB2, CEC, CECARRYIN, CECTRL, CED, CEINMODE, CEM, CEP,
+  input RSTA, RSTALLCARRYIN, RSTALUMODE, RSTB, RSTC, RSTCTRL, RSTD, RSTINMODE, RSTM, RSTP,
+  output signed [47:0] P, output signed [47:0] PCOUT
+);
+  reg signed [26:0] a, d, ad;
+  reg signed [17:0] b1, b2;
+  reg signed [47:0] c, product, sum;
+  reg [1:0] z;
+  wire [1:0] z_now = OPMODEREG ? z : OPMODE[5:4];
+  wire signed [26:0] factor = AMULTSEL == "AD" ? ad : a;
+  wire signed [47:0] z_value = z_now == 1 ? PCIN : z_now == 2 ? sum : z_now == 3 ? c : 48'sd0;
+
+  always @(posedge CLK) begin
+    if (CEA2) a <= A[26:0];
+    if (CED) d <= D;
+    ad <= a + d;
+    b1 <= B;
+    b2 <= BREG == 2 ? b1 : B;
+    if (CEC) c <= C;
+    z <= OPMODE[5:4];
+    product <= factor * b2;
+    sum <= z_value + product;
+  end
+  assign P = sum;
+  assign PCOUT = sum;
+
+  initial begin
+    if (AREG != 1 || ADREG != 1 || CREG != 1 || DREG != 1 || MREG != 1 || PREG != 1 || BREG < 1 || BREG > 2
+        || ALUMODEREG || CARRYINREG || CARRYINSELREG || INMODEREG || INMODE != (AMULTSEL == "AD" ? 4 : 0))
+      $fatal(1, "a DSP48E2 is used in a way that its model does not have");
+  end
+  always @(posedge CLK)
+    if ({OPMODE[8:6], OPMODE[3:0]} != 7'b0000101 || ALUMODE || CARRYINSEL || CARRYIN || CEA1
+        || !(CEAD & CEB2 & CECTRL & CEM & CEP) || RSTA || RSTB || RSTC || RSTD || RSTM || RSTP || RSTCTRL)
+      $fatal(1, "a DSP48E2 is asked for what its model does not have");
+endmodule
