@@ -14,6 +14,7 @@ module DSP48E2 #(
   input RSTA, RSTALLCARRYIN, RSTALUMODE, RSTB, RSTC, RSTCTRL, RSTD, RSTINMODE, RSTM, RSTP,
   output signed [47:0] P, output signed [47:0] PCOUT
 );
+  /*verilator inline_module*/  // with its constants, in the cell that places it
   reg signed [26:0] a, d, ad;
   reg signed [17:0] b1, b2;
   reg signed [47:0] c, product, sum;

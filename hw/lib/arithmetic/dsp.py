@@ -71,7 +71,7 @@ def packed_product(
             m,
             name,
             inputs={
-                "A": (high << FIELD_BITS).as_signed(),
+                "A": Cat(Const(0, FIELD_BITS), high).as_signed(),
                 "B": shared,
                 "D": low,
                 "PCIN": Const(0) if cascade is None else cascade,
@@ -91,7 +91,7 @@ def packed_product(
     with m.If(load):
         m.d.sync += [upper.eq(high), lower.eq(low)]
     m.d.sync += [
-        packed.eq((upper << FIELD_BITS) + lower),
+        packed.eq(upper.shift_left(FIELD_BITS) + lower),
         product.eq(packed * delay(m, f"{name}_shared", shared, shared_registers, reset=False)),
         word.eq(product if cascade is None else product + cascade),
     ]
@@ -195,12 +195,11 @@ def _place(
     resets = ("A", "ALLCARRYIN", "ALUMODE", "B", "C", "CTRL", "D", "INMODE", "M", "P")
     whole = Signal(signed(_WIDTHS[output]), name=f"{name}_{output.lower()}")
     m.d.comb += o.eq(whole)
-    registers = ("A", "ACASC", "AD", "B", "BCASC", "C", "D", "M", "P")
+    data, control = ("A", "ACASC", "AD", "B", "BCASC", "C", "D", "M", "P"), (*list(widths)[-4:], "CARRYIN")
+    registers = {f"{name}REG": 1 for name in data} | {f"{name}REG": 0 for name in control}
     m.submodules[name] = Instance(
         "DSP48E2",
-        **{f"p_{register}REG": 1 for register in registers},
-        **{f"p_{register}REG": 0 for register in ("ALUMODE", "CARRYIN", "CARRYINSEL", "INMODE", "OPMODE")},
-        **{f"p_{parameter}": value for parameter, value in parameters.items()},
+        **{f"p_{parameter}": value for parameter, value in (registers | parameters).items()},
         i_CLK=ClockSignal(),
         **{f"i_RST{register}": Const(0, 1) for register in resets},
         **{f"i_{pin}": _wide(value, widths.get(pin, 1)) for pin, value in pins.items()},
