@@ -34,6 +34,10 @@ def timing_of(kind: str, inputs: Pins, outputs: Pins, delays: Delays) -> Cell | 
         return _through(Driver.LUT, Sink.LUT, inputs, outputs, delays["lut"])
     if re.fullmatch(r"MUXF[789]", kind):
         return _through(Driver.MUX, Sink.MUX, inputs, outputs, delays["wide_mux"])
+    if kind == "DSP48E2" and inputs.get("CLK"):
+        # The generator's, with all registers; those that Yosys infers have none and no clock.
+        times = delays["dsp_register_clock_to_out"], delays["dsp_setup"]
+        return _ram(Driver.CLOCKED_DSP, Sink.CLOCKED_DSP, inputs, outputs, *times)
     if kind == "DSP48E2":
         return _through(Driver.DSP, Sink.DSP, inputs, outputs, delays["dsp"])
     if re.fullmatch(r"CARRY[48]", kind):

@@ -15,9 +15,13 @@ from hw.edge import read_document, validate
 FILE = Path(__file__).with_name("delays.yaml")
 
 #: What drives a net, and what a net drives.
-Driver = enum.IntEnum("Driver", "FF LUT MUX SUM CARRY LUT_MEMORY BLOCK_RAM ULTRA_RAM DSP PORT", start=0)
+Driver = enum.IntEnum(
+    "Driver", "FF LUT MUX SUM CARRY LUT_MEMORY BLOCK_RAM ULTRA_RAM DSP CLOCKED_DSP PORT", start=0
+)
 Sink = enum.IntEnum(
-    "Sink", "LUT MUX PROPAGATE GENERATE CARRY FF CONTROL LUT_MEMORY BLOCK_RAM ULTRA_RAM DSP", start=0
+    "Sink",
+    "LUT MUX PROPAGATE GENERATE CARRY FF CONTROL LUT_MEMORY BLOCK_RAM ULTRA_RAM DSP CLOCKED_DSP",
+    start=0,
 )
 
 _Cell = Literal[
@@ -25,7 +29,7 @@ _Cell = Literal[
     "ff_clock_to_out", "ff_setup", "ff_control_setup", "lut_memory_clock_to_out", "lut_memory_setup",
     "block_ram_clock_to_out", "block_ram_register_clock_to_out", "block_ram_setup", "ultra_ram_clock_to_out",
     "ultra_ram_register_clock_to_out", "ultra_ram_setup", "dsp", "dsp_register_in", "dsp_register_out",
-    "dsp_register_clock_to_out",
+    "dsp_register_clock_to_out", "dsp_setup",
 ]  # fmt: skip
 _Net = Literal[
     "lut_to_ff", "lut_to_carry", "lut_to_mux", "carry_to_ff", "fabric_to_ff", "routed", "routed_spread"

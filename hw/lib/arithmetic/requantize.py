@@ -27,6 +27,11 @@ def rounded(halves: Value) -> Value:
     return (halves >> 1) + halves[0]
 
 
+def rounded_sum(halves: Value, other: Value) -> Value:
+    """Give ``rounded(halves) + other`` with one adder: the half that rounds is its carry-in."""
+    return (halves - ~doubled(other)) >> 1
+
+
 def requantize(
     m: Module,
     value: Value,

@@ -104,8 +104,8 @@ class Timing:
     merge
         From a tile's last read to step 0 of ``merge``, which may be later.
     ends
-        Fewest cycles from the last read of a tile, or the merge's start if that is later, to the first read of
-        the last key of the next.
+        Fewest cycles from the last read of a tile, or from the start of its merge if that is later, to the
+        first read of the last key of the next.
     final
         From a pass's last read: its sum is final, and it may be combined with those of other streams; as much
         later as ``merge`` is.

@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import MAXIMUM_BITS, RESCALE_BITS, AttentionConfig
 from hw.lib.arithmetic.fixed import floor_shift
-from hw.lib.arithmetic.requantize import doubled, rounded
+from hw.lib.arithmetic.requantize import doubled, rounded_sum
 from hw.lib.memory import uninitialised
 
 
@@ -139,7 +139,7 @@ class Merge(wiring.Component):
             partial = Signal(signed(config.partial_bits), name=f"partial_{lane}", reset_less=True)
             m.d.sync += [
                 partial.eq(self.partial[lane]),
-                self.o.lanes[lane].eq(self._rescaled(m, f"output_{lane}", read, shift) + partial),
+                self.o.lanes[lane].eq(rounded_sum(self._halves(m, f"output_{lane}", read, shift), partial)),
             ]
         m.d.comb += [
             self.o.valid.eq(write.valid & write.closes),
@@ -153,9 +153,9 @@ class Merge(wiring.Component):
         partial_sum = Signal.like(self.partial_sum, reset_less=True)
         add_sum = Signal()
         m.d.sync += [add_sum.eq(shift.valid & (shift.step == 0)), partial_sum.eq(self.partial_sum)]
-        rescaled = self._rescaled(m, "total", self.total, shift)
+        halves = self._halves(m, "total", self.total, shift)
         with m.If(add_sum):
-            m.d.sync += self.total.eq(rescaled + partial_sum)
+            m.d.sync += self.total.eq(rounded_sum(halves, partial_sum))
         if config.streams > 1:
             maximum = Signal.like(self.reached, reset_less=True)
             m.d.sync += maximum.eq(self.reached)
@@ -163,8 +163,8 @@ class Merge(wiring.Component):
                 m.d.sync += self.maximum.eq(maximum)
         return m
 
-    def _rescaled(self, m: Module, name: str, value: Value, control: Any) -> Value:
-        """Give ``round(value, rise)`` in the next cycle, or 0 where a query tile opens."""
+    def _halves(self, m: Module, name: str, value: Value, control: Any) -> Signal:
+        """Give ``2 value`` shifted by ``rise`` in the next cycle, or 0 where a query tile opens."""
         halves = Signal(doubled(value).shape(), name=f"{name}_halves", reset_less=True)
         m.d.sync += halves.eq(Mux(control.opens, 0, floor_shift(doubled(value), self.rise)))
-        return rounded(halves)
+        return halves

@@ -9,6 +9,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import MAXIMUM_BITS, RESCALE_BITS, AttentionConfig
+from hw.lib.arithmetic.chosen import chosen
 from hw.lib.arithmetic.dsp import accumulated, packed_product
 from hw.lib.arithmetic.packed import split
 from hw.lib.delay import delay
@@ -261,10 +262,18 @@ class ValueUnit(wiring.Component):
         partial = self.partial.as_value()
         for low in range(0, bits, _MERGE_BITS):
             high = min(bits, low + _MERGE_BITS)
-            with m.Switch(self._merge_step(m, f"lanes_{low}")):
-                for n in range(config.part_steps):
-                    with m.Case(*range(n, config.merge_steps, config.part_steps)):
-                        m.d.comb += partial[low:high].eq(finished_sums[n * bits + low : n * bits + high])
+            words = [finished_sums[n * bits + low : n * bits + high] for n in range(config.part_steps)]
+            m.d.comb += partial[low:high].eq(chosen(words, self._place(m, f"lanes_{low}")))
+
+    def _place(self, m: Module, name: str) -> Signal:
+        """Give a register of the merge's step within its part, for some of its loads."""
+        config = self._config
+        place = Signal(range(config.part_steps), name=name, reset_less=True, attrs={"keep": 1})
+        with m.Switch(self.merge_step):
+            for n in range(config.part_steps):
+                with m.Case(*range(n, config.merge_steps, config.part_steps)):
+                    m.d.sync += place.eq(n)
+        return place
 
     def _merge_step(self, m: Module, name: str) -> Signal:
         """Give a register of the merge's step for some of its loads."""
