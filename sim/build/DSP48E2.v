@@ -1,6 +1,11 @@
 // The arithmetic of AMD's DSP48E2 (UG579), as far as generated Verilog uses it: registers at A, B (one or two), C,
 // D, behind the pre-adder, the multiplier and the adder, which adds P, C or the cascade's input to the product.
 // What is not used is not here, and a parameter or pin that asks for it ends the simulation.
+/*verilator lint_off DECLFILENAME*/
+/*verilator lint_off UNUSEDPARAM*/
+/*verilator lint_off UNUSEDSIGNAL*/
+/*verilator lint_off WIDTH*/
+/*verilator lint_off VARHIDDEN*/
 module DSP48E2 #(
   parameter AMULTSEL = "A",
   parameter integer AREG = 1, ACASCREG = 1, ADREG = 1, BREG = 1, BCASCREG = 1, CREG = 1, DREG = 1, MREG = 1, PREG = 1,
@@ -19,7 +24,7 @@ module DSP48E2 #(
   reg signed [17:0] b1, b2;
   reg signed [47:0] c, product, sum;
   reg [1:0] z;
-  wire [1:0] z_now = OPMODEREG ? z : OPMODE[5:4];
+  wire [1:0] z_now = OPMODEREG == 1 ? z : OPMODE[5:4];
   wire signed [26:0] factor = AMULTSEL == "AD" ? ad : a;
   wire signed [47:0] z_value = z_now == 1 ? PCIN : z_now == 2 ? sum : z_now == 3 ? c : 48'sd0;
 
@@ -37,13 +42,15 @@ module DSP48E2 #(
   assign P = sum;
   assign PCOUT = sum;
 
+`ifndef SYNTHESIS
   initial begin
     if (AREG != 1 || ADREG != 1 || CREG != 1 || DREG != 1 || MREG != 1 || PREG != 1 || BREG < 1 || BREG > 2
-        || ALUMODEREG || CARRYINREG || CARRYINSELREG || INMODEREG || INMODE != (AMULTSEL == "AD" ? 4 : 0))
+        || ALUMODEREG + CARRYINREG + CARRYINSELREG + INMODEREG != 0 || INMODE != (AMULTSEL == "AD" ? 4 : 0))
       $fatal(1, "a DSP48E2 is used in a way that its model does not have");
   end
   always @(posedge CLK)
-    if ({OPMODE[8:6], OPMODE[3:0]} != 7'b0000101 || ALUMODE || CARRYINSEL || CARRYIN || CEA1
+    if ({OPMODE[8:6], OPMODE[3:0]} != 7'b0000101 || ALUMODE != 0 || CARRYINSEL != 0 || CARRYIN || CEA1
         || !(CEAD & CEB2 & CECTRL & CEM & CEP) || RSTA || RSTB || RSTC || RSTD || RSTM || RSTP || RSTCTRL)
       $fatal(1, "a DSP48E2 is asked for what its model does not have");
+`endif
 endmodule

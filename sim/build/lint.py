@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 from hw.errors import ToolError
+from sim.build.models import models_of
 from sim.build.toolchain import find_toolchain
 
 
@@ -15,7 +16,8 @@ def lint(verilog: Path, *flags: str) -> str:
     Raises `ToolError` when Verilator is missing, or ends without a word on what it does not accept.
     """
     tools = find_toolchain()
-    command = [str(tools.verilator.executable), "--lint-only", *flags, str(verilog)]
+    models = [part for path in models_of(verilog.read_text()) for part in ("-v", str(path))]
+    command = [str(tools.verilator.executable), "--lint-only", *flags, *models, str(verilog)]
     run = subprocess.run(command, env=tools.environment(), capture_output=True, text=True, check=False)
     said = run.stderr.strip()
     if bool(run.returncode) != bool(said):

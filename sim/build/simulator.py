@@ -24,6 +24,7 @@ from hw.errors import InputError, LoomworkError, ToolError
 from sim.build.cache import BuildCache
 from sim.build.cells import FLAGS as CELL_FLAGS
 from sim.build.cells import cell_inputs
+from sim.build.models import models_of
 from sim.build.objects import provide
 from sim.build.testbench import first_error, run_tests
 from sim.build.toolchain import (
@@ -45,8 +46,6 @@ from sim.host.progress import Activity
 OPTIMIZE_VARIABLE = "LOOMWORK_OPTIMIZE"
 _OPTIMIZE = "-O2"
 _MAX_JOBS = 8
-#: The one cell of the device that generated Verilog places, for designs that do.
-_DSP_MODEL = Path(__file__).with_name("DSP48E2.v")
 _VERILATOR_FLAGS = (
     "--timing",
     "--assert",
@@ -109,8 +108,8 @@ def build(
     for name in sources:
         if Path(name).name != name or Path(name).suffix not in (".v", ".sv", ".cpp", ".h", ".svh"):
             raise InputError("source name", name, "a plain name that ends in .v, .sv, .svh, .cpp or .h")
-    if any("DSP48E2" in text for text in sources.values()):
-        sources = {**sources, _DSP_MODEL.name: _DSP_MODEL.read_text()}
+    models = models_of("\n".join(sources.values()))
+    sources = {**sources, **{path.name: path.read_text() for path in models}}
     job = _Job(sources, top, visible, trace)
     with Activity("Building the simulator") as activity:
         path, cached = BuildCache("simulators").get(

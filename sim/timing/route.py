@@ -19,6 +19,7 @@ import numpy as np
 from hw.board import Board
 from hw.errors import ToolError
 from sim.build.cache import BuildCache
+from sim.build.models import models_of
 from sim.build.yosys import run_logged, run_yosys
 from sim.host.digest import key_of
 from sim.timing.estimate import Estimate, estimate
@@ -128,7 +129,8 @@ def routed_ps(block: str) -> float:
     """Place and route the module ``block`` of a text, and give its slowest path between registers."""
 
     def build(folder: Path) -> None:
-        run_yosys(folder, block, [f"synth_ecp5 -top block -json {_NETLIST}"], "block")
+        text = block + "".join(path.read_text() for path in models_of(block))
+        run_yosys(folder, text, [f"synth_ecp5 -top block -json {_NETLIST}"], "block")
         options = ["--85k", "--out-of-context", "--timing-allow-fail", "--seed", "1", "--freq", "300"]
         command = [sys.executable, "-c", _RUN, "--json", _NETLIST, "--report", _REPORT, *options]
         run_logged(command, folder, "Routing a block", "nextpnr cannot route the block")

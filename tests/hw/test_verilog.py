@@ -26,6 +26,7 @@ from hw.package import render
 from hw.registry import ENGINES, find_engine
 from hw.verilog import generate, kernel_name
 from sim.build.lint import lint
+from sim.build.models import models_of
 from tests.support.boards import small_board
 from tests.support.engines import small_design, small_engines
 from tests.support.gateware.verilog import module_names, module_ports, module_text, slang, yosys
@@ -94,7 +95,14 @@ def read_by_linter_and_yosys(design, directory):
     path = write(design, directory)
     assert lint(path, "-Wall") == ""
     assert slang(path, design.top_name) == ""
-    passes = (f"read_verilog {path}", f"hierarchy -check -top {design.top_name}", "proc", "check -assert")
+    models = (f"read_verilog {model}" for model in models_of(design.verilog))
+    passes = (
+        f"read_verilog {path}",
+        *models,
+        f"hierarchy -check -top {design.top_name}",
+        "proc",
+        "check -assert",
+    )
     assert yosys(*passes) == "done"
 
 

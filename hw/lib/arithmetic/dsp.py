@@ -74,7 +74,7 @@ def packed_product(
                 "A": Cat(Const(0, FIELD_BITS), high).as_signed(),
                 "B": shared,
                 "D": low,
-                "PCIN": Const(0) if cascade is None else cascade,
+                **({} if cascade is None else {"PCIN": cascade}),
                 "OPMODE": _PRODUCT if cascade is None else _PRODUCT | _CASCADE << _Z,
                 "INMODE": 0b00100,  # D + A, times B
                 "CEA2": load,
@@ -186,15 +186,15 @@ def _place(
     """Place a DSP48E2 with all its registers of data, enabled unless ``inputs`` say when."""
     enabled = ("A2", "AD", "ALUMODE", "B1", "B2", "CARRYIN", "CTRL", "D", "INMODE", "M", "P")
     pins: dict[str, Any] = {
-        **dict.fromkeys(("ALUMODE", "INMODE", "CARRYINSEL", "CARRYIN"), 0),
+        **dict.fromkeys(("C", "D", "PCIN", "ALUMODE", "INMODE", "CARRYINSEL", "CARRYIN"), 0),
         **{f"CE{register}": 1 for register in enabled},
         **dict.fromkeys(("CEA1", "CEC"), 0),
         **inputs,
     }
     widths = _WIDTHS | {"OPMODE": 9, "INMODE": 5, "ALUMODE": 4, "CARRYINSEL": 3}
     resets = ("A", "ALLCARRYIN", "ALUMODE", "B", "C", "CTRL", "D", "INMODE", "M", "P")
-    whole = Signal(signed(_WIDTHS[output]), name=f"{name}_{output.lower()}")
-    m.d.comb += o.eq(whole)
+    outputs = {pin: Signal(signed(_WIDTHS[pin]), name=f"{name}_{pin.lower()}") for pin in ("P", "PCOUT")}
+    m.d.comb += o.eq(outputs[output])
     data, control = ("A", "ACASC", "AD", "B", "BCASC", "C", "D", "M", "P"), (*list(widths)[-4:], "CARRYIN")
     registers = {f"{name}REG": 1 for name in data} | {f"{name}REG": 0 for name in control}
     m.submodules[name] = Instance(
@@ -203,7 +203,7 @@ def _place(
         i_CLK=ClockSignal(),
         **{f"i_RST{register}": Const(0, 1) for register in resets},
         **{f"i_{pin}": _wide(value, widths.get(pin, 1)) for pin, value in pins.items()},
-        **{f"o_{output}": whole},
+        **{f"o_{pin}": value for pin, value in outputs.items()},
     )
 
 

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from sim.build.models import models_of
+
 _PORT = re.compile(r"^  (input|output) (?:\[(\d+):0\] )?(\w+);$", re.MULTILINE)
 
 
@@ -46,7 +48,8 @@ sys.exit(not (driver.parseCommandLine("slang " + " ".join(sys.argv[1:])) and all
 
 def slang(verilog: Path, top: str) -> str:
     """Give what slang has to say of a text under its strict warnings; empty when it passes."""
-    command = [sys.executable, "-c", _SLANG, f'"{verilog}"', "--top", top, *_SLANG_OPTIONS]
+    texts = [f'"{path}"' for path in (verilog, *models_of(verilog.read_text()))]
+    command = [sys.executable, "-c", _SLANG, *texts, "--top", top, *_SLANG_OPTIONS]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert bool(run.returncode) == bool(run.stderr.strip())
     return run.stderr.strip()
