@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from amaranth.hdl import Const, Elaboratable, Module, Signal, signed
+from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, signed
 
 from hw.attention.config import KEY_BITS, AttentionConfig
 from hw.attention.movers.cache import _PLACES, PartCache
@@ -23,7 +23,7 @@ def small(**changes):
 
 
 class RangeSpec(Elaboratable):
-    """A tile is listed exactly when some of it is in the range, and some key of the stream before the end."""
+    """A tile is listed exactly when it has keys of the stream in the range; the first and last are known."""
 
     def __init__(self, config, index, function=tile_range):
         self.config, self.index, self.function = config, index, function
@@ -37,19 +37,27 @@ class RangeSpec(Elaboratable):
         free(m, following, key)
         m.d.sync += given.eq(following)
         suppose(m, (given.end <= 65536) & (given.none | (given.first < given.end)), "a range")
-        first, last, last_index, nothing = self.function(config, self.index, given)
+        first, first_index, last, last_index, nothing = self.function(config, self.index, given)
         streams = config.stream_bits
-        mine = key[:streams] == self.index if streams else Const(1)
-        tile = key >> (streams + config.index_bits)
+        tile, index = key >> (streams + config.index_bits), (key >> streams)[: config.index_bits]
         begin = tile << (streams + config.index_bits)
-        seen = ~given.none & (begin + self.index < given.end) & (begin + config.tile_span > given.first)
+        after = begin + config.tile_span
+        low, high = Mux(given.first > begin, given.first, begin), Mux(given.end < after, given.end, after)
+        own = low + (self.index - low)[:streams]  # the stream's first key from `low` on
         listed = ~nothing & (tile >= first) & (tile <= last)
-        check(m, listed == seen, "a tile is listed exactly when the stream has keys of the range in it")
+        check(
+            m,
+            listed == (~given.none & (own < high)),
+            "a tile is listed exactly when the stream has keys of the range in it",
+        )
         check(m, nothing | (last >= first), "there is a tile unless there is nothing")
-        with m.If(mine & listed & (key < given.end) & (key + config.streams >= given.end)):
-            check(m, tile == last, "the last key's tile is known")
-            check(m, (key >> streams)[: config.index_bits] == last_index, "the last key is known")
-        reach(m, listed, "a tile is listed")
+        mine = key[:streams] == self.index if streams else Const(1)
+        with m.If(mine & ~given.none & (key >= given.first) & (key < given.end)):
+            with m.If(key < given.first + config.streams):
+                check(m, (tile == first) & (index == first_index), "the first key is known")
+            with m.If(key + config.streams >= given.end):
+                check(m, (tile == last) & (index == last_index), "the last key is known")
+        reach(m, listed & (first_index != 0), "a tile is listed from a key within it on")
         return m
 
 
@@ -66,7 +74,9 @@ def test_tile_range(streams, tile_keys):
     ("right", "wrong", "found"),
     [
         ("given.end - 1 - index", "given.end - index", "the last key is known"),
-        ("| (last < first)", "| (key < 0)", "unless there is nothing"),
+        ("config.streams - 1 - index", "config.streams - 2 - index", "keys of the range in it"),
+        ("first >> bits, first[:bits]", "first >> bits, given.first[:bits]", "the first key is known"),
+        ("| (last < first)", "| (last < 0)", "unless there is nothing"),
     ],
 )
 def test_tile_range_bug_is_found(right, wrong, found):

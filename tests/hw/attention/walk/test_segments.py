@@ -26,7 +26,7 @@ def stream_words(this):
 
 def expected_tiles(config, this, stream):
     keys = expected_keys(config, this)
-    found = tiles(config, this, stream) or [(None, 1)]
+    found = tiles(config, this, stream) or [(None, 0, 1)]
     common = {
         "last_key_part": keys["source"]["last_key_part"],
         "last_value_part": keys["source"]["last_value_part"],
@@ -34,17 +34,18 @@ def expected_tiles(config, this, stream):
     if config.logit_cap:
         common["cap"] = this.job.cap
     requests = []
-    for n, (tile, count) in enumerate(found):
+    for n, (tile, lead, count) in enumerate(found):
         dummy = tile is None
         command = {
-            "first": NO_KEY if dummy else tile * config.tile_keys * config.streams + stream,
+            "first": NO_KEY if dummy else (tile * config.tile_keys + lead) * config.streams + stream,
             "last_index": count - 1,
             "opens": int(n == 0),
             "closes": int(n == len(found) - 1),
             "dummy": int(dummy),
         }
         clear = keys["clear"] if n == 0 else 0
-        requests.append({"tile": tile, "clear": clear, "command": command | common, "source": keys["source"]})
+        place = {"tile": tile, "lead": lead, "last": lead + count - 1}
+        requests.append(place | {"clear": clear, "command": command | common, "source": keys["source"]})
     return requests
 
 
@@ -61,7 +62,7 @@ def walk(config, walked, stream, *, stall=0.0, seed=0):
     exchange(walker, sides, seed=seed)
     for got, want in zip(sides["o"].received, expected, strict=True):
         if want["command"]["dummy"]:
-            got["tile"] = None
+            got |= {name: want[name] for name in ("tile", "lead", "last")}
         assert got == want
     return sides
 
