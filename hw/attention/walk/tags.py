@@ -101,7 +101,7 @@ class CacheTags(wiring.Component):
         wiped = Signal(range(slots))
         place = Signal()  # the tile has a slot
         asked, known, end = (Signal(config.index_bits + 1, name=name) for name in ("asked", "known", "end"))
-        start = Signal(config.index_bits)
+        start, same = Signal(config.index_bits), Signal()
         tag, lead = read.data, request.lead
         m.d.comb += [
             o.slot.eq(Mux(source.ring, request.tile & (source.slots - 1), request.tile)),
@@ -125,15 +125,20 @@ class CacheTags(wiring.Component):
                     with m.If(epoch.all()):
                         m.next = "WIPE"
             with m.State("FOUND"):
-                same = place & (tag.epoch == epoch) & (tag.tile == request.tile)
-                joins = same & (tag.start <= lead) & (lead <= tag.end)
-                m.d.sync += [start.eq(Mux(joins, tag.start, lead)), known.eq(Mux(joins, tag.end, lead))]
+                m.d.sync += [
+                    same.eq(place & (tag.epoch == epoch) & (tag.tile == request.tile)),
+                    start.eq(tag.start),
+                    known.eq(tag.end),
+                ]
                 m.next = "KNOWN"
             with m.State("KNOWN"):
+                # Otherwise it would have a gap, or lacks the first key.
+                joins = same & (start <= lead) & (lead <= known)
                 m.d.sync += [
-                    o.held.eq(Mux(known < asked, known, asked)),
+                    o.held.eq(Mux(joins, Mux(known < asked, known, asked), lead)),
                     o.store.eq(place),
-                    end.eq(Mux(known < asked, asked, known)),
+                    start.eq(Mux(joins, start, lead)),
+                    end.eq(Mux(joins & (known >= asked), known, asked)),
                 ]
                 m.next = "OFFER"
             with m.State("OFFER"):
