@@ -78,6 +78,26 @@ def test_tiles_of_random_passes(streams, seed):
     walk(config, walked, stream, stall=float(rng.choice(STALLS[:3])), seed=seed)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("window", [5, 16, 23], ids=lambda keys: f"{keys} sixteenths of a tile")
+@pytest.mark.parametrize("streams", [1, 2, 4])
+def test_a_window_begins_within_a_tile(streams, window, sparse):
+    """Windows narrower than a tile, as wide, and wider: they begin at any key of it, and between streams."""
+    rng = np.random.default_rng([streams, window])
+    config = small(streams=streams, rows=3)
+    tokens = 4 * config.tile_span
+    shape = {"heads": 1, "kv_group": 1, "pack": 1, "causal": True, "windowed": True}
+    bits = rng.random((-(-tokens // 3), 4)) < 0.7 if sparse else None
+    shape |= {"queries": tokens, "keys": tokens, "window": window * streams}
+    job = random_job(rng, config, **shape, bits=bits)
+    walked = passes(config, addressed(rng, job))
+    first = [[next(iter(tiles(config, this, s)), (None, 0, 0)) for s in range(streams)] for this in walked]
+    assert len({lead for of_pass in first for _, lead, _ in of_pass}) > config.tile_keys // 2
+    assert any(len({tile for tile, _, _ in of_pass}) > 1 for of_pass in first) == (streams > 1)
+    for stream in range(streams):
+        walk(config, walked, stream, stall=0.3, seed=stream)
+
+
 @pytest.mark.parametrize("streams", [1, pytest.param(16, marks=pytest.mark.soak)])
 def test_long_bitmap_rows(streams):
     """Tiles far apart: the range cuts bits off on both sides, also within and between words."""
