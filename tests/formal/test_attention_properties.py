@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""Attention movers: which tiles, which rows of which port, and that no part is lost, for all values."""
+"""Attention movers: which tiles, which rows of which port, what is held, and that no part is lost."""
 
 from __future__ import annotations
 
@@ -12,8 +12,19 @@ from hw.attention.walk.fetch import port_share
 from hw.attention.walk.geometry import tile_shape
 from hw.attention.walk.layouts import KeyPass
 from hw.attention.walk.segments import tile_range, within
+from hw.attention.walk.tags import CacheTags
 from tests.formal.stream_properties import free_input
-from tests.support.proofs.formal import PropertyFailure, check, cover, free, prove, reach, suppose
+from tests.support.proofs.formal import (
+    PropertyFailure,
+    bounded,
+    check,
+    constant,
+    cover,
+    free,
+    prove,
+    reach,
+    suppose,
+)
 from tests.support.proofs.mutants import mutant
 
 
@@ -136,6 +147,63 @@ class ShareSpec(Elaboratable):
 def test_port_share(ports):
     for port in sorted({0, ports // 2, ports - 1}):
         prove(ShareSpec(small(ports_per_stream=ports), port), depth=1)
+
+
+class TagsSpec(Elaboratable):
+    """Any requests: a key that is said to be held was stored there since the last clear, and still is."""
+
+    def __init__(self, cls=CacheTags):
+        self.config = small(streams=16)
+        self.dut = cls(self.config, epoch_bits=2)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        free_input(m, dut.i, "request")
+        free(m, dut.o.ready)
+        given, o = dut.i.payload, dut.o.payload
+        request = o.request
+        slots = self.config.cached_keys // self.config.tile_keys
+        tile, index = Signal(tile_shape(self.config)), Signal(self.config.index_bits)  # any key
+        ring = Signal()
+        constant(m, tile, index, ring)
+        suppose(m, given.lead <= given.last, "a request for keys")
+        suppose(m, (given.source.slots == slots) & (given.source.ring == ring), "a geometry")
+        slot = Mux(ring, tile % slots, tile)
+        stored = Signal()
+        before = stored & ~request.clear
+        with m.If(dut.o.valid & ~request.command.dummy):
+            check(m, (request.lead <= o.held) & (o.held <= request.last + 1), "held are leading keys")
+            check(m, o.store == (ring | (request.tile < slots)), "what has a slot is stored")
+            with m.If((request.tile == tile) & (request.lead <= index) & (index < o.held)):
+                check(m, before, "what is held was stored")
+            reach(m, (o.held > request.lead) & (request.lead > 0), "keys within a tile are held")
+        with m.If(dut.o.valid & dut.o.ready):
+            m.d.sync += stored.eq(before)
+            with m.If(o.store & (o.slot == slot) & (o.held <= index) & (index <= request.last)):
+                m.d.sync += stored.eq(request.tile == tile)
+        return m
+
+
+def test_what_is_held_was_stored():
+    """For three requests in a row; tags are empty as the device was loaded, not by a reset."""
+    bounded(TagsSpec(), depth=13, reset="low")
+    cover(TagsSpec(), depth=10)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "found"),
+    [
+        ("(start <= lead) &", "", "what is held was stored"),
+        ("& (lead <= known)", "", "held are leading keys"),
+        ("(tag.epoch == epoch) &", "", "what is held was stored"),
+        ("joins & (known >= asked)", "known >= asked", "what is held was stored"),
+        ("Mux(joins, start, lead)", "Mux(same, start, lead)", "what is held was stored"),
+    ],
+)
+def test_bug_of_the_tags_is_found(right, wrong, found):
+    with pytest.raises(PropertyFailure, match=found):
+        bounded(TagsSpec(mutant(CacheTags, right, wrong)), depth=12, reset="low", solver="sat")
 
 
 class CacheSpec(Elaboratable):
