@@ -162,7 +162,7 @@ class TileWalker(wiring.Component):
                 with m.If(none | self.o.ready):
                     m.d.sync += [none.eq(0), tile.eq(base | lowest), bits.eq(bits & ~(1 << lowest))]
                     with m.If(lowest != to_first):
-                        m.d.sync += lead.eq(0)
+                        m.d.sync += lead.eq(0)  # the tile of the first key has no bit, or is before it
                     m.next = "FIND"
             with m.State("CLOSE"):
                 m.d.comb += [self.o.valid.eq(1), closes.eq(1)]

@@ -33,11 +33,11 @@ class CacheTags(wiring.Component):
 
     Behaviour
     ---------
-    A tile's slot is its number, if there are so many slots, or with a ring its number modulo the slots.  Of
-    the keys that it is asked for the leading ones come from the caches as far as they were stored there since
-    the last ``clear``; the others are stored if it has a slot.  A tile that ends early now and later later is
-    completed then, so no key is fetched twice while the tile keeps its slot and is not asked for earlier keys
-    than before: these, and with them all others, are fetched anew.
+    A tile's slot is its number, if there are so many slots, or with a ring its number modulo the slots.  What
+    the caches hold of it was stored since the last ``clear``.  If the first key that is asked for is held, or
+    is the next one, those up to the end of what is held come from the caches, else none; the others are
+    stored if the tile has a slot.  So as causal passes and windows move on a tile is completed, and no key is
+    fetched twice while it keeps its slot; where they go back behind what is held, it is fetched anew.
 
     A tile every 4 cycles, each after 3, or after 1 if it clears; every cycle without caches.
 
