@@ -1,10 +1,10 @@
 # amaranth: UnusedElaboratable=no
-"""Attention movers: which tiles, which rows of which port, and that no part is lost, for all values."""
+"""Attention movers: which tiles, which rows of which port, what is held, and that no part is lost."""
 
 from __future__ import annotations
 
 import pytest
-from amaranth.hdl import Const, Elaboratable, Module, Signal, signed
+from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, signed
 
 from hw.attention.config import KEY_BITS, AttentionConfig
 from hw.attention.movers.cache import _PLACES, PartCache
@@ -12,8 +12,19 @@ from hw.attention.walk.fetch import port_share
 from hw.attention.walk.geometry import tile_shape
 from hw.attention.walk.layouts import KeyPass
 from hw.attention.walk.segments import tile_range, within
+from hw.attention.walk.tags import CacheTags
 from tests.formal.stream_properties import free_input
-from tests.support.proofs.formal import PropertyFailure, check, cover, free, prove, reach, suppose
+from tests.support.proofs.formal import (
+    PropertyFailure,
+    bounded,
+    check,
+    constant,
+    cover,
+    free,
+    prove,
+    reach,
+    suppose,
+)
 from tests.support.proofs.mutants import mutant
 
 
@@ -23,7 +34,7 @@ def small(**changes):
 
 
 class RangeSpec(Elaboratable):
-    """A tile is listed exactly when some of it is in the range, and some key of the stream before the end."""
+    """A tile is listed exactly when it has keys of the stream in the range; the first and last are known."""
 
     def __init__(self, config, index, function=tile_range):
         self.config, self.index, self.function = config, index, function
@@ -37,19 +48,27 @@ class RangeSpec(Elaboratable):
         free(m, following, key)
         m.d.sync += given.eq(following)
         suppose(m, (given.end <= 65536) & (given.none | (given.first < given.end)), "a range")
-        first, last, last_index, nothing = self.function(config, self.index, given)
+        first, first_index, last, last_index, nothing = self.function(config, self.index, given)
         streams = config.stream_bits
-        mine = key[:streams] == self.index if streams else Const(1)
-        tile = key >> (streams + config.index_bits)
+        tile, index = key >> (streams + config.index_bits), (key >> streams)[: config.index_bits]
         begin = tile << (streams + config.index_bits)
-        seen = ~given.none & (begin + self.index < given.end) & (begin + config.tile_span > given.first)
+        after = begin + config.tile_span
+        low, high = Mux(given.first > begin, given.first, begin), Mux(given.end < after, given.end, after)
+        own = low + (self.index - low)[:streams]  # the stream's first key from `low` on
         listed = ~nothing & (tile >= first) & (tile <= last)
-        check(m, listed == seen, "a tile is listed exactly when the stream has keys of the range in it")
+        check(
+            m,
+            listed == (~given.none & (own < high)),
+            "a tile is listed exactly when the stream has keys of the range in it",
+        )
         check(m, nothing | (last >= first), "there is a tile unless there is nothing")
-        with m.If(mine & listed & (key < given.end) & (key + config.streams >= given.end)):
-            check(m, tile == last, "the last key's tile is known")
-            check(m, (key >> streams)[: config.index_bits] == last_index, "the last key is known")
-        reach(m, listed, "a tile is listed")
+        mine = key[:streams] == self.index if streams else Const(1)
+        with m.If(mine & ~given.none & (key >= given.first) & (key < given.end)):
+            with m.If(key < given.first + config.streams):
+                check(m, (tile == first) & (index == first_index), "the first key is known")
+            with m.If(key + config.streams >= given.end):
+                check(m, (tile == last) & (index == last_index), "the last key is known")
+        reach(m, listed & (first_index != 0), "a tile is listed from a key within it on")
         return m
 
 
@@ -66,7 +85,9 @@ def test_tile_range(streams, tile_keys):
     ("right", "wrong", "found"),
     [
         ("given.end - 1 - index", "given.end - index", "the last key is known"),
-        ("| (last < first)", "| (key < 0)", "unless there is nothing"),
+        ("config.streams - 1 - index", "config.streams - 2 - index", "keys of the range in it"),
+        ("first >> bits, first[:bits]", "first >> bits, given.first[:bits]", "the first key is known"),
+        ("| (last < first)", "| (last < 0)", "unless there is nothing"),
     ],
 )
 def test_tile_range_bug_is_found(right, wrong, found):
@@ -126,6 +147,63 @@ class ShareSpec(Elaboratable):
 def test_port_share(ports):
     for port in sorted({0, ports // 2, ports - 1}):
         prove(ShareSpec(small(ports_per_stream=ports), port), depth=1)
+
+
+class TagsSpec(Elaboratable):
+    """Any requests: a key that is said to be held was stored there since the last clear, and still is."""
+
+    def __init__(self, cls=CacheTags):
+        self.config = small(streams=16)
+        self.dut = cls(self.config, epoch_bits=2)
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.dut = dut = self.dut
+        free_input(m, dut.i, "request")
+        free(m, dut.o.ready)
+        given, o = dut.i.payload, dut.o.payload
+        request = o.request
+        slots = self.config.cached_keys // self.config.tile_keys
+        tile, index = Signal(tile_shape(self.config)), Signal(self.config.index_bits)  # any key
+        ring = Signal()
+        constant(m, tile, index, ring)
+        suppose(m, given.lead <= given.last, "a request for keys")
+        suppose(m, (given.source.slots == slots) & (given.source.ring == ring), "a geometry")
+        slot = Mux(ring, tile % slots, tile)
+        stored = Signal()
+        before = stored & ~request.clear
+        with m.If(dut.o.valid & ~request.command.dummy):
+            check(m, (request.lead <= o.held) & (o.held <= request.last + 1), "held are leading keys")
+            check(m, o.store == (ring | (request.tile < slots)), "what has a slot is stored")
+            with m.If((request.tile == tile) & (request.lead <= index) & (index < o.held)):
+                check(m, before, "what is held was stored")
+            reach(m, (o.held > request.lead) & (request.lead > 0), "keys within a tile are held")
+        with m.If(dut.o.valid & dut.o.ready):
+            m.d.sync += stored.eq(before)
+            with m.If(o.store & (o.slot == slot) & (o.held <= index) & (index <= request.last)):
+                m.d.sync += stored.eq(request.tile == tile)
+        return m
+
+
+def test_what_is_held_was_stored():
+    """For three requests in a row; tags are empty as the device was loaded, not by a reset."""
+    bounded(TagsSpec(), depth=13, reset="low")
+    cover(TagsSpec(), depth=10)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "found"),
+    [
+        ("(start <= lead) &", "", "what is held was stored"),
+        ("& (lead <= known)", "", "held are leading keys"),
+        ("(tag.epoch == epoch) &", "", "what is held was stored"),
+        ("joins & (known >= asked)", "known >= asked", "what is held was stored"),
+        ("Mux(joins, start, lead)", "Mux(same, start, lead)", "what is held was stored"),
+    ],
+)
+def test_bug_of_the_tags_is_found(right, wrong, found):
+    with pytest.raises(PropertyFailure, match=found):
+        bounded(TagsSpec(mutant(CacheTags, right, wrong)), depth=12, reset="low", solver="sat")
 
 
 class CacheSpec(Elaboratable):

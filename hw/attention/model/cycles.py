@@ -91,11 +91,14 @@ class Run(NamedTuple):
     fetched: int
 
 
-def uncached_runs(config: AttentionConfig, keys: int) -> list[Run]:
-    """Give the runs of a stream's ``keys``, all from memory: whole tiles, then one of 1 to T keys."""
-    whole, rest = divmod(keys - 1, config.tile_keys)
-    runs = [Run(whole, config.tile_keys, config.tile_keys)] if whole else []
-    return [*runs, Run(1, rest + 1, rest + 1)]
+def uncached_runs(config: AttentionConfig, keys: int, lead: int) -> list[Run]:
+    """Give the runs of a stream's ``keys``, all from memory: tiles of T, but for the first one, which lacks
+    its ``lead``, and the last one.
+    """
+    size = config.tile_keys
+    first = min(keys, size - lead)
+    whole, rest = divmod(keys - first, size)
+    return [Run(tiles, of, of) for tiles, of in ((1, first), (whole, size), (1, rest)) if tiles and of]
 
 
 class Waits(NamedTuple):
@@ -360,7 +363,7 @@ class Schedule:
         ended = max(stream.ended for stream in self._streams)
         before = [stream.ended for stream in self._streams]
         for n, stream in enumerate(self._streams):
-            own = runs[n] if runs else uncached_runs(config, shape.keys[n])
+            own = runs[n] if runs else uncached_runs(config, shape.keys[n], shape.leads[n])
             stream.add(shape, own, loaded=self.loaded, bank=bank, known=known)
 
         # The stream that ends last says where the cycles went since the pass before had ended in all.

@@ -128,8 +128,8 @@ def _pack(
         end = np.clip(last, 0, keys) if workload.causal else np.full(len(first), keys)
         begin = np.zeros(len(first), np.int64)
         if workload.window:
-            begin = np.maximum(first + keys - queries - workload.window + 1, 0) // config.tile_span
-        return -(-kv_group // pack) * int(np.maximum(end - begin * config.tile_span, 1).sum())
+            begin = np.maximum(first + keys - queries - workload.window + 1, 0)
+        return -(-kv_group // pack) * int(np.maximum(end - begin, 1).sum())
 
     return min(range(1, min(kv_group, config.rows) + 1), key=lambda pack: (met(pack), pack))
 

@@ -22,7 +22,10 @@ class PassShape:
     rows
         Rows in use.
     keys
-        Keys in all tiles that a stream has of the pass: only the last tile may be short; a dummy has 1.
+        Keys in all tiles that a stream has of the pass: only the first and the last one may be short; a dummy
+        has 1.
+    leads
+        Keys that the first of these tiles is given without.
     key_parts, value_parts
         Parts of a query or key, and of a value.
     value_units
@@ -31,6 +34,7 @@ class PassShape:
 
     rows: int
     keys: tuple[int, ...]
+    leads: tuple[int, ...]
     key_parts: int = 1
     value_parts: int = 1
     value_units: int
@@ -44,11 +48,14 @@ class Tiles:
     -------
     numbers
         Of the tiles.
+    leads
+        Leading keys that each is given without: of the first tile only, if any.
     keys
         In each of them.
     """
 
     numbers: NDArray[np.int_]
+    leads: NDArray[np.int_]
     keys: NDArray[np.int_]
 
 
@@ -121,15 +128,17 @@ class JobShape:
             row = None if self.bitmap is None else self.bitmap[n]
             tiles = _stream_tiles(config, oldest, end, row)
             keys = tuple(max(1, int(given.keys.sum())) for given in tiles)
-            of_blocks.append((positions, tiles, keys))
+            leads = tuple(int(given.leads.sum()) for given in tiles)
+            of_blocks.append((positions, tiles, keys, leads))
         sets = [min(self.pack, self.kv_group - first) for first in range(0, self.kv_group, self.pack)]
         for head in range(self.heads // self.kv_group):
             for number, packed in enumerate(sets):
-                for n, (positions, tiles, keys) in enumerate(of_blocks):
+                for n, (positions, tiles, keys, leads) in enumerate(of_blocks):
                     yield JobPass(
                         shape=PassShape(
                             rows=packed * positions,
                             keys=keys,
+                            leads=leads,
                             key_parts=-(-self.query_size // config.lanes),
                             value_parts=-(-self.value_size // config.lanes),
                             value_units=self.value_size // UNIT_ELEMENTS,
@@ -155,13 +164,13 @@ def _stream_tiles(
     config: AttentionConfig, first: int, end: int, row: NDArray[np.bool_] | None
 ) -> tuple[Tiles, ...]:
     """Give each stream's tiles of the keys ``first <= j < end``."""
-    size, span = config.tile_keys, config.tile_span
-    tiles = np.arange(first // span, -(-end // span)) if first < end else np.arange(0)
-    if row is not None:
-        tiles = tiles[row[tiles]]
-    found = []
+    size, found = config.tile_keys, []
     for stream in range(config.streams):
-        own_end = -(-(end - stream) // config.streams)
-        keys = np.minimum(own_end - tiles * size, size)
-        found.append(Tiles(numbers=tiles[keys > 0], keys=keys[keys > 0]))
+        own_first, own_end = (-(-(limit - stream) // config.streams) for limit in (first, end))
+        tiles = np.arange(own_first // size, -(-own_end // size)) if own_first < own_end else np.arange(0)
+        if row is not None:
+            tiles = tiles[row[tiles]]
+        leads = np.maximum(own_first - tiles * size, 0)
+        ends = np.minimum(own_end - tiles * size, size)
+        found.append(Tiles(numbers=tiles, leads=leads, keys=ends - leads))
     return tuple(found)

@@ -52,11 +52,11 @@ class Traffic:
 
 
 class _Cache:
-    """The caches of a stream: a tile for each slot, and how many of its leading keys are there."""
+    """The caches of a stream: a tile for each slot, and the range of its keys that is there."""
 
     def __init__(self, slots: int) -> None:
         self._tile = np.full(slots, -1)
-        self._keys = np.zeros(slots, int)
+        self._start, self._end = np.zeros(slots, int), np.zeros(slots, int)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -73,16 +73,22 @@ class _Cache:
         # Tiles whose numbers are less than ``slots`` apart have slots of their own.
         while start < end:
             stop = min(end, int(np.searchsorted(numbers, numbers[start] + slots)))
-            missing[start:stop] = self._look(numbers[start:stop], tiles.keys[start:stop], slots)
+            leads, keys = tiles.leads[start:stop], tiles.keys[start:stop]
+            missing[start:stop] = self._look(numbers[start:stop], leads, leads + keys, slots)
             start = stop
         return missing
 
-    def _look(self, numbers: NDArray[np.int_], keys: NDArray[np.int_], slots: int) -> NDArray[np.int_]:
+    def _look(
+        self, numbers: NDArray[np.int_], leads: NDArray[np.int_], ends: NDArray[np.int_], slots: int
+    ) -> NDArray[np.int_]:
         slot = numbers % slots
-        known = np.where(self._tile[slot] == numbers, self._keys[slot], 0)
+        same = self._tile[slot] == numbers
+        joins = same & (self._start[slot] <= leads) & (leads <= self._end[slot])
+        known = np.where(joins, self._end[slot], leads)
         self._tile[slot] = numbers
-        self._keys[slot] = np.maximum(known, keys)
-        return np.maximum(0, keys - known)
+        self._start[slot] = np.where(joins, self._start[slot], leads)
+        self._end[slot] = np.maximum(known, ends)
+        return np.maximum(0, ends - known)
 
 
 class Fetch(NamedTuple):

@@ -35,7 +35,7 @@ class PartCache(wiring.Component):
     i : In(P streams of RowPart)
         Rows of the keys that are not held: of key n of a tile, from port n % P.
     o : Out(stream of D x int8)
-        All keys of each tile in order.
+        The keys of each tile in order, from the ``lead`` on.
 
     Behaviour
     ---------
@@ -127,11 +127,12 @@ class PartCache(wiring.Component):
         )
         write, read = ram.write_port(), ram.read_port()
 
-        # Entries of a tile are consecutive; its first one is slot * T * (last_part + 1).
+        # Entries of a tile are consecutive; that of its key n is (slot * T + n) * (last_part + 1).
         following = Signal(range(config.cached_keys))
         entry = Signal(range(config.cached_keys))
-        slot = Array([command.slot * (n + 1) for n in range(config.folds)])[command.last_part]
-        m.d.comb += entry.eq(Mux(started, following, slot << config.index_bits))
+        place = Cat(command.lead, command.slot)
+        first = Array([place * (n + 1) for n in range(config.folds)])[command.last_part]
+        m.d.comb += entry.eq(Mux(started, following, first))
 
         address = Signal(range(config.cached_keys), reset_less=True)
         valid = [Signal(name=f"valid_{n}") for n in range(3)]

@@ -90,11 +90,12 @@ class TileFetch(wiring.Component):
         accepted = self.i.valid & self.i.ready
         m.d.sync += [later.eq(now) for now, later in zip([accepted, *stages], stages, strict=False)]
 
-        keys = (request.command.last_index + 1)[: config.index_bits + 1]
+        keys = (request.last + 1)[: config.index_bits + 1]
         row = Cat(plan.held[ports : config.index_bits], request.tile)
         port = after("port", plan.held[:ports], 3)
         command = after("command", request.command, 3, TileCommand(config))
-        held, store = after("held", plan.held, 3), after("store", plan.store, 3)
+        held = after("held", (plan.held - request.lead)[: config.index_bits + 1], 3)
+        lead, store = after("lead", request.lead, 3), after("store", plan.store, 3)
         slot = after("slot", plan.slot, 3)
         rows = []
         for p in range(config.ports_per_stream):
@@ -113,6 +114,7 @@ class TileFetch(wiring.Component):
             connect(m, parts.o, skid.i)
             connect(m, skid.o, flipped(getattr(self, side)))
             m.d.comb += [
+                parts.i.payload.lead.eq(lead),
                 parts.i.payload.keys.eq(command.last_index + 1),
                 parts.i.payload.held.eq(held),
                 parts.i.payload.store.eq(store),

@@ -227,6 +227,10 @@ class TileRequest(data.StructLayout):
     -------
     tile
         Its number.
+    lead
+        Leading keys that it is given without, 0 ... T - 1: no row of the pass sees them.
+    last
+        Index in the tile of the last key that is given.  Of a dummy, both mean nothing.
     clear : 1
         Before it, nothing is in the caches.
     command : TileCommand
@@ -238,6 +242,8 @@ class TileRequest(data.StructLayout):
         super().__init__(
             {
                 "tile": tile_shape(config),
+                "lead": config.index_bits,
+                "last": config.index_bits,
                 "clear": 1,
                 "command": TileCommand(config),
                 "source": KeySource(config),
@@ -252,7 +258,7 @@ class TilePlan(data.StructLayout):
     -------
     request : TileRequest
     held
-        Leading keys that come from the caches, 0 ... T; the others come from memory.
+        Index in the tile, up to T: keys before it come from the caches, those from there on from memory.
     store : 1
         Those from memory are stored.
     slot
@@ -275,10 +281,12 @@ class PartCommand(data.StructLayout):
 
     Members
     -------
+    lead
+        Index in the tile of the first one.
     keys
         1 ... T.
     held
-        Leading ones that the cache holds.
+        Of these, leading ones that the cache holds.
     store, dummy : 1
         The others are stored; they are nothing but parts without meaning.
     slot
@@ -292,6 +300,7 @@ class PartCommand(data.StructLayout):
     def __init__(self, config: AttentionConfig) -> None:
         super().__init__(
             {
+                "lead": config.index_bits,
                 "keys": config.index_bits + 1,
                 "held": config.index_bits + 1,
                 "store": 1,

@@ -35,7 +35,8 @@ class TileWalker(wiring.Component):
     words : In(stream of WORD_TILES bits)
         For each pass with bitmap rows, bits of its tiles from the first on; all of them are taken.
     o : Out(stream of TileRequest)
-        The tiles of a pass in order, or a dummy if there are none.
+        The tiles of a pass in order, or a dummy if there are none.  The one with the first key of the pass's
+        range begins at this key, all others at their first one.
 
     Behaviour
     ---------
@@ -73,22 +74,21 @@ class TileWalker(wiring.Component):
         config, o = self._config, self.o.payload
         current = Signal(KeyPass(config), reset_less=True)
         tile, last_tile = Signal(tile_shape(config)), Signal(tile_shape(config))
-        none, outside, short, opens, closes = (
-            Signal(name=name) for name in ("none", "outside", "short", "opens", "closes")
-        )
+        none, outside, opens, closes = (Signal(name=name) for name in ("none", "outside", "opens", "closes"))
+        lead = Signal(config.index_bits, reset_less=True)  # of `tile`
         last_key = Signal(config.index_bits, reset_less=True)  # of the last tile
         m.d.comb += [
             o.tile.eq(tile),
+            o.lead.eq(lead),
+            o.last.eq(Mux(tile == last_tile, last_key, config.tile_keys - 1)),
             o.clear.eq(current.clear & opens),
             o.source.eq(current.source),
-            self._command(
-                o.command, current, tile, last_key, none=none, opens=opens, closes=closes, short=short
-            ),
+            self._command(o, none=none, opens=opens, closes=closes),
         ]
         with m.If(self.o.valid & self.o.ready):
-            m.d.sync += opens.eq(0)
+            m.d.sync += [opens.eq(0), lead.eq(0)]
 
-        first_n, last_n, last_index, nothing = tile_range(self._config, self._index, self.i.payload)
+        first_n, first_index, last_n, last_index, nothing = tile_range(config, self._index, self.i.payload)
         words_left = Signal(range(self._words(1) * (bitmap_rows_shape(config).stop - 1) + 1))
         bits = Signal(WORD_TILES)
         # Of the lowest bit that is set: its group of bits, and its place in there.
@@ -113,6 +113,7 @@ class TileWalker(wiring.Component):
                     to_first.eq(first_n + len(bits)),
                     to_last.eq(last_n + len(bits)),
                     tile.eq(first_n),
+                    lead.eq(first_index),
                     last_tile.eq(last_n),
                     none.eq(nothing),
                     outside.eq(nothing),
@@ -160,62 +161,53 @@ class TileWalker(wiring.Component):
                 m.d.comb += self.o.valid.eq(~none)
                 with m.If(none | self.o.ready):
                     m.d.sync += [none.eq(0), tile.eq(base | lowest), bits.eq(bits & ~(1 << lowest))]
+                    with m.If(lowest != to_first):
+                        m.d.sync += lead.eq(0)  # the tile of the first key has no bit, or is before it
                     m.next = "FIND"
             with m.State("CLOSE"):
                 m.d.comb += [self.o.valid.eq(1), closes.eq(1)]
                 with m.If(self.o.ready):
                     m.next = "PASS"
-        m.d.comb += short.eq(tile == last_tile)
         return m
 
     def _words(self, rows: Any) -> Any:
         """Count the words that this stream gets for ``rows`` times 32 bytes of a bitmap row."""
         return rows * (8 * BITMAP_ROW_BYTES // WORD_TILES)
 
-    def _command(
-        self,
-        command: Any,
-        current: Any,
-        tile: Value,
-        last_key: Value,
-        *,
-        none: Value,
-        opens: Value,
-        closes: Value,
-        short: Value,
-    ) -> list[Any]:
-        """Assign what the core is told."""
-        config = self._config
-        first = Cat(Const(self._index, config.stream_bits), Const(0, config.index_bits), tile)
+    def _command(self, o: Any, *, none: Value, opens: Value, closes: Value) -> list[Any]:
+        """Assign what the core is told of the tile ``o``."""
+        config, command = self._config, o.command
+        first = Cat(Const(self._index, config.stream_bits), o.lead, o.tile)
         assignments = [
             command.first.eq(Mux(none, NO_KEY, first)),
-            command.last_index.eq(Mux(none, 0, Mux(short, last_key, config.tile_keys - 1))),
+            command.last_index.eq(Mux(none, 0, o.last - o.lead)),
             command.opens.eq(opens),
             command.closes.eq(closes),
             command.dummy.eq(none),
-            command.last_key_part.eq(current.source.last_key_part),
-            command.last_value_part.eq(current.source.last_value_part),
+            command.last_key_part.eq(o.source.last_key_part),
+            command.last_value_part.eq(o.source.last_value_part),
         ]
         if config.logit_cap:
-            assignments.append(command.cap.eq(current.source.cap))
+            assignments.append(command.cap.eq(o.source.cap))
         return assignments
 
 
-def tile_range(config: AttentionConfig, index: int, given: Any) -> tuple[Value, Value, Value, Value]:
-    """Give the tiles of keys ``given.first <= j < given.end`` in which stream ``index`` has keys.
+def tile_range(config: AttentionConfig, index: int, given: Any) -> tuple[Value, Value, Value, Value, Value]:
+    """Give where stream ``index`` has keys ``given.first <= j < given.end``.
 
     Returns
     -------
-    first, last, last_index, nothing
-        The first and the last one, and the last key's index in the latter, unless there is ``nothing``.
+    first, first_index, last, last_index, nothing
+        Tile of the first one and its index in there, and of the last one, unless there is ``nothing``.
     """
-    first = given.first >> (config.stream_bits + config.index_bits)
     if config.streams == 1:
-        key = (given.end - 1)[: len(given.end)]
-        return first, key >> config.index_bits, key[: config.index_bits], given.none
-    key = (given.end - 1 - index) >> config.stream_bits  # below 0 where the stream has none
-    last = key >> config.index_bits
-    return first, last, key[: config.index_bits], given.none | (last < first)
+        first, last, nothing = given.first, (given.end - 1)[: len(given.end)], given.none
+    else:
+        first = (given.first + (config.streams - 1 - index)) >> config.stream_bits
+        last = (given.end - 1 - index) >> config.stream_bits  # below 0 where the stream has none
+        nothing = given.none | (last < first)
+    bits = config.index_bits
+    return first >> bits, first[:bits], last >> bits, last[:bits], nothing
 
 
 def within(first: Value, last: Value, *, width: int) -> Value:

@@ -1,4 +1,4 @@
-"""Which tiles the caches of a stream hold, and how many leading keys of each."""
+"""Which tiles the caches of a stream hold, and which keys of each."""
 
 from __future__ import annotations
 
@@ -33,17 +33,19 @@ class CacheTags(wiring.Component):
 
     Behaviour
     ---------
-    A tile's slot is its number, if there are so many slots, or with a ring its number modulo the slots.  Its
-    leading keys come from the caches as far as they were stored there since the last ``clear``; the others
-    are stored if it has a slot.  A tile that is short now and longer later is completed then, so no key is
-    fetched twice while the tile keeps its slot.
+    A tile's slot is its number, if there are so many slots, or with a ring its number modulo the slots.  What
+    the caches hold of it was stored since the last ``clear``.  If the first key that is asked for is held, or
+    is the next one, those up to the end of what is held come from the caches, else none; the others are
+    stored if the tile has a slot.  So as causal passes and windows move on a tile is completed, and no key is
+    fetched twice while it keeps its slot; where they go back behind what is held, it is fetched anew.
 
     A tile every 4 cycles, each after 3, or after 1 if it clears; every cycle without caches.
 
     Why
     ---
     One memory of tags serves dense, causal, windowed and sparse passes alike.  A K/V head's tags are told
-    from older ones by the number of its turn, so that a change of heads costs no cycle.
+    from older ones by the number of its turn, so that a change of heads costs no cycle.  What is held of a
+    tile has no gap, so that two numbers tell it: a window moves on, and finds what the pass before it stored.
     """
 
     def __init__(self, config: AttentionConfig, *, epoch_bits: int = EPOCH_BITS) -> None:
@@ -73,6 +75,7 @@ class CacheTags(wiring.Component):
         if not config.cached_keys:
             m.d.comb += [
                 o.request.eq(request),
+                o.held.eq(request.lead),
                 self.o.valid.eq(self.i.valid),
                 self.i.ready.eq(self.o.ready),
             ]
@@ -82,7 +85,8 @@ class CacheTags(wiring.Component):
             {
                 "epoch": self._epoch_bits,
                 "tile": tile_shape(config),
-                "keys": config.index_bits + 1,
+                "start": config.index_bits,  # the first key that is held, and the end of these
+                "end": config.index_bits + 1,
             }
         )
         slots = config.cached_keys // config.tile_keys
@@ -96,38 +100,45 @@ class CacheTags(wiring.Component):
         cleared = Signal()  # the clear of the tile at hand is done
         wiped = Signal(range(slots))
         place = Signal()  # the tile has a slot
-        keys, known, extent = (
-            Signal(config.index_bits + 1, name=name) for name in ("keys", "known", "extent")
-        )
-        tag = read.data
+        asked, known, end = (Signal(config.index_bits + 1, name=name) for name in ("asked", "known", "end"))
+        start, same = Signal(config.index_bits), Signal()
+        tag, lead = read.data, request.lead
         m.d.comb += [
             o.slot.eq(Mux(source.ring, request.tile & (source.slots - 1), request.tile)),
             place.eq(~command.dummy & (source.slots != 0) & (source.ring | (request.tile < source.slots))),
-            keys.eq(command.last_index + 1),
+            asked.eq(request.last + 1),
             read.addr.eq(o.slot),
             write.addr.eq(o.slot),
             write.data.epoch.eq(epoch),
             write.data.tile.eq(request.tile),
-            write.data.keys.eq(extent),
+            write.data.start.eq(start),
+            write.data.end.eq(end),
             o.request.eq(request),
         ]
         with m.FSM():
             with m.State("LOOK"), m.If(self.i.valid):
                 m.next = "FOUND"
                 with m.If(request.clear & ~cleared):
-                    m.d.sync += [epoch.eq(epoch + 1), o.held.eq(0), o.store.eq(place), extent.eq(keys)]
+                    m.d.sync += [epoch.eq(epoch + 1), o.held.eq(lead), o.store.eq(place)]
+                    m.d.sync += [start.eq(lead), end.eq(asked)]
                     m.next = "OFFER"
                     with m.If(epoch.all()):
                         m.next = "WIPE"
             with m.State("FOUND"):
-                same = place & (tag.epoch == epoch) & (tag.tile == request.tile)
-                m.d.sync += known.eq(Mux(same, tag.keys, 0))
+                m.d.sync += [
+                    same.eq(place & (tag.epoch == epoch) & (tag.tile == request.tile)),
+                    start.eq(tag.start),
+                    known.eq(tag.end),
+                ]
                 m.next = "KNOWN"
             with m.State("KNOWN"):
+                # Otherwise it would have a gap, or lacks the first key.
+                joins = same & (start <= lead) & (lead <= known)
                 m.d.sync += [
-                    o.held.eq(Mux(known < keys, known, keys)),
+                    o.held.eq(Mux(joins, Mux(known < asked, known, asked), lead)),
                     o.store.eq(place),
-                    extent.eq(Mux(known < keys, keys, known)),
+                    start.eq(Mux(joins, start, lead)),
+                    end.eq(Mux(joins & (known >= asked), known, asked)),
                 ]
                 m.next = "OFFER"
             with m.State("OFFER"):

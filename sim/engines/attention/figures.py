@@ -174,7 +174,7 @@ FIGURES = (
         "window_64",
         "12 heads, causal, N = 1,024, a window of 64",
         lambda: _causal(12, 1024) | {"window": np.asarray(64)},
-        _useful(0.59),
+        _useful(0.72),
     ),
     Figure("causal_4096", "12 heads, causal, N = 4,096", lambda: _causal(12, 4096), _useful(0.985)),
     Figure("rising", "1 head, N = 1,024, maxima rise at every tile", rising),

@@ -155,17 +155,17 @@ def span(this: PlainPass) -> tuple[int, int]:
     return (seen[0], seen[-1] + 1) if seen else (0, 0)
 
 
-def tiles(config: AttentionConfig, this: PlainPass, stream: int) -> list[tuple[int, int]]:
-    """List (number, keys of the stream) of the tiles in which a stream has keys of a pass."""
+def tiles(config: AttentionConfig, this: PlainPass, stream: int) -> list[tuple[int, int, int]]:
+    """List the tiles in which a stream has keys of a pass: number, leading keys left out, keys given."""
     first, end = span(this)
     found = []
     size = config.tile_keys * config.streams
     for tile in range(-(-this.job.keys // size)):
-        keys = [key for key in range(tile * size, (tile + 1) * size) if key < end]
+        own = [key for key in range(tile * size, (tile + 1) * size) if key % config.streams == stream]
+        given = [key for key in own if first <= key < end]
         hidden = this.job.bits is not None and not this.job.bits[this.block, tile]
-        own = [key for key in keys if key % config.streams == stream]
-        if own and any(key >= first for key in keys) and not hidden:
-            found.append((tile, len(own)))
+        if given and not hidden:
+            found.append((tile, own.index(given[0]), len(given)))
     return found
 
 
@@ -213,20 +213,22 @@ def slots(config: AttentionConfig, job: PlainJob) -> tuple[int, bool]:
 
 
 class PlainCache:
-    """What the caches of one stream hold: for each slot a tile and how many leading keys of it."""
+    """What the caches of one stream hold: for each slot a tile and which keys of it, without a gap."""
 
     def __init__(self):
-        self.content: dict[int, tuple[int, int]] = {}
+        self.content: dict[int, tuple[int, set[int]]] = {}
 
-    def take(self, tile: int, keys: int, count: int, ring: bool) -> tuple[int, bool]:
-        """Ask for a tile; gives how many leading keys are held, and whether the others are stored."""
+    def take(self, tile: int, asked: range, count: int, ring: bool) -> tuple[int, bool]:
+        """Ask for keys of a tile; gives how many leading ones are held, and whether the others are stored."""
         if count == 0 or not (ring or tile < count):
             return 0, False
         slot = tile % count if ring else tile
-        held = self.content.get(slot, (tile, 0))
-        known = held[1] if held[0] == tile else 0
-        self.content[slot] = (tile, max(known, keys))
-        return min(known, keys), True
+        before, known = self.content.get(slot, (tile, set()))
+        # What would leave a gap, or lacks the first one that is asked for, is of no use.
+        if before != tile or not {asked[0] - 1, asked[0]} & known:
+            known = set()
+        self.content[slot] = (tile, known | {*asked})
+        return len(known & {*asked}), True
 
 
 def random_job(rng, config: AttentionConfig, *, most_keys=None, most_queries=None, **fixed) -> PlainJob:

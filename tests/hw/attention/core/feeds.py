@@ -75,8 +75,10 @@ class CoreJob:
 
 def tile_list(config: AttentionConfig, this: PlainPass, stream: int) -> list[tuple[int, int]]:
     """List (index of the first key, keys) of a stream's tiles in a pass; a dummy if there are none."""
-    found = tiles(config, this, stream)
-    return [(n * config.tile_keys * config.streams + stream, keys) for n, keys in found] or [(NO_KEY, 1)]
+    return [
+        ((n * config.tile_keys + lead) * config.streams + stream, keys)
+        for n, lead, keys in tiles(config, this, stream)
+    ] or [(NO_KEY, 1)]
 
 
 def row_settings(config: AttentionConfig, this: PlainPass) -> list[dict]:
@@ -231,6 +233,7 @@ def shapes(config: AttentionConfig, jobs: list[CoreJob]) -> list[PassShape]:
         PassShape(
             rows=len(this.rows),
             keys=tuple(sum(keys for _, keys in tile_list(config, this, s)) for s in range(config.streams)),
+            leads=tuple(sum(lead for _, lead, _ in tiles(config, this, s)) for s in range(config.streams)),
             key_parts=last_part(config, given.job.dqk) + 1,
             value_parts=last_part(config, given.job.dv) + 1,
             value_units=given.job.dv // 16,

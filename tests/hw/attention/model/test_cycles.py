@@ -37,6 +37,7 @@ def test_jumping_over_tiles_changes_nothing(seed, monkeypatch):
         PassShape(
             rows=int(rng.integers(1, 5)),
             keys=tuple(int(keys) for keys in rng.integers(1, 900, config.streams)),
+            leads=tuple(int(lead) for lead in rng.integers(0, config.tile_keys, config.streams)),
             key_parts=int(rng.integers(1, 4)),
             value_parts=(parts := int(rng.integers(1, 4))),
             value_units=2 * parts,

@@ -137,6 +137,17 @@ def test_hidden_tiles_take_no_cycles():
     assert abs(whole - half - 8 * 512) < 50
 
 
+@pytest.mark.parametrize("cached", [0, 1024])
+@pytest.mark.parametrize("streams", [1, 4])
+def test_a_window_takes_cycles_and_bytes_of_its_own_keys_only(streams, cached):
+    config = AttentionConfig(rows=4, streams=streams, cached_keys=cached)
+    window = {"heads": 2, "queries": 4, "causal": True, "window": 997}
+    found = predict(config, keys=1900, **window)
+    assert found.compulsory_bytes == found.moved_bytes
+    # Four queries see a key more each: 1,000, of which every stream has as many.
+    assert found.cycles["cycles_busy"] == 2 * 1000 // streams
+
+
 @pytest.mark.parametrize("board", ["u55c", "zcu104"])
 def test_a_launch_that_sees_no_key_is_short(board):
     config, nothing = AttentionConfig(rows=4), ((("00", "00"),),)

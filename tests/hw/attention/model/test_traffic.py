@@ -29,6 +29,28 @@ def test_bytes_of_random_launches(seed):
     assert moved.write_bytes == sum(len(written) for written in launch.results)
 
 
+@pytest.mark.parametrize("seed", range(60))
+def test_bytes_of_windows(seed):
+    """What is held of a tile is of use to a window that moved on, unless it went back or left a gap."""
+    rng = np.random.default_rng(seed)
+    streams = int(rng.choice([1, 2, 4]))
+    cached = int(rng.choice([0, 32, 64, 128]))
+    config = small(rows=3, lanes=16, folds=2, streams=streams, cached_keys=cached)
+    keys = int(rng.integers(1, 6 * config.tile_span))
+    shape = {"keys": keys, "dqk": 32, "dv": 16 * int(rng.integers(1, 3)), "windowed": True}
+    shape |= {"heads": 2, "kv_group": 2, "pack": 1}
+    jobs = []
+    for n in range(3):
+        mode = {
+            "window": int(rng.choice([rng.integers(1, 9), config.tile_span, keys])),
+            "causal": bool(rng.random() < 0.8),
+            "reuse_kv": n > 0 and bool(rng.random() < 0.7),
+        }
+        jobs.append(random_job(rng, config, most_queries=60, **shape, **mode))
+    launch = Launch(config, jobs, seed, 256)
+    assert traffic(config, [shape_of(job) for job in jobs]).read_bytes == sum(launch.read)
+
+
 def dense(tokens, **more):
     return JobShape(queries=tokens, keys=tokens, heads=3, query_size=64, value_size=64, **more)
 

@@ -224,12 +224,12 @@ class Launch:
             if this.opens_head and not (job.reuse_kv and this.kv_head == 0):
                 self._caches[s] = PlainCache()
             found = tiles(config, this, s)
-            for n, (tile, keys) in enumerate(found):
-                self.tiles[s].append(
-                    (tile * config.tile_keys * config.streams + s, keys, n == 0, n == len(found) - 1, job.cap)
-                )
-                held, _ = self._caches[s].take(tile, keys, count, ring)
-                for index in range(keys):
+            for n, (tile, lead, keys) in enumerate(found):
+                first = (tile * config.tile_keys + lead) * config.streams + s
+                self.tiles[s].append((first, keys, n == 0, n == len(found) - 1, job.cap))
+                asked = range(lead, lead + keys)
+                held, _ = self._caches[s].take(tile, asked, count, ring)
+                for index in asked:
                     row = tile * config.tile_keys + index
                     for side, number, size, target in (
                         ("k", key_port, job.dqk, self.keys),
@@ -237,7 +237,7 @@ class Launch:
                     ):
                         content = self._row(job, side, size, this.kv_head, s, row)
                         target[s] += parts(config, content)
-                        if index >= held:
+                        if index >= lead + held:
                             self.read[number(config, s, row % config.ports_per_stream)] += size
             if not found:
                 self.tiles[s].append((None, 1, True, True, job.cap))

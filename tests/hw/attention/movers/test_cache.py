@@ -96,15 +96,16 @@ class Requests:
         for n in range(count):
             dummy = rng.random() < 0.1
             tile = rng.randrange(max(1, slots) * 2 if wide else max(1, slots))
-            keys = 1 if dummy else rng.choice([config.tile_keys, rng.randint(1, config.tile_keys)])
+            asked = range(1) if dummy else self._asked(seen.get(tile), wide)
+            lead, keys = asked[0], len(asked)
             clear = n == 0
             if clear:
                 self._cache = PlainCache()
-            held, store = (0, False) if dummy else self._cache.take(tile, keys, slots, ring)
+            held, store = (0, False) if dummy else self._cache.take(tile, asked, slots, ring)
             if not dummy:
-                seen[tile] = max(seen.get(tile, 0), keys)
+                seen.setdefault(tile, set()).update(asked)
             command = {
-                "first": NO_KEY if dummy else tile * config.tile_keys,
+                "first": NO_KEY if dummy else tile * config.tile_keys + lead,
                 "last_index": keys - 1,
                 "opens": rng.getrandbits(1),
                 "closes": rng.getrandbits(1),
@@ -113,18 +114,30 @@ class Requests:
                 "last_value_part": last_value,
             }
             self.tiles.append(command)
-            self.items.append({"tile": tile, "clear": int(clear), "command": command, "source": source})
-            self.values.append((keys, 0 if dummy else held, int(store), int(dummy), last_value))
-            for key in range(keys):
+            place = {"tile": tile, "lead": lead, "last": asked[-1]}
+            self.items.append(place | {"clear": int(clear), "command": command, "source": source})
+            self.values.append((lead, keys, 0 if dummy else held, int(store), int(dummy), last_value))
+            for key in asked:
                 if dummy:
                     self.expected += [None] * (last_key + 1)
                     continue
                 row = content.setdefault((tile, key), rng.randbytes(16 * key_units))
                 self.expected += parts(config, row)
-                if key >= held:
+                if key >= lead + held:
                     self.port_parts[key % config.ports_per_stream] += row_parts(row, config.lanes)
-            self._reads(source, tile, range(keys) if dummy else range(held, keys), dummy)
-        self.distinct += sum(seen.values())
+            self._reads(source, tile, asked[held:], dummy)
+        self.distinct += sum(map(len, seen.values()))
+
+    def _asked(self, before, wide):
+        """Draw keys of a tile: unless ``wide``, from one asked for ``before`` on, or from right behind."""
+        rng, size = self.rng, self.config.tile_keys
+        starts, edges = range(size), {0}
+        if before:
+            edges = {min(before) - 1, min(before), max(before) + 1}
+            if not wide:
+                starts = range(min(before), min(max(before) + 2, size))
+        lead = rng.choice([rng.choice(starts), *sorted(edges & {*starts})])
+        return range(lead, rng.choice([size, rng.randint(lead + 1, size)]))
 
     def _reads(self, source, tile, keys, dummy):
         config = self.config
@@ -176,7 +189,7 @@ def run(config, requests, *, stall=0.0, seed=0, epoch_bits=12):
     for p, (k_reads, v_reads) in enumerate(requests.reads):
         assert sides[f"k{p}"].received == k_reads
         assert sides[f"v{p}"].received == v_reads
-    names = ("keys", "held", "store", "dummy", "last_part")
+    names = ("lead", "keys", "held", "store", "dummy", "last_part")
     assert [tuple(part[name] for name in names) for part in sides["values"].received] == requests.values
     return sides
 

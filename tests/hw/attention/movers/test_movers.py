@@ -213,6 +213,22 @@ def test_jobs_that_share_keys_and_values():
     assert sum(launch.read[key_port(config, 0, 0) :]) == twice
 
 
+@pytest.mark.parametrize("streams", [1, 2, 4])
+def test_windows_that_move_on_and_back(streams):
+    """Windows begin within tiles that take turns in the caches; sets of heads and jobs go back."""
+    rng = np.random.default_rng(streams)
+    config = small(streams=streams, folds=2, ports_per_stream=2)
+    shape = {"keys": 3 * config.tile_span - 3, "heads": 2, "kv_group": 2, "pack": 1, "dqk": 48, "dv": 32}
+    shape |= {"bits": None, "windowed": True}
+    jobs = [
+        random_job(rng, config, **shape, queries=queries, window=window, causal=n < 2, reuse_kv=n > 0)
+        for n, (queries, window) in enumerate([(18, 6), (29, 9 * streams), (23, config.tile_span + 5)])
+    ]
+    launch = Launch(config, jobs, 0, 256)
+    assert any(first // streams % config.tile_keys for of_stream in launch.tiles for first, *_ in of_stream)
+    run(config, [launch])
+
+
 def test_empty_jobs_are_done_at_once():
     rng = np.random.default_rng(3)
     config = small()

@@ -26,7 +26,7 @@ def stream_words(this):
 
 def expected_tiles(config, this, stream):
     keys = expected_keys(config, this)
-    found = tiles(config, this, stream) or [(None, 1)]
+    found = tiles(config, this, stream) or [(None, 0, 1)]
     common = {
         "last_key_part": keys["source"]["last_key_part"],
         "last_value_part": keys["source"]["last_value_part"],
@@ -34,17 +34,18 @@ def expected_tiles(config, this, stream):
     if config.logit_cap:
         common["cap"] = this.job.cap
     requests = []
-    for n, (tile, count) in enumerate(found):
+    for n, (tile, lead, count) in enumerate(found):
         dummy = tile is None
         command = {
-            "first": NO_KEY if dummy else tile * config.tile_keys * config.streams + stream,
+            "first": NO_KEY if dummy else (tile * config.tile_keys + lead) * config.streams + stream,
             "last_index": count - 1,
             "opens": int(n == 0),
             "closes": int(n == len(found) - 1),
             "dummy": int(dummy),
         }
         clear = keys["clear"] if n == 0 else 0
-        requests.append({"tile": tile, "clear": clear, "command": command | common, "source": keys["source"]})
+        place = {"tile": tile, "lead": lead, "last": lead + count - 1}
+        requests.append(place | {"clear": clear, "command": command | common, "source": keys["source"]})
     return requests
 
 
@@ -61,7 +62,7 @@ def walk(config, walked, stream, *, stall=0.0, seed=0):
     exchange(walker, sides, seed=seed)
     for got, want in zip(sides["o"].received, expected, strict=True):
         if want["command"]["dummy"]:
-            got["tile"] = None
+            got |= {name: want[name] for name in ("tile", "lead", "last")}
         assert got == want
     return sides
 
@@ -75,6 +76,26 @@ def test_tiles_of_random_passes(streams, seed):
     walked = [this for job in jobs for this in passes(config, job)]
     stream = int(rng.integers(streams))
     walk(config, walked, stream, stall=float(rng.choice(STALLS[:3])), seed=seed)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("window", [5, 16, 23], ids=lambda keys: f"{keys} sixteenths of a tile")
+@pytest.mark.parametrize("streams", [1, 2, 4])
+def test_a_window_begins_within_a_tile(streams, window, sparse):
+    """Windows narrower than a tile, as wide, and wider: they begin at any key of it, and between streams."""
+    rng = np.random.default_rng([streams, window])
+    config = small(streams=streams, rows=3)
+    tokens = 4 * config.tile_span
+    shape = {"heads": 1, "kv_group": 1, "pack": 1, "causal": True, "windowed": True}
+    bits = rng.random((-(-tokens // 3), 4)) < 0.7 if sparse else None
+    shape |= {"queries": tokens, "keys": tokens, "window": window * streams}
+    job = random_job(rng, config, **shape, bits=bits)
+    walked = passes(config, addressed(rng, job))
+    first = [[next(iter(tiles(config, this, s)), (None, 0, 0)) for s in range(streams)] for this in walked]
+    assert len({lead for of_pass in first for _, lead, _ in of_pass}) > config.tile_keys // 2
+    assert any(len({tile for tile, _, _ in of_pass}) > 1 for of_pass in first) == (streams > 1)
+    for stream in range(streams):
+        walk(config, walked, stream, stall=0.3, seed=stream)
 
 
 @pytest.mark.parametrize("streams", [1, pytest.param(16, marks=pytest.mark.soak)])

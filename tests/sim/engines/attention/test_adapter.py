@@ -100,6 +100,8 @@ def test_rows_are_packed_where_that_saves_passes():
     assert packed(2, 2, 1) == 1
     assert packed(4, 1, 4) == 1
     assert packed(4, 1, 64, causal=np.asarray(1)) == 4
+    # Four heads and a query meet 9 keys, two times for each; one head and four queries 12, seven times.
+    assert packed(7, 1, 64, causal=np.asarray(1), window=np.asarray(9)) == 4
     assert packed(4, 1, 1, pack=np.asarray(2)) == 2
     coarse = {"bitmap": np.ones((8, 4), bool), "bitmap_queries": np.asarray(8)}
     assert packed(4, 1, 64, **coarse) == 4
