@@ -6,24 +6,24 @@ of a value a cycle.  R x D multipliers a stream make scores, as many weigh value
 cycle.  A **pass** is one query tile against the keys it sees, in tiles of up to T keys of each stream::
 
                             cycles      in each stream, for every two rows (AttentionRows)
-    query ─► QuerySide ────────────────► ScoreUnit      dot products                     5
+    query ─► QuerySide ────────────────► ScoreUnit      dot products                     9
     key ───► KeySide ──────────────────►     │ raw score
                 │                            ▼
                 │ index of the key ────► LogitUnit      scale, cap, slope; who sees it   3
                 │ 1                          │ logit t
                 │ tile complete              ▼
-                │ 11 after its last ───► LogitBuffer    a ring of t, maximum M of each tile
+                │ 15 after its last ───► LogitBuffer    a ring of t, maximum M of each tile
                 ▼                            │ read: 1
     value ─► ValueSide ────────────────► Exp2           p = 2^(t - M)                    6
                 │                            ▼
-                ├ with p: 7 ───────────► ValueUnit      sums of p v for a tile           3
+                ├ with p: 7 ───────────► ValueUnit      sums of p v for a tile           4
                 │                            │ finished sums of the tile
-                ├ 9 ───────────────────► Merge          O = round(O, rise) + sums        3, a step for
+                ├ 10, in turn ─────────► Merge          O = round(O, rise) + sums        3, a step for
                 │ pass closed                ▼                            each merge_lanes elements
                 │                        Finals         O, l, M of the pass
                 │                            │
                 │                       for every two rows (ResultRows)
-             Finish ── 12: all have ───► Combine        sums of all streams, at one M    5 (one stream: 0)
+             Finish ── 13: all have ───► Combine        sums of all streams, at one M    5 (one stream: 0)
                 │      closed it             ▼
                 ├ + 5 ─────────────────► Reciprocal     1 / l                           11
                 ├ + 11 ────────────────► Normalizer     O / l                            6, as many steps
@@ -40,15 +40,15 @@ slowest of them, `Drain` for whoever takes results.  All else takes fixed times,
 one control word, the same for all of a stream, goes past them.  Between tiles, passes, heads and jobs no
 cycle is lost as long as
 
-* a tile has as many parts of values as its merge has steps (parts * D / merge_lanes; so the shortest tile
-  behind which keys flow on has D / merge_lanes keys),
+* tiles have as many parts of values as their merges have steps (parts * D / merge_lanes); a tile of fewer
+  keys costs nothing behind one of more, for its merge may wait until the next tile's last key,
 * a pass has as many parts of keys as its queries have parts, and beats at each of the Q ports that they are
   spread over, as its results have beats at each of their W ports, and as a division takes.
 
 A job of ``passes`` query tiles with ``keys`` each, a multiple of S T, takes ``passes * keys / S + L`` cycles
-of the core: to load R queries, from the last key to its tile's maximum (11), to weigh the values of that tile
-(T), to merge, combine, divide and normalize (D / merge_lanes + 32; with one stream 25), and to put out R rows
-(their bytes by the width of the ports of results, + 3).  That is L = 126 for R = 16, D = 64, T = 32, four
+of the core: to load R queries, from the last key to its tile's maximum (15), to weigh the values of that tile
+(T), to merge, combine, divide and normalize (D / merge_lanes + 33; with one stream 26), and to put out R rows
+(their bytes by the width of the ports of results, + 3).  That is L = 131 for R = 16, D = 64, T = 32, four
 merge lanes, 16-bit results and four ports of 256 bits.
 `hw.attention.model.cycles` computes any job exactly, and adds what memory takes at both ends.
 
