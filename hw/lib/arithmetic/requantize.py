@@ -29,7 +29,8 @@ def rounded(halves: Value) -> Value:
 
 def rounded_sum(halves: Value, other: Value) -> Value:
     """Give ``rounded(halves) + other`` with one adder: the half that rounds is its carry-in."""
-    return (halves - ~doubled(other)) >> 1
+    twice = doubled(other)
+    return (halves - ~(twice if other.shape().signed else Cat(twice, 0).as_signed())) >> 1
 
 
 def requantize(

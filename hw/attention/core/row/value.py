@@ -247,7 +247,7 @@ class ValueUnit(wiring.Component):
             )
             put, get = finished.write_port(), finished.read_port(domain="comb")
             part = Signal(range(config.folds), name=f"part_{name}")
-            with m.Switch(self._merge_step(m, f"address_{name}")):
+            with m.Switch(self._register(m, f"address_{name}", self.merge_step)):
                 for n in range(config.folds):
                     with m.Case(*range(n * config.part_steps, (n + 1) * config.part_steps)):
                         m.d.comb += part.eq(n)
@@ -259,24 +259,19 @@ class ValueUnit(wiring.Component):
             ]
             read.append(get.data)
         finished_sums, bits = Cat(*read), config.partial_bits * config.merge_lanes
+        within = Signal(range(config.part_steps))
+        with m.Switch(self.merge_step):
+            for n in range(config.part_steps):
+                with m.Case(*range(n, config.merge_steps, config.part_steps)):
+                    m.d.comb += within.eq(n)
         partial = self.partial.as_value()
         for low in range(0, bits, _MERGE_BITS):
             high = min(bits, low + _MERGE_BITS)
             words = [finished_sums[n * bits + low : n * bits + high] for n in range(config.part_steps)]
-            m.d.comb += partial[low:high].eq(chosen(words, self._place(m, f"lanes_{low}")))
+            m.d.comb += partial[low:high].eq(chosen(words, self._register(m, f"lanes_{low}", within)))
 
-    def _place(self, m: Module, name: str) -> Signal:
-        """Give a register of the merge's step within its part, for some of its loads."""
-        config = self._config
-        place = Signal(range(config.part_steps), name=name, reset_less=True, attrs={"keep": 1})
-        with m.Switch(self.merge_step):
-            for n in range(config.part_steps):
-                with m.Case(*range(n, config.merge_steps, config.part_steps)):
-                    m.d.sync += place.eq(n)
-        return place
-
-    def _merge_step(self, m: Module, name: str) -> Signal:
-        """Give a register of the merge's step for some of its loads."""
-        step = Signal(range(self._config.merge_steps), name=name, reset_less=True, attrs={"keep": 1})
-        m.d.sync += step.eq(self.merge_step)
-        return step
+    def _register(self, m: Module, name: str, value: Signal) -> Signal:
+        """Give a register of a value for some of its loads."""
+        register = Signal.like(value, name=name, reset_less=True, attrs={"keep": 1})
+        m.d.sync += register.eq(value)
+        return register
