@@ -25,12 +25,15 @@ class Supply:
         Between items even when memory is ahead: a converter behind the DMA's buffer takes a beat a cycle.
     depth
         Items that memory may be ahead of what was taken.
+    pause
+        Cycles that are lost between what is asked for at once and what is asked for next.
     """
 
     latency: float = 0.0
     interval: float = 1.0
     gap: float = 1.0
     depth: float = math.inf
+    pause: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +120,7 @@ class Source:
         room = self._taken[0][1] if self._taken and place > 0 else 0
         first = max(self._next, known + self.supply.latency, room - (items - 1) * self.supply.interval)
         last = first + (items - 1) * self.supply.interval
-        self._next = last + self.supply.interval
+        self._next = last + self.supply.interval + self.supply.pause
         self.count += items
         return math.ceil(first), math.ceil(max(last, self._last + items * self.supply.gap))
 
