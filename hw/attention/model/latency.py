@@ -51,12 +51,13 @@ class Latency:
     bitmap
         From a pass to the first bits of its bitmap.
     key
-        From the first tile to the first part of keys or values out of memory, likewise.
+        From a tile that clears the caches to the first part of keys or values out of memory, likewise.
     replay
-        From the first tile to the first part of keys out of the cache.
+        From a tile that clears the caches to the first part of keys out of them, or of a dummy.
     tile
-        From a pass to its first tile without a bitmap; ``tiles`` from a tile to the next, ``cleared`` cycles
-        fewer behind one that clears the caches.
+        From a pass to its first tile without a bitmap; ``tiles`` from a tile to the next.
+    cleared
+        What a tile that clears the caches saves of ``key`` and ``replay``, and of ``tiles`` behind it.
     send
         From a burst's last beat of results to its address.
     done
@@ -82,7 +83,6 @@ class Latency:
         self.cleared = CacheTags.latency(config, clears=False) - CacheTags.latency(config, clears=True)
         plan = Skid.LATENCY + CacheTags.latency(config, clears=True) + TileFetch.LATENCY
         self.key = plan + read + cut + PartCache.latency(config)
-        held = Skid.LATENCY + CacheTags.latency(config, clears=False) + TileFetch.LATENCY
-        self.replay = held + Skid.LATENCY + PartCache.latency(config)
+        self.replay = plan + Skid.LATENCY + PartCache.latency(config)
         self.send = ResultWriter.LATENCY
         self.done = ResultWriter.DONE_LATENCY

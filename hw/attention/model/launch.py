@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hw.attention.config import UNIT_BITS, AttentionConfig
 from hw.attention.model.cycles import Run, Schedule, Waits
 from hw.attention.model.latency import Latency
+from hw.attention.model.results import sent
 from hw.attention.model.shapes import JobPass, JobShape, Tiles
 from hw.attention.model.supply import Known, ResultChannel, Supply
 from hw.attention.model.traffic import fetches, traffic
@@ -55,16 +56,60 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
         channel=_result_channel(config, board, width),
     )
     walk = Walk(config, latency)
-    last_beats = 0
+    results = Results(config, board)
     for job, this, fetched in fetches(config, jobs):
         runs = [_runs(tiles, missing) for tiles, missing in zip(this.tiles, fetched, strict=True)]
         query_beats = this.shape.rows * config.query_units(job.query_size) * UNIT_BITS / width
         known = walk.known(job, this)
         schedule.add(this.shape, runs, known=known, query_beats=config.query_ports * query_beats)
-        last_beats = -(-this.shape.rows * config.result_units(job.value_size) * UNIT_BITS // width)
-    last_beat = schedule.last_output + latency.send + min(board.memory.burst_beats, last_beats) - 1
-    done = last_beat + board.idle_write_cycles + latency.done
+        results.add(job, this, drained=schedule.last_output)
+    done = results.sent + board.idle_write_cycles + latency.done
     return schedule.waits.plus(Waits(idle=done - sum(schedule.waits)))
+
+
+class Results:
+    """Results on their way from the core to the buses of their ports, which are alike.
+
+    Parameters
+    ----------
+    config, board
+        The engine and where it runs.
+
+    Members
+    -------
+    sent : int
+        Cycle of the last beat on the bus.
+    """
+
+    def __init__(self, config: AttentionConfig, board: Board) -> None:
+        self._config = config
+        self._beat_bytes = config.port_width(board.memory.port_data_width) // 8
+        self._burst_beats = board.memory.burst_beats
+        self._place = self._end = 0  # addresses of the next results of a set of heads, and of the next set
+        self.sent = 0
+
+    def add(self, job: JobShape, this: JobPass, *, drained: int) -> None:
+        """Send those of a pass, whose last beat the core gives in the cycle ``drained``."""
+        row_bytes = self._config.result_units(job.value_size) * UNIT_BITS // 8
+        head = job.queries * row_bytes
+        if this.opens_set:
+            self._place = self._end
+            self._end += this.heads * head
+        # Heads that are packed into a pass are pieces of their own, unless they lie together.
+        pieces = this.heads if job.queries > self._config.rows // job.pack else 1
+        rows = this.shape.rows // pieces
+        self.sent = sent(
+            drained,
+            free=self.sent,
+            first=self._place,
+            stride=head,
+            pieces=pieces,
+            rows=rows,
+            row_bytes=row_bytes,
+            beat_bytes=self._beat_bytes,
+            burst_beats=self._burst_beats,
+        )
+        self._place += rows * row_bytes
 
 
 class Walk:
@@ -107,7 +152,8 @@ class Walk:
             come = max(self._pass + latency.bitmap, self._bits)
             self._bits = come + len(words)
             tile = self._over_bits(max(taken, come), words.tolist(), clears=clears)
-        return Known(queries=self._pass, keys=tile, cached=tile + latency.replay)
+        looked = tile if clears else tile + latency.cleared
+        return Known(queries=self._pass, keys=looked, cached=looked + latency.replay)
 
     def _first_pass(self) -> int:
         """Give the cycle of the first pass of the next job."""
