@@ -345,7 +345,7 @@ class Schedule:
         config, timing = self._config, self._timing
         parts = shape.rows * shape.key_parts
         taken = max(stream.taken for stream in self._streams)
-        coming = self._queries.ask(parts, known=known.queries)
+        coming = self._queries.ask(parts, known=known.queries + known.later)
         self.loaded = max(max(self.loaded + 1, taken) + parts - 1, coming[1] if coming else 0)
         settings = self._rows.ask(shape.rows, known=known.queries)
         if settings:

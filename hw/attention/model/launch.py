@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hw.attention.config import UNIT_BITS, AttentionConfig
 from hw.attention.model.cycles import Run, Schedule, Waits
 from hw.attention.model.latency import Latency
+from hw.attention.model.places import Pieces, Places, Reads
 from hw.attention.model.results import sent
 from hw.attention.model.shapes import JobPass, JobShape, Tiles
 from hw.attention.model.supply import Known, ResultChannel, Supply
@@ -22,6 +23,7 @@ from hw.attention.model.traffic import fetches, traffic
 from hw.attention.movers.movers import ROWS_AHEAD, port_count
 from hw.attention.movers.query_reader import PARTS_AHEAD
 from hw.attention.walk.bitmap import WORD_TILES
+from hw.attention.walk.descriptor import DESCRIPTOR_BYTES, USED_BYTES
 from hw.attention.walk.geometry import BITMAP_ROW_BYTES
 from hw.attention.walk.job_queue import JOBS_AHEAD
 from hw.attention.walk.row_table import RowWalker
@@ -55,7 +57,7 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
         ),
         channel=_result_channel(config, board, width),
     )
-    walk = Walk(config, latency)
+    walk = Walk(config, board, latency)
     results = Results(config, board)
     for job, this, fetched in fetches(config, jobs):
         runs = [_runs(tiles, missing) for tiles, missing in zip(this.tiles, fetched, strict=True)]
@@ -85,31 +87,20 @@ class Results:
         self._config = config
         self._beat_bytes = config.port_width(board.memory.port_data_width) // 8
         self._burst_beats = board.memory.burst_beats
-        self._place = self._end = 0  # addresses of the next results of a set of heads, and of the next set
+        self._places = Places(config)
         self.sent = 0
 
     def add(self, job: JobShape, this: JobPass, *, drained: int) -> None:
         """Send those of a pass, whose last beat the core gives in the cycle ``drained``."""
         row_bytes = self._config.result_units(job.value_size) * UNIT_BITS // 8
-        head = job.queries * row_bytes
-        if this.opens_set:
-            self._place = self._end
-            self._end += this.heads * head
-        # Heads that are packed into a pass are pieces of their own, unless they lie together.
-        pieces = this.heads if job.queries > self._config.rows // job.pack else 1
-        rows = this.shape.rows // pieces
         self.sent = sent(
             drained,
             free=self.sent,
-            first=self._place,
-            stride=head,
-            pieces=pieces,
-            rows=rows,
+            pieces=self._places.add(job, this, row_bytes=row_bytes),
             row_bytes=row_bytes,
             beat_bytes=self._beat_bytes,
             burst_beats=self._burst_beats,
         )
-        self._place += rows * row_bytes
 
 
 class Walk:
@@ -117,14 +108,18 @@ class Walk:
 
     Parameters
     ----------
-    config
-        Shape of the engine.
+    config, board
+        The engine and where it runs.
     latency
         Of its movers.
     """
 
-    def __init__(self, config: AttentionConfig, latency: Latency) -> None:
+    def __init__(self, config: AttentionConfig, board: Board, latency: Latency) -> None:
+        self._config = config
         self._latency = latency
+        self._queries, self._query_reads = Places(config), Reads(board)
+        self._descriptor_reads, self._bitmap_reads = Reads(board), Reads(board)
+        self._bitmap_bytes = 0  # read so far
         self._pass = 0  # the last one
         self._ends: list[int] = []  # last passes of the jobs before
         self._joined: list[int] = []  # when descriptors were there
@@ -141,6 +136,8 @@ class Walk:
             self._pass = self._first_pass()
         else:
             self._pass += latency.next_set if this.opens_set else latency.next_pass
+        query_bytes = self._config.query_units(job.query_size) * UNIT_BITS // 8
+        later = self._query_reads.later(self._pass, self._queries.add(job, this, row_bytes=query_bytes))
         taken = max(self._pass + latency.tile, self._gave + 1 + TileWalker.LATENCY)
         numbers = max((own.numbers for own in this.tiles), key=len)
         clears = this.opens_head and not (this.first and job.reuse_kv)
@@ -149,11 +146,11 @@ class Walk:
         else:
             rows = -(-job.bitmap.shape[1] // (8 * BITMAP_ROW_BYTES))
             words = np.bincount(numbers // WORD_TILES, minlength=rows * 8 * BITMAP_ROW_BYTES // WORD_TILES)
-            come = max(self._pass + latency.bitmap, self._bits)
+            come = max(self._pass + latency.bitmap + self._bitmap_later(rows), self._bits)
             self._bits = come + len(words)
             tile = self._over_bits(max(taken, come), words.tolist(), clears=clears)
         looked = tile if clears else tile + latency.cleared
-        return Known(queries=self._pass, keys=looked, cached=looked + latency.replay)
+        return Known(queries=self._pass, keys=looked, cached=looked + latency.replay, later=later)
 
     def _first_pass(self) -> int:
         """Give the cycle of the first pass of the next job."""
@@ -162,12 +159,21 @@ class Walk:
             self._joined.append(0)
             return latency.first_pass
         asked = number if number <= JOBS_AHEAD else self._joined[number - JOBS_AHEAD]
-        joined = max(asked + latency.descriptor, self._taken + latency.descriptor_words)
+        place = Pieces(first=(number - 1) * DESCRIPTOR_BYTES, stride=0, count=1, length=USED_BYTES)
+        come = asked + latency.descriptor + self._descriptor_reads.later(asked, place)
+        joined = max(come, self._taken + latency.descriptor_words)
         self._joined.append(joined)
         self._ends.append(self._pass)
         # One job waits behind the one that is walked.
         self._taken = max(joined, self._ends[-2] if number > 1 else 0)
         return max(self._taken + latency.first_pass, self._pass + latency.next_job)
+
+    def _bitmap_later(self, rows: int) -> int:
+        """Give the cycles by which the next bitmap row, of so many `BITMAP_ROW_BYTES`, comes later."""
+        length = rows * BITMAP_ROW_BYTES
+        place = Pieces(first=self._bitmap_bytes, stride=0, count=1, length=length)
+        self._bitmap_bytes += length
+        return self._bitmap_reads.later(self._pass, place)
 
     def _give(self, cycle: int, tiles: int, *, clears: bool, pace: int = 1) -> int:
         """Give tiles to the tags, one in ``pace`` cycles from ``cycle`` on; two may wait. Say when they take

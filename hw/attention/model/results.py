@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hw.attention.model.places import Pieces
 from hw.attention.movers.result_writer import ResultWriter
 
 
@@ -23,10 +24,7 @@ def sent(
     drained: int,
     *,
     free: int,
-    first: int,
-    stride: int,
-    pieces: int,
-    rows: int,
+    pieces: Pieces,
     row_bytes: int,
     beat_bytes: int,
     burst_beats: int,
@@ -39,22 +37,22 @@ def sent(
         Cycle in which the core gives the last one; it gives one a cycle.
     free
         Cycle of the last beat before them on the bus.
-    first, stride, pieces
-        Address of the first piece of them in memory, the bytes from one to the next, and how many there are.
-    rows, row_bytes
-        Rows of a piece, and the bytes of a row.
+    pieces, row_bytes
+        Where they lie, and the bytes of a row.
     beat_bytes, burst_beats
         Of the port, and of its longest burst.
     """
     row_beats = -(-row_bytes // beat_bytes)
-    length = rows * row_bytes
-    begins = drained + 1 - pieces * rows * row_beats
-    for piece in range(pieces):
-        start = first + piece * stride
-        for beats, end in bursts(start, start + length, beat_bytes=beat_bytes, burst_beats=burst_beats):
+    rows = pieces.length // row_bytes
+    begins = drained + 1 - pieces.count * rows * row_beats
+    for number in range(pieces.count):
+        first = pieces.first + number * pieces.stride
+        for beats, end in bursts(
+            first, first + pieces.length, beat_bytes=beat_bytes, burst_beats=burst_beats
+        ):
             # The packed word that has its last byte is whole, or the piece's last one.
-            last = min(-(-(end - start) // beat_bytes) * beat_bytes, length) - 1
+            last = min(-(-(end - first) // beat_bytes) * beat_bytes, pieces.length) - 1
             row, rest = divmod(last, row_bytes)
-            come = begins + (piece * rows + row) * row_beats + rest // beat_bytes
+            come = begins + (number * rows + row) * row_beats + rest // beat_bytes
             free = max(free + 1, come + ResultWriter.LATENCY) + beats - 1
     return free

@@ -46,11 +46,14 @@ class Known:
         From when on memory can be asked for its queries, and for its keys and values.
     cached
         From when on its keys can come from the caches.
+    later
+        By how many cycles the first of its queries comes later than memory's latency says.
     """
 
     queries: int = 0
     keys: int = 0
     cached: int = 0
+    later: int = 0
 
 
 class ResultChannel:
