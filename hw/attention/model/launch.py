@@ -241,7 +241,10 @@ def _key_supply(
     interval = max(gap, part_bytes / _port_bytes(config, board, jobs))
     depth = ReadDMA.FIFO_BEATS / beats - board.idle_read_cycles / interval
     first = latency.key + math.ceil(gap) - 1
-    return Supply(latency=first, interval=interval, gap=gap, depth=max(1.0, depth))
+    turn = parts * config.ports_per_stream
+    return Supply(
+        latency=first, interval=interval, gap=gap, depth=max(1.0, depth), turn=turn, beats=beats
+    )
 
 
 def _result_channel(config: AttentionConfig, board: Board, width: int) -> ResultChannel:

@@ -25,6 +25,9 @@ class Supply:
         Between items even when memory is ahead: a converter behind the DMA's buffer takes a beat a cycle.
     depth
         Items that memory may be ahead of what was taken.
+    turn, beats
+        Items that all ports give together, and the beats of an item: what is asked for at once begins a new
+        turn, and so ends in a whole number of them.
     pause
         Cycles that are lost between what is asked for at once and what is asked for next.
     """
@@ -33,6 +36,8 @@ class Supply:
     interval: float = 1.0
     gap: float = 1.0
     depth: float = math.inf
+    turn: int = 1
+    beats: float = 0.0
     pause: float = 0.0
 
 
@@ -123,7 +128,9 @@ class Source:
         room = self._taken[0][1] if self._taken and place > 0 else 0
         first = max(self._next, known + self.supply.latency, room - (items - 1) * self.supply.interval)
         last = first + (items - 1) * self.supply.interval
-        self._next = last + self.supply.interval + self.supply.pause
+        turns = -(-items // self.supply.turn) * self.supply.turn
+        taken = max(items * self.supply.interval, turns * self.supply.beats)
+        self._next = first + taken + self.supply.pause
         self.count += items
         return math.ceil(first), math.ceil(max(last, self._last + items * self.supply.gap))
 
