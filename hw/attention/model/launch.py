@@ -52,9 +52,7 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
         queries=_query_supply(config, jobs[0], width, latency),
         keys=_key_supply(config, board, jobs, jobs[0].query_size, latency),
         values=_key_supply(config, board, jobs, jobs[0].value_size, latency),
-        rows=Supply(
-            latency=latency.row, pause=RowWalker.INTERVAL - 1, depth=ROWS_AHEAD + Skid.CAPACITY + 1
-        ),
+        rows=Supply(latency=latency.row, pause=RowWalker.INTERVAL - 1, depth=ROWS_AHEAD + Skid.CAPACITY + 1),
         channel=_result_channel(config, board, width),
     )
     walk = Walk(config, board, latency)
@@ -242,9 +240,7 @@ def _key_supply(
     depth = ReadDMA.FIFO_BEATS / beats - board.idle_read_cycles / interval
     first = latency.key + math.ceil(gap) - 1
     turn = parts * config.ports_per_stream
-    return Supply(
-        latency=first, interval=interval, gap=gap, depth=max(1.0, depth), turn=turn, beats=beats
-    )
+    return Supply(latency=first, interval=interval, gap=gap, depth=max(1.0, depth), turn=turn, beats=beats)
 
 
 def _result_channel(config: AttentionConfig, board: Board, width: int) -> ResultChannel:

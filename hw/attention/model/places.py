@@ -75,6 +75,7 @@ class Reads:
         self._row, self._granule = ~timing.column_mask, timing.granule_bytes
         self._groups = timing.bank_groups
         self._saved = board.idle_read_cycles - 1 - math.floor(board.cycles(timing.open_read_ns))
+        self._request = board.cycles(timing.request_ns)
         self._interval = board.cycles(timing.refresh_interval_ns)
         self._blocked = board.cycles(timing.refresh_ns)
         self._open: set[int] = set()
@@ -82,7 +83,7 @@ class Reads:
 
     def later(self, cycle: int, pieces: Pieces) -> int:
         """Give the cycles by which the first data of ``pieces``, asked for in this cycle, come later."""
-        refreshes, since = divmod(cycle + self._interval / 2, self._interval)
+        refreshes, since = divmod(cycle + self._request + self._interval / 2, self._interval)
         if refreshes != self._refreshes:
             self._refreshes = int(refreshes)
             self._open.clear()
