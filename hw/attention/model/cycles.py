@@ -345,7 +345,7 @@ class Schedule:
         config, timing = self._config, self._timing
         parts = shape.rows * shape.key_parts
         taken = max(stream.taken for stream in self._streams)
-        coming = self._queries.ask(parts, known=known.queries + known.later)
+        coming = self._queries.ask(parts, known=known.queries + known.later, least=known.query_cycles)
         self.loaded = max(max(self.loaded + 1, taken) + parts - 1, coming[1] if coming else 0)
         settings = self._rows.ask(shape.rows, known=known.queries)
         if settings:
@@ -377,7 +377,7 @@ class Schedule:
         complete = begins + timing.drained - config.merge_steps + steps
         start = max(complete, self._drained[-1] + 1 if self._drained else 0)
         beats = -(-shape.value_units * UNIT_ELEMENTS * config.result_bits // self._beat_width)
-        drained, sent = self._channel.write(shape.rows * beats, first=start)
+        drained, sent = self._channel.write(shape.rows * beats, first=start, least=known.result_cycles)
         self._drained = [*self._drained[1 - RESULT_BANKS :], drained]
         self.last_output = sent + Drain.LATENCY
 

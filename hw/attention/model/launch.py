@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import UNIT_BITS, AttentionConfig
+from hw.attention.model.channel import PieceTimes
 from hw.attention.model.cycles import Run, Schedule, Waits
 from hw.attention.model.latency import Latency
 from hw.attention.model.places import Pieces, Places, Reads
@@ -49,7 +51,7 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
     schedule = Schedule(
         config,
         beat_width=config.result_ports * width,
-        queries=_query_supply(config, jobs[0], width, latency),
+        queries=_query_supply(config, jobs[0], width, latency, board.idle_read_cycles),
         keys=_key_supply(config, board, jobs, jobs[0].query_size, latency),
         values=_key_supply(config, board, jobs, jobs[0].value_size, latency),
         rows=Supply(latency=latency.row, pause=RowWalker.INTERVAL - 1, depth=ROWS_AHEAD + Skid.CAPACITY + 1),
@@ -60,9 +62,9 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
     for job, this, fetched in fetches(config, jobs):
         runs = [_runs(tiles, missing) for tiles, missing in zip(this.tiles, fetched, strict=True)]
         query_beats = this.shape.rows * config.query_units(job.query_size) * UNIT_BITS / width
-        known = walk.known(job, this)
+        known = replace(walk.known(job, this), result_cycles=results.add(job, this))
         schedule.add(this.shape, runs, known=known, query_beats=config.query_ports * query_beats)
-        results.add(job, this, drained=schedule.last_output)
+        results.drain(schedule.last_output)
     done = results.sent + board.idle_write_cycles + latency.done
     return schedule.waits.plus(Waits(idle=done - sum(schedule.waits)))
 
@@ -85,17 +87,22 @@ class Results:
         self._config = config
         self._beat_bytes = config.port_width(board.memory.port_data_width) // 8
         self._burst_beats = board.memory.burst_beats
-        self._places = Places(config)
+        self._places, self._times = Places(config), PieceTimes(board, write=True)
         self.sent = 0
 
-    def add(self, job: JobShape, this: JobPass, *, drained: int) -> None:
-        """Send those of a pass, whose last beat the core gives in the cycle ``drained``."""
-        row_bytes = self._config.result_units(job.value_size) * UNIT_BITS // 8
+    def add(self, job: JobShape, this: JobPass) -> float:
+        """Go on to the next pass; give the cycles that a channel takes for its results at least."""
+        self._row_bytes = self._config.result_units(job.value_size) * UNIT_BITS // 8
+        self._pieces = self._places.add(job, this, row_bytes=self._row_bytes)
+        return self._times.cycles(self._pieces)
+
+    def drain(self, drained: int) -> None:
+        """Send the results of the pass, whose last beat the core gives in the cycle ``drained``."""
         self.sent = sent(
             drained,
             free=self.sent,
-            pieces=self._places.add(job, this, row_bytes=row_bytes),
-            row_bytes=row_bytes,
+            pieces=self._pieces,
+            row_bytes=self._row_bytes,
             beat_bytes=self._beat_bytes,
             burst_beats=self._burst_beats,
         )
@@ -116,6 +123,7 @@ class Walk:
         self._config = config
         self._latency = latency
         self._queries, self._query_reads = Places(config), Reads(board)
+        self._query_times = PieceTimes(board, write=False)
         self._descriptor_reads, self._bitmap_reads = Reads(board), Reads(board)
         self._bitmap_bytes = 0  # read so far
         self._pass = 0  # the last one
@@ -135,7 +143,7 @@ class Walk:
         else:
             self._pass += latency.next_set if this.opens_set else latency.next_pass
         query_bytes = self._config.query_units(job.query_size) * UNIT_BITS // 8
-        later = self._query_reads.later(self._pass, self._queries.add(job, this, row_bytes=query_bytes))
+        queries = self._queries.add(job, this, row_bytes=query_bytes)
         taken = max(self._pass + latency.tile, self._gave + 1 + TileWalker.LATENCY)
         numbers = max((own.numbers for own in this.tiles), key=len)
         clears = this.opens_head and not (this.first and job.reuse_kv)
@@ -148,7 +156,13 @@ class Walk:
             self._bits = come + len(words)
             tile = self._over_bits(max(taken, come), words.tolist(), clears=clears)
         looked = tile if clears else tile + latency.cleared
-        return Known(queries=self._pass, keys=looked, cached=looked + latency.replay, later=later)
+        return Known(
+            queries=self._pass,
+            keys=looked,
+            cached=looked + latency.replay,
+            later=self._query_reads.later(self._pass, queries),
+            query_cycles=self._query_times.cycles(queries),
+        )
 
     def _first_pass(self) -> int:
         """Give the cycle of the first pass of the next job."""
@@ -221,10 +235,12 @@ def _runs(tiles: Tiles, fetched: NDArray[np.int_]) -> list[Run]:
     return [Run(b - a, int(tiles.keys[a]), int(fetched[a])) for a, b in zip(starts, ends, strict=True)]
 
 
-def _query_supply(config: AttentionConfig, job: JobShape, width: int, latency: Latency) -> Supply:
+def _query_supply(
+    config: AttentionConfig, job: JobShape, width: int, latency: Latency, idle_read_cycles: int
+) -> Supply:
     parts = -(-job.query_size // config.lanes)
     beats = max(1.0, config.query_units(job.query_size) * UNIT_BITS / width / parts)
-    depth = PARTS_AHEAD + Skid.CAPACITY
+    depth = PARTS_AHEAD + Skid.CAPACITY + max(0.0, (ReadDMA.FIFO_BEATS - idle_read_cycles) / beats)
     return Supply(latency=latency.query + math.ceil(beats) - 1, interval=beats, depth=depth)
 
 
