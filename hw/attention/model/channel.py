@@ -10,7 +10,7 @@ from hw.board.dram_timing import DramTiming, map_fields
 
 
 class PieceTimes:
-    """Cycles that a channel takes for the pieces of a pass, where passes of the same heads follow one another.
+    """Cycles that a channel takes for the pieces of a pass, one of many of the same heads.
 
     Heads that lie a multiple of some KiB apart share a bank, which opens a row for each of them.  What it
     finds for the row at hand in its window of requests, the next passes' pieces among it, it moves before it
@@ -56,8 +56,8 @@ class PieceTimes:
                 bank = address & self._bank
                 rows[bank].add(address & ~timing.column_mask)
                 granules[bank] += 1
-        # Those that wait for a row are all that the window has: others are moved at once.  Pieces of a head go
-        # in one go: those before it have made room for the next in the window.
+        # Those that wait for a row are all that the window has: others are moved at once.  So many pieces of a
+        # head go in one go: those before have made room for the next one in the window.
         waiting = sum(granules[bank] for bank, found in rows.items() if len(found) > 1)
         each = waiting / max(map(len, rows.values()))
         go = 1
