@@ -56,8 +56,8 @@ class PieceTimes:
                 bank = address & self._bank
                 rows[bank].add(address & ~timing.column_mask)
                 granules[bank] += 1
-        # Those that wait for a row are all that the window has: others are moved at once.  So many pieces of a
-        # head go in one go: those before have made room for the next one in the window.
+        # Those that wait for a row are all that the window has: others are moved at once.  Pieces of a head
+        # go in one go as long as those before have made room for the next one in the window.
         waiting = sum(granules[bank] for bank, found in rows.items() if len(found) > 1)
         each = waiting / max(map(len, rows.values()))
         go = 1

@@ -25,6 +25,11 @@ def test_heads_in_banks_of_their_own_take_no_longer_than_their_beats():
 def test_heads_in_one_bank_take_turns():
     """A read window of 32 granules has a pass of 8 pieces of 4; with the first one out, the next pass's."""
     assert PieceTimes(BOARD, write=False).cycles(pieces(16384)) == pytest.approx(8 * 45 / 2 / 3 / LEFT)
+    # Of three heads four passes' pieces go together: the window moves on by what has gone.
+    visit = 14 + 7 * 4 + (5 + 14)
+    assert PieceTimes(BOARD, write=False).cycles(pieces(16384, count=3)) == pytest.approx(
+        3 * visit / 4 / 3 / LEFT
+    )
     # A write window of 64 has two more: 12 to the first write, 5 more in a group, 35 until the row is closed.
     visit = 12 + 5 * 4 + (4 + 2 + 15 + 14)
     assert PieceTimes(BOARD, write=True).cycles(pieces(16384)) == pytest.approx(8 * visit / 3 / 3 / LEFT)
