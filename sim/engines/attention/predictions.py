@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from hw.attention.config import AttentionConfig
+from hw.board import load_board
 from hw.errors import InputError
-from sim.api import simulate
 from sim.engines.attention.cases import tensors_of
 from sim.engines.attention.figures import BOARD, CONFIGS
 from sim.run.adapter import Tensor
+from sim.run.run import run
 
 #: Errors that are printed, and that no launch should have, as shares of the cycles.
 SHOWN, MOST = 0.01, 0.02
@@ -74,10 +77,12 @@ def random_launch(rng: np.random.Generator, config: AttentionConfig) -> dict[str
 
 def compare(seeds: Iterable[int]) -> Iterator[Comparison]:
     """Simulate the control of a random launch for each seed."""
-    config = CONFIGS["full"]
+    config, board = CONFIGS["full"], load_board(BOARD)
     for seed in seeds:
         tensors = random_launch(np.random.default_rng([2, seed]), config)
-        report = simulate("attention", tensors, config, BOARD, control_only=True).report
+        with tempfile.TemporaryDirectory() as directory:
+            result = run("attention", config, board, tensors, directory=Path(directory), control_only=True)
+        report = result.report
         yield Comparison(
             seed=seed,
             text=_text(tensors),
