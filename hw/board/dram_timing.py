@@ -225,6 +225,17 @@ class DramTiming:
             )
 
     @property
+    def column_mask(self) -> int:
+        """Bits of an address that its row of a bank does not depend on."""
+        shift = self.granule_bytes.bit_length() - 1
+        mask = (1 << shift) - 1
+        for letter, bits in map_fields(self.address_map):
+            if letter == "C":
+                mask |= ((1 << bits) - 1) << shift
+            shift += bits
+        return mask
+
+    @property
     def switch_ns(self) -> float:
         """What lies between port and channel beside the fixed path, both ways together; none here."""
         return 0.0
@@ -257,6 +268,21 @@ class DramTiming:
     def idle_read_ns(self) -> float:
         """From a read address to its first data, of idle memory."""
         return self.request_ns + self.read_response_ns
+
+    @property
+    def open_read_ns(self) -> float:
+        """The same where the row is open."""
+        return self.idle_read_ns - 1e3 * self.rcd_read_ck / self.command_clock_mhz
+
+    @property
+    def refresh_ns(self) -> float:
+        """For how long a refresh keeps a channel: its rows are closed, and refreshed."""
+        return 1e3 * (self.rp_ck + self.refresh_ck) / self.command_clock_mhz
+
+    @property
+    def refresh_interval_ns(self) -> float:
+        """From a refresh to the next."""
+        return 1e3 * self.refresh_interval_ck / self.command_clock_mhz
 
     @property
     def idle_write_ns(self) -> float:

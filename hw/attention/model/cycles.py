@@ -291,6 +291,8 @@ class Schedule:
         Bits of a beat of results.
     queries, keys, values
         What the streams of parts give at most.  Cycle 0 is the first in which the core has a command.
+    rows
+        What the stream of rows' settings gives; None for one that is always ahead.
     channel
         What queries and results go through; None for one that is never behind.
 
@@ -312,6 +314,7 @@ class Schedule:
         queries: Supply,
         keys: Supply,
         values: Supply,
+        rows: Supply | None = None,
         channel: ResultChannel | None = None,
     ) -> None:
         self._config = config
@@ -319,6 +322,7 @@ class Schedule:
         self._timing = Timing(config)
         self._beat_width = beat_width
         self._queries = Source(queries)
+        self._rows = Source(rows or Supply(interval=0))
         self._streams = [StreamSchedule(config, keys=keys, values=values) for _ in range(config.streams)]
         self.loaded = -1
         # Of the last passes: when their results had left, and when the streams' sums were needed no more.
@@ -353,9 +357,13 @@ class Schedule:
         config, timing = self._config, self._timing
         parts = shape.rows * shape.key_parts
         taken = max(stream.taken for stream in self._streams)
-        coming = self._queries.ask(parts, known=known.queries)
+        coming = self._queries.ask(parts, known=known.queries + known.later, least=known.query_cycles)
         self.loaded = max(max(self.loaded + 1, taken) + parts - 1, coming[1] if coming else 0)
+        settings = self._rows.ask(shape.rows, known=known.queries)
+        if settings:
+            self.loaded = max(self.loaded, settings[1])
         self._queries.take(self.loaded)
+        self._rows.take(self.loaded)
         self._channel.read(query_beats, first=self.loaded - parts)
         banks = self._drained if config.streams == 1 else self._read
         behind = banks_behind(config)
@@ -381,7 +389,7 @@ class Schedule:
         complete = begins + timing.drained - config.merge_steps + steps
         start = max(complete, self._drained[-1] + 1 if self._drained else 0)
         beats = -(-shape.value_units * UNIT_ELEMENTS * config.result_bits // self._beat_width)
-        drained, sent = self._channel.write(shape.rows * beats, first=start)
+        drained, sent = self._channel.write(shape.rows * beats, first=start, least=known.result_cycles)
         self._drained = [*self._drained[1 - RESULT_BANKS :], drained]
         self.last_output = sent + Drain.LATENCY
 

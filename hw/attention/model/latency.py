@@ -9,6 +9,7 @@ from hw.attention.walk.descriptor import USED_BYTES
 from hw.attention.walk.fetch import TileFetch
 from hw.attention.walk.geometry import JobSetup
 from hw.attention.walk.passes import PassWalker
+from hw.attention.walk.row_table import RowWalker
 from hw.attention.walk.segments import TileWalker
 from hw.attention.walk.tags import CacheTags
 from hw.lib.dma_read import ReadDMA
@@ -45,15 +46,18 @@ class Latency:
         From its request to the job: all its words have come.
     query
         From a pass to the first part of its queries, if a beat holds it.
+    row
+        From a pass to the settings of its first row, at the core.
     bitmap
         From a pass to the first bits of its bitmap.
     key
-        From the first tile to the first part of keys or values out of memory, likewise.
+        From a tile that clears the caches to the first part of keys or values out of memory, likewise.
     replay
-        From the first tile to the first part of keys out of the cache.
+        From a tile that clears the caches to the first part of keys out of them, or of a dummy.
     tile
-        From a pass to its first tile without a bitmap; ``tiles`` from a tile to the next, ``cleared`` cycles
-        fewer behind one that clears the caches.
+        From a pass to its first tile without a bitmap; ``tiles`` from a tile to the next.
+    cleared
+        What a tile that clears the caches saves of ``key`` and ``replay``, and of ``tiles`` behind it.
     send
         From a burst's last beat of results to its address.
     done
@@ -72,13 +76,13 @@ class Latency:
         self.queue = Fifo.LATENCY + Skid.LATENCY
         self.descriptor = read + Fifo.LATENCY + self.descriptor_words
         self.query = self.queue + read + cut_query + Fifo.LATENCY
+        self.row = self.queue + RowWalker.LATENCY + self.queue
         self.bitmap = self.queue + read + WidthConverter.LATENCY + Fifo.LATENCY
         self.tile = self.queue + TileWalker.LATENCY
         self.tiles = CacheTags.interval(config)
         self.cleared = CacheTags.latency(config, clears=False) - CacheTags.latency(config, clears=True)
         plan = Skid.LATENCY + CacheTags.latency(config, clears=True) + TileFetch.LATENCY
         self.key = plan + read + cut + PartCache.latency(config)
-        held = Skid.LATENCY + CacheTags.latency(config, clears=False) + TileFetch.LATENCY
-        self.replay = held + Skid.LATENCY + PartCache.latency(config)
+        self.replay = plan + Skid.LATENCY + PartCache.latency(config)
         self.send = ResultWriter.LATENCY
         self.done = ResultWriter.DONE_LATENCY

@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import UNIT_BITS, AttentionConfig
+from hw.attention.model.channel import PieceTimes
 from hw.attention.model.cycles import Run, Schedule, Waits
 from hw.attention.model.latency import Latency
+from hw.attention.model.places import Pieces, Places, Reads
+from hw.attention.model.results import sent
 from hw.attention.model.shapes import JobPass, JobShape, Tiles
 from hw.attention.model.supply import Known, ResultChannel, Supply
 from hw.attention.model.traffic import fetches, traffic
-from hw.attention.movers.movers import port_count
+from hw.attention.movers.movers import ROWS_AHEAD, port_count
 from hw.attention.movers.query_reader import PARTS_AHEAD
 from hw.attention.walk.bitmap import WORD_TILES
+from hw.attention.walk.descriptor import DESCRIPTOR_BYTES, USED_BYTES
 from hw.attention.walk.geometry import BITMAP_ROW_BYTES
 from hw.attention.walk.job_queue import JOBS_AHEAD
+from hw.attention.walk.row_table import RowWalker
 from hw.attention.walk.segments import TileWalker
 from hw.board import Board
 from hw.board.dram_timing import DramTiming
@@ -45,22 +51,61 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
     schedule = Schedule(
         config,
         beat_width=config.result_ports * width,
-        queries=_query_supply(config, jobs[0], width, latency),
+        queries=_query_supply(config, jobs[0], width, latency, board.idle_read_cycles),
         keys=_key_supply(config, board, jobs, jobs[0].query_size, latency),
         values=_key_supply(config, board, jobs, jobs[0].value_size, latency),
+        rows=Supply(latency=latency.row, pause=RowWalker.INTERVAL - 1, depth=ROWS_AHEAD + Skid.CAPACITY + 1),
         channel=_result_channel(config, board, width),
     )
-    walk = Walk(config, latency)
-    last_beats = 0
+    walk = Walk(config, board, latency)
+    results = Results(config, board)
     for job, this, fetched in fetches(config, jobs):
         runs = [_runs(tiles, missing) for tiles, missing in zip(this.tiles, fetched, strict=True)]
         query_beats = this.shape.rows * config.query_units(job.query_size) * UNIT_BITS / width
-        known = walk.known(job, this)
+        known = replace(walk.known(job, this), result_cycles=results.add(job, this))
         schedule.add(this.shape, runs, known=known, query_beats=config.query_ports * query_beats)
-        last_beats = -(-this.shape.rows * config.result_units(job.value_size) * UNIT_BITS // width)
-    last_beat = schedule.last_output + latency.send + min(board.memory.burst_beats, last_beats) - 1
-    done = last_beat + board.idle_write_cycles + latency.done
+        results.drain(schedule.last_output)
+    done = results.sent + board.idle_write_cycles + latency.done
     return schedule.waits.plus(Waits(idle=done - sum(schedule.waits)))
+
+
+class Results:
+    """Results on their way from the core to the buses of their ports, which are alike.
+
+    Parameters
+    ----------
+    config, board
+        The engine and where it runs.
+
+    Members
+    -------
+    sent : int
+        Cycle of the last beat on the bus.
+    """
+
+    def __init__(self, config: AttentionConfig, board: Board) -> None:
+        self._config = config
+        self._beat_bytes = config.port_width(board.memory.port_data_width) // 8
+        self._burst_beats = board.memory.burst_beats
+        self._places, self._times = Places(config), PieceTimes(board, write=True)
+        self.sent = 0
+
+    def add(self, job: JobShape, this: JobPass) -> float:
+        """Go on to the next pass; give the cycles that a channel takes for its results at least."""
+        self._row_bytes = self._config.result_units(job.value_size) * UNIT_BITS // 8
+        self._pieces = self._places.add(job, this, row_bytes=self._row_bytes)
+        return self._times.cycles(self._pieces)
+
+    def drain(self, drained: int) -> None:
+        """Send the results of the pass, whose last beat the core gives in the cycle ``drained``."""
+        self.sent = sent(
+            drained,
+            free=self.sent,
+            pieces=self._pieces,
+            row_bytes=self._row_bytes,
+            beat_bytes=self._beat_bytes,
+            burst_beats=self._burst_beats,
+        )
 
 
 class Walk:
@@ -68,14 +113,19 @@ class Walk:
 
     Parameters
     ----------
-    config
-        Shape of the engine.
+    config, board
+        The engine and where it runs.
     latency
         Of its movers.
     """
 
-    def __init__(self, config: AttentionConfig, latency: Latency) -> None:
+    def __init__(self, config: AttentionConfig, board: Board, latency: Latency) -> None:
+        self._config = config
         self._latency = latency
+        self._queries, self._query_reads = Places(config), Reads(board)
+        self._query_times = PieceTimes(board, write=False)
+        self._descriptor_reads, self._bitmap_reads = Reads(board), Reads(board)
+        self._bitmap_bytes = 0  # read so far
         self._pass = 0  # the last one
         self._ends: list[int] = []  # last passes of the jobs before
         self._joined: list[int] = []  # when descriptors were there
@@ -92,6 +142,8 @@ class Walk:
             self._pass = self._first_pass()
         else:
             self._pass += latency.next_set if this.opens_set else latency.next_pass
+        query_bytes = self._config.query_units(job.query_size) * UNIT_BITS // 8
+        queries = self._queries.add(job, this, row_bytes=query_bytes)
         taken = max(self._pass + latency.tile, self._gave + 1 + TileWalker.LATENCY)
         numbers = max((own.numbers for own in this.tiles), key=len)
         clears = this.opens_head and not (this.first and job.reuse_kv)
@@ -100,10 +152,17 @@ class Walk:
         else:
             rows = -(-job.bitmap.shape[1] // (8 * BITMAP_ROW_BYTES))
             words = np.bincount(numbers // WORD_TILES, minlength=rows * 8 * BITMAP_ROW_BYTES // WORD_TILES)
-            come = max(self._pass + latency.bitmap, self._bits)
+            come = max(self._pass + latency.bitmap + self._bitmap_later(rows), self._bits)
             self._bits = come + len(words)
             tile = self._over_bits(max(taken, come), words.tolist(), clears=clears)
-        return Known(queries=self._pass, keys=tile, cached=tile + latency.replay)
+        looked = tile if clears else tile + latency.cleared
+        return Known(
+            queries=self._pass,
+            keys=looked,
+            cached=looked + latency.replay,
+            later=self._query_reads.later(self._pass, queries),
+            query_cycles=self._query_times.cycles(queries),
+        )
 
     def _first_pass(self) -> int:
         """Give the cycle of the first pass of the next job."""
@@ -112,12 +171,21 @@ class Walk:
             self._joined.append(0)
             return latency.first_pass
         asked = number if number <= JOBS_AHEAD else self._joined[number - JOBS_AHEAD]
-        joined = max(asked + latency.descriptor, self._taken + latency.descriptor_words)
+        place = Pieces(first=(number - 1) * DESCRIPTOR_BYTES, stride=0, count=1, length=USED_BYTES)
+        come = asked + latency.descriptor + self._descriptor_reads.later(asked, place)
+        joined = max(come, self._taken + latency.descriptor_words)
         self._joined.append(joined)
         self._ends.append(self._pass)
         # One job waits behind the one that is walked.
         self._taken = max(joined, self._ends[-2] if number > 1 else 0)
         return max(self._taken + latency.first_pass, self._pass + latency.next_job)
+
+    def _bitmap_later(self, rows: int) -> int:
+        """Give the cycles by which the next bitmap row, of so many `BITMAP_ROW_BYTES`, comes later."""
+        length = rows * BITMAP_ROW_BYTES
+        place = Pieces(first=self._bitmap_bytes, stride=0, count=1, length=length)
+        self._bitmap_bytes += length
+        return self._bitmap_reads.later(self._pass, place)
 
     def _give(self, cycle: int, tiles: int, *, clears: bool, pace: int = 1) -> int:
         """Give tiles to the tags, one in ``pace`` cycles from ``cycle`` on; two may wait. Say when they take
@@ -167,10 +235,12 @@ def _runs(tiles: Tiles, fetched: NDArray[np.int_]) -> list[Run]:
     return [Run(b - a, int(tiles.keys[a]), int(fetched[a])) for a, b in zip(starts, ends, strict=True)]
 
 
-def _query_supply(config: AttentionConfig, job: JobShape, width: int, latency: Latency) -> Supply:
+def _query_supply(
+    config: AttentionConfig, job: JobShape, width: int, latency: Latency, idle_read_cycles: int
+) -> Supply:
     parts = -(-job.query_size // config.lanes)
     beats = max(1.0, config.query_units(job.query_size) * UNIT_BITS / width / parts)
-    depth = PARTS_AHEAD + Skid.CAPACITY
+    depth = PARTS_AHEAD + Skid.CAPACITY + max(0.0, (ReadDMA.FIFO_BEATS - idle_read_cycles) / beats)
     return Supply(latency=latency.query + math.ceil(beats) - 1, interval=beats, depth=depth)
 
 
@@ -185,7 +255,8 @@ def _key_supply(
     interval = max(gap, part_bytes / _port_bytes(config, board, jobs))
     depth = ReadDMA.FIFO_BEATS / beats - board.idle_read_cycles / interval
     first = latency.key + math.ceil(gap) - 1
-    return Supply(latency=first, interval=interval, gap=gap, depth=max(1.0, depth))
+    turn = parts * config.ports_per_stream
+    return Supply(latency=first, interval=interval, gap=gap, depth=max(1.0, depth), turn=turn, beats=beats)
 
 
 def _result_channel(config: AttentionConfig, board: Board, width: int) -> ResultChannel:

@@ -25,12 +25,20 @@ class Supply:
         Between items even when memory is ahead: a converter behind the DMA's buffer takes a beat a cycle.
     depth
         Items that memory may be ahead of what was taken.
+    turn, beats
+        Items that all ports give together, and the beats of an item: what is asked for at once begins a new
+        turn, and so ends in a whole number of them.
+    pause
+        Cycles that are lost between what is asked for at once and what is asked for next.
     """
 
     latency: float = 0.0
     interval: float = 1.0
     gap: float = 1.0
     depth: float = math.inf
+    turn: int = 1
+    beats: float = 0.0
+    pause: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,11 +51,18 @@ class Known:
         From when on memory can be asked for its queries, and for its keys and values.
     cached
         From when on its keys can come from the caches.
+    later
+        By how many cycles the first of its queries comes later than memory's latency says.
+    query_cycles, result_cycles
+        What the channels of its queries, and of its results, take for them at least.
     """
 
     queries: int = 0
     keys: int = 0
     cached: int = 0
+    later: int = 0
+    query_cycles: float = 0.0
+    result_cycles: float = 0.0
 
 
 class ResultChannel:
@@ -74,12 +89,15 @@ class ResultChannel:
         """Read queries, asked for in the cycle ``first``."""
         self.free = max(self.free, first) + beats * self._read_interval
 
-    def write(self, beats: int, *, first: int) -> tuple[int, int]:
-        """Give when the last of so many beats leaves the core, after the ``first``, and when it is sent."""
+    def write(self, beats: int, *, first: int, least: float = 0.0) -> tuple[int, int]:
+        """Give when the last of so many beats leaves the core, after the ``first``, and when it is sent; the
+        channel takes ``least`` cycles for all of them.
+        """
         last = first + beats - 1
-        self.free = max(self.free, first) + beats * self._write_interval
+        interval = max(self._write_interval, least / beats)
+        self.free = max(self.free, first) + beats * interval
         sent = max(last, math.ceil(self.free) - 1)
-        return max(last, sent - math.floor(WriteDMA.FIFO_BEATS * self._write_interval)), sent
+        return max(last, sent - math.floor(WriteDMA.FIFO_BEATS * interval)), sent
 
 
 class Source:
@@ -99,14 +117,15 @@ class Source:
     def __init__(self, supply: Supply) -> None:
         self.supply = supply
         self.count = 0
-        self._next = 0.0
+        self._next = self._moved = 0.0
         self._last = -math.inf
         self._taken: deque[tuple[int, int]] = deque()  # items, and when the last of them was taken
 
-    def ask(self, items: int, *, known: int = 0) -> tuple[int, int] | None:
+    def ask(self, items: int, *, known: int = 0, least: float = 0.0) -> tuple[int, int] | None:
         """Give the earliest cycles of the first and the last of the next ``items``; None for none.
 
-        Memory can be asked for them from the cycle ``known`` on.
+        Memory can be asked for them from the cycle ``known`` on, and its channel takes ``least`` cycles for
+        all of them.
         """
         if not items:
             return None
@@ -117,7 +136,12 @@ class Source:
         room = self._taken[0][1] if self._taken and place > 0 else 0
         first = max(self._next, known + self.supply.latency, room - (items - 1) * self.supply.interval)
         last = first + (items - 1) * self.supply.interval
-        self._next = last + self.supply.interval
+        # The channel may be ahead of the port that its data go through.
+        self._moved = max(self._moved, known + self.supply.latency, room) + least
+        last = max(last, self._moved)
+        turns = -(-items // self.supply.turn) * self.supply.turn
+        taken = max(last - first + self.supply.interval, turns * self.supply.beats)
+        self._next = first + taken + self.supply.pause
         self.count += items
         return math.ceil(first), math.ceil(max(last, self._last + items * self.supply.gap))
 

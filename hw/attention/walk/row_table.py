@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import stream, wiring
@@ -40,6 +40,10 @@ class RowWalker(wiring.Component):
     ---------
     A row a cycle, and a cycle more for a pass; before that a slope a cycle for a pass that brings some.
     """
+
+    #: Cycles from a pass to its first row; from a pass's last row to the next one's first.
+    LATENCY: ClassVar = 2
+    INTERVAL: ClassVar = 2
 
     def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
         self._config = config

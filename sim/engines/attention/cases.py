@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
 from sim.run.adapter import Case, Tensor
@@ -92,7 +93,6 @@ def random_tensors(rng: np.random.Generator, config: AttentionConfig) -> dict[st
     """Draw a launch of any mode that the configuration has, of some thousand cycles."""
     group = int(rng.choice([1, 1, 2, 3, 4]))
     kv_heads = int(rng.integers(1, 3))
-    heads = group * kv_heads
     pack = int(rng.integers(1, min(group, config.rows) + 1))
     count = int(rng.choice([1, 1, 2, 4]))
     most = 5 * config.tile_span // count
@@ -102,9 +102,24 @@ def random_tensors(rng: np.random.Generator, config: AttentionConfig) -> dict[st
         queries = keys = np.minimum(queries, keys)
     if rng.random() < 0.2:
         queries = np.ones_like(queries)  # as in decoding
+    return tensors_of(rng, config, group=group, kv_heads=kv_heads, pack=pack, queries=queries, keys=keys)
+
+
+def tensors_of(
+    rng: np.random.Generator,
+    config: AttentionConfig,
+    *,
+    group: int,
+    kv_heads: int,
+    pack: int,
+    queries: NDArray[np.int_],
+    keys: NDArray[np.int_],
+) -> dict[str, Tensor]:
+    """Draw sizes, modes, formats and tensors of a launch of one or more sequences."""
+    heads = group * kv_heads
     query_size, value_size = (16 * int(rng.integers(1, config.max_head_dim // 16 + 1)) for _ in range(2))
     tensors = _tensors(rng, heads, kv_heads, int(queries.sum()), int(keys.sum()), query_size, value_size)
-    if count > 1:
+    if len(queries) > 1:
         tensors |= {"query_lengths": queries, "key_lengths": keys}
     tensors |= _modes(rng, config, queries, keys, pack)
     # Heads of one tile must have one format, and a bitmap is for tiles of a certain height.

@@ -320,6 +320,12 @@ def test_idle_latencies_and_shares_follow_from_the_timing():
     # Shuhai's closed-row read with the switch on, 62 cycles of 450 MHz, and the fabric both ways.
     assert timing.idle_read_ns == pytest.approx(62 / 0.45 + 18 + 22, abs=3)
     assert timing.idle_write_ns == pytest.approx((9 + 7 + 3) / 0.45 + 18 + 22)
+    # An open row saves RCD; refreshes keep a channel for RP and RFC.
+    assert timing.idle_read_ns - timing.open_read_ns == pytest.approx(14 / 0.9)
+    assert timing.refresh_ns == pytest.approx((14 + 315) / 0.9)
+    assert timing.refresh_interval_ns == pytest.approx(3900)
+    # Columns are bits 6 to 10, above the lower bit of bank groups; below that are the bytes of a granule.
+    assert timing.column_mask == 0x7DF
     assert board.idle_read_cycles == 54
     assert board.idle_write_cycles == 26
     assert board.channel_bytes_per_cycle * 32 * 300e6 == pytest.approx(

@@ -1,6 +1,7 @@
 # amaranth: UnusedElaboratable=no
 """Latencies that the model derives, against the movers' gates before a memory of fixed latency."""
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -8,7 +9,12 @@ import pytest
 
 from hw.attention.model.latency import Latency
 from hw.attention.model.launch import Walk
+from hw.attention.model.places import Pieces
+from hw.attention.model.results import sent
+from hw.attention.model.supply import Source, Supply
 from hw.attention.movers.movers import AttentionMovers, port_count
+from hw.attention.walk.row_table import RowWalker
+from hw.board import load_board
 from hw.lib.rows.cutter import RowCutter
 from tests.hw.attention.movers.launch import JOBS, Launch
 from tests.hw.attention.plain import PlainJob, shape_of, small
@@ -27,6 +33,17 @@ SHAPES = [
     (32, 2, 2, 64, 128),
     (16, 1, 1, 64, 256),
 ]
+#: A board whose memory has neither rows to open nor refreshes, as a memory of fixed latency.
+PLAIN = load_board("u55c")
+PLAIN = dataclasses.replace(
+    PLAIN,
+    memories=(
+        dataclasses.replace(
+            PLAIN.memory,
+            timing=dataclasses.replace(PLAIN.memory.timing, rcd_read_ck=0, refresh_interval_ck=10**9),
+        ),
+    ),
+)
 
 
 @functools.cache
@@ -43,7 +60,13 @@ def transfers(config, jobs, width):
     memories = [AxiMemory(getattr(movers, f"gmem{n}"), latency=span) for n in range(port_count(config))]
     for memory, content in zip(memories, launch.memory, strict=True):
         memory.bytes.update(content)
-    streams = {"command": movers.o_command, "query": movers.o_query, "key": movers.o_key[0], "i": movers.i}
+    streams = {
+        "command": movers.o_command,
+        "row": movers.o_row,
+        "query": movers.o_query,
+        "key": movers.o_key[0],
+        "i": movers.i,
+    }
     seen = {name: [] for name in [*streams, "done"]}
 
     async def host(ctx):
@@ -103,10 +126,33 @@ def test_walk_over_passes_and_jobs():
     config, width, latency = made(*SHAPES[1])
     jobs = [job(config, queries=40, keys=1), job(config, queries=5, keys=1, heads=2), job(config, keys=1)]
     seen = transfers(config, jobs, width)
-    walk = Walk(config, latency)
+    walk = Walk(config, PLAIN, latency)
     known = [walk.known(shape, this) for shape in map(shape_of, jobs) for this in shape.passes(config)]
     assert seen["command"] == [each.queries + latency.queue for each in known]
     assert seen["key"][19] == known[19].cached
+
+
+def test_settings_of_rows_take_a_cycle_more_than_a_pass_has_rows():
+    config, width, latency = made(*SHAPES[1])
+    one = job(config, queries=40, keys=1)
+    seen = transfers(config, [one], width)
+    walk = Walk(config, PLAIN, latency)
+    rows = Source(Supply(latency=latency.row, pause=RowWalker.INTERVAL - 1))
+    come = []
+    for this in shape_of(one).passes(config):
+        first, last = rows.ask(this.shape.rows, known=walk.known(shape_of(one), this).queries)
+        come += range(first, last + 1)
+    assert seen["row"] == come
+
+
+@pytest.mark.parametrize("queries", [1, 2])
+def test_last_results_on_the_bus(queries):
+    """Two rows of 64 bytes: a burst of two beats, which memory takes in the cycle after its address."""
+    config, width, _ = made(*SHAPES[1])
+    seen = transfers(config, [job(config, queries=queries)], width)
+    pieces = Pieces(first=0, stride=0, count=1, length=64 * queries)
+    last = sent(seen["i"][-1], free=0, pieces=pieces, row_bytes=64, beat_bytes=width // 8, burst_beats=16)
+    assert seen["w"][-1] == last
 
 
 @pytest.mark.parametrize("bits", [[1, 1, 0], [0, 0, 1]])
@@ -116,5 +162,5 @@ def test_tiles_from_a_bitmap(bits):
     sparse = job(config, bits=np.array([bits], bool))
     seen = transfers(config, [sparse], width)
     (this,) = shape_of(sparse).passes(config)
-    known = Walk(config, latency).known(shape_of(sparse), this)
+    known = Walk(config, PLAIN, latency).known(shape_of(sparse), this)
     assert seen["key"][0] == known.keys + latency.key

@@ -9,7 +9,9 @@ from hw.attention.config import AttentionConfig
 from hw.attention.engine import AttentionEngine
 from hw.attention.model import cycles
 from hw.attention.model.cycles import core_cycles
-from hw.attention.model.shapes import pass_shapes
+from hw.attention.model.latency import Latency
+from hw.attention.model.launch import Walk
+from hw.attention.model.shapes import JobShape, pass_shapes
 from hw.attention.model.supply import Source, Supply
 from hw.attention.model.workload import AttentionWorkload, bitmap_text
 from hw.board import load_board
@@ -146,6 +148,34 @@ def test_a_window_takes_cycles_and_bytes_of_its_own_keys_only(streams, cached):
     assert found.compulsory_bytes == found.moved_bytes
     # Four queries see a key more each: 1,000, of which every stream has as many.
     assert found.cycles["cycles_busy"] == 2 * 1000 // streams
+
+
+def test_short_passes_wait_for_the_settings_of_their_rows():
+    """16 queries are loaded in 16 cycles, their rows' settings take 17."""
+    config = AttentionEngine().default_config(BOARD)
+    short, long = (predict(config, queries=16 * passes, keys=2).cycles_total for passes in (100, 200))
+    assert long - short == 100 * 17
+
+
+def test_packed_heads_that_share_a_bank_of_memory_take_longer():
+    """Eight heads: 16 KiB apart, which is one bank, and 18 KiB, each in the next one."""
+    config = AttentionEngine().default_config(BOARD)
+    launch = {"keys": 2, "heads": 8, "kv_heads": 1, "pack": 8, "query_size": 128, "value_size": 16}
+    shared, apart = (predict(config, queries=count, **launch).cycles_total for count in (256, 288))
+    assert apart / 144 < 35
+    assert shared / 128 > 60
+
+
+def test_jobs_wait_for_descriptors_and_these_for_refreshes():
+    """Four descriptors are read at a time, which takes 58 cycles, 5 more where a row of memory is opened."""
+    config = AttentionEngine().default_config(BOARD)
+    width = BOARD.memory.port_data_width
+    walk = Walk(config, BOARD, Latency(config, data_width=width, memory_cycles=BOARD.idle_read_cycles))
+    job = JobShape(queries=1, keys=1, query_size=64, value_size=64)
+    (this,) = job.passes(config)
+    known = [walk.known(job, this).queries for _ in range(61)]
+    assert known[20] - known[12] == 58 + 63
+    assert 40 < known[60] - known[12] - 6 * (58 + 63) < 110  # one refresh
 
 
 @pytest.mark.parametrize("board", ["u55c", "zcu104"])

@@ -1,6 +1,6 @@
-"""The channel of queries and results, by hand."""
+"""Sources, and the channel of queries and results, by hand."""
 
-from hw.attention.model.supply import ResultChannel
+from hw.attention.model.supply import ResultChannel, Source, Supply
 from hw.lib.dma_write import WriteDMA
 
 
@@ -28,3 +28,35 @@ def test_without_a_limit_nothing_waits():
     channel = ResultChannel()
     channel.read(1000, first=0)
     assert channel.write(5, first=3) == (7, 7)
+
+
+def test_a_channel_that_takes_longer_for_pieces_is_behind_by_that():
+    channel = ResultChannel(write_interval=0.75)
+    assert channel.write(32, first=0, least=40.0) == (31, 39)
+    assert channel.write(32, first=32) == (63, 63)
+
+
+def test_an_odd_number_of_items_leaves_a_port_idle():
+    """Two ports give an item each, in two beats: three items keep the first port for four beats."""
+    source = Source(Supply(turn=2, beats=1.0))
+    assert source.ask(3) == (0, 2)
+    assert source.ask(2) == (4, 5)
+
+
+def test_a_pause_is_lost_after_every_run():
+    source = Source(Supply(pause=1.0))
+    assert [source.ask(4) for _ in range(2)] == [(0, 3), (5, 8)]
+
+
+def test_a_channel_runs_ahead_of_its_port_while_it_is_faster():
+    """Cycles of the channel for ten items, in turn fewer and more than the port's: only their sum counts."""
+    source = Source(Supply(depth=100))
+    assert [source.ask(10, least=least) for least in (4.0, 16.0, 4.0)] == [(0, 9), (10, 20), (21, 30)]
+    assert source.ask(10, least=30.0) == (31, 54)
+
+
+def test_a_channel_is_ahead_by_no_more_than_there_is_room():
+    source = Source(Supply(depth=10))
+    source.ask(10)
+    source.take(100)
+    assert source.ask(10, least=20.0) == (91, 120)

@@ -1,0 +1,99 @@
+"""Where queries and results of passes lie at their ports, and which of a port's reads find their row open."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from hw.attention.config import AttentionConfig
+from hw.attention.model.shapes import JobPass, JobShape
+from hw.board import Board
+from hw.board.dram_timing import DramTiming
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pieces:
+    """What a pass has at a port: pieces of equal length at equal distances, in bytes.
+
+    Members
+    -------
+    first, stride, count
+        Address of the first one, the bytes from one to the next, and how many there are.
+    length
+        Of each.
+    """
+
+    first: int
+    stride: int
+    count: int
+    length: int
+
+
+class Places:
+    """Addresses of passes in what a launch has at a port, one head of a job behind the other.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        self._rows = config.rows
+        self._place = self._end = 0  # of the next block of a set of heads, and of the next set
+
+    def add(self, job: JobShape, this: JobPass, *, row_bytes: int) -> Pieces:
+        """Give what the next pass has, whose rows have so many bytes each."""
+        head = job.queries * row_bytes
+        if this.opens_set:
+            self._place = self._end
+            self._end += this.heads * head
+        # Heads that are packed into a pass are pieces of their own, unless they lie together.
+        count = this.heads if job.queries > self._rows // job.pack else 1
+        pieces = Pieces(
+            first=self._place, stride=head, count=count, length=this.shape.rows // count * row_bytes
+        )
+        self._place += pieces.length
+        return pieces
+
+
+class Reads:
+    """What a port's reads take less, or more, than one of idle memory whose row is closed.
+
+    A row stays open until the next refresh.  When these come cannot be known: the first one is taken to
+    come half an interval after the start, so that a launch meets as many as it most likely does.
+
+    Parameters
+    ----------
+    board
+        Where the engine runs.
+    """
+
+    def __init__(self, board: Board) -> None:
+        timing = board.memory.timing
+        assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
+        self._row, self._granule = ~timing.column_mask, timing.granule_bytes
+        self._groups = timing.bank_groups
+        self._saved = board.idle_read_cycles - 1 - math.floor(board.cycles(timing.open_read_ns))
+        self._request = board.cycles(timing.request_ns)
+        self._interval = board.cycles(timing.refresh_interval_ns)
+        self._blocked = board.cycles(timing.refresh_ns)
+        self._open: set[int] = set()
+        self._refreshes = 0
+
+    def later(self, cycle: int, pieces: Pieces) -> int:
+        """Give the cycles by which the first data of ``pieces``, asked for in this cycle, come later."""
+        refreshes, since = divmod(cycle + self._request + self._interval / 2, self._interval)
+        if refreshes != self._refreshes:
+            self._refreshes = int(refreshes)
+            self._open.clear()
+        hit = pieces.first & self._row in self._open
+        # Neighbours may lie in different bank groups: what was read last has left a row of each open.
+        most = min(-(-pieces.length // self._granule), self._groups)
+        self._open = {
+            (pieces.first + n * pieces.stride + pieces.length - 1 - m * self._granule) & self._row
+            for n in range(pieces.count)
+            for m in range(most)
+        }
+        waits = max(0.0, self._blocked - since) if refreshes else 0.0
+        return int(waits) - hit * self._saved
