@@ -314,7 +314,6 @@ class Schedule:
         queries: Supply,
         keys: Supply,
         values: Supply,
-        rows: Supply | None = None,
         channel: ResultChannel | None = None,
     ) -> None:
         self._config = config
@@ -322,7 +321,6 @@ class Schedule:
         self._timing = Timing(config)
         self._beat_width = beat_width
         self._queries = Source(queries)
-        self._rows = Source(rows or Supply(interval=0))
         self._streams = [StreamSchedule(config, keys=keys, values=values) for _ in range(config.streams)]
         self.loaded = -1
         # Of the last passes: when their results had left, and when the streams' sums were needed no more.
@@ -359,11 +357,7 @@ class Schedule:
         taken = max(stream.taken for stream in self._streams)
         coming = self._queries.ask(parts, known=known.queries + known.later, least=known.query_cycles)
         self.loaded = max(max(self.loaded + 1, taken) + parts - 1, coming[1] if coming else 0)
-        settings = self._rows.ask(shape.rows, known=known.queries)
-        if settings:
-            self.loaded = max(self.loaded, settings[1])
         self._queries.take(self.loaded)
-        self._rows.take(self.loaded)
         self._channel.read(query_beats, first=self.loaded - parts)
         banks = self._drained if config.streams == 1 else self._read
         behind = banks_behind(config)

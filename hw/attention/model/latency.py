@@ -9,7 +9,6 @@ from hw.attention.walk.descriptor import USED_BYTES
 from hw.attention.walk.fetch import TileFetch
 from hw.attention.walk.geometry import JobSetup
 from hw.attention.walk.passes import PassWalker
-from hw.attention.walk.row_table import RowWalker
 from hw.attention.walk.segments import TileWalker
 from hw.attention.walk.tags import CacheTags
 from hw.lib.dma_read import ReadDMA
@@ -46,8 +45,6 @@ class Latency:
         From its request to the job: all its words have come.
     query
         From a pass to the first part of its queries, if a beat holds it.
-    row
-        From a pass to the settings of its first row, at the core.
     bitmap
         From a pass to the first bits of its bitmap.
     key
@@ -76,7 +73,6 @@ class Latency:
         self.queue = Fifo.LATENCY + Skid.LATENCY
         self.descriptor = read + Fifo.LATENCY + self.descriptor_words
         self.query = self.queue + read + cut_query + Fifo.LATENCY
-        self.row = self.queue + RowWalker.LATENCY + self.queue
         self.bitmap = self.queue + read + WidthConverter.LATENCY + Fifo.LATENCY
         self.tile = self.queue + TileWalker.LATENCY
         self.tiles = CacheTags.interval(config)

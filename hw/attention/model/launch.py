@@ -22,13 +22,12 @@ from hw.attention.model.results import sent
 from hw.attention.model.shapes import JobPass, JobShape, Tiles
 from hw.attention.model.supply import Known, ResultChannel, Supply
 from hw.attention.model.traffic import fetches, traffic
-from hw.attention.movers.movers import ROWS_AHEAD, port_count
+from hw.attention.movers.movers import port_count
 from hw.attention.movers.query_reader import PARTS_AHEAD
 from hw.attention.walk.bitmap import WORD_TILES
 from hw.attention.walk.descriptor import DESCRIPTOR_BYTES, USED_BYTES
 from hw.attention.walk.geometry import BITMAP_ROW_BYTES
 from hw.attention.walk.job_queue import JOBS_AHEAD
-from hw.attention.walk.row_table import RowWalker
 from hw.attention.walk.segments import TileWalker
 from hw.board import Board
 from hw.board.dram_timing import DramTiming
@@ -54,7 +53,6 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
         queries=_query_supply(config, jobs[0], width, latency, board.idle_read_cycles),
         keys=_key_supply(config, board, jobs, jobs[0].query_size, latency),
         values=_key_supply(config, board, jobs, jobs[0].value_size, latency),
-        rows=Supply(latency=latency.row, pause=RowWalker.INTERVAL - 1, depth=ROWS_AHEAD + Skid.CAPACITY + 1),
         channel=_result_channel(config, board, width),
     )
     walk = Walk(config, board, latency)

@@ -28,8 +28,6 @@ class Supply:
     turn, beats
         Items that all ports give together, and the beats of an item: what is asked for at once begins a new
         turn, and so ends in a whole number of them.
-    pause
-        Cycles that are lost between what is asked for at once and what is asked for next.
     """
 
     latency: float = 0.0
@@ -38,7 +36,6 @@ class Supply:
     depth: float = math.inf
     turn: int = 1
     beats: float = 0.0
-    pause: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,8 +137,7 @@ class Source:
         self._moved = max(self._moved, known + self.supply.latency, room) + least
         last = max(last, self._moved)
         turns = -(-items // self.supply.turn) * self.supply.turn
-        taken = max(last - first + self.supply.interval, turns * self.supply.beats)
-        self._next = first + taken + self.supply.pause
+        self._next = first + max(last - first + self.supply.interval, turns * self.supply.beats)
         self.count += items
         return math.ceil(first), math.ceil(max(last, self._last + items * self.supply.gap))
 

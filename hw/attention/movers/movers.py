@@ -29,7 +29,7 @@ from hw.lib.skid import Skid
 #: Passes that may wait for a reader, the writer or the core: as deep as the RAM that one LUT makes.
 PASSES_AHEAD = 32
 #: Settings of rows that may wait for the core.
-ROWS_AHEAD = 32
+_ROWS_AHEAD = 32
 
 
 def port_count(config: AttentionConfig) -> int:
@@ -171,7 +171,7 @@ class AttentionMovers(wiring.Component):
             connect(m, skid.o, target)
             return fifo
 
-        row_queue = registered("row_queue", RowSettings(config), ROWS_AHEAD, flipped(self.o_row))
+        row_queue = registered("row_queue", RowSettings(config), _ROWS_AHEAD, flipped(self.o_row))
         connect(m, rows.o, row_queue.i)
 
         # Every pass goes to all queues at once.

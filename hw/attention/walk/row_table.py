@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import stream, wiring
@@ -38,12 +38,8 @@ class RowWalker(wiring.Component):
 
     Behaviour
     ---------
-    A row a cycle, and a cycle more for a pass; before that a slope a cycle for a pass that brings some.
+    A row a cycle, from pass to pass; before that a slope a cycle for a pass that brings some.
     """
-
-    #: Cycles from a pass to its first row; from a pass's last row to the next one's first.
-    LATENCY: ClassVar = 2
-    INTERVAL: ClassVar = 2
 
     def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
         self._config = config
@@ -62,29 +58,30 @@ class RowWalker(wiring.Component):
         config, o, current = self._config, self.o, self.i.payload
         head = Signal(range(config.rows))
         place = Signal(range(config.rows))
+        following = Signal(signed(POSITION_BITS))
         position = Signal(signed(POSITION_BITS))
-        started, advance, step = Signal(), Signal(), Signal()
+        opens = Signal(init=1)  # the row is a head's first
+        advance, step = Signal(), Signal()
         ends_head = place == (current.positions - 1)[: len(place)]
         ends_pass = ends_head & (head == (current.heads - 1)[: len(head)])
         m.d.comb += [
             advance.eq(~o.valid | o.ready),
-            step.eq(started & advance),
+            position.eq(Mux(opens, current.position, following)),
             self.i.ready.eq(step & ends_pass),
         ]
-        loaded: Any = 1
+        there: Any = self.i.valid
         if config.alibi:
-            loaded = self._load_slopes(m, head, step)
+            there &= self._load_slopes(m, head, step)
+        m.d.comb += step.eq(there & advance)
         with m.If(advance):
-            m.d.sync += o.valid.eq(started)
-        with m.If(~started):
-            m.d.sync += [position.eq(current.position), place.eq(0), head.eq(0)]
-            m.d.sync += started.eq(self.i.valid & loaded)
+            m.d.sync += o.valid.eq(there)
         with m.If(step):
-            m.d.sync += [position.eq(position + 1), place.eq(place + 1)]
-            with m.If(ends_head):
-                m.d.sync += [position.eq(current.position), place.eq(0), head.eq(head + 1)]
-            with m.If(ends_pass):
-                m.d.sync += started.eq(0)
+            m.d.sync += [
+                following.eq(position + 1),
+                opens.eq(ends_head),
+                place.eq(Mux(ends_head, 0, place + 1)),
+                head.eq(Mux(ends_pass, 0, head + ends_head)),
+            ]
 
             after, oldest = position + 1, position - current.window + 1
             m.d.sync += [

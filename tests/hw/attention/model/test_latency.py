@@ -11,9 +11,7 @@ from hw.attention.model.latency import Latency
 from hw.attention.model.launch import Walk
 from hw.attention.model.places import Pieces
 from hw.attention.model.results import sent
-from hw.attention.model.supply import Source, Supply
 from hw.attention.movers.movers import AttentionMovers, port_count
-from hw.attention.walk.row_table import RowWalker
 from hw.board import load_board
 from hw.lib.rows.cutter import RowCutter
 from tests.hw.attention.movers.launch import JOBS, Launch
@@ -130,19 +128,6 @@ def test_walk_over_passes_and_jobs():
     known = [walk.known(shape, this) for shape in map(shape_of, jobs) for this in shape.passes(config)]
     assert seen["command"] == [each.queries + latency.queue for each in known]
     assert seen["key"][19] == known[19].cached
-
-
-def test_settings_of_rows_take_a_cycle_more_than_a_pass_has_rows():
-    config, width, latency = made(*SHAPES[1])
-    one = job(config, queries=40, keys=1)
-    seen = transfers(config, [one], width)
-    walk = Walk(config, PLAIN, latency)
-    rows = Source(Supply(latency=latency.row, pause=RowWalker.INTERVAL - 1))
-    come = []
-    for this in shape_of(one).passes(config):
-        first, last = rows.ask(this.shape.rows, known=walk.known(shape_of(one), this).queries)
-        come += range(first, last + 1)
-    assert seen["row"] == come
 
 
 @pytest.mark.parametrize("queries", [1, 2])

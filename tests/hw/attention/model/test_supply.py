@@ -43,11 +43,6 @@ def test_an_odd_number_of_items_leaves_a_port_idle():
     assert source.ask(2) == (4, 5)
 
 
-def test_a_pause_is_lost_after_every_run():
-    source = Source(Supply(pause=1.0))
-    assert [source.ask(4) for _ in range(2)] == [(0, 3), (5, 8)]
-
-
 def test_a_channel_runs_ahead_of_its_port_while_it_is_faster():
     """Cycles of the channel for ten items, in turn fewer and more than the port's: only their sum counts."""
     source = Source(Supply(depth=100))
