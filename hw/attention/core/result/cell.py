@@ -94,7 +94,7 @@ class ResultRows(wiring.Component):
         """Join the units."""
         m = Module()
         config = self._config
-        control = delay(m, "control", self.control, 1)  # as late as the rows' own
+        control = delay(m, "control", self.control, 1, reset=False)  # as late as the rows' own
         beats, cut = [], list[Value]()
         steps = delay(m, "normalize", control.normalize, Combine.lane_latency(config))
         for row in range(self._rows):

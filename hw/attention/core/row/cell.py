@@ -208,10 +208,11 @@ class AttentionRows(wiring.Component):
         """Join the units, behind a register of every input."""
         m = Module()
         config = self._config
-        control, load, configure = (
-            delay(m, name, getattr(self, name), 1) for name in ("control", "load", "configure")
+        # Not even control needs a reset: it comes from registers that have one, a cycle before this cell has.
+        control, load, configure, query = (
+            delay(m, name, getattr(self, name), 1, reset=False)
+            for name in ("control", "load", "configure", "query")
         )
-        query = delay(m, "query", self.query, 1, reset=False)
         m.submodules.score = score = ScoreUnit(config, rows=self._rows)
         m.submodules.logit = logit = LogitUnit(config, rows=self._rows)
         m.d.comb += [

@@ -16,6 +16,7 @@ from hw.attention.config import (
     AttentionConfig,
 )
 from hw.lib.arithmetic.fixed import saturate
+from hw.lib.delay import payload_register
 from hw.lib.memory import uninitialised
 
 #: Tiles, complete or not, whose logits may lie in the buffer at a time.
@@ -196,11 +197,15 @@ class LogitBuffer(wiring.Component):
 
         # While a tile goes out.
         rise, ending = Signal(RESCALE_BITS, reset_less=True), Signal()
+        maximum, last_rise, reached = (
+            payload_register(m, getattr(self, name), name=f"{name}_held")
+            for name in ("maximum", "rise", "reached")
+        )
         with m.If(self.read.valid & self.read.first):
-            m.d.sync += [self.maximum.eq(maxima[self.read.slot]), rise.eq(rises[self.read.slot])]
+            m.d.sync += [maximum.eq(maxima[self.read.slot]), rise.eq(rises[self.read.slot])]
         m.d.sync += ending.eq(self.read.valid & self.read.last)
         with m.If(ending):
-            m.d.sync += self.rise.eq(rise)
+            m.d.sync += last_rise.eq(rise)
             if self._config.streams > 1:
-                m.d.sync += self.reached.eq(self.maximum)
+                m.d.sync += reached.eq(maximum)
         return m

@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 from hw.attention.config import MAXIMUM_BITS, RESCALE_BITS, AttentionConfig
 from hw.lib.arithmetic.fixed import floor_shift
 from hw.lib.arithmetic.requantize import doubled, rounded_sum
+from hw.lib.delay import payload_register
 from hw.lib.memory import uninitialised
 
 
@@ -134,12 +135,13 @@ class Merge(wiring.Component):
         shift, _, write = controls[1:]
         m.d.comb += [get.en.eq(self.control.valid), get.addr.eq(self.control.step)]
 
+        lanes = payload_register(m, self.o.lanes)
         for lane in range(config.merge_lanes):
             read = get.data.word_select(lane, config.output_bits).as_signed()
             partial = Signal(signed(config.partial_bits), name=f"partial_{lane}", reset_less=True)
             m.d.sync += [
                 partial.eq(self.partial[lane]),
-                self.o.lanes[lane].eq(rounded_sum(self._halves(m, f"output_{lane}", read, shift), partial)),
+                lanes[lane].eq(rounded_sum(self._halves(m, f"output_{lane}", read, shift), partial)),
             ]
         m.d.comb += [
             self.o.valid.eq(write.valid & write.closes),
@@ -147,20 +149,22 @@ class Merge(wiring.Component):
             self.o.step.eq(write.step),
             put.en.eq(write.valid & ~write.closes),
             put.addr.eq(write.step),
-            put.data.eq(self.o.lanes.as_value()),
+            put.data.eq(lanes.as_value()),
         ]
 
         partial_sum = Signal.like(self.partial_sum, reset_less=True)
         add_sum = Signal()
         m.d.sync += [add_sum.eq(shift.valid & (shift.step == 0)), partial_sum.eq(self.partial_sum)]
-        halves = self._halves(m, "total", self.total, shift)
+        total = payload_register(m, self.total, name="total_held")
+        halves = self._halves(m, "total", total, shift)
         with m.If(add_sum):
-            m.d.sync += self.total.eq(rounded_sum(halves, partial_sum))
+            m.d.sync += total.eq(rounded_sum(halves, partial_sum))
         if config.streams > 1:
-            maximum = Signal.like(self.reached, reset_less=True)
-            m.d.sync += maximum.eq(self.reached)
+            reached = Signal.like(self.reached, name="reached_held", reset_less=True)
+            maximum = payload_register(m, self.maximum, name="maximum_held")
+            m.d.sync += reached.eq(self.reached)
             with m.If(add_sum):
-                m.d.sync += self.maximum.eq(maximum)
+                m.d.sync += maximum.eq(reached)
         return m
 
     def _halves(self, m: Module, name: str, value: Value, control: Any) -> Signal:

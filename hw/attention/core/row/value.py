@@ -12,7 +12,7 @@ from hw.attention.config import MAXIMUM_BITS, RESCALE_BITS, AttentionConfig
 from hw.lib.arithmetic.chosen import chosen
 from hw.lib.arithmetic.dsp import accumulated, packed_product
 from hw.lib.arithmetic.packed import split
-from hw.lib.delay import delay
+from hw.lib.delay import delay, payload_register
 from hw.lib.memory import uninitialised
 
 #: Lanes of a RAM of finished sums, and bits of these that share a register of the merge's step: one for all
@@ -218,10 +218,12 @@ class ValueUnit(wiring.Component):
             given.rise.eq(self.rise),
             get.addr.eq(reading),
         ]
-        m.d.sync += [self.partial_sum.eq(taken.partial_sum), self.finished_rise.eq(taken.rise)]
+        kept = {"partial_sum": taken.partial_sum, "finished_rise": taken.rise}
         if config.streams > 1:
             m.d.comb += given.reached.eq(self.reached)
-            m.d.sync += self.finished_reached.eq(taken.reached)
+            kept["finished_reached"] = taken.reached
+        for name, value in kept.items():
+            m.d.sync += payload_register(m, getattr(self, name), name=f"{name}_held").eq(value)
 
     def _keep(self, m: Module, later: Any, sums: list[Value]) -> None:
         """Keep the sums of the last keys of two tiles; give the lanes of a step of the earlier one."""
