@@ -7,31 +7,29 @@ from hw.attention.movers.cache import ULTRA_DEPTH
 from hw.attention.movers.movers import port_count
 from hw.board.resources import Resources
 
-# Yosys, by `synth_xilinx -family xcup -flatten`, counts for two rows of 64 lanes in two folds, 20-bit
-# probabilities and two merge lanes 11,909 LUT and 3,698 more as LUTRAM, 21,075 FF and 196 DSP48E2, for their
-# results at two ports 1,962 + 768 LUT, 1,776 FF and 4 DSP48E2.  These constants give 19,208 LUT and 23,134
-# FF: the rest is room for what placement leaves unpacked.  All else of a kernel with a stream, seven ports of
-# 256 bits and caches of 16,384 keys counts 38,495 + 5,227 LUT, 42,933 FF, 16 DSP48E2, 30 block RAMs and 58
-# UltraRAMs; these constants give 47,000 LUT, 55,800 FF, 14 DSP48E2, 32 block RAMs and 64 UltraRAMs.
+# COUNTS
 
-# A row of a stream; a lane of it, apart from the sums; a bit of a lane's sum, and of another fold of it.
-_ROW_LUT, _ROW_FF = 900, 1000
-_LANE_LUT, _LANE_FF = 60, 70
-_SUM_LUT, _SUM_FF = 1.2, 1.1
-_FOLD_LUT, _FOLD_FF = 0.3, 1.1
-# A merge lane of a row of a stream; a row's results, their lanes, and joining another stream.
+# A row of a stream; a lane of it, apart from the sums; a bit of a lane's sum, and of a sum outside its slice.
+_ROW_LUT, _ROW_FF = 800, 1050
+_LANE_LUT, _LANE_FF = 14, 11
+_SUM_LUT, _SUM_FF = 0.92, 0.05
+_OUTSIDE_LUT, _OUTSIDE_FF = 1.0, 1.0
+# A merge lane of a row of a stream; a row's results, their lanes, and a bit of their ports; where there are
+# several streams to be joined, one of them, and a lane of it.
 _MERGE_LANE_LUT, _MERGE_LANE_FF = 300, 250
-_RESULT_LUT, _RESULT_FF = 500, 400
-_RESULT_LANE_LUT, _RESULT_LANE_FF = 250, 200
-_STREAM_RESULT_LUT, _STREAM_RESULT_FF = 1100, 350
+_RESULT_LUT, _RESULT_FF = 500, 200
+_RESULT_LANE_LUT, _RESULT_LANE_FF = 310, 150
+_RESULT_BIT_LUT, _RESULT_BIT_FF = 0.6, 1.0
+_JOIN_LUT, _JOIN_FF = 230, 100
+_JOIN_LANE_LUT, _JOIN_LANE_FF = 230, 75
 # Options, in a row of a stream.
 _CAP_LUT, _CAP_FF = 350, 350
 _ALIBI_LUT, _ALIBI_FF = 200, 250
 # Control of the core, and the registers by which parts reach the rows of a stream.
 _CORE_LUT, _CORE_FF, _CORE_DSP = 12000, 8000, 6
-_STREAM_FF_A_LANE, _STREAM_DSP, _STREAM_BRAM = 200, 4, 2
+_STREAM_FF_A_LANE, _STREAM_DSP, _STREAM_BRAM = 100, 4, 2
 # A port at 256 bits: DMA, cutter, queues; and a length.
-_PORT_LUT, _PORT_FF, _PORT_DSP = 5000, 5000, 1
+_PORT_LUT, _PORT_FF, _PORT_DSP = 5000, 4300, 1
 #: Bits of a word of a 36-Kibit block RAM at its widest, when it has 512 of them; of an UltraRAM's 4,096.
 _RAM_BITS, _BLOCK_WORDS, _ULTRA_WORDS = 72, 512, 4096
 
@@ -47,7 +45,7 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
         Bits of a beat of the memory ports.
     """
     lut, ff, dsp = _row(config)
-    result_lut, result_ff, result_dsp = _result(config)
+    result_lut, result_ff, result_dsp = _result(config, config.result_ports * data_width)
     rows, streams, ports = config.rows, config.streams, port_count(config)
     width = data_width / 256
     caches = 2 * streams * -(-config.part_bits // _RAM_BITS)
@@ -84,8 +82,10 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
 def _row(config: AttentionConfig) -> tuple[float, float, int]:
     """Give LUT, FF and DSP of a row of a stream, but for the multipliers of its scores."""
     sums = config.partial_bits * config.lanes
-    lut = _ROW_LUT + _LANE_LUT * config.lanes + sums * (_SUM_LUT + _FOLD_LUT * (config.folds - 1))
-    ff = _ROW_FF + _LANE_FF * config.lanes + sums * (_SUM_FF + _FOLD_FF * (config.folds - 1))
+    # A slice has room for two sums, unless it makes two products.
+    outside = config.folds if config.packs_values else max(0, config.folds - 2)
+    lut = _ROW_LUT + _LANE_LUT * config.lanes + sums * (_SUM_LUT + _OUTSIDE_LUT * outside)
+    ff = _ROW_FF + _LANE_FF * config.lanes + sums * (_SUM_FF + _OUTSIDE_FF * outside)
     lut += _MERGE_LANE_LUT * config.merge_lanes + _CAP_LUT * config.logit_cap + _ALIBI_LUT * config.alibi
     ff += _MERGE_LANE_FF * config.merge_lanes + _CAP_FF * config.logit_cap + _ALIBI_FF * config.alibi
     # Values; scale and exponential; gain and cap; slope.
@@ -93,11 +93,13 @@ def _row(config: AttentionConfig) -> tuple[float, float, int]:
     return lut, ff, values + 2 + 2 * config.logit_cap + config.alibi
 
 
-def _result(config: AttentionConfig) -> tuple[float, float, int]:
-    """Give LUT, FF and DSP of a row's results."""
-    more = config.streams - 1
+def _result(config: AttentionConfig, beat_width: int) -> tuple[float, float, int]:
+    """Give LUT, FF and DSP of a row's results, of which ``beat_width`` bits leave at a time."""
+    lanes, joined = config.merge_lanes, config.streams if config.streams > 1 else 0
+    lut = _RESULT_LUT + _RESULT_LANE_LUT * lanes + _RESULT_BIT_LUT * beat_width
+    ff = _RESULT_FF + _RESULT_LANE_FF * lanes + _RESULT_BIT_FF * beat_width
     return (
-        _RESULT_LUT + _RESULT_LANE_LUT * config.merge_lanes + _STREAM_RESULT_LUT * more,
-        _RESULT_FF + _RESULT_LANE_FF * config.merge_lanes + _STREAM_RESULT_FF * more,
-        config.merge_lanes + (config.output != "int16"),
+        lut + joined * (_JOIN_LUT + _JOIN_LANE_LUT * lanes),
+        ff + joined * (_JOIN_FF + _JOIN_LANE_FF * lanes),
+        lanes + (config.output != "int16"),
     )
