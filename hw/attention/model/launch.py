@@ -20,10 +20,11 @@ from hw.attention.model.supply import Known, ResultChannel, Supply
 from hw.attention.model.traffic import fetches, traffic
 from hw.attention.movers.movers import port_count
 from hw.attention.movers.query_reader import PARTS_AHEAD
-from hw.attention.walk.bitmap import WORD_TILES
 from hw.attention.walk.geometry import BITMAP_ROW_BYTES
 from hw.attention.walk.job_queue import JOBS_AHEAD
+from hw.attention.walk.pages import PageLookup
 from hw.attention.walk.segments import TileWalker
+from hw.attention.walk.words import WORD_TILES
 from hw.board import Board
 from hw.board.dram_timing import DramTiming
 from hw.lib.dma_read import ReadDMA
@@ -75,7 +76,7 @@ class Walk:
     """
 
     def __init__(self, config: AttentionConfig, latency: Latency) -> None:
-        self._latency = latency
+        self._config, self._latency = config, latency
         self._pass = 0  # the last one
         self._ends: list[int] = []  # last passes of the jobs before
         self._joined: list[int] = []  # when descriptors were there
@@ -83,6 +84,7 @@ class Walk:
         # Of the walk over tiles: when it gave its last one; when the tags were free behind the last two.
         self._gave = -2
         self._bits = 0  # when the bits of the next bitmap row can come, behind those before them
+        self._entries = 0  # when the next entry of a page table can come, likewise
         self._tags_free = (0, 0)
 
     def known(self, job: JobShape, this: JobPass) -> Known:
@@ -95,14 +97,26 @@ class Walk:
         taken = max(self._pass + latency.tile, self._gave + 1 + TileWalker.LATENCY)
         numbers = max((own.numbers for own in this.tiles), key=len)
         clears = this.opens_head and not (this.first and job.reuse_kv)
+        rows = 0 if job.bitmap is None else -(-job.bitmap.shape[1] // (8 * BITMAP_ROW_BYTES))
+        pace, look = 1, None
+        if this.entries:
+            tiles = job.page_keys // self._config.tile_span
+            look = (numbers // tiles - this.entries.start).tolist() or [0]
+            pace = PageLookup.INTERVAL + (tiles == 1)
+            # Behind the pass's bitmap row.
+            come = max(self._pass + rows + latency.entry, self._entries)
+            self._entries = come + len(this.entries)
+            taken = max(taken + PageLookup.LATENCY, come + look[0])
         if job.bitmap is None:
-            tile = self._give(taken, max(1, len(numbers)), clears=clears)
+            tile = self._give(taken, max(1, len(numbers)), clears=clears, pace=pace)
         else:
-            rows = -(-job.bitmap.shape[1] // (8 * BITMAP_ROW_BYTES))
             words = np.bincount(numbers // WORD_TILES, minlength=rows * 8 * BITMAP_ROW_BYTES // WORD_TILES)
-            come = max(self._pass + latency.bitmap, self._bits)
-            self._bits = come + len(words)
-            tile = self._over_bits(max(taken, come), words.tolist(), clears=clears)
+            bits = max(self._pass + latency.bitmap, self._bits)
+            self._bits = bits + len(words)
+            tile = self._over_bits(max(taken, bits), words.tolist(), clears=clears)
+        if look is not None:
+            # Entries are passed over on the way to the last tile, and those left behind it.
+            self._gave = max(self._gave, come + look[-1]) + len(this.entries) - look[-1] - 1
         return Known(queries=self._pass, keys=tile, cached=tile + latency.replay)
 
     def _first_pass(self) -> int:

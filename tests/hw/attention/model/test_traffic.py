@@ -21,6 +21,7 @@ def test_bytes_of_random_launches(seed):
         cached_keys=int(rng.choice([0, 32, 64])),
         output=str(rng.choice(["int8", "int16"])),
         alibi=bool(rng.random() < 0.5),
+        paged=bool(seed % 2),
     )
     jobs = [random_job(rng, config, most_keys=120, most_queries=12) for _ in range(1 + seed % 3)]
     launch = Launch(config, jobs, seed, 256)
