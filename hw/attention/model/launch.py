@@ -85,6 +85,8 @@ class Walk:
         self._gave = -2
         self._bits = 0  # when the bits of the next bitmap row can come, behind those before them
         self._entries = 0  # when the next entry of a page table can come, likewise
+        # Of its lookup for the next tile: its cycles, when it can be, and entries that it passes over.
+        self._page = (0, 0, 0)
         self._tags_free = (0, 0)
 
     def known(self, job: JobShape, this: JobPass) -> Known:
@@ -98,7 +100,7 @@ class Walk:
         numbers = max((own.numbers for own in this.tiles), key=len)
         clears = this.opens_head and not (this.first and job.reuse_kv)
         rows = 0 if job.bitmap is None else -(-job.bitmap.shape[1] // (8 * BITMAP_ROW_BYTES))
-        pace, look = 1, None
+        pace, look, self._page = 1, None, (0, 0, 0)
         if this.entries:
             tiles = job.page_keys // self._config.tile_span
             look = (numbers // tiles - this.entries.start).tolist() or [0]
@@ -106,7 +108,7 @@ class Walk:
             # Behind the pass's bitmap row.
             come = max(self._pass + rows + latency.entry, self._entries)
             self._entries = come + len(this.entries)
-            taken = max(taken + PageLookup.LATENCY, come + look[0])
+            self._page = PageLookup.LATENCY, come, look[0]
         if job.bitmap is None:
             tile = self._give(taken, max(1, len(numbers)), clears=clears, pace=pace)
         else:
@@ -139,7 +141,9 @@ class Walk:
         """
         interval = max(self._latency.tiles, pace)
         before, last = self._tags_free
-        first = max(cycle, before + 1)
+        lookup, come, passed_over = self._page
+        self._page = lookup, 0, 0
+        first = max(max(cycle + lookup, come) + passed_over, before + 1)
         taken = max(first, last)
         free = taken + self._latency.tiles - clears * self._latency.cleared
         self._gave = first + pace * (tiles - 1)
