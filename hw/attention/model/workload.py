@@ -87,6 +87,7 @@ class AttentionWorkload:
         for name in ("window", "bitmap_queries", "bitmap_keys"):
             _check(name, getattr(self, name), 0, MAX_KEYS)
         _check("pack", self.pack, 0, self.kv_group)
+        _check("page_keys", self.page_keys, 0, MAX_KEYS)
         check_power_of_two("page_keys", self.page_keys, 1, MAX_KEYS, or_zero=True)
         self._check_bitmaps()
         if self.settings and len(self.settings) != self.heads:
