@@ -205,6 +205,26 @@ def test_heads_of_the_greatest_size():
     assert (keys["first"], keys["end"], keys["none"]) == (0, 65536, 0)
 
 
+@pytest.mark.parametrize(
+    ("queries", "keys", "window"), [(3, 64, 0), (3, 65, 0), (9, 200, 65), (70, 128, 64), (9, 3, 0), (9, 3, 2)]
+)
+def test_entries_of_pages(queries, keys, window):
+    """Keys that end with the entries of 32 bytes, windows that begin with them, and rows that see nothing."""
+    rng = np.random.default_rng(keys)
+    config = small(paged=True)
+    shape = {"queries": queries, "keys": keys, "causal": True, "windowed": window > 0, "window": window}
+    jobs = [addressed(rng, random_job(rng, config, **shape, page_keys=page_keys)) for page_keys in (16, 32)]
+    expected = [this for job in jobs for this in passes(config, job)]
+    walk = Walk(config)
+    sides = {
+        "i": Side(walk.i, items=[job.layout(config) for job in jobs]),
+        "o": Side(walk.o, count=len(expected)),
+    }
+    exchange(walk, sides)
+    for this, got in zip(expected, sides["o"].received, strict=True):
+        check_pass(config, this, got)
+
+
 def slope_words(slopes, width):
     raw = b"".join(slope.to_bytes(4, "little") for slope in slopes)
     step = width // 8
