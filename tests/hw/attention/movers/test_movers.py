@@ -244,12 +244,3 @@ def test_pages_cost_nothing_but_the_first_read(tiles, cached):
         begins.append(keys[0])
         assert keys[-1] - keys[0] + 1 == len(keys)
     assert 30 <= begins[1] - begins[0] <= 30 + 13
-
-
-def test_slopes_do_not_wait_for_entries_of_pages():
-    """More pages than entries and tiles that may wait: what a pass needs to begin lies before them."""
-    config = small(rows=2, cached_keys=0, alibi=True, paged=True)
-    shape = {"queries": 1, "keys": 16 * 150, "heads": 2, "kv_group": 1, "pack": 1, "dqk": 32, "dv": 32}
-    job = random_job(np.random.default_rng(6), config, **shape, page_keys=16, causal=False, windowed=False)
-    job.bits, job.slope = np.ones((1, 150), bool), [5, 6]
-    run(config, [Launch(config, [job], 0, 256)])
