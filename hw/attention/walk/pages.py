@@ -85,7 +85,7 @@ class PageLookup(wiring.Component):
         held = entry.o.payload
         begins = Signal(tile_shape(self._config), reset_less=True)  # first tile of the entry's page
         found = Signal()
-        offsets = {"k": Signal(ADDRESS_BITS), "v": Signal(ADDRESS_BITS)}
+        offsets = {side: Signal(ADDRESS_BITS, name=f"{side}_offset", reset_less=True) for side in "kv"}
         for side, offset in offsets.items():
             # In every cycle: tile and entry stay as they are until the tile is taken.
             m.d.sync += offset.eq(source[f"{side}_offset"] + (held[side] << UNIT_SHIFT))
