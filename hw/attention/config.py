@@ -81,6 +81,8 @@ class AttentionConfig:
         Whether a launch may bend logits by ``cap * tanh(t / cap)``.
     alibi
         Whether a launch may give each head a slope: logits fall with the distance of their key.
+    paged
+        Whether keys and values of a launch may lie in pages, which a table names.
     """
 
     rows: int = 32
@@ -99,6 +101,7 @@ class AttentionConfig:
     output: Literal["int8", "int16", "bfloat16"] = "int16"
     logit_cap: bool = False
     alibi: bool = False
+    paged: bool = False
 
     def __post_init__(self) -> None:
         check_field_types(self)

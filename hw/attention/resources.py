@@ -25,6 +25,8 @@ _JOIN_LANE_LUT, _JOIN_LANE_FF = 230, 75
 # Options, in a row of a stream.
 _CAP_LUT, _CAP_FF = 350, 350
 _ALIBI_LUT, _ALIBI_FF = 200, 250
+# Pages, in a stream: the lookup, its entries, and a share of what is there once.
+_PAGES_LUT, _PAGES_FF = 900, 900
 # Control of the core, and the registers by which parts reach the rows of a stream.
 _CORE_LUT, _CORE_FF, _CORE_DSP = 12000, 8000, 6
 _STREAM_FF_A_LANE, _STREAM_DSP, _STREAM_BRAM = 100, 4, 2
@@ -63,12 +65,18 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
     # A pair of rows shares the multipliers of its scores.
     scores = -(-rows // 2) * config.lanes
     return Resources(
-        lut=int(_CORE_LUT + rows * (streams * lut + result_lut) + ports * _PORT_LUT * width),
+        lut=int(
+            _CORE_LUT
+            + rows * (streams * lut + result_lut)
+            + ports * _PORT_LUT * width
+            + streams * _PAGES_LUT * config.paged
+        ),
         ff=int(
             _CORE_FF
             + rows * (streams * ff + result_ff)
             + streams * _STREAM_FF_A_LANE * config.lanes
             + ports * _PORT_FF * width
+            + streams * _PAGES_FF * config.paged
         ),
         dsp=_CORE_DSP
         + 2 * streams * config.ports_per_stream * _PORT_DSP

@@ -18,7 +18,7 @@ _SCALAR_DOCS = {
     "pack": "Query heads of a group in one query tile, 1 to the lesser of kv_group and rows",
     "query_bytes": "Size of a query and key, a multiple of 16",
     "value_bytes": "Size of a value and result in elements, a multiple of 16",
-    "flags": "Modes: 1 causal, 2 windowed, 4 sparse, 8 same keys and values as the job before",
+    "flags": "Modes: 1 causal, 2 windowed, 4 sparse, 8 same keys and values as the job before, 16 paged",
     "window": "Keys that a query sees if windowed, at least 1",
     "score_multiplier": "Raw score to log2 units: multiplier, 1 to 131071",
     "score_shift": "Raw score to log2 units: right shift, 1 to 47",
@@ -26,6 +26,7 @@ _SCALAR_DOCS = {
     "output_shift": "int8 and bfloat16 results: right shift, 19 to 47 or 126",
     "output_fraction": "int16 results: fraction bits, 0 to 15",
     "cap_multiplier": "Logit cap, 0 for none",
+    "page_keys": "Keys of a page if paged, a power of two",
 }
 _CYCLE_DOCS = {
     "cycles_total": "Cycles from start to done",
@@ -45,7 +46,7 @@ def stream_ports(config: AttentionConfig) -> list[tuple[int, int]]:
 
 def bytes_counters(config: AttentionConfig) -> dict[str, str]:
     """Give the names and documentation of the counters of bytes, as in `hw.attention.movers.movers.Moved`."""
-    docs = {"gmem0_read_bytes": "Bytes of descriptors, bitmaps and slopes read"}
+    docs = {"gmem0_read_bytes": "Bytes of descriptors, bitmaps, slopes and page tables read"}
     for n in range(config.query_ports):
         docs[f"gmem{query_port(config, n)}_read_bytes"] = f"Bytes of q{n} read"
     for n, (s, p) in enumerate(stream_ports(config)):
@@ -89,6 +90,7 @@ def argument_table(config: AttentionConfig) -> ArgumentTable:
             Argument(name="job_count", kind=Kind.SCALAR, doc="Jobs after the first one"),
             pointer("bitmap", 0, "Bits of key tiles, a row of 32-byte words for each query tile"),
             pointer("slopes", 0, "int32 [heads], slopes of logits; 0 for none"),
+            pointer("pages", 0, "Two u32 for each page: where its keys and values lie, by 16 bytes"),
             pointer("jobs", 0, "Descriptors of 256 bytes of the jobs after the first one"),
             *(
                 pointer(f"q{n}", query_port(config, n), f"Port {n} of queries, int8, all heads")

@@ -49,6 +49,11 @@ def divide(workload: AttentionWorkload, config: AttentionConfig) -> tuple[Share,
     for name in ("logit_cap", "alibi"):
         if getattr(workload, name) and not getattr(config, name):
             raise InputError(name, True, f"false: the configuration has no {name}")
+    if workload.page_keys and not config.paged:
+        raise InputError("page_keys", workload.page_keys, "0: the configuration is not paged")
+    if 0 < workload.page_keys < config.tile_span:
+        legal = f"0 or at least {config.tile_span}, the streams * tile_keys of the configuration"
+        raise InputError("page_keys", workload.page_keys, legal)
     if workload.pack > config.rows:
         raise InputError("pack", workload.pack, f"at most {config.rows}, the rows of the configuration")
     return tuple(_shares(workload, config))
@@ -79,6 +84,7 @@ def _shares(workload: AttentionWorkload, config: AttentionConfig) -> Iterator[Sh
                     window=workload.window,
                     bitmap=None if text is None else _in_blocks(workload, config, queries, keys, text, pack),
                     slopes=workload.alibi,
+                    page_keys=workload.page_keys,
                     reuse_kv=kv_heads.start == last_kv,
                 ),
             )

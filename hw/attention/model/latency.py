@@ -8,6 +8,7 @@ from hw.attention.movers.result_writer import ResultWriter
 from hw.attention.walk.descriptor import USED_BYTES
 from hw.attention.walk.fetch import TileFetch
 from hw.attention.walk.geometry import JobSetup
+from hw.attention.walk.pages import PageLookup
 from hw.attention.walk.passes import PassWalker
 from hw.attention.walk.segments import TileWalker
 from hw.attention.walk.tags import CacheTags
@@ -47,6 +48,8 @@ class Latency:
         From a pass to the first part of its queries, if a beat holds it.
     bitmap
         From a pass to the first bits of its bitmap.
+    entry
+        From a pass to the first tile by its page table.
     key
         From a tile that clears the caches to the first part of keys or values out of memory, likewise.
     replay
@@ -74,6 +77,7 @@ class Latency:
         self.descriptor = read + Fifo.LATENCY + self.descriptor_words
         self.query = self.queue + read + cut_query + Fifo.LATENCY
         self.bitmap = self.queue + read + WidthConverter.LATENCY + Fifo.LATENCY
+        self.entry = self.bitmap + PageLookup.ENTRY_LATENCY
         self.tile = self.queue + TileWalker.LATENCY
         self.tiles = CacheTags.interval(config)
         self.cleared = CacheTags.latency(config, clears=False) - CacheTags.latency(config, clears=True)

@@ -24,11 +24,12 @@ from hw.attention.model.supply import Known, ResultChannel, Supply
 from hw.attention.model.traffic import fetches, traffic
 from hw.attention.movers.movers import port_count
 from hw.attention.movers.query_reader import PARTS_AHEAD
-from hw.attention.walk.bitmap import WORD_TILES
 from hw.attention.walk.descriptor import DESCRIPTOR_BYTES, USED_BYTES
 from hw.attention.walk.geometry import BITMAP_ROW_BYTES
 from hw.attention.walk.job_queue import JOBS_AHEAD
+from hw.attention.walk.pages import PageLookup
 from hw.attention.walk.segments import TileWalker
+from hw.attention.walk.words import WORD_TILES
 from hw.board import Board
 from hw.board.dram_timing import DramTiming
 from hw.lib.dma_read import ReadDMA
@@ -131,6 +132,9 @@ class Walk:
         # Of the walk over tiles: when it gave its last one; when the tags were free behind the last two.
         self._gave = -2
         self._bits = 0  # when the bits of the next bitmap row can come, behind those before them
+        self._entries = 0  # when the next entry of a page table can come, likewise
+        # Of its lookup for the next tile: its cycles, when it can be, and entries that it passes over.
+        self._page = (0, 0, 0)
         self._tags_free = (0, 0)
 
     def known(self, job: JobShape, this: JobPass) -> Known:
@@ -145,14 +149,26 @@ class Walk:
         taken = max(self._pass + latency.tile, self._gave + 1 + TileWalker.LATENCY)
         numbers = max((own.numbers for own in this.tiles), key=len)
         clears = this.opens_head and not (this.first and job.reuse_kv)
+        rows = 0 if job.bitmap is None else -(-job.bitmap.shape[1] // (8 * BITMAP_ROW_BYTES))
+        pace, look, self._page = 1, None, (0, 0, 0)
+        if this.entries:
+            tiles = job.page_keys // self._config.tile_span
+            look = (numbers // tiles - this.entries.start).tolist() or [0]
+            pace = PageLookup.INTERVAL + (tiles == 1)
+            # Behind the pass's bitmap row.
+            come = max(self._pass + rows + latency.entry, self._entries)
+            self._entries = come + len(this.entries)
+            self._page = PageLookup.LATENCY, come, look[0]
         if job.bitmap is None:
-            tile = self._give(taken, max(1, len(numbers)), clears=clears)
+            tile = self._give(taken, max(1, len(numbers)), clears=clears, pace=pace)
         else:
-            rows = -(-job.bitmap.shape[1] // (8 * BITMAP_ROW_BYTES))
             words = np.bincount(numbers // WORD_TILES, minlength=rows * 8 * BITMAP_ROW_BYTES // WORD_TILES)
-            come = max(self._pass + latency.bitmap + self._bitmap_later(rows), self._bits)
-            self._bits = come + len(words)
-            tile = self._over_bits(max(taken, come), words.tolist(), clears=clears)
+            bits = max(self._pass + latency.bitmap + self._bitmap_later(rows), self._bits)
+            self._bits = bits + len(words)
+            tile = self._over_bits(max(taken, bits), words.tolist(), clears=clears)
+        if look is not None:
+            # Entries are passed over on the way to the last tile, and those left behind it.
+            self._gave = max(self._gave, come + look[-1]) + len(this.entries) - look[-1] - 1
         looked = tile if clears else tile + latency.cleared
         return Known(
             queries=self._pass,
@@ -191,7 +207,9 @@ class Walk:
         """
         interval = max(self._latency.tiles, pace)
         before, last = self._tags_free
-        first = max(cycle, before + 1)
+        lookup, come, passed_over = self._page
+        self._page = lookup, 0, 0
+        first = max(max(cycle + lookup, come) + passed_over, before + 1)
         taken = max(first, last)
         free = taken + self._latency.tiles - clears * self._latency.cleared
         self._gave = first + pace * (tiles - 1)

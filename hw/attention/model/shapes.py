@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import UNIT_ELEMENTS
+from hw.attention.walk.geometry import PAGE_GROUP
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,6 +74,8 @@ class JobPass:
         Query heads packed into its rows.
     first, opens_head, opens_set
         Whether it is the first of the job, of a K/V head, of a set of packed heads.
+    entries
+        Entries of a page table that are read for it.
     """
 
     shape: PassShape
@@ -81,6 +84,7 @@ class JobPass:
     first: bool
     opens_head: bool
     opens_set: bool
+    entries: range
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +103,8 @@ class JobShape:
         Bool, ``[blocks of queries, tiles of keys]``, or None.
     slopes
         Whether heads have slopes.
+    page_keys
+        Keys of a page, 0 for no pages.
     """
 
     queries: int
@@ -113,6 +119,7 @@ class JobShape:
     bitmap: NDArray[np.bool_] | None = None
     slopes: bool = False
     reuse_kv: bool = False
+    page_keys: int = 0
 
     def passes(self, config: AttentionConfig) -> Iterator[JobPass]:
         """Give the passes in order."""
@@ -129,11 +136,11 @@ class JobShape:
             tiles = _stream_tiles(config, oldest, end, row)
             keys = tuple(max(1, int(given.keys.sum())) for given in tiles)
             leads = tuple(int(given.leads.sum()) for given in tiles)
-            of_blocks.append((positions, tiles, keys, leads))
+            of_blocks.append((positions, tiles, keys, leads, _entries(self.page_keys, oldest, end)))
         sets = [min(self.pack, self.kv_group - first) for first in range(0, self.kv_group, self.pack)]
         for head in range(self.heads // self.kv_group):
             for number, packed in enumerate(sets):
-                for n, (positions, tiles, keys, leads) in enumerate(of_blocks):
+                for n, (positions, tiles, keys, leads, entries) in enumerate(of_blocks):
                     yield JobPass(
                         shape=PassShape(
                             rows=packed * positions,
@@ -148,6 +155,7 @@ class JobShape:
                         first=not head and not number and not n,
                         opens_head=not number and not n,
                         opens_set=not n,
+                        entries=entries,
                     )
 
 
@@ -158,6 +166,14 @@ def pass_shapes(
     query_size, value_size = query_size or config.lanes, value_size or config.lanes
     for this in JobShape(query_size=query_size, value_size=value_size, **job).passes(config):
         yield this.shape
+
+
+def _entries(page_keys: int, first: int, end: int) -> range:
+    """Give the entries that are read for keys ``first <= j < end``, whole groups of them."""
+    if not page_keys or first >= end:
+        return range(0)
+    groups = first // page_keys // PAGE_GROUP, (end - 1) // page_keys // PAGE_GROUP + 1
+    return range(groups[0] * PAGE_GROUP, groups[1] * PAGE_GROUP)
 
 
 def _stream_tiles(

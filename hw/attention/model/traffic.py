@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hw.attention.config import UNIT_BITS, AttentionConfig
 from hw.attention.model.shapes import JobPass, JobShape, Tiles
 from hw.attention.walk.descriptor import USED_BYTES
-from hw.attention.walk.geometry import BITMAP_ROW_BYTES
+from hw.attention.walk.geometry import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES
 
 #: Bytes of a slope in memory.
 _SLOPE_BYTES = 4
@@ -29,7 +29,7 @@ class Traffic:
     query_bytes
         Of queries.
     table_bytes
-        Of bitmaps, slopes and descriptors.
+        Of bitmaps, slopes, page tables and descriptors.
     write_bytes
         Of results.
     """
@@ -137,9 +137,10 @@ def traffic(config: AttentionConfig, jobs: Iterable[JobShape]) -> Traffic:
 
 
 def _table_bytes(job: JobShape, this: JobPass) -> int:
-    """Count what a pass reads of tables: its bitmap row, and the slopes of its heads."""
+    """Count what a pass reads of tables: its bitmap row, the slopes of its heads, entries of its pages."""
     row = 0 if job.bitmap is None else -(-len(job.bitmap[0]) // (8 * BITMAP_ROW_BYTES)) * BITMAP_ROW_BYTES
-    return row + (this.heads * _SLOPE_BYTES if job.slopes and this.opens_set else 0)
+    slopes = this.heads * _SLOPE_BYTES if job.slopes and this.opens_set else 0
+    return row + slopes + PAGE_ENTRY_BYTES * len(this.entries)
 
 
 def fetches(config: AttentionConfig, jobs: Iterable[JobShape]) -> Iterator[Fetch]:

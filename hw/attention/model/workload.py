@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hw.attention.config import MAX_KEYS
 from hw.attention.core.command import UNIT_ELEMENTS
-from hw.errors import InputError
+from hw.errors import InputError, check_power_of_two
 
 #: A bitmap in text: for each block of queries a ``0`` or ``1`` for each tile of keys.
 Bitmap = tuple[str, ...]
@@ -39,6 +39,8 @@ class AttentionWorkload:
         Queries and keys of a bit; 0 for the engine's own blocks.
     pack
         Query heads of a group in one query tile; 0 for the best.
+    page_keys
+        Keys of a page, a power of two, where keys and values of each sequence lie in pages; 0 for none.
     logit_cap, alibi
         Whether logits are capped, and whether heads have slopes.
     settings
@@ -63,6 +65,7 @@ class AttentionWorkload:
     bitmap_queries: int = 0
     bitmap_keys: int = 0
     pack: int = 0
+    page_keys: int = 0
     logit_cap: bool = False
     alibi: bool = False
     settings: tuple[int, ...] = ()
@@ -84,6 +87,8 @@ class AttentionWorkload:
         for name in ("window", "bitmap_queries", "bitmap_keys"):
             _check(name, getattr(self, name), 0, MAX_KEYS)
         _check("pack", self.pack, 0, self.kv_group)
+        _check("page_keys", self.page_keys, 0, MAX_KEYS)
+        check_power_of_two("page_keys", self.page_keys, 1, MAX_KEYS, or_zero=True)
         self._check_bitmaps()
         if self.settings and len(self.settings) != self.heads:
             raise InputError("settings", self.settings, f"empty, or a number for each of {self.heads} heads")

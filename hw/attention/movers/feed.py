@@ -12,12 +12,13 @@ from hw.attention.config import AttentionConfig
 from hw.attention.core.command import TileCommand
 from hw.attention.movers.cache import PartCache
 from hw.attention.movers.reader import RowReader
-from hw.attention.walk.bitmap import WORD_TILES
 from hw.attention.walk.fetch import TileFetch
 from hw.attention.walk.job import ADDRESS_BITS
 from hw.attention.walk.layouts import KeyPass, TileRequest
+from hw.attention.walk.pages import PageEntry, PageLookup
 from hw.attention.walk.segments import TileWalker
 from hw.attention.walk.tags import CacheTags
+from hw.attention.walk.words import WORD_TILES
 from hw.lib import axi
 from hw.lib.skid import Skid
 
@@ -39,6 +40,8 @@ class StreamFeed(wiring.Component):
     i : In(stream of KeyPass)
     words : In(stream of WORD_TILES bits)
         See `TileWalker`.
+    entries : In(stream of PageEntry)
+        With ``paged`` only: see `PageLookup`.
     k_base, v_base : In(P x 64)
         See `TileFetch`.
     tile : Out(stream of TileCommand)
@@ -56,20 +59,21 @@ class StreamFeed(wiring.Component):
         ports = config.ports_per_stream
         elements = data.ArrayLayout(signed(8), config.lanes)
         port = axi.ReadSignature(data_width=data_width, addr_width=ADDRESS_BITS)
-        super().__init__(
-            {
-                "i": In(stream.Signature(KeyPass(config))),
-                "words": In(stream.Signature(WORD_TILES)),
-                **{f"{side}_base": In(data.ArrayLayout(ADDRESS_BITS, ports)) for side in "kv"},
-                "tile": Out(stream.Signature(TileCommand(config))),
-                **{side: Out(stream.Signature(elements)) for side in "kv"},
-                **{f"{side}_axi": Out(port).array(ports) for side in "kv"},
-                **{f"{side}_bytes": Out(data.ArrayLayout(48, ports)) for side in "kv"},
-            }
-        )
+        members: dict[str, Any] = {
+            "i": In(stream.Signature(KeyPass(config))),
+            "words": In(stream.Signature(WORD_TILES)),
+            **{f"{side}_base": In(data.ArrayLayout(ADDRESS_BITS, ports)) for side in "kv"},
+            "tile": Out(stream.Signature(TileCommand(config))),
+            **{side: Out(stream.Signature(elements)) for side in "kv"},
+            **{f"{side}_axi": Out(port).array(ports) for side in "kv"},
+            **{f"{side}_bytes": Out(data.ArrayLayout(48, ports)) for side in "kv"},
+        }
+        if config.paged:
+            members["entries"] = In(stream.Signature(PageEntry()))
+        super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:
-        """Walker -> registers -> tags -> fetch -> readers -> caches."""
+        """Walker -> pages -> registers -> tags -> fetch -> readers -> caches."""
         m = Module()
         config = self._config
         m.submodules.walker = walker = TileWalker(config, index=self._index)
@@ -79,7 +83,13 @@ class StreamFeed(wiring.Component):
         connect(m, flipped(self.words), walker.words)
         # That a bitmap has another tile follows from all of its bits; that the tags take one is known late.
         m.submodules.found = found = Skid(TileRequest(config))
-        connect(m, walker.o, found.i)
+        if config.paged:
+            m.submodules.pages = pages = PageLookup(config)
+            connect(m, walker.o, pages.i)
+            connect(m, flipped(self.entries), pages.entries)
+            connect(m, pages.o, found.i)
+        else:
+            connect(m, walker.o, found.i)
         connect(m, found.o, tags.i)
         connect(m, tags.o, fetch.i)
         connect(m, fetch.tile, flipped(self.tile))

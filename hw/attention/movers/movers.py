@@ -15,13 +15,14 @@ from hw.attention.movers.feed import StreamFeed
 from hw.attention.movers.query_reader import QueryReader
 from hw.attention.movers.result_writer import ResultWriter
 from hw.attention.movers.tables import TablePort
-from hw.attention.walk.bitmap import BitmapWords
-from hw.attention.walk.geometry import JobSetup
+from hw.attention.walk.geometry import PAGE_ENTRY_BYTES, JobSetup
 from hw.attention.walk.job import ADDRESS_BITS, COUNT_BITS, Job
 from hw.attention.walk.job_queue import JobQueue
 from hw.attention.walk.layouts import KeyPass, QueryPass, RowPass, TablePass, WritePass
+from hw.attention.walk.pages import ENTRIES_AHEAD, PageEntry
 from hw.attention.walk.passes import PassWalker
 from hw.attention.walk.row_table import RowWalker
+from hw.attention.walk.words import BITMAP_WORDS, WORD_TILES, TableWords
 from hw.lib import axi
 from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
@@ -101,8 +102,8 @@ class AttentionMovers(wiring.Component):
         Beats of results, a slice for each port.
     moved : Out(Moved)
     gmem0, ... : Out(axi.Signature)
-        Port 0 reads descriptors, bitmaps and slopes; then see `query_port`, `key_port`, `value_port` and
-        `result_port`.
+        Port 0 reads descriptors, bitmaps, slopes and page tables; then see `query_port`, `key_port`,
+        `value_port` and `result_port`.
 
     Behaviour
     ---------
@@ -146,7 +147,9 @@ class AttentionMovers(wiring.Component):
         m.submodules.setup = setup = JobSetup(config)
         m.submodules.passes = passes = PassWalker(config)
         m.submodules.tables = tables = TablePort(config, data_width=width)
-        m.submodules.bitmaps = bitmaps = BitmapWords(config, data_width=width)
+        m.submodules.bitmaps = bitmaps = TableWords(
+            config, WORD_TILES, word_bits=WORD_TILES, depth=BITMAP_WORDS, data_width=width
+        )
         m.submodules.rows = rows = RowWalker(config, data_width=width)
         connect(m, jobs.o, setup.i)
         connect(m, setup.o, passes.i)
@@ -155,6 +158,15 @@ class AttentionMovers(wiring.Component):
         connect(m, tables.bitmaps, bitmaps.i)
         if config.alibi:
             connect(m, tables.slopes, rows.words)
+        if config.paged:
+            m.submodules.pages = pages = TableWords(
+                config,
+                PageEntry(),
+                word_bits=8 * PAGE_ENTRY_BYTES,
+                depth=ENTRIES_AHEAD,
+                data_width=width,
+            )
+            connect(m, tables.pages, pages.i)
         axi.connect(m, read=tables.axi, port=self.gmem0)
         m.d.comb += [
             jobs.start.eq(self.start),
@@ -212,6 +224,8 @@ class AttentionMovers(wiring.Component):
             m.submodules[f"feed_{s}"] = feed = StreamFeed(config, index=s, data_width=width)
             queue(f"key_queue_{s}", KeyPass(config), current.keys, feed.i)
             connect(m, bitmaps.o[s], feed.words)
+            if config.paged:
+                connect(m, pages.o[s], feed.entries)
             connect(m, feed.tile, flipped(self.o_tile[s]))
             connect(m, feed.k, flipped(self.o_key[s]))
             connect(m, feed.v, flipped(self.o_value[s]))

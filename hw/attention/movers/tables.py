@@ -1,17 +1,17 @@
-"""What is read beside queries, keys and values, through port 0: descriptors, bitmap rows, slopes."""
+"""What is read beside queries, keys and values, through port 0: descriptors, bitmaps, slopes, page tables."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 from typing import Any
 
-from amaranth.hdl import Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.attention.config import AttentionConfig
 from hw.attention.walk.descriptor import USED_BYTES
-from hw.attention.walk.geometry import BITMAP_ROW_BYTES
+from hw.attention.walk.geometry import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES, PAGE_GROUP
 from hw.attention.walk.job import ADDRESS_BITS
 from hw.attention.walk.layouts import TablePass
 from hw.lib import axi
@@ -19,6 +19,8 @@ from hw.lib.align_read import packed_layout
 from hw.lib.dma_read import ReadDMA
 from hw.lib.fifo import Fifo
 
+#: Bytes of a slope.
+_SLOPE_BYTES = 4
 #: Commands whose data may be outstanding.
 _COMMANDS = 64
 
@@ -28,7 +30,8 @@ class _Kind(IntEnum):
 
     BITMAP = 0
     SLOPES = 1
-    DESCRIPTOR = 2
+    PAGES = 2
+    DESCRIPTOR = 3
 
 
 class TablePort(wiring.Component):
@@ -52,19 +55,23 @@ class TablePort(wiring.Component):
         Bitmap rows.
     slopes : Out(stream of data_width bits)
         With ``alibi`` only: slopes, each pass's from a word's lane 0 on.
+    pages : Out(stream of packed_layout(data_width))
+        With ``paged`` only: entries of page tables.
     axi : Out(axi.ReadSignature)
     bytes_useful : Out(48)
         Bytes read since reset.
 
     Behaviour
     ---------
-    For each pass in this order: its bitmap row, its slopes; a command a cycle.
+    For each pass in this order: its bitmap row, its slopes, its entries of a page table; a command a cycle.
 
     Why
     ---
-    One reader for all three, so words wait for the words before them to be taken.  That cannot block: a pass
-    gets its tables in the end if all passes before it get what they need, which is all before it in order;
-    and for descriptors there is always room.
+    One reader for all, so words wait for the words before them to be taken.  That cannot block: a pass gets
+    its tables in the end if all passes before it get what they need, which is all before it in order; and for
+    descriptors there is always room.  Of a pass's own tables only its entries wait for its tiles to be
+    fetched, and so to be used: there is room for a whole bitmap row, and slopes wait for no tile.  Hence
+    entries are last.
     """
 
     def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
@@ -80,6 +87,8 @@ class TablePort(wiring.Component):
         }
         if config.alibi:
             members["slopes"] = Out(stream.Signature(data_width))
+        if config.paged:
+            members["pages"] = Out(stream.Signature(packed_layout(data_width)))
         super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:
@@ -96,10 +105,13 @@ class TablePort(wiring.Component):
         targets = {_Kind.BITMAP: self.bitmaps, _Kind.DESCRIPTOR: self.descriptors}
         if self._config.alibi:
             targets[_Kind.SLOPES] = self.slopes
+        if self._config.paged:
+            targets[_Kind.PAGES] = self.pages
         for kind, target in targets.items():
             here = kinds.o.valid & (kinds.o.payload == kind)
+            packed = kind in (_Kind.BITMAP, _Kind.PAGES)
             m.d.comb += [
-                target.payload.eq(word.payload if kind == _Kind.BITMAP else word.payload.data),
+                target.payload.eq(word.payload if packed else word.payload.data),
                 target.valid.eq(word.valid & here),
             ]
             with m.If(here):
@@ -109,42 +121,40 @@ class TablePort(wiring.Component):
 
     def _ask(self, m: Module, dma: ReadDMA, kinds: Fifo) -> None:
         """Give the commands of a pass; where it has none, that of a descriptor if there is one."""
-        current = self.i.payload
+        config, current = self._config, self.i.payload
         command = dma.command.payload
-        did_bitmap = Signal()
+        tables = [(_Kind.BITMAP, current.bitmap, current.bitmap_rows, BITMAP_ROW_BYTES)]
+        if config.alibi:
+            tables.append((_Kind.SLOPES, current.slopes, current.heads, _SLOPE_BYTES))
+        if config.paged:
+            tables.append((_Kind.PAGES, current.pages, current.page_groups, PAGE_GROUP * PAGE_ENTRY_BYTES))
+        did, asked, later = (Signal(len(tables), name=name) for name in ("did", "asked", "later"))
         kind = Signal(_Kind)
-        go, bitmap = Signal(), Signal()
-        slopes: Value = Const(0)
-        if self._config.alibi:
-            slopes = Signal(name="slopes")
-            m.d.comb += slopes.eq(self.i.valid & (current.heads != 0))
+        go = Signal()
+        wanted = Cat(self.i.valid & (count != 0) for _, _, count, _ in tables)
         m.d.comb += [
-            bitmap.eq(self.i.valid & (current.bitmap_rows != 0) & ~did_bitmap),
+            asked.eq(wanted & ~did),
+            later.eq(asked & (asked - 1)),  # all but the first one
             # A pass may come while a descriptor's address waits, so nothing is offered that is not taken.
-            go.eq((bitmap | slopes | self.fetch.valid) & dma.command.ready & kinds.i.ready),
+            go.eq((asked.any() | self.fetch.valid) & dma.command.ready & kinds.i.ready),
             dma.command.valid.eq(go),
             kinds.i.valid.eq(go),
             kinds.i.payload.eq(kind),
-            self.i.ready.eq(Mux(bitmap, go & ~slopes, go | ~slopes)),
-            self.fetch.ready.eq(go & (kind == _Kind.DESCRIPTOR)),
+            self.i.ready.eq(~asked.any() | (go & ~later.any())),
+            self.fetch.ready.eq(go & ~asked.any()),
+            kind.eq(_Kind.DESCRIPTOR),
+            command.address.eq(self.fetch.payload),
+            command.length.eq(USED_BYTES),
         ]
-        with m.If(bitmap):
-            m.d.comb += [
-                kind.eq(_Kind.BITMAP),
-                command.address.eq(current.bitmap),
-                command.length.eq(current.bitmap_rows * BITMAP_ROW_BYTES),
-            ]
-        if self._config.alibi:
-            with m.Elif(slopes):
+        for n in reversed(range(len(tables))):
+            table, address, count, unit_bytes = tables[n]
+            with m.If(asked[n]):
                 m.d.comb += [
-                    kind.eq(_Kind.SLOPES),
-                    command.address.eq(current.slopes),
-                    command.length.eq(current.heads << 2),
+                    kind.eq(table),
+                    command.address.eq(address),
+                    command.length.eq(count * unit_bytes),
                 ]
-        with m.Else():
-            m.d.comb += [
-                kind.eq(_Kind.DESCRIPTOR),
-                command.address.eq(self.fetch.payload),
-                command.length.eq(USED_BYTES),
-            ]
-        m.d.sync += did_bitmap.eq(Mux(self.i.valid & self.i.ready, 0, did_bitmap | (bitmap & go)))
+        with m.If(go):
+            m.d.sync += did.eq(did | (asked & ~later))
+        with m.If(self.i.valid & self.i.ready):
+            m.d.sync += did.eq(0)

@@ -15,7 +15,7 @@ from hw.lib.descriptors.fields import pack_fields
 DESCRIPTOR_BYTES = 256
 USED_BYTES = 128
 
-_ADDRESSES = ("q_offset", "o_offset", "k_offset", "v_offset", "bitmap", "slopes")
+_ADDRESSES = ("q_offset", "o_offset", "k_offset", "v_offset", "bitmap", "slopes", "pages")
 #: Scalars, which are also the names of the launch's arguments for the first job.
 SCALARS = (
     "queries",
@@ -33,6 +33,7 @@ SCALARS = (
     "output_shift",
     "output_fraction",
     "cap_multiplier",
+    "page_keys",
 )
 #: Byte offset and bytes of every field, all little endian.
 FIELDS: dict[str, tuple[int, int]] = {
@@ -40,7 +41,7 @@ FIELDS: dict[str, tuple[int, int]] = {
     **{name: (8 * len(_ADDRESSES) + 4 * n, 4) for n, name in enumerate(SCALARS)},
 }
 #: Values of ``flags``.
-CAUSAL, WINDOWED, SPARSE, REUSE_KV = 1, 2, 4, 8
+CAUSAL, WINDOWED, SPARSE, REUSE_KV, PAGED = 1, 2, 4, 8, 16
 
 
 def pack_descriptor(fields: Mapping[str, int]) -> bytes:
@@ -98,6 +99,8 @@ def job_fields(config: AttentionConfig, job: Any, fields: Mapping[str, Value]) -
         ]
     if config.logit_cap:
         assignments.append(job.cap.eq(fields["cap_multiplier"]))
+    if config.paged:
+        assignments += [job[name].eq(fields[name]) for name in ("pages", "page_keys")]
     return assignments
 
 

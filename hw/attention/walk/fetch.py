@@ -91,7 +91,7 @@ class TileFetch(wiring.Component):
         m.d.sync += [later.eq(now) for now, later in zip([accepted, *stages], stages, strict=False)]
 
         keys = (request.last + 1)[: config.index_bits + 1]
-        row = Cat(plan.held[ports : config.index_bits], request.tile)
+        row = Cat(plan.held[ports : config.index_bits], request.place if config.paged else request.tile)
         port = after("port", plan.held[:ports], 3)
         command = after("command", request.command, 3, TileCommand(config))
         held = after("held", (plan.held - request.lead)[: config.index_bits + 1], 3)

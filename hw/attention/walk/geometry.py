@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from amaranth.hdl import Array, Const, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -14,6 +14,8 @@ from hw.attention.walk.job import UNIT_SHIFT, Job
 
 #: Bytes that rows of a bitmap are padded to.
 BITMAP_ROW_BYTES = 32
+#: Bytes of an entry of a page table; entries that are read together, and log2 of them.
+PAGE_ENTRY_BYTES, PAGE_GROUP, PAGE_GROUP_SHIFT = 8, 4, 2
 #: Bits of the bytes of a head, in a port or altogether: of up to 2^17 rows of up to 512 elements of 2 bytes.
 HEAD_BITS = 28
 
@@ -26,6 +28,16 @@ def slot_shape(config: AttentionConfig) -> Any:
 def tile_shape(config: AttentionConfig) -> Any:
     """Give the shape of the number of tiles of a head."""
     return range(-(-MAX_KEYS // config.tile_span) + 1)
+
+
+def page_shift_shape(config: AttentionConfig) -> Any:
+    """Give the shape of log2 of the tiles of a page."""
+    return range((MAX_KEYS // config.tile_span).bit_length())
+
+
+def page_groups_shape(config: AttentionConfig) -> Any:
+    """Give the shape of the length of a page table, counted in `PAGE_GROUP` entries."""
+    return range(-(-MAX_KEYS // config.tile_span // PAGE_GROUP) + 1)
 
 
 def bitmap_rows_shape(config: AttentionConfig) -> Any:
@@ -70,29 +82,32 @@ class Plan(data.StructLayout):
     ring : 1
         Tiles take slots in turn, because they are more than there are slots and a window moves over them;
         ``slots`` is a power of two then, or 0.
+    page_shift, page_mask
+        With ``paged`` only: log2 of the tiles of a page, and these less 1, all ones where there are no pages.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
-        super().__init__(
-            {
-                "job": Job(config),
-                "empty": 1,
-                "positions": range(config.rows + 1),
-                "joined": 1,
-                "diagonal": signed(POSITION_BITS),
-                "q_head": HEAD_BITS,
-                "o_head": HEAD_BITS,
-                "k_head": HEAD_BITS,
-                "v_head": HEAD_BITS,
-                "q_units": query_units_shape(config),
-                "o_units": result_units_shape(config),
-                "last_key_part": range(config.folds),
-                "last_value_part": range(config.folds),
-                "bitmap_rows": bitmap_rows_shape(config),
-                "slots": slot_shape(config),
-                "ring": 1,
-            }
-        )
+        members = {
+            "job": Job(config),
+            "empty": 1,
+            "positions": range(config.rows + 1),
+            "joined": 1,
+            "diagonal": signed(POSITION_BITS),
+            "q_head": HEAD_BITS,
+            "o_head": HEAD_BITS,
+            "k_head": HEAD_BITS,
+            "v_head": HEAD_BITS,
+            "q_units": query_units_shape(config),
+            "o_units": result_units_shape(config),
+            "last_key_part": range(config.folds),
+            "last_value_part": range(config.folds),
+            "bitmap_rows": bitmap_rows_shape(config),
+            "slots": slot_shape(config),
+            "ring": 1,
+        }
+        if config.paged:
+            members |= {"page_shift": page_shift_shape(config), "page_mask": tile_shape(config)}
+        super().__init__(members)
 
 
 class JobSetup(wiring.Component):
@@ -144,6 +159,9 @@ class JobSetup(wiring.Component):
         given = self.i.payload
         shift = config.tile_keys.bit_length() - 1
         all_tiles = (given.keys + config.tile_span - 1) >> (config.stream_bits + shift)
+        head_tiles = Value.cast(all_tiles)  # of a head, or of it in a page
+        if config.paged:
+            head_tiles = Mux(given.flags.paged, given.page_keys >> (config.stream_bits + shift), all_tiles)
         q_ports, ports = config.query_ports, config.result_ports
         units = given.value_units << (config.result_bits // 16)
         with m.If(self.i.ready):
@@ -152,7 +170,7 @@ class JobSetup(wiring.Component):
                 job.eq(given),
                 tiles.eq(all_tiles),
                 # T is at least as many as there are ports, so this is exact.
-                port_rows.eq((all_tiles << shift) >> (config.ports_per_stream.bit_length() - 1)),
+                port_rows.eq((head_tiles << shift) >> (config.ports_per_stream.bit_length() - 1)),
                 q_units.eq((given.query_units + q_ports - 1) >> q_ports.bit_length() - 1),
                 o_units.eq((units + ports - 1) >> ports.bit_length() - 1),
                 positions.eq(_per_pack(config, given.pack)),
@@ -194,6 +212,12 @@ class JobSetup(wiring.Component):
                 plan.slots.eq(Mux(ring, turns, slots)),
                 plan.ring.eq(ring),
             ]
+            if config.paged:
+                of_page = job.page_keys[config.stream_bits + shift :]
+                m.d.sync += [
+                    plan.page_shift.eq(_log2(of_page)),
+                    plan.page_mask.eq(Mux(job.flags.paged, of_page - 1, ~Const(0, len(plan.page_mask)))),
+                ]
         return m
 
 
@@ -201,6 +225,12 @@ def _table(entries: list[int], index: Value) -> Value:
     """Look up a constant; an index beyond them gives the last one."""
     shape = range(max(entries) + 1)
     return Array([Const(entry, shape) for entry in entries])[index]
+
+
+def _log2(power: Value) -> Value:
+    """Give the place of the only bit that is set."""
+    bits = range((len(power) - 1).bit_length())
+    return Cat(Cat(power[n] for n in range(len(power)) if n >> bit & 1).any() for bit in bits)
 
 
 def _per_pack(config: AttentionConfig, pack: Value) -> Value:

@@ -18,13 +18,16 @@ UNIT_SHIFT = 4
 
 
 class Flags(data.StructLayout):
-    """Modes of a job, a bit each, lowest first: ``causal``, ``windowed``, ``sparse``, ``reuse_kv``.
+    """Modes of a job, a bit each, lowest first: ``causal``, ``windowed``, ``sparse``, ``reuse_kv``; with
+    ``paged`` also that.
 
     ``reuse_kv`` says that the first K/V head is the last one of the job before: what the caches hold stays.
+    ``paged``: keys and values lie in pages.
     """
 
-    def __init__(self) -> None:
-        super().__init__({"causal": 1, "windowed": 1, "sparse": 1, "reuse_kv": 1})
+    def __init__(self, config: AttentionConfig) -> None:
+        names = ("causal", "windowed", "sparse", "reuse_kv") + ("paged",) * config.paged
+        super().__init__(dict.fromkeys(names, 1))
 
 
 def size_shape(config: AttentionConfig) -> Any:
@@ -48,6 +51,10 @@ class Job(data.StructLayout):
         first, and each row padded with any bits to a multiple of 32 bytes.
     slopes : 64
         With ``alibi``: address of int32 ``[heads]``, or 0 for none.
+    pages : 64
+        With the configuration's ``paged`` only, if ``paged``: address of the page table, for each page of
+        the sequence the 8 bytes of a `hw.attention.walk.pages.PageEntry`, padded with any bytes to a multiple
+        of 32.
     k_offset, v_offset : 64
         Bytes added to the base address of every port of keys, of values.
     queries, keys : 17
@@ -59,6 +66,9 @@ class Job(data.StructLayout):
     query_units, value_units
         Sizes dqk (of queries and keys) and dv (of values and results), by `UNIT_ELEMENTS`.
     flags : Flags
+    page_keys : 17
+        With ``pages``: keys of a page, a power of two from ``tile_span`` to 65,536.  In each port a page has
+        for each K/V head what lies there of a head of so many keys.
     window : 17
         If ``windowed``: a query sees this many keys, up to the one at its own position; at least 1.
     multiplier, shift
@@ -83,7 +93,7 @@ class Job(data.StructLayout):
             "pack": range(config.rows + 1),
             "query_units": size_shape(config),
             "value_units": size_shape(config),
-            "flags": Flags(),
+            "flags": Flags(config),
             "window": KEY_BITS,
             "multiplier": MULTIPLIER_BITS,
             "shift": SHIFT_BITS,
@@ -91,4 +101,6 @@ class Job(data.StructLayout):
         }
         if config.logit_cap:
             members["cap"] = CAP_BITS
+        if config.paged:
+            members |= {"pages": ADDRESS_BITS, "page_keys": KEY_BITS}
         super().__init__(members)

@@ -18,6 +18,7 @@ from hw.attention.core.command import QueryCommand, TileCommand
 from hw.attention.walk.geometry import (
     HEAD_BITS,
     bitmap_rows_shape,
+    page_groups_shape,
     query_units_shape,
     result_units_shape,
     slot_shape,
@@ -66,6 +67,9 @@ class TablePass(data.StructLayout):
         Address and length of its bitmap row, the length by 32 bytes; 0 for none.
     slopes : 64, heads
         With ``alibi`` only: address of its heads' slopes, and how many are to be read; 0 for none.
+    pages : 64, page_groups
+        With ``paged`` only: address and length of the entries of the pages that it sees, the length by
+        `hw.attention.walk.geometry.PAGE_GROUP`; 0 for none.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
@@ -75,6 +79,8 @@ class TablePass(data.StructLayout):
         }
         if config.alibi:
             members |= {"slopes": ADDRESS_BITS, "heads": range(config.rows + 1)}
+        if config.paged:
+            members |= {"pages": ADDRESS_BITS, "page_groups": page_groups_shape(config)}
         super().__init__(members)
 
 
@@ -157,6 +163,9 @@ class KeySource(data.StructLayout):
         See `hw.attention.walk.geometry.Plan`.
     cap : 23
         With ``logit_cap`` only.
+    paged : 1, page_mask, first_paged
+        With the configuration's ``paged`` only.  Entries of a page table come for the pass; see
+        `hw.attention.walk.geometry.Plan`; and the first tile of the page of the first one of them.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
@@ -172,6 +181,9 @@ class KeySource(data.StructLayout):
         }
         if config.logit_cap:
             members["cap"] = CAP_BITS
+        if config.paged:
+            tile = tile_shape(config)
+            members |= {"paged": 1, "page_mask": tile, "first_paged": tile}
         super().__init__(members)
 
 
@@ -236,19 +248,22 @@ class TileRequest(data.StructLayout):
     command : TileCommand
         For the core.
     source : KeySource
+    place
+        With ``paged`` only: its number within its page, or its head.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
-        super().__init__(
-            {
-                "tile": tile_shape(config),
-                "lead": config.index_bits,
-                "last": config.index_bits,
-                "clear": 1,
-                "command": TileCommand(config),
-                "source": KeySource(config),
-            }
-        )
+        members = {
+            "tile": tile_shape(config),
+            "lead": config.index_bits,
+            "last": config.index_bits,
+            "clear": 1,
+            "command": TileCommand(config),
+            "source": KeySource(config),
+        }
+        if config.paged:
+            members["place"] = tile_shape(config)
+        super().__init__(members)
 
 
 class TilePlan(data.StructLayout):

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from amaranth.hdl import Module, Mux, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import KEY_BITS, POSITION_BITS, AttentionConfig
-from hw.attention.walk.geometry import BITMAP_ROW_BYTES, Plan
+from hw.attention.walk.geometry import (
+    BITMAP_ROW_BYTES,
+    PAGE_ENTRY_BYTES,
+    PAGE_GROUP,
+    PAGE_GROUP_SHIFT,
+    Plan,
+    page_groups_shape,
+)
 from hw.attention.walk.job import ADDRESS_BITS, COUNT_BITS, UNIT_SHIFT
 from hw.attention.walk.layouts import Pass
 
@@ -78,6 +85,10 @@ class PassWalker(wiring.Component):
             Signal(ADDRESS_BITS, name=name) for name in ("q_address", "o_address", "bitmap")
         )
         ends_set = Signal()
+        # Entries of the page table that it needs: the first and the last group of them.
+        first_group, last_group = (
+            Signal(page_groups_shape(config), name=name) for name in ("first_group", "last_group")
+        )
         current = self.o.payload
         tables, queries, write = current.tables, current.queries, current.write
         rows, keys = current.rows, current.keys
@@ -143,6 +154,17 @@ class PassWalker(wiring.Component):
                     write.o.rows.eq(piece),
                     write.o.units.eq(piece * plan.o_units),
                 ]
+                if config.paged:
+                    tile_bits = config.stream_bits + config.index_bits
+                    first, last = keys.first >> tile_bits, (keys.end - 1)[:KEY_BITS] >> tile_bits
+                    m.d.sync += [
+                        first_group.eq(first >> plan.page_shift >> PAGE_GROUP_SHIFT),
+                        last_group.eq(last >> plan.page_shift >> PAGE_GROUP_SHIFT),
+                        # With the bits of its place in a page, and of the page's in a group, cleared.
+                        keys.source.first_paged.eq(
+                            first & ~Cat(Const(PAGE_GROUP - 1, PAGE_GROUP_SHIFT), plan.page_mask)
+                        ),
+                    ]
                 m.next = "OFFER"
             with m.State("OFFER"):
                 m.d.comb += self.o.valid.eq(1)
@@ -215,6 +237,14 @@ class PassWalker(wiring.Component):
         ]
         if config.logit_cap:
             m.d.comb += keys.source.cap.eq(job.cap)
+        if config.paged:
+            paged = job.flags.paged & ~keys.none
+            m.d.comb += [
+                tables.pages.eq(job.pages + first_group * (PAGE_GROUP * PAGE_ENTRY_BYTES)),
+                tables.page_groups.eq(Mux(paged, last_group - first_group + 1, 0)),
+                keys.source.paged.eq(paged),
+                keys.source.page_mask.eq(plan.page_mask),
+            ]
         if config.alibi:
             given = job.slopes != 0
             m.d.comb += [

@@ -10,9 +10,9 @@ from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import NO_KEY
-from hw.attention.walk.bitmap import WORD_TILES
 from hw.attention.walk.geometry import BITMAP_ROW_BYTES, bitmap_rows_shape, tile_shape
 from hw.attention.walk.layouts import KeyPass, TileRequest
+from hw.attention.walk.words import WORD_TILES
 
 #: Bits of a word of a bitmap that are looked at in one cycle, behind another for the choice of these: a
 #: search through all of them takes longer than a cycle of 300 MHz.

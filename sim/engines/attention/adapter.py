@@ -14,10 +14,11 @@ from hw.board import Board
 from hw.registry import find_engine
 from sim.engines.attention.cases import attention_cases
 from sim.engines.attention.demo import attention_demo
+from sim.engines.attention.drawn import random_tensors
 from sim.engines.attention.job import AttentionJob, distance, make_job
 from sim.engines.attention.layout import Layout
 from sim.engines.attention.saturation import saturation
-from sim.engines.attention.tensors import random_tensors, read_inputs
+from sim.engines.attention.tensors import read_inputs
 from sim.golden.attention.formats import Arithmetic
 from sim.golden.attention.model import attention_job
 from sim.run.adapter import Case, Demo, EngineAdapter, Launch, Tensor, Tensors
@@ -94,7 +95,7 @@ class AttentionAdapter(EngineAdapter):
     def tensors(
         self, workload: AttentionWorkload, config: AttentionConfig, *, seed: int
     ) -> dict[str, Tensor]:
-        """See `sim.engines.attention.tensors.random_tensors`."""
+        """See `sim.engines.attention.drawn.random_tensors`."""
         return random_tensors(workload, seed=seed)
 
     def cases(self) -> Iterator[Case]:

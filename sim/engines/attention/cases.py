@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
+from sim.engines.attention.drawn import into_pages
 from sim.run.adapter import Case, Tensor
 
 #: Whatever a configuration can switch on, at a size that builds in seconds: the simulator of `make test`.
 SMALL = AttentionConfig(
     rows=3, lanes=16, folds=3, tile_keys=16, streams=2, ports_per_stream=2, result_ports=2, merge_lanes=2,
-    cached_keys=64, logit_cap=True, alibi=True,
+    cached_keys=64, logit_cap=True, alibi=True, paged=True,
 )  # fmt: skip
 #: Board and configuration of the random cases; all but the first are built in the soak only.
 CONFIGS = (
@@ -66,7 +67,7 @@ _SPREADS = (0.05, 1.0, 6.0)
 
 
 def attention_cases() -> Iterator[Case]:
-    """Give corners, extremes, and random launches of all modes; few configurations serve them all."""
+    """Give corners, extremes, pages, and random launches of all modes; few configurations serve them all."""
     for name, heads, kv_heads, queries, keys, *sizes in _CORNERS:
         rng = np.random.default_rng(keys)
         tensors = _tensors(rng, heads, kv_heads, queries, keys, *sizes)
@@ -75,6 +76,8 @@ def attention_cases() -> Iterator[Case]:
         name = f"extremes_{'positive' if sign > 0 else 'negative'}"
         tensors = _extremes(sign, 100, SMALL.lanes)
         yield Case(name=name, board="u55c", config=SMALL, tensors=tensors, memory="jitter")
+    for name, tensors in _paged().items():
+        yield Case(name=f"paged_{name}", board="u55c", config=SMALL, tensors=tensors, memory="model")
     for number, (board, config) in enumerate(CONFIGS):
         for seed in range(_IN_SOAK):
             rng = np.random.default_rng([number, seed])
@@ -127,6 +130,9 @@ def tensors_of(
     tensors |= _formats(rng, config, 1 if alike else heads, kv_heads, query_size)
     if config.alibi and rng.random() < 0.6:
         tensors["alibi_slopes"] = 2.0 ** -rng.uniform(0, 8, heads)
+    if config.paged and rng.random() < 0.4:
+        page_keys = config.tile_span * int(rng.choice([1, 1, 2, 8]))
+        tensors = into_pages(tensors, page_keys, seed=int(rng.integers(1000)))
     return tensors
 
 
@@ -185,6 +191,24 @@ def _tensors(
         "q": rng.normal(size=(heads, queries, query_size)) * spread,
         "k": rng.normal(size=(kv_heads, keys, query_size)),
         "v": rng.normal(size=(kv_heads, keys, value_size)),
+    }
+
+
+def _paged() -> dict[str, dict[str, Tensor]]:
+    """Give launches in pages: the end of a prefill, tiles by a bitmap, and decoding of sequences that share
+    their first pages.
+    """
+    rng, span = np.random.default_rng(0), SMALL.tile_span
+    prefill = _tensors(rng, 2, 1, 20, 7 * span - 5, 48, 32) | {"causal": np.asarray(True)}
+    bitmap = _tensors(rng, 2, 2, 12, 9 * span + 1, 16, 48)
+    bitmap |= {"bitmap": rng.random((4, 10)) < 0.4, "pack": np.asarray(1)}
+    table = np.array([[4, 1, 6, 2], [4, 1, 3, -1], [4, 0, -1, -1]])
+    decode = _tensors(rng, 4, 2, 3, 7 * span, 32, 32)
+    decode |= {"query_lengths": np.ones(3, int), "key_lengths": np.array([4, 3, 2]) * span - 9}
+    return {
+        "prefill": into_pages(prefill, span, seed=0),
+        "bitmap": into_pages(bitmap, 2 * span, seed=1),
+        "decode": decode | {"block_table": table, "page_keys": np.array(span)},
     }
 
 

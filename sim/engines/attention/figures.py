@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from hw.attention.engine import AttentionEngine
 from hw.board import load_board
 from hw.errors import InputError
 from sim.engines.attention.accuracy import quantized
+from sim.engines.attention.drawn import into_pages
 from sim.report.report import Report
 from sim.run.adapter import Tensor
 from sim.run.result import RunResult
@@ -92,14 +93,16 @@ class Figure:
         return CONFIGS[self.engine]
 
 
+_FULL = AttentionEngine().default_config(load_board(BOARD))
+_STREAMS_16 = AttentionConfig(rows=2, folds=1, streams=16, ports_per_stream=1, port_bits=512, merge_lanes=8)
 #: "full" is the board's default; "streams_16" has as many multipliers, for decoding.  All but the default
 #: take heads of one part.
 CONFIGS = {
-    "full": AttentionEngine().default_config(load_board(BOARD)),
+    "full": _FULL,
+    "full_paged": replace(_FULL, paged=True),
     "small": AttentionConfig(rows=8, folds=1, merge_lanes=8),
-    "streams_16": AttentionConfig(
-        rows=2, folds=1, streams=16, ports_per_stream=1, port_bits=512, merge_lanes=8
-    ),
+    "streams_16": _STREAMS_16,
+    "streams_16_paged": replace(_STREAMS_16, paged=True),
 }
 
 
@@ -242,6 +245,27 @@ FIGURES = (
     ),
     Figure(
         "heads_1024_16_streams", "12 heads, N = 1,024", lambda: normal(12, 1024), _useful(0.995), "streams_16"
+    ),
+    Figure(
+        "paged_1024",
+        "12 heads, N = 1,024, in pages of 64 keys",
+        lambda: into_pages(normal(12, 1024), _FULL.tile_span, seed=0),
+        _useful(0.998, most=1.03),
+        "full_paged",
+    ),
+    Figure(
+        "paged_causal_1024",
+        "12 heads, causal, N = 1,024, in pages of 64 keys",
+        lambda: into_pages(_causal(12, 1024), _FULL.tile_span, seed=0),
+        _useful(0.975, most=1.03),
+        "full_paged",
+    ),
+    Figure(
+        "paged_decode_16_streams",
+        "decode, 16 sequences of 2,048 keys in pages of 1,024, 12 heads",
+        lambda: into_pages(_decode_batch(16), _STREAMS_16.tile_span, seed=0),
+        (Bar(name="of_realistic", least=0.97), _compulsory(1.0005)),
+        "streams_16_paged",
     ),
     Figure("long_flat", "1 head, N = 8,192, flat logits", lambda: normal(1, 8192, spread=0.1)),
     Figure("long_peaky", "1 head, N = 8,192, peaky logits", lambda: normal(1, 8192, spread=4.0)),

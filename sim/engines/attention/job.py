@@ -223,6 +223,7 @@ def workload_of(inputs: Inputs) -> AttentionWorkload:
         bitmap_queries=inputs.bitmap_queries,
         bitmap_keys=inputs.bitmap_keys,
         pack=inputs.pack,
+        page_keys=inputs.page_keys,
         logit_cap=inputs.cap is not None,
         alibi=inputs.slopes is not None,
         settings=tuple(settings) if len(numbers) > 1 else (),

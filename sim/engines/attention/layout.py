@@ -13,14 +13,16 @@ from hw.attention.walk.descriptor import (
     CAUSAL,
     DESCRIPTOR_BYTES,
     FIELDS,
+    PAGED,
     REUSE_KV,
     SCALARS,
     SPARSE,
     WINDOWED,
     pack_descriptor,
 )
-from hw.attention.walk.geometry import BITMAP_ROW_BYTES
+from hw.attention.walk.geometry import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES, PAGE_GROUP
 from sim.engines.attention.job import AttentionJob, Piece
+from sim.engines.attention.tensors import Sequence
 from sim.run.adapter import Buffer, Launch, Tensor
 
 Bytes = NDArray[np.uint8]
@@ -45,16 +47,23 @@ class Layout:
         self.query_bytes = config.query_units(inputs.q.shape[2]) * UNIT_BITS // 8
         self.row_bytes = config.result_units(inputs.v.shape[2]) * UNIT_BITS // 8
         for tokens in inputs.sequences:
-            rows = port_rows(config, tokens.key_count)
             lengths = {
                 "q": inputs.heads * tokens.query_count * self.query_bytes,
                 "o": inputs.heads * tokens.query_count * self.row_bytes,
-                "k": len(inputs.k) * rows * inputs.k.shape[2],
-                "v": len(inputs.v) * rows * inputs.v.shape[2],
+                "k": self._key_bytes(inputs.k, tokens.key_count),
+                "v": self._key_bytes(inputs.v, tokens.key_count),
             }
             self.sequences.append(self.sizes)
             self.sizes = {
                 name: -(-(start + lengths[name]) // _ALIGN) * _ALIGN for name, start in self.sizes.items()
+            }
+        if inputs.page_keys:
+            # Sequences have nothing of their own: offsets count from the pool.
+            self.sequences = [offsets | {"k": 0, "v": 0} for offsets in self.sequences]
+            pages = inputs.k.shape[1] // inputs.page_keys
+            sides = {"k": inputs.k, "v": inputs.v}
+            self.sizes |= {
+                side: pages * self._key_bytes(tensor, inputs.page_keys) for side, tensor in sides.items()
             }
 
     def launch(self) -> Launch:
@@ -71,7 +80,13 @@ class Layout:
         ]
         nulls = []
         descriptors, links = self._descriptors(bitmap_offsets)
-        for name, given in (("bitmap", bitmaps), ("slopes", self._slopes()), ("jobs", descriptors)):
+        tables = {
+            "bitmap": bitmaps,
+            "slopes": self._slopes(),
+            "pages": self._page_tables(),
+            "jobs": descriptors,
+        }
+        for name, given in tables.items():
             if given.size:
                 buffers.append(_input(name, given, links if name == "jobs" else ()))
             else:
@@ -118,10 +133,23 @@ class Layout:
         config, inputs = self._config, self._job.inputs
         ports = config.streams * config.ports_per_stream
         whole = np.zeros((ports, self.sizes[side]), np.uint8)
-        for tokens, offsets in zip(inputs.sequences, self.sequences, strict=True):
-            content = spread(config, tensor[:, tokens.keys]).reshape(ports, -1).view(np.uint8)
-            whole[:, offsets[side] : offsets[side] + content.shape[1]] = content
+        if size := inputs.page_keys:
+            pages = np.split(tensor, tensor.shape[1] // size, axis=1)
+            step = self._key_bytes(tensor, size)
+            pieces = [(n * step, page) for n, page in enumerate(pages)]
+        else:
+            pieces = [
+                (offsets[side], tensor[:, tokens.keys])
+                for tokens, offsets in zip(inputs.sequences, self.sequences, strict=True)
+            ]
+        for offset, piece in pieces:
+            content = spread(config, piece).reshape(ports, -1).view(np.uint8)
+            whole[:, offset : offset + content.shape[1]] = content
         return whole
+
+    def _key_bytes(self, tensor: Tensor, keys: int) -> int:
+        """Give the bytes that so many keys, or values, of all heads take in a port."""
+        return len(tensor) * port_rows(self._config, keys) * tensor.shape[2]
 
     def _bitmaps(self) -> tuple[Bytes, list[int]]:
         """Give the bitmaps of all jobs, and where each begins; the first job's is the first."""
@@ -139,6 +167,19 @@ class Layout:
         found = [slope for p in self._job.pieces if p.tokens == first for slope in p.golden.slopes or ()]
         return _bytes(np.array(found, "<i4"))
 
+    def _page_tables(self) -> Bytes:
+        """Give the page tables of all sequences, each padded to whole groups of entries."""
+        inputs = self._job.inputs
+        tables = []
+        for tokens in inputs.sequences:
+            if tokens.pages is not None:
+                table = np.zeros((_table_entries(tokens), 2), "<u4")
+                for n, tensor in enumerate((inputs.k, inputs.v)):
+                    units = self._key_bytes(tensor, inputs.page_keys) * 8 // UNIT_BITS
+                    table[: len(tokens.pages), n] = tokens.pages * units
+                tables.append(_bytes(table))
+        return np.concatenate(tables) if tables else np.zeros(0, np.uint8)
+
     def _descriptors(self, bitmaps: list[int]) -> tuple[Bytes, tuple[tuple[int, str], ...]]:
         """Give the descriptors of all jobs but the first, and the addresses in them."""
         raw, links = [], []
@@ -146,6 +187,7 @@ class Layout:
             raw.append(np.frombuffer(pack_descriptor(self._fields(piece, bitmaps[n + 1])), np.uint8))
             names = ["bitmap"] if piece.golden.mask.bitmap is not None else []
             names += ["slopes"] if piece.golden.slopes is not None else []
+            names += ["pages"] if piece.tokens.pages is not None else []
             links += [(n * DESCRIPTOR_BYTES + FIELDS[name][0], name) for name in names]
         return np.concatenate(raw) if raw else np.zeros(0, np.uint8), tuple(links)
 
@@ -153,13 +195,16 @@ class Layout:
         """Give the fields of a job; addresses count from their buffers."""
         golden, offsets = piece.golden, self.sequences[piece.share.sequence]
         (heads, queries, query_size), (_, keys, value_size) = golden.q.shape, golden.v.shape
-        rows = port_rows(self._config, keys)
+        page_keys = self._job.inputs.page_keys
+        rows = port_rows(self._config, page_keys or keys)
+        tables = self._job.inputs.sequences[: piece.share.sequence]
         mask, output = golden.mask, golden.output
         flags = {
             CAUSAL: mask.causal,
             WINDOWED: mask.window > 0,
             SPARSE: mask.bitmap is not None,
             REUSE_KV: piece.share.shape.reuse_kv,
+            PAGED: page_keys > 0,
         }
         return {
             "q_offset": offsets["q"] + piece.share.heads.start * queries * self.query_bytes,
@@ -168,6 +213,7 @@ class Layout:
             "v_offset": offsets["v"] + piece.share.kv_heads.start * rows * value_size,
             "bitmap": bitmap if mask.bitmap is not None else 0,
             "slopes": _SLOPE_BYTES * piece.share.heads.start if golden.slopes is not None else 0,
+            "pages": PAGE_ENTRY_BYTES * sum(map(_table_entries, tables)),
             "queries": queries,
             "keys": keys,
             "heads": heads,
@@ -183,7 +229,13 @@ class Layout:
             "output_shift": output.shift,
             "output_fraction": output.fraction,
             "cap_multiplier": golden.cap,
+            "page_keys": page_keys,
         }
+
+
+def _table_entries(tokens: Sequence) -> int:
+    """Give the entries of a sequence's page table, whole groups of them; 0 where it has none."""
+    return 0 if tokens.pages is None else -(-len(tokens.pages) // PAGE_GROUP) * PAGE_GROUP
 
 
 def port_rows(config: AttentionConfig, keys: int) -> int:

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import MAX_KEYS, AttentionConfig
-from hw.attention.model.workload import AttentionWorkload, bitmap_bits, size_in_memory
-from hw.errors import InputError
+from hw.attention.model.workload import size_in_memory
+from hw.errors import InputError, check_power_of_two
 from sim.run.adapter import Tensor
 
 Floats = NDArray[np.float64]
@@ -24,17 +24,21 @@ _SHOWN = 16  # most values that an error lists
 NAMES = (
     *("q", "k", "v", "q_scale", "k_scale", "v_scale", "softmax_scale", "logit_cap", "alibi_slopes"),
     *("causal", "window", "bitmap", "bitmap_queries", "bitmap_keys", "pack"),
-    *("sequence_lengths", "query_lengths", "key_lengths", "output_fraction", "output_scale"),
+    *("sequence_lengths", "query_lengths", "key_lengths", "block_table", "page_keys"),
+    *("output_fraction", "output_scale"),
 )
 _BITMAP = re.compile(r"bitmap_(0|[1-9][0-9]*)")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Sequence:
-    """Tokens of one sequence: queries and keys ``first <= i < end`` of the packed tensors."""
+    """Tokens of one sequence: queries ``first <= i < end`` of the packed tensors; keys likewise, or the place
+    of each in a pool, in which ``pages`` are the pages that hold them, in order.
+    """
 
     queries: slice
-    keys: slice
+    keys: slice | NDArray[np.int64]
+    pages: NDArray[np.int64] | None = None
 
     @property
     def query_count(self) -> int:
@@ -44,14 +48,15 @@ class Sequence:
     @property
     def key_count(self) -> int:
         """How many keys it has."""
-        return int(self.keys.stop - self.keys.start)
+        return int(self.keys.stop - self.keys.start) if isinstance(self.keys, slice) else len(self.keys)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Inputs:
     """Checked and quantized."""
 
-    #: int8, ``[H, Nq, dqk]``, ``[Hkv, Nk, dqk]``, ``[Hkv, Nk, dv]``, with zeros behind up to sizes in memory.
+    #: int8, ``[H, Nq, dqk]``, ``[Hkv, Nk, dqk]``, ``[Hkv, Nk, dv]``, with zeros behind up to sizes in memory;
+    #: with pages Nk are the keys of a pool.
     q: NDArray[np.int8]
     k: NDArray[np.int8]
     v: NDArray[np.int8]
@@ -66,6 +71,7 @@ class Inputs:
     real: tuple[Tensor, Tensor, Tensor] | None
     softmax_scale: Floats  #: ``[H]``.
     sequences: tuple[Sequence, ...]  #: At least one.
+    page_keys: int  #: Keys of a page, 0 for none.
     #: Modes; window 0 for none.
     causal: bool
     window: int
@@ -146,7 +152,8 @@ def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Input
     output_scale = _for_heads(
         tensors, "output_scale", heads, left_out="" if config.output == "int8" else elsewhere
     )
-    sequences = _sequences(tensors, q.shape[1], k.shape[1])
+    page_keys = _page_keys(tensors, k.shape[1], config)
+    sequences = _sequences(tensors, q.shape[1], k.shape[1], page_keys)
     return Inputs(
         q=_filled(q8),
         k=_filled(k8),
@@ -159,6 +166,7 @@ def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Input
         real=real,
         softmax_scale=np.full(heads, q.shape[2] ** -0.5) if softmax_scale is None else softmax_scale,
         sequences=sequences,
+        page_keys=page_keys,
         causal=bool(_whole(tensors, "causal", 0, 1)),
         window=_whole(tensors, "window", 0, MAX_KEYS),
         bitmaps=_bitmaps(tensors, len(sequences), heads),
@@ -170,42 +178,6 @@ def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Input
         output_scale=output_scale,
         pack=_whole(tensors, "pack", 0, min(heads // kv_heads, config.rows)),
     )
-
-
-def random_tensors(workload: AttentionWorkload, *, seed: int) -> dict[str, Tensor]:
-    """Make tensors of a workload: normal numbers, whose logits have a standard deviation of 1.
-
-    Heads whose settings differ have other scales of q.
-    """
-    rng = np.random.default_rng([seed, workload.heads])
-    kv_heads = workload.kv_heads or workload.heads
-    shapes = {
-        "q": (workload.heads, sum(workload.queries), workload.query_size),
-        "k": (kv_heads, sum(workload.keys), workload.query_size),
-        "v": (kv_heads, sum(workload.keys), workload.value_size),
-    }
-    tensors: dict[str, Tensor] = {
-        name: rng.standard_normal(shape, np.float32) for name, shape in shapes.items()
-    }
-    if len(workload.queries) > 1:
-        tensors |= {"query_lengths": np.array(workload.queries), "key_lengths": np.array(workload.keys)}
-    if workload.settings:
-        tensors["q_scale"] = (4 + np.unique(workload.settings, return_inverse=True)[1]) / 127
-    for name in ("causal", "window", "pack"):
-        if given := getattr(workload, name):
-            tensors[name] = np.array(given)
-    for number, of_heads in enumerate(workload.bitmaps):
-        if of_heads:
-            name = "bitmap" if len(workload.queries) == 1 else f"bitmap_{number}"
-            tensors[name] = np.stack([bitmap_bits(text) for text in of_heads])
-    if any(workload.bitmaps):
-        blocks = {"bitmap_queries": workload.bitmap_queries, "bitmap_keys": workload.bitmap_keys}
-        tensors |= {name: np.array(given) for name, given in blocks.items()}
-    if workload.logit_cap:
-        tensors["logit_cap"] = np.array(30.0)
-    if workload.alibi:
-        tensors["alibi_slopes"] = 2.0 ** -(1 + np.arange(workload.heads) * 8 / workload.heads)
-    return tensors
 
 
 def _tensor(tensors: Mapping[str, Tensor], name: str, config: AttentionConfig) -> Tensor:
@@ -297,8 +269,27 @@ def _whole(tensors: Mapping[str, Tensor], name: str, low: int, high: int) -> int
     return int(value.reshape(()))
 
 
-def _sequences(tensors: Mapping[str, Tensor], queries: int, keys: int) -> tuple[Sequence, ...]:
-    """Give the sequences that are packed into the tensors."""
+def _page_keys(tensors: Mapping[str, Tensor], keys: int, config: AttentionConfig) -> int:
+    """Give the keys of a page of a pool of ``keys``; 0 where there is no block table."""
+    given = [name for name in ("block_table", "page_keys") if name in tensors]
+    if not given:
+        return 0
+    if not config.paged:
+        raise InputError(given[0], _shown(tensors[given[0]]), "left out: the configuration is not paged")
+    if len(given) == 1:
+        (missing,) = {"block_table", "page_keys"} - {*given}
+        raise InputError(missing, "missing", f"given beside {given[0]}")
+    page_keys = _whole(tensors, "page_keys", 1, MAX_KEYS)
+    check_power_of_two("page_keys", page_keys, config.tile_span, MAX_KEYS)
+    if keys % page_keys:
+        raise InputError("tokens of k", keys, f"a multiple of {page_keys}, the keys of a page")
+    return page_keys
+
+
+def _sequences(
+    tensors: Mapping[str, Tensor], queries: int, keys: int, page_keys: int
+) -> tuple[Sequence, ...]:
+    """Give the sequences that are packed into the tensors, or whose keys lie in pages."""
     both = "sequence_lengths"
     given = {name: tensors[name] for name in (both, "query_lengths", "key_lengths") if name in tensors}
     if both in given and len(given) > 1:
@@ -306,10 +297,12 @@ def _sequences(tensors: Mapping[str, Tensor], queries: int, keys: int) -> tuple[
     if len(given) == 1 and both not in given:
         missing = "key_lengths" if "query_lengths" in given else "query_lengths"
         raise InputError(missing, "missing", f"given beside {next(iter(given))}")
+    if page_keys and not given:
+        raise InputError("key_lengths", "missing", "given beside block_table")
     names = (both, both) if both in given else ("query_lengths", "key_lengths")
     ends = [
         _ends(name, given[name], tokens) if given else [0, tokens]
-        for name, tokens in zip(names, (queries, keys), strict=True)
+        for name, tokens in zip(names, (queries, None if page_keys else keys), strict=True)
     ]
     if len(ends[0]) != len(ends[1]):
         raise InputError("key_lengths", len(ends[1]) - 1, f"as many as query_lengths: {len(ends[0]) - 1}")
@@ -321,15 +314,41 @@ def _sequences(tensors: Mapping[str, Tensor], queries: int, keys: int) -> tuple[
                 what = f"tokens of {name}" + (f" in sequence {n}" if len(ends[0]) > 2 else "")
                 raise InputError(what, count, f"from 1 to {MAX_KEYS}")
         found.append(sequence)
+    return _in_pages(tensors, found, page_keys, keys // page_keys) if page_keys else tuple(found)
+
+
+def _in_pages(
+    tensors: Mapping[str, Tensor], sequences: list[Sequence], page_keys: int, pool: int
+) -> tuple[Sequence, ...]:
+    """Give sequences whose keys lie where a table says in a pool of so many pages."""
+    table = np.asarray(tensors["block_table"])
+    fewest = max(-(-sequence.key_count // page_keys) for sequence in sequences)
+    if table.dtype.kind not in "iu":
+        raise InputError("dtype of block_table", str(table.dtype), "whole numbers")
+    if table.ndim != 2 or len(table) != len(sequences) or table.shape[1] < fewest:
+        legal = (
+            f"[{len(sequences)}, {fewest}] or wider: a row for each sequence, its pages of {page_keys} keys"
+        )
+        raise InputError("shape of block_table", table.shape, legal)
+    found = []
+    for row, sequence in zip(table, sequences, strict=True):
+        key = np.arange(sequence.key_count)
+        pages = row[: key[-1] // page_keys + 1]
+        for page in pages.tolist():
+            if not 0 <= page < pool:
+                raise InputError("block_table", page, f"a page from 0 to {pool - 1} for every key")
+        pages = pages.astype(np.int64)
+        places = pages[key // page_keys] * page_keys + key % page_keys
+        found.append(Sequence(queries=sequence.queries, keys=places, pages=pages))
     return tuple(found)
 
 
-def _ends(name: str, given: Tensor, tokens: int) -> list[int]:
-    """Give where sequences end, after a zero, from their lengths."""
+def _ends(name: str, given: Tensor, tokens: int | None) -> list[int]:
+    """Give where sequences end, after a zero, from their lengths, which add up to ``tokens`` if given."""
     lengths = np.asarray(given)
     if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or not lengths.size or lengths.min() < 1:
         raise InputError(name, _shown(lengths), "a list of whole numbers of at least 1")
-    if int(lengths.sum()) != tokens:
+    if tokens is not None and int(lengths.sum()) != tokens:
         raise InputError(f"sum of {name}", int(lengths.sum()), f"{tokens}, the tokens of the tensor")
     return [0, *np.cumsum(lengths).tolist()]
 

@@ -42,7 +42,10 @@ class PlainJob:
     shift: int = 20
     scale: dict = field(default_factory=lambda: {"fraction": 8})
     cap: int = 0
-    address: dict = field(default_factory=dict)  # q_offset, bitmap, slopes, k_offset, v_offset, o_offset
+    page_keys: int = 0  # keys of a page; 0 for none
+    address: dict = field(
+        default_factory=dict
+    )  # q_offset, bitmap, slopes, pages, k_offset, v_offset, o_offset
 
     @property
     def empty(self):
@@ -67,6 +70,7 @@ class PlainJob:
                 "windowed": int(self.windowed),
                 "sparse": int(self.bits is not None),
                 "reuse_kv": int(self.reuse_kv),
+                **({"paged": int(self.page_keys > 0)} if config.paged else {}),
             },
             "window": self.window,
             "multiplier": self.multiplier,
@@ -75,6 +79,8 @@ class PlainJob:
         }
         if config.logit_cap:
             fields["cap"] = self.cap
+        if config.paged:
+            fields |= {"pages": self.address.get("pages", 0), "page_keys": self.page_keys}
         return fields
 
     def descriptor(self):
@@ -90,7 +96,11 @@ class PlainJob:
             "pack": self.pack,
             "query_bytes": self.dqk,
             "value_bytes": self.dv,
-            "flags": self.causal + 2 * self.windowed + 4 * (self.bits is not None) + 8 * self.reuse_kv,
+            "flags": self.causal
+            + 2 * self.windowed
+            + 4 * (self.bits is not None)
+            + 8 * self.reuse_kv
+            + 16 * (self.page_keys > 0),
             "window": self.window,
             "score_multiplier": self.multiplier,
             "score_shift": self.shift,
@@ -98,6 +108,7 @@ class PlainJob:
             "output_shift": scale["shift"],
             "output_fraction": scale["fraction"],
             "cap_multiplier": self.cap,
+            "page_keys": self.page_keys,
         }
 
     def sees(self, query, key):
@@ -167,6 +178,13 @@ def tiles(config: AttentionConfig, this: PlainPass, stream: int) -> list[tuple[i
         if given and not hidden:
             found.append((tile, own.index(given[0]), len(given)))
     return found
+
+
+def page_entries(this: PlainPass) -> list[int]:
+    """List the pages whose entries are read: of the visible range, and what lies in the same 32 bytes."""
+    first, end = span(this)
+    groups = {key // this.job.page_keys // 4 for key in range(first, end)} if this.job.page_keys else set()
+    return [4 * group + n for group in sorted(groups) for n in range(4)]
 
 
 def parts(config: AttentionConfig, row: bytes) -> list[list[int]]:
@@ -266,6 +284,8 @@ def random_job(rng, config: AttentionConfig, *, most_keys=None, most_queries=Non
         )
     if config.alibi and rng.random() < 0.7:
         job.slope = [int(slope) for slope in rng.integers(0, 2**26, job.heads)]
+    if config.paged and "page_keys" not in fixed and rng.random() < 0.7:
+        job.page_keys = config.tile_keys * config.streams * int(rng.choice([1, 1, 2, 4]))
     return job
 
 
@@ -294,4 +314,5 @@ def shape_of(job):
         bitmap=job.bits,
         slopes=job.slope is not None,
         reuse_kv=job.reuse_kv,
+        page_keys=job.page_keys,
     )

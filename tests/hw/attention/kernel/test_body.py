@@ -99,6 +99,7 @@ def test_random_launches(seed):
         probability_bits=int(rng.choice([8, 12, 16])),
         logit_cap=bool(rng.random() < 0.5),
         alibi=bool(rng.random() < 0.5),
+        paged=bool(rng.random() < 0.5),
     )
     launches = []
     for n in range(2):
@@ -110,6 +111,16 @@ def test_random_launches(seed):
             jobs.append(job)
         launches.append(Launch(config, jobs, seed + n, width, golden=True))
     run_body(launches, stall=float(rng.choice([0.0, 0.3, 0.6])), seed=seed)
+
+
+def test_slopes_do_not_wait_for_entries_of_pages():
+    """More pages than entries and tiles that may wait for the core, which begins when it has the slopes."""
+    config = small(rows=1, lanes=16, folds=1, cached_keys=0, alibi=True, paged=True)
+    shape = {"queries": 1, "keys": 16 * 120, "heads": 1, "kv_group": 1, "pack": 1, "dqk": 16, "dv": 16}
+    shape |= {"causal": False, "windowed": False, "bits": np.ones((1, 120), bool)}
+    job = random_job(np.random.default_rng(0), config, **shape, page_keys=16, multiplier=2**16, shift=20)
+    job.slope = [1 << 16]
+    run_body([Launch(config, [job], 0, 256, golden=True)], limit=6000)
 
 
 @pytest.mark.parametrize("output", ["int8", "int16"])

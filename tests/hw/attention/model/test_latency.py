@@ -97,8 +97,8 @@ def transfers(config, jobs, width):
     return seen | {"aw": write["aw"], "w": write["w"], "b": write["b"]}
 
 
-def made(lanes, folds, ports, cached, width):
-    config = small(rows=2, lanes=lanes, folds=folds, ports_per_stream=ports, cached_keys=cached)
+def made(lanes, folds, ports, cached, width, **options):
+    config = small(rows=2, lanes=lanes, folds=folds, ports_per_stream=ports, cached_keys=cached, **options)
     return config, width, Latency(config, data_width=width, memory_cycles=MEMORY_CYCLES)
 
 
@@ -148,4 +148,19 @@ def test_tiles_from_a_bitmap(bits):
     seen = transfers(config, [sparse], width)
     (this,) = shape_of(sparse).passes(config)
     known = Walk(config, PLAIN, latency).known(shape_of(sparse), this)
+    assert seen["key"][0] == known.keys + latency.key
+
+
+@pytest.mark.parametrize("page_keys", [16, 32])
+@pytest.mark.parametrize(
+    ("bits", "window"), [(None, 0), (None, 3), (None, 20), ([1, 1, 0], 0), ([1, 1, 0], 20), ([0, 0, 1], 0)]
+)
+def test_pages(bits, window, page_keys):
+    """The first tile goes when its entry has come, those before it in the same 32 bytes passed over."""
+    config, width, latency = made(*SHAPES[1], paged=True)
+    bitmap = None if bits is None else np.array([bits], bool)
+    paged = job(config, bits=bitmap, windowed=window > 0, window=window, page_keys=page_keys)
+    seen = transfers(config, [paged], width)
+    (this,) = shape_of(paged).passes(config)
+    known = Walk(config, latency).known(shape_of(paged), this)
     assert seen["key"][0] == known.keys + latency.key

@@ -21,6 +21,7 @@ def test_bytes_of_random_launches(seed):
         cached_keys=int(rng.choice([0, 32, 64])),
         output=str(rng.choice(["int8", "int16"])),
         alibi=bool(rng.random() < 0.5),
+        paged=bool(seed % 2),
     )
     jobs = [random_job(rng, config, most_keys=120, most_queries=12) for _ in range(1 + seed % 3)]
     launch = Launch(config, jobs, seed, 256)
@@ -76,6 +77,16 @@ def test_a_window_longer_than_the_cache_moves_as_it_slides():
     assert moved.key_bytes == 3 * 8192 * 64
     without = traffic(AttentionConfig(cached_keys=0), [dense(8192, causal=True, window=512)])
     assert without.key_bytes > 15 * moved.key_bytes
+
+
+@pytest.mark.parametrize(("keys", "entries"), [(256, 4), (257, 8), (65536, 1024)])
+def test_entries_of_pages_move_once_a_pass(keys, entries):
+    config = AttentionConfig(paged=True)
+    job = JobShape(queries=64, keys=keys, heads=3, query_size=64, value_size=64, page_keys=64)
+    assert traffic(config, [job]).table_bytes == 3 * 2 * 8 * entries
+    # A window of one page, at the end of one.
+    late = JobShape(queries=1, keys=keys, query_size=64, value_size=64, page_keys=64, causal=True, window=64)
+    assert traffic(config, [late]).table_bytes == 8 * (8 if keys == 257 else 4)
 
 
 def test_the_longest_job_is_counted_in_a_moment():

@@ -38,6 +38,8 @@ CONFIG = AttentionConfig(rows=4, lanes=32, folds=2, tile_keys=16)
         ({"bitmaps": ((), (("1",), ("1",)))}, "bitmaps of a sequence must be 0, 1 or 4, the heads"),
         ({"bitmaps": ((), (("10", "1"),))}, "bitmaps must be rows of equal length of 0 and 1"),
         ({"bitmaps": ((), (("12",),))}, "bitmaps must be rows of equal length of 0 and 1"),
+        ({"page_keys": 48}, "page_keys must be 0 or a power of two from 1 to 65536, not 48"),
+        ({"page_keys": "64"}, "page_keys must be a whole number from 0 to 65536, not '64'"),
         ({"settings": (0, 1)}, "settings must be empty, or a number for each of 4 heads"),
     ],
 )
@@ -53,6 +55,7 @@ def test_refuses_what_no_engine_can_do(changes, complaint):
         ({"value_size": 80}, "value_size must be at most 64, folds \\* lanes"),
         ({"logit_cap": True}, "logit_cap must be false: the configuration has no logit_cap"),
         ({"alibi": True}, "alibi must be false: the configuration has no alibi"),
+        ({"page_keys": 64}, "page_keys must be 0: the configuration is not paged, not 64"),
         ({"heads": 12, "pack": 6}, "pack must be at most 4, the rows"),
         ({"bitmaps": ((), (("1" * 3,) * 5,)), "bitmap_keys": 24}, "bitmap_keys must be a multiple of 16"),
         ({"bitmaps": ((), (("1" * 3,) * 4,))}, "shape of the bitmap must be \\[5, 3\\]"),
@@ -61,6 +64,13 @@ def test_refuses_what_no_engine_can_do(changes, complaint):
 def test_refuses_what_the_configuration_cannot_do(changes, complaint):
     with pytest.raises(InputError, match=complaint):
         AttentionEngine().predict(AttentionWorkload(**PLAIN | changes), CONFIG, BOARD)
+
+
+def test_refuses_pages_of_less_than_a_tile():
+    config = dataclasses.replace(CONFIG, streams=2, paged=True)
+    complaint = r"page_keys must be 0 or at least 32, the streams \* tile_keys of the configuration, not 16"
+    with pytest.raises(InputError, match=complaint):
+        AttentionEngine().predict(AttentionWorkload(**PLAIN, page_keys=16), config, BOARD)
 
 
 def test_a_workload_is_plain():

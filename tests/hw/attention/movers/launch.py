@@ -18,6 +18,7 @@ from tests.hw.attention.plain import (
     PlainCache,
     PlainJob,
     bitmap_rows,
+    page_entries,
     parts,
     passes,
     port_rows,
@@ -122,20 +123,40 @@ class Launch:
         if job.reuse_kv:
             before = self.jobs[self.jobs.index(job) - 1]
             job.address |= {name: before.address[name] for name in ("k_offset", "v_offset")}
-            job.content = before.content
+            job.content, job.places = before.content, before.places
+            self._table(job)
             return
-        heads = 0 if job.empty else job.heads // job.kv_group
-        rows = port_rows(config, job.keys)
-        job.content = {}
-        for side, size, number in (("k", job.dqk, key_port), ("v", job.dv, value_port)):
+        count = -(-job.keys // job.page_keys) if job.page_keys else 1
+        job.content, job.places = {}, {}
+        for side, number in (("k", key_port), ("v", value_port)):
+            size = self._page_bytes(job, side)
+            # Where each page begins, in any order and with room between them; all keys are one where there
+            # are none.
+            step = -(-max(size, 16) // self.grain) * self.grain
+            places = [step * n for n in rng.sample(range(2 * count), count)] if job.page_keys else [0]
+            job.places[side] = places
             for s in range(config.streams):
                 for p in range(config.ports_per_stream):
                     start = self.address(side, s, p) + job.address[f"{side}_offset"]
-                    content = rng.randbytes(heads * rows * size)
-                    self._fill(number(config, s, p), start, content)
+                    content = [rng.randbytes(size) for _ in places]
+                    for place, page in zip(places, content, strict=True):
+                        self._fill(number(config, s, p), start + place, page)
                     job.content[side, s, p] = content
-                    end = start - self.address(side, s, p) + len(content)
+                    end = start - self.address(side, s, p) + max(places) + size
                     self._end = max(self._end, -(-end // self.grain) * self.grain)
+        self._table(job)
+
+    def _page_bytes(self, job, side):
+        """Bytes of all heads in a port, of a page or of all keys."""
+        heads = 0 if job.empty else job.heads // job.kv_group
+        return heads * port_rows(self.config, job.page_keys or job.keys) * {"k": job.dqk, "v": job.dv}[side]
+
+    def _table(self, job):
+        """Put the page table behind port 0, if there is one."""
+        if job.page_keys:
+            pairs = zip(job.places["k"], job.places["v"], strict=True)
+            table = b"".join((place // 16).to_bytes(4, "little") for pair in pairs for place in pair)
+            job.address["pages"] = self._place(table.ljust(-(-len(table) // 32) * 32, b"\x5a"))
 
     def _query(self, job, row, query):
         """Put a query in memory, units of it in turn at each port; zeros where it has none."""
@@ -149,9 +170,10 @@ class Launch:
 
     def _row(self, job, side, size, head, stream, n):
         """Row n of a stream's keys or values of a head."""
-        ports = self.config.ports_per_stream
-        at = (head * port_rows(self.config, job.keys) + n // ports) * size
-        return job.content[side, stream, n % ports][at : at + size]
+        config, ports = self.config, self.config.ports_per_stream
+        page, n = divmod(n, job.page_keys // config.streams) if job.page_keys else (0, n)
+        at = (head * port_rows(config, job.page_keys or job.keys) + n // ports) * size
+        return job.content[side, stream, n % ports][page][at : at + size]
 
     def _golden(self, job):
         """Give the results of a job, as bytes of each row."""
@@ -205,6 +227,7 @@ class Launch:
             self.read[query_port(config, port)] += 16 * len(this.rows) * query_units(config, job.dqk)
         if job.bits is not None:
             self.read[0] += 32 * -(-job.keys // (256 * config.tile_keys * config.streams))
+        self.read[0] += 8 * len(page_entries(this))
         if job.slope is not None and this.opens_set:
             self.read[0] += 4 * len(this.heads)
         for head, query in this.rows:

@@ -145,6 +145,7 @@ def test_random_jobs(seed):
         output=str(rng.choice(["int8", "int16", "bfloat16"])),
         logit_cap=bool(rng.random() < 0.5),
         alibi=bool(rng.random() < 0.5),
+        paged=bool(rng.random() < 0.5),
     )
     launches = []
     for n in range(2):
@@ -239,3 +240,23 @@ def test_empty_jobs_are_done_at_once():
     launches.append(Launch(config, jobs, 0, 256))
     times, _ = run(config, launches)
     assert max(times[:3]) <= 5
+
+
+@pytest.mark.parametrize(("tiles", "cached"), [(1, 128), (2, 128), (1, 0)])
+def test_pages_cost_nothing_but_the_first_read(tiles, cached):
+    """Keys come in the same cycles as without pages, but for those in which the first entries are read."""
+    rng = np.random.default_rng(5)
+    config = small(rows=8, streams=2, cached_keys=cached, paged=True)
+    sparse = {"queries": 16, "bits": np.array([[1, 0, 1, 1, 0], [0, 0, 0, 0, 1]], bool)}
+    modes = [{"queries": 16}, {"queries": 8, "causal": True}, sparse]
+    modes.append({"queries": 20, "windowed": True, "window": 60})
+    common = {"keys": 150, "heads": 2, "kv_group": 1, "pack": 1, "bits": None, "dqk": 32, "dv": 32}
+    common |= {"causal": False, "windowed": False}
+    begins = []
+    for page_keys in (0, 32 * tiles):
+        jobs = [random_job(rng, config, **(common | mode), page_keys=page_keys) for mode in modes]
+        _, cycles = run(config, [Launch(config, jobs, 0, 256, grain=128)], latency=(30, 30))
+        keys = cycles[0]["key0"]
+        begins.append(keys[0])
+        assert keys[-1] - keys[0] + 1 == len(keys)
+    assert 30 <= begins[1] - begins[0] <= 30 + 13

@@ -16,7 +16,7 @@ from tests.support.gateware.streams import Side, exchange, plain, seeds, simulat
 
 def addressed(rng, job):
     """Give a job addresses of all 64 bits."""
-    for name in ("q_offset", "o_offset", "bitmap", "slopes", "k_offset", "v_offset"):
+    for name in ("q_offset", "o_offset", "bitmap", "slopes", "pages", "k_offset", "v_offset"):
         job.address[name] = int(rng.integers(1, 2**63)) << 1
     return job
 
@@ -96,7 +96,8 @@ def run_queue(config, launches, *, width, latency, stall, seed):
 @pytest.mark.parametrize("seed", seeds(2, 8))
 def test_jobs_come_in_order(width, seed):
     rng = np.random.default_rng(seed)
-    config = small(output=str(rng.choice(["int8", "int16"])), logit_cap=bool(seed % 2), alibi=bool(seed % 2))
+    options = dict.fromkeys(("logit_cap", "alibi", "paged"), bool(seed % 2))
+    config = small(output=str(rng.choice(["int8", "int16"])), **options)
     launches = [[addressed(rng, random_job(rng, config)) for _ in range(n)] for n in (1, 7, 2)]
     received, _, asked = run_queue(
         config, launches, width=width, latency=int(rng.integers(1, 20)), stall=0.3 * (seed % 3), seed=seed
@@ -119,7 +120,8 @@ def test_descriptors_are_fetched_ahead():
 def expected_plan(config, job):
     """Give what the setup should make of a job."""
     count, ring = slots(config, job)
-    return {
+    size, rows = config.tile_keys * config.streams, port_rows(config, job.page_keys or job.keys)
+    plan = {
         "job": job.layout(config),
         "empty": int(job.empty),
         "positions": config.rows // job.pack,
@@ -129,14 +131,18 @@ def expected_plan(config, job):
         "o_head": job.queries * port_units(config, job.dv) * 16,
         "q_units": query_units(config, job.dqk),
         "o_units": port_units(config, job.dv),
-        "k_head": port_rows(config, job.keys) * job.dqk,
-        "v_head": port_rows(config, job.keys) * job.dv,
+        "k_head": rows * job.dqk,
+        "v_head": rows * job.dv,
         "last_key_part": last_part(config, job.dqk),
         "last_value_part": last_part(config, job.dv),
         "bitmap_rows": 0 if job.bits is None else -(-job.keys // (256 * config.tile_keys * config.streams)),
         "slots": count,
         "ring": int(ring),
     }
+    if config.paged:
+        of_page = job.page_keys // size or 2 ** (65536 // size).bit_length()
+        plan |= {"page_mask": of_page - 1, "page_shift": job.page_keys and of_page.bit_length() - 1}
+    return plan
 
 
 @pytest.mark.parametrize("seed", seeds(4, 16))
@@ -155,9 +161,12 @@ def test_setup(seed):
         cached_keys=int(rng.choice([0, 32, 256])),
         output=str(rng.choice(["int8", "int16", "bfloat16"])),
         logit_cap=bool(rng.random() < 0.5),
+        paged=bool(seed % 2),
     )
     jobs = [addressed(rng, random_job(rng, config)) for _ in range(10)]
     jobs += [addressed(rng, random_job(rng, config, bits=None, queries=q, keys=k)) for q, k in EXTREMES]
+    if config.paged:
+        jobs.append(addressed(rng, random_job(rng, config, page_keys=65536)))
     setup = JobSetup(config)
     stall = float(rng.choice([0.0, 0.7]))
     sides = {

@@ -12,6 +12,7 @@ from hw.attention.walk.passes import PassWalker
 from hw.attention.walk.row_table import RowWalker
 from tests.hw.attention.plain import (
     last_part,
+    page_entries,
     passes,
     port_rows,
     port_units,
@@ -54,6 +55,7 @@ def random_config(rng):
         output=str(rng.choice(["int8", "int16", "bfloat16"])),
         logit_cap=bool(rng.random() < 0.5),
         alibi=bool(rng.random() < 0.5),
+        paged=bool(rng.random() < 0.5),
     )
 
 
@@ -82,7 +84,7 @@ def pieces_of(fields, unit=16):
 def expected_keys(config, this):
     job = this.job
     first, end = span(this)
-    rows = port_rows(config, job.keys)
+    rows = port_rows(config, job.page_keys or job.keys)
     count, ring = slots(config, job)
     source = {
         "k_offset": (job.address["k_offset"] + this.kv_head * rows * job.dqk) % 2**64,
@@ -96,6 +98,12 @@ def expected_keys(config, this):
     }
     if config.logit_cap:
         source["cap"] = job.cap
+    if config.paged:
+        entries, size = page_entries(this), config.tile_keys * config.streams
+        of_page = job.page_keys // size or 2 ** (65536 // size).bit_length()
+        source |= {"paged": int(entries != []), "page_mask": of_page - 1, "first_paged": 0}
+        if entries:
+            source["first_paged"] = entries[0] * of_page
     return {
         "first": first,
         "end": end,
@@ -118,6 +126,8 @@ def check_pass(config, this, got):
     keys = expected_keys(config, this)
     if keys["none"]:
         got["keys"] |= {"first": 0, "end": 0}  # no key: whatever they are
+    if config.paged and not keys["source"]["paged"]:
+        got["keys"]["source"]["first_paged"] = 0  # no entries: whatever it is
     assert got["keys"] == keys
     read, write, tables = got["queries"], got["write"], got["tables"]
     query = 16 * query_units(config, job.dqk)
@@ -130,6 +140,11 @@ def check_pass(config, this, got):
     assert tables["bitmap_rows"] == keys["bitmap_rows"]
     if job.bits is not None:
         assert tables["bitmap"] == (job.address["bitmap"] + this.block * 32 * tables["bitmap_rows"]) % 2**64
+    if config.paged:
+        entries = page_entries(this)
+        assert tables["page_groups"] == len(entries) // 4
+        if entries:
+            assert tables["pages"] == (job.address["pages"] + 8 * entries[0]) % 2**64
     if config.alibi:
         given = job.slope is not None
         assert tables["heads"] == (len(this.heads) if given and this.opens_set else 0)
@@ -188,6 +203,26 @@ def test_heads_of_the_greatest_size():
     exchange(walk, sides)
     keys = sides["o"].received[0]["keys"]
     assert (keys["first"], keys["end"], keys["none"]) == (0, 65536, 0)
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "window"), [(3, 64, 0), (3, 65, 0), (9, 200, 65), (70, 128, 64), (9, 3, 0), (9, 3, 2)]
+)
+def test_entries_of_pages(queries, keys, window):
+    """Keys that end with the entries of 32 bytes, windows that begin with them, and rows that see nothing."""
+    rng = np.random.default_rng(keys)
+    config = small(paged=True)
+    shape = {"queries": queries, "keys": keys, "causal": True, "windowed": window > 0, "window": window}
+    jobs = [addressed(rng, random_job(rng, config, **shape, page_keys=page_keys)) for page_keys in (16, 32)]
+    expected = [this for job in jobs for this in passes(config, job)]
+    walk = Walk(config)
+    sides = {
+        "i": Side(walk.i, items=[job.layout(config) for job in jobs]),
+        "o": Side(walk.o, count=len(expected)),
+    }
+    exchange(walk, sides)
+    for this, got in zip(expected, sides["o"].received, strict=True):
+        check_pass(config, this, got)
 
 
 def slope_words(slopes, width):

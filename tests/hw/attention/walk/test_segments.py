@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from hw.attention.core.command import NO_KEY
-from hw.attention.walk.bitmap import WORD_TILES, BitmapWords
 from hw.attention.walk.segments import TileWalker
+from hw.attention.walk.words import WORD_TILES, TableWords
 from tests.hw.attention.plain import bitmap_rows, passes, random_job, small, tiles
 from tests.hw.attention.walk.test_job_queue import addressed
 from tests.hw.attention.walk.test_passes import expected_keys
@@ -126,19 +126,25 @@ def test_a_tile_a_cycle():
 
 
 @pytest.mark.parametrize("width", [128, 256, 512, 1024])
-@pytest.mark.parametrize("streams", [1, 4, 16])
-def test_bitmap_words(width, streams):
+@pytest.mark.parametrize(("streams", "ends"), [(1, 0), (4, 0), (4, 1), (16, 0)])
+def test_table_words(width, streams, ends):
+    """Words of half the bits when each is to say whether it is the last one of its table."""
     rng = np.random.default_rng(width + streams)
     config = small(streams=streams)
     stall = float(rng.choice(STALLS[:3]))
     rows = [rng.integers(0, 256, 32 * int(rng.integers(1, 5)), np.uint8).tobytes() for _ in range(6)]
-    unit = BitmapWords(config, data_width=width)
+    bits_each = WORD_TILES >> ends
+    unit = TableWords(config, bits_each + ends, word_bits=bits_each, depth=8, data_width=width)
     items = [word for row in rows for word in packed_words([row], len(row), width)]
-    bits = np.unpackbits(np.frombuffer(b"".join(rows), np.uint8), bitorder="little").reshape(-1, WORD_TILES)
+    expected = []
+    for row in rows:
+        step = bits_each // 8
+        words = [int.from_bytes(row[at : at + step], "little") for at in range(0, len(row), step)]
+        words[-1] |= ends << bits_each
+        expected += words
     sides = {"i": Side(unit.i, items=items, stall=stall)}
     for s in range(streams):
-        sides[f"o{s}"] = Side(unit.o[s], count=len(bits), stall=stall)
+        sides[f"o{s}"] = Side(unit.o[s], count=len(expected), stall=stall)
     exchange(unit, sides, seed=width)
-    expected = [sum(int(bit) << n for n, bit in enumerate(word)) for word in bits]
     for s in range(streams):
         assert sides[f"o{s}"].received == expected

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from hw.attention.engine import AttentionEngine
-from hw.attention.walk.descriptor import CAUSAL, DESCRIPTOR_BYTES, FIELDS, REUSE_KV, SPARSE, WINDOWED
+from hw.attention.walk.descriptor import CAUSAL, DESCRIPTOR_BYTES, FIELDS, PAGED, REUSE_KV, SPARSE, WINDOWED
 from sim.engines.attention.adapter import ADAPTER
 from sim.engines.attention.cases import SMALL, random_tensors
+from sim.engines.attention.drawn import into_pages
 from sim.golden.attention.exact import attention_float64
 from sim.golden.attention.formats import bfloat16_values
 from sim.golden.attention.mask import Mask
@@ -135,6 +136,55 @@ def test_every_key_lies_where_the_engine_looks(streams, ports):
                     assert (port[at : at + size].view(np.int8) == tensor[head, starts[n] + key]).all()
 
 
+@pytest.mark.parametrize(("streams", "ports"), SHAPES)
+def test_every_key_of_a_page_lies_where_the_table_says(streams, ports):
+    """Two sequences that share their first page."""
+    config = changed(CONFIG, streams=streams, ports_per_stream=ports, paged=True)
+    size = 16 * streams
+    table = np.array([[3, 1, 0, 4, 5], [3, 2, -1, -1, -1]])
+    lengths = {"query_lengths": np.array([2, 3]), "key_lengths": np.array([4 * size + 1, 2 * size])}
+    tensors = floats(heads=2, kv_heads=2, keys=6 * size, size=32, value_size=16) | lengths
+    job = ADAPTER.job(tensors | {"block_table": table, "page_keys": np.asarray(size)}, config)
+    launch = ADAPTER.launch(job, config, BOARD)
+    data = {buffer.argument: buffer.data for buffer in launch.buffers}
+    assert launch.scalars["flags"] == PAGED
+    assert launch.scalars["page_keys"] == size
+    links = next(buffer for buffer in launch.buffers if buffer.argument == "jobs").links
+    assert links == ((FIELDS["pages"][0], "pages"),)
+
+    def field(name, count=8):
+        at = FIELDS[name][0]
+        return int.from_bytes(data["jobs"][at : at + count].tobytes(), "little")
+
+    assert field("k_offset") == field("v_offset") == 0
+    for row, keys, first in zip(table, lengths["key_lengths"], (0, field("pages")), strict=True):
+        assert first % 32 == 0
+        for n, (side, tensor) in enumerate((("k", job.inputs.k), ("v", job.inputs.v))):
+            width = tensor.shape[2]
+            for head in range(2):
+                for key in range(keys):
+                    page, place = divmod(key, size)
+                    at = first + 8 * page + 4 * n
+                    entry = int.from_bytes(data["pages"][at : at + 4].tobytes(), "little")
+                    index = place // streams
+                    port = data[f"{side}{key % streams * ports + index % ports}"]
+                    at = 16 * entry + (head * 16 // ports + index // ports) * width
+                    found = port[at : at + width].view(np.int8)
+                    assert (found == tensor[head, row[page] * size + place]).all()
+
+
+def test_results_are_those_without_pages():
+    config = changed(CONFIG, paged=True)
+    lengths = {"query_lengths": np.array([2, 3]), "key_lengths": np.array([70, 41])}
+    plain = floats(heads=4, kv_heads=2, keys=111) | lengths | {"causal": np.asarray(True)}
+    paged = into_pages(plain, 32, seed=1)
+    assert paged["k"].shape[1] == 7 * 32  # two pages are nobody's
+    jobs = [ADAPTER.job(tensors, config) for tensors in (plain, paged)]
+    assert np.array_equal(*(ADAPTER.golden(job, config)["o"] for job in jobs))
+    assert np.array_equal(jobs[0].exact, jobs[1].exact)
+    assert np.array_equal(jobs[0].exact_on_given(), jobs[1].exact_on_given())
+
+
 def test_descriptors_say_what_the_jobs_are():
     tensors = floats(heads=4, kv_heads=2, queries=9, keys=20) | {
         "softmax_scale": np.array([0.1, 0.1, 0.1, 0.2]),
@@ -176,7 +226,7 @@ def test_descriptors_say_what_the_jobs_are():
     assert buffers["slopes"].data.view("<i4").tolist() == list(
         job.pieces[0].golden.slopes + job.pieces[1].golden.slopes + job.pieces[2].golden.slopes
     )
-    assert launch.nulls == ()
+    assert launch.nulls == ("pages",)
 
 
 def test_a_launch_gives_every_argument_once():
@@ -186,7 +236,7 @@ def test_a_launch_gives_every_argument_once():
         call = [argument.name for argument in AttentionEngine().arguments(config, BOARD).call]
         given = [*launch.scalars, *launch.nulls, *(buffer.argument for buffer in launch.buffers)]
         assert sorted(given) == sorted(call)
-        assert launch.nulls == ("bitmap", "slopes", "jobs")
+        assert launch.nulls == ("bitmap", "slopes", "pages", "jobs")
 
 
 @pytest.mark.parametrize("output", ["int8", "int16", "bfloat16"])

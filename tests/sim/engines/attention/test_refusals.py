@@ -165,6 +165,64 @@ def test_wrong_options_are_refused(change, message):
         ADAPTER.job(change(floats()), OPTIONS)
 
 
+POOL = {
+    "block_table": np.array([[2, 0, -1], [1, 2, 0]]),
+    "page_keys": np.int64(32),
+    "query_lengths": np.array([2, 3]),
+    "key_lengths": np.array([60, 70]),
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            without("page_keys"),
+            "page_keys must be given beside block_table, not 'missing'",
+        ),
+        (without("block_table"), "block_table must be given beside page_keys, not 'missing'"),
+        (with_(page_keys=np.int64(16)), "page_keys must be a power of two from 32 to 65536, not 16"),
+        (with_(page_keys=np.int64(48)), "page_keys must be a power of two from 32 to 65536, not 48"),
+        (with_(page_keys=np.int64(2**17)), "page_keys must be a whole number from 1 to 65536, not 131072"),
+        (with_(page_keys=np.int64(64)), "tokens of k must be a multiple of 64, the keys of a page, not 96"),
+        (
+            with_(block_table=POOL["block_table"] * 1.0),
+            "dtype of block_table must be whole numbers, not 'float64'",
+        ),
+        (
+            with_(block_table=POOL["block_table"][:1]),
+            "shape of block_table must be [2, 3] or wider: a row for each sequence, its pages of 32 keys, ",
+        ),
+        (with_(block_table=POOL["block_table"][:, :2]), "shape of block_table must be [2, 3] or wider: "),
+        (
+            with_(block_table=POOL["block_table"] + 1),
+            "block_table must be a page from 0 to 2 for every key, not 3",
+        ),
+        (
+            with_(key_lengths=np.array([65, 70])),
+            "block_table must be a page from 0 to 2 for every key, not -1",
+        ),
+        (
+            lambda tensors: {name: of for name, of in tensors.items() if "lengths" not in name},
+            "key_lengths must be given beside block_table, not 'missing'",
+        ),
+        (without("key_lengths"), "key_lengths must be given beside query_lengths, not 'missing'"),
+    ],
+)
+def test_wrong_pages_are_refused(change, message):
+    tensors = floats(keys=96) | POOL
+    config = changed(CONFIG, streams=2, paged=True)
+    ADAPTER.job(tensors, config)
+    with pytest.raises(InputError, match=re.escape(message)):
+        ADAPTER.job(change(tensors), config)
+
+
+@pytest.mark.parametrize("name", ["block_table", "page_keys"])
+def test_pages_are_refused_without_their_gates(name):
+    with pytest.raises(InputError, match=f"{name} must be left out: the configuration is not paged, not "):
+        ADAPTER.job(floats(keys=96) | {name: POOL[name]}, CONFIG)
+
+
 def test_formats_of_other_outputs_are_refused():
     for output, name in (
         ("int8", "output_fraction"),

@@ -1,10 +1,10 @@
-"""Rows of a bitmap, cut into words, for every stream."""
+"""Tables in memory, cut into words, for every stream: rows of a bitmap, entries of a page table."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module
+from amaranth.hdl import Cat, Module, Shape, ShapeLike, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -15,25 +15,32 @@ from hw.lib.width import WidthConverter
 
 #: Tiles whose bits are looked at in a cycle.
 WORD_TILES = 128
-#: Words kept for each stream: a row of 65,536 keys and tiles of 16 in one stream.
-_DEPTH = 32
+#: Words of a bitmap kept for each stream: a row of 65,536 keys and tiles of 16 in one stream.
+BITMAP_WORDS = 32
 
 
-class BitmapWords(wiring.Component):
-    """Takes bitmap rows apart.
+class TableWords(wiring.Component):
+    """Takes tables apart.
 
     Parameters
     ----------
     config
         Shape of the engine.
+    shape
+        Of what the streams get: the bits of a word, and above them, if there is room, one that says that the
+        word is the last of its table.
+    word_bits
+        Bits of a word: a power of two from 8 to 128.
+    depth
+        Words kept for each stream.
     data_width
         Bits of a word from memory.
 
     Members
     -------
     i : In(stream of packed_layout(data_width))
-        Rows, multiples of 32 bytes.
-    o : Out(S streams of WORD_TILES bits)
+        Tables, multiples of 32 bytes.
+    o : Out(S streams of ``shape``)
         The same for all: each stream has keys in every tile.
 
     Behaviour
@@ -41,35 +48,42 @@ class BitmapWords(wiring.Component):
     A word a cycle, while all streams have room.
     """
 
-    def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
+    def __init__(
+        self, config: AttentionConfig, shape: ShapeLike, *, word_bits: int, depth: int, data_width: int
+    ) -> None:
         self._config = config
+        self._shape = shape
+        self._word_bits = word_bits
+        self._depth = depth
         self._data_width = data_width
         super().__init__(
             {
                 "i": In(stream.Signature(packed_layout(data_width))),
-                "o": Out(stream.Signature(WORD_TILES)).array(config.streams),
+                "o": Out(stream.Signature(shape)).array(config.streams),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
         m = Module()
-        lanes = self._data_width // WORD_TILES
-        m.submodules.converter = converter = WidthConverter(lane_width=WORD_TILES, i_lanes=lanes, o_lanes=1)
+        bits = self._word_bits
+        lanes = self._data_width // bits
+        m.submodules.converter = converter = WidthConverter(lane_width=bits, i_lanes=lanes, o_lanes=1)
         m.d.comb += [
             converter.i.payload.data.eq(self.i.payload.data),
-            converter.i.payload.keep.eq(Cat(self.i.payload.keep[n * WORD_TILES // 8] for n in range(lanes))),
+            converter.i.payload.keep.eq(Cat(self.i.payload.keep[n * bits // 8] for n in range(lanes))),
             converter.i.payload.last.eq(self.i.payload.last),
             converter.i.valid.eq(self.i.valid),
             self.i.ready.eq(converter.i.ready),
         ]
+        word = Cat(converter.o.payload.data, converter.o.payload.last)[: Shape.cast(self._shape).width]
         queues = []
         for s in range(self._config.streams):
-            m.submodules[f"queue_{s}"] = queue = Fifo(WORD_TILES, depth=_DEPTH)
+            m.submodules[f"queue_{s}"] = queue = Fifo(self._shape, depth=self._depth)
             queues.append(queue)
             m.d.comb += [
-                queue.i.payload.eq(converter.o.payload.data),
-                self.o[s].payload.eq(queue.o.payload),
+                Value.cast(queue.i.payload).eq(word),
+                Value.cast(self.o[s].payload).eq(Value.cast(queue.o.payload)),
                 self.o[s].valid.eq(queue.o.valid),
                 queue.o.ready.eq(self.o[s].ready),
             ]

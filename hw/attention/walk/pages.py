@@ -1,0 +1,125 @@
+"""Pages of keys and values: where a tile lies in memory, by the page table."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.attention.config import AttentionConfig
+from hw.attention.walk.geometry import tile_shape
+from hw.attention.walk.job import ADDRESS_BITS, UNIT_SHIFT
+from hw.attention.walk.layouts import TileRequest
+from hw.lib.skid import Skid
+
+#: Entries kept for each stream: as deep as the RAM that one LUT makes.
+ENTRIES_AHEAD = 64
+
+
+class PageEntry(data.StructLayout):
+    """An entry of a page table.
+
+    Members
+    -------
+    k, v : 32
+        Bytes by 16 from a port's base to the page, beside the offsets of job and head.
+    last : 1
+        No more entries are read for this pass.
+    """
+
+    def __init__(self) -> None:
+        super().__init__({"k": 32, "v": 32, "last": 1})
+
+
+class PageLookup(wiring.Component):
+    """Finds the page of each tile.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine, which is ``paged``.
+
+    Members
+    -------
+    i : In(stream of TileRequest)
+        Of each pass in order; ``place`` need not be set.
+    entries : In(stream of PageEntry)
+        For each pass with ``paged``, those from the tile ``first_paged`` on; all of them are taken.
+    o : Out(stream of TileRequest)
+        Offsets are those of the tile's page, ``place`` is the tile's number in there.
+
+    Behaviour
+    ---------
+    Tiles of other jobs pass in the same cycle.  With ``paged`` the first tile of a pass takes two cycles,
+    each one behind it comes two cycles after the one before was taken, and each entry that is passed over
+    takes a cycle more; so do those that are left behind the last tile.
+
+    Why
+    ---
+    A tile takes a stream no fewer cycles than that, but for the last one of a pass, and tiles wait before
+    the core.  Tiles rise within a pass, so a table is looked at from one end to the other, and nothing of it
+    is stored.
+    """
+
+    #: Cycles from a pass's first tile on ``i`` to ``o``, and from an entry, which has a register to pass.
+    LATENCY: ClassVar = 2
+    ENTRY_LATENCY: ClassVar = Skid.LATENCY + 1
+    #: Cycles from a tile to the next, in the same page.
+    INTERVAL: ClassVar = 2
+
+    def __init__(self, config: AttentionConfig) -> None:
+        self._config = config
+        tiles = stream.Signature(TileRequest(config))
+        super().__init__({"i": In(tiles), "entries": In(stream.Signature(PageEntry())), "o": Out(tiles)})
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        request, o = self.i.payload, self.o.payload
+        source, command = request.source, request.command
+        # LUT RAM is slow, and sums begin here.
+        m.submodules.entry = entry = Skid(PageEntry())
+        connect(m, flipped(self.entries), entry.i)
+        held = entry.o.payload
+        begins = Signal(tile_shape(self._config), reset_less=True)  # first tile of the entry's page
+        found = Signal()
+        offsets = {side: Signal(ADDRESS_BITS, name=f"{side}_offset", reset_less=True) for side in "kv"}
+        for side, offset in offsets.items():
+            # In every cycle: tile and entry stay as they are until the tile is taken.
+            m.d.sync += offset.eq(source[f"{side}_offset"] + (held[side] << UNIT_SHIFT))
+        m.d.comb += [
+            o.eq(request),
+            o.place.eq(request.tile & source.page_mask),
+            o.source.k_offset.eq(Mux(source.paged, offsets["k"], source.k_offset)),
+            o.source.v_offset.eq(Mux(source.paged, offsets["v"], source.v_offset)),
+            found.eq((request.tile & ~source.page_mask) == begins),
+        ]
+        with m.FSM():
+            with m.State("PASS"):
+                m.d.comb += [
+                    self.o.valid.eq(self.i.valid & ~source.paged),
+                    self.i.ready.eq(self.o.ready & ~source.paged),
+                ]
+                m.d.sync += begins.eq(source.first_paged)
+                with m.If(self.i.valid & source.paged):
+                    m.next = "LOOK"
+            with m.State("LOOK"), m.If(self.i.valid & entry.o.valid):
+                # A dummy waits for an entry, too: sums of nothing would change while it is offered.
+                with m.If(found | command.dummy):
+                    m.next = "OFFER"
+                with m.Else():
+                    m.d.comb += entry.o.ready.eq(1)
+                    m.d.sync += begins.eq(begins + source.page_mask + 1)
+            with m.State("OFFER"):
+                m.d.comb += [self.o.valid.eq(1), self.i.ready.eq(self.o.ready)]
+                with m.If(self.o.ready):
+                    m.next = "LOOK"
+                    with m.If(command.closes):
+                        m.next = "LEFT"
+            with m.State("LEFT"):
+                m.d.comb += entry.o.ready.eq(1)
+                with m.If(entry.o.valid & held.last):
+                    m.next = "PASS"
+        return m
