@@ -65,7 +65,7 @@ def test_more_of_anything_takes_no_less():
     for changes in (
         {"rows": 16},
         {"lanes": 128},
-        {"folds": 2},
+        {"folds": 3},
         {"streams": 4},
         {"ports_per_stream": 4},
         {"query_ports": 4},

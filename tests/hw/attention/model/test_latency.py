@@ -162,5 +162,5 @@ def test_pages(bits, window, page_keys):
     paged = job(config, bits=bitmap, windowed=window > 0, window=window, page_keys=page_keys)
     seen = transfers(config, [paged], width)
     (this,) = shape_of(paged).passes(config)
-    known = Walk(config, latency).known(shape_of(paged), this)
+    known = Walk(config, PLAIN, latency).known(shape_of(paged), this)
     assert seen["key"][0] == known.keys + latency.key

@@ -83,7 +83,7 @@ def test_largest_head(tiles_of_page):
     job = random_job(rng, config, queries=1, keys=65536, heads=1, kv_group=1, pack=1, bits=bits,
                      causal=False, windowed=False, page_keys=16 * tiles_of_page)  # fmt: skip
     (this,) = passes(config, addressed(rng, job))
-    assert tiles(config, this, 0) == [(0, 16), (4095, 16)]
+    assert tiles(config, this, 0) == [(0, 0, 16), (4095, 0, 16)]
     cycles = look(config, [this], 0)["o"].cycles
     assert cycles[-1] <= 4096 // tiles_of_page + 8
 
