@@ -186,7 +186,7 @@ class TagsSpec(Elaboratable):
 
 
 def test_what_is_held_was_stored():
-    """For three requests in a row; tags are empty as the device was loaded, not by a reset."""
+    """For three requests in a row, without a reset: that leaves tags, which a clear then makes old."""
     bounded(TagsSpec(), depth=13, reset="low")
     cover(TagsSpec(), depth=10)
 

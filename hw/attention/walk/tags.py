@@ -96,7 +96,8 @@ class CacheTags(wiring.Component):
             shape=tag_layout, depth=slots, init=[], attrs={"ram_style": style}
         )
         write, read = tags.write_port(), tags.read_port()
-        epoch = Signal(self._epoch_bits, init=1)
+        # Reset leaves the tags, and so this: started anew, turns would find tags of their number.
+        epoch = Signal(self._epoch_bits, init=1, reset_less=True)
         cleared = Signal()  # the clear of the tile at hand is done
         wiped = Signal(range(slots))
         place = Signal()  # the tile has a slot
