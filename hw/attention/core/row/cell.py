@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, signed
+from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -244,6 +244,9 @@ class AttentionRows(wiring.Component):
         m.submodules[f"values_{row}"] = values = ValueUnit(config)
         m.submodules[f"merge_{row}"] = merge = Merge(config)
         m.submodules[f"finals_{row}"] = finals = Finals(config)
+        # As late as the others; of its own, as it has many loads.
+        final = Signal(FinalRead(config), name=f"final_{row}", reset_less=True, attrs={"keep": 1})
+        m.d.sync += final.eq(self.control.final)
         m.d.comb += [
             logits.i.eq(logit.o[row]),
             logits.i_visible.eq(logit.visible[row]),
@@ -262,12 +265,12 @@ class AttentionRows(wiring.Component):
             merge.control.eq(control.merge),
             merge.partial.eq(values.partial),
             merge.partial_sum.eq(values.partial_sum),
-            merge.rise.eq(values.finished_rise),
+            *(merge.rise[n].eq(rise) for n, rise in enumerate(values.finished_rise)),
             merge.reached.eq(values.finished_reached),
             finals.i.eq(merge.o),
             finals.total.eq(merge.total),
             finals.maximum.eq(merge.maximum),
-            finals.read.eq(control.final),
+            finals.read.eq(final),
             finals.sum_bank.eq(control.sum_bank),
             self.o[row].eq(finals.o),
         ]

@@ -84,8 +84,9 @@ class Merge(wiring.Component):
         Partial sums of the lanes of the step *before* this cycle's.
     partial_sum : In
         Sum of probabilities of the tile, from the cycle after step 0 on.
-    rise : In(6)
-        Rise of the maximum with the tile, from the cycle after step 0 on.
+    rise : In(2 x 6)
+        Rise of the maximum with the tile, from the cycle after step 0 on: for half of the lanes, and for the
+        others and the sum.
     reached : In(13)
         M with the tile, as ``rise``; used with several streams only.
     total : Out(B + 17)
@@ -111,7 +112,7 @@ class Merge(wiring.Component):
                 "control": In(MergeStep(config)),
                 "partial": In(data.ArrayLayout(signed(config.partial_bits), config.merge_lanes)),
                 "partial_sum": In(config.partial_sum_bits),
-                "rise": In(RESCALE_BITS),
+                "rise": In(RESCALE_BITS).array(2),
                 "reached": In(signed(MAXIMUM_BITS)),
                 "maximum": Out(signed(MAXIMUM_BITS)),
                 "total": Out(config.sum_bits),
@@ -133,16 +134,18 @@ class Merge(wiring.Component):
             m.d.sync += following.eq(controls[-1])
             controls.append(following)
         shift, _, write = controls[1:]
-        m.d.comb += [get.en.eq(self.control.valid), get.addr.eq(self.control.step)]
+        m.d.comb += get.addr.eq(self.control.step)
 
         lanes = payload_register(m, self.o.lanes)
+        # Equal registers, which are not to become one: for half of the lanes, for the others and the sum.
+        opens = [Signal(name=f"opens_{n}", reset_less=True, attrs={"keep": 1}) for n in range(2)]
+        m.d.sync += [register.eq(self.control.opens) for register in opens]
         for lane in range(config.merge_lanes):
+            half = 2 * lane // config.merge_lanes
             read = get.data.word_select(lane, config.output_bits).as_signed()
             partial = Signal(signed(config.partial_bits), name=f"partial_{lane}", reset_less=True)
-            m.d.sync += [
-                partial.eq(self.partial[lane]),
-                lanes[lane].eq(rounded_sum(self._halves(m, f"output_{lane}", read, shift), partial)),
-            ]
+            halves = self._halves(m, f"output_{lane}", read, opens[half], self.rise[half])
+            m.d.sync += [partial.eq(self.partial[lane]), lanes[lane].eq(rounded_sum(halves, partial))]
         m.d.comb += [
             self.o.valid.eq(write.valid & write.closes),
             self.o.bank.eq(write.bank),
@@ -156,7 +159,7 @@ class Merge(wiring.Component):
         add_sum = Signal()
         m.d.sync += [add_sum.eq(shift.valid & (shift.step == 0)), partial_sum.eq(self.partial_sum)]
         total = payload_register(m, self.total, name="total_held")
-        halves = self._halves(m, "total", total, shift)
+        halves = self._halves(m, "total", total, opens[1], self.rise[1])
         with m.If(add_sum):
             m.d.sync += total.eq(rounded_sum(halves, partial_sum))
         if config.streams > 1:
@@ -167,8 +170,8 @@ class Merge(wiring.Component):
                 m.d.sync += maximum.eq(reached)
         return m
 
-    def _halves(self, m: Module, name: str, value: Value, control: Any) -> Signal:
+    def _halves(self, m: Module, name: str, value: Value, opens: Signal, rise: Value) -> Signal:
         """Give ``2 value`` shifted by ``rise`` in the next cycle, or 0 where a query tile opens."""
         halves = Signal(doubled(value).shape(), name=f"{name}_halves", reset_less=True)
-        m.d.sync += halves.eq(Mux(control.opens, 0, floor_shift(doubled(value), self.rise)))
+        m.d.sync += halves.eq(Mux(opens, 0, floor_shift(doubled(value), rise)))
         return halves

@@ -80,8 +80,8 @@ class ValueUnit(wiring.Component):
         Partial sums ``sum_j p_j v_j[d]`` of the finished tile, lanes ``merge_step * merge_lanes`` and on.
     partial_sum : Out
         Sum of the finished tile's probabilities, from the cycle after step 0 to the one after the last step.
-    finished_rise : Out(6), finished_reached : Out(signed(13))
-        ``rise`` and ``reached`` of the finished tile, likewise.
+    finished_rise : Out(2 x 6), finished_reached : Out(signed(13))
+        ``rise``, twice, for its loads, and ``reached`` of the finished tile, likewise.
 
     Behaviour
     ---------
@@ -110,7 +110,7 @@ class ValueUnit(wiring.Component):
                 "merge_step": In(range(config.merge_steps)),
                 "partial": Out(data.ArrayLayout(signed(config.partial_bits), config.merge_lanes)),
                 "partial_sum": Out(config.partial_sum_bits),
-                "finished_rise": Out(RESCALE_BITS),
+                "finished_rise": Out(RESCALE_BITS).array(2),
                 "finished_reached": Out(signed(MAXIMUM_BITS)),
             }
         )
@@ -218,12 +218,12 @@ class ValueUnit(wiring.Component):
             given.rise.eq(self.rise),
             get.addr.eq(reading),
         ]
-        kept = {"partial_sum": taken.partial_sum, "finished_rise": taken.rise}
+        m.d.sync += payload_register(m, self.partial_sum, name="partial_sum_held").eq(taken.partial_sum)
+        for n, rise in enumerate(self.finished_rise):
+            m.d.comb += rise.eq(self._register(m, f"rise_{n}", taken.rise))
         if config.streams > 1:
             m.d.comb += given.reached.eq(self.reached)
-            kept["finished_reached"] = taken.reached
-        for name, value in kept.items():
-            m.d.sync += payload_register(m, getattr(self, name), name=f"{name}_held").eq(value)
+            m.d.sync += payload_register(m, self.finished_reached, name="reached_held").eq(taken.reached)
 
     def _keep(self, m: Module, later: Any, sums: list[Value]) -> None:
         """Keep the sums of the last keys of two tiles; give the lanes of a step of the earlier one."""
@@ -272,7 +272,7 @@ class ValueUnit(wiring.Component):
             words = [finished_sums[n * bits + low : n * bits + high] for n in range(config.part_steps)]
             m.d.comb += partial[low:high].eq(chosen(words, self._register(m, f"lanes_{low}", within)))
 
-    def _register(self, m: Module, name: str, value: Signal) -> Signal:
+    def _register(self, m: Module, name: str, value: Value) -> Signal:
         """Give a register of a value for some of its loads."""
         register = Signal.like(value, name=name, reset_less=True, attrs={"keep": 1})
         m.d.sync += register.eq(value)

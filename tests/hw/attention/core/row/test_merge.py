@@ -36,8 +36,9 @@ class Merged(wiring.Component):
         m = Module()
         m.submodules.merge = merge = Merge(self.config)
         m.submodules.finals = finals = Finals(self.config)
-        for name in ("control", "partial", "partial_sum", "rise", "reached"):
+        for name in ("control", "partial", "partial_sum", "reached"):
             m.d.comb += getattr(merge, name).eq(getattr(self, name))
+        m.d.comb += [rise.eq(self.rise) for rise in merge.rise]
         m.d.comb += [
             finals.i.eq(merge.o),
             finals.total.eq(merge.total),

@@ -61,7 +61,9 @@ def test_values(lanes, folds, bits):
                 ctx.set(unit.merge_step, step)
                 await part_of(0, {}, any_value())
                 partial += [ctx.get(unit.partial[lane]) for lane in range(config.merge_lanes)]
-            totals = ctx.get(unit.partial_sum), ctx.get(unit.finished_rise), ctx.get(unit.finished_reached)
+            assert ctx.get(unit.finished_rise[0]) == ctx.get(unit.finished_rise[1])
+            finished = unit.partial_sum, unit.finished_rise[0], unit.finished_reached
+            totals = tuple(ctx.get(value) for value in finished)
             seen.append((partial, totals))
 
     simulate(unit, bench)
