@@ -63,7 +63,7 @@ def test_a_worker_that_dies_is_told_of_and_replaced(executor):
 
 def test_a_worker_that_takes_too_much_is_ended(tmp_path):
     executor = LocalExecutor(1, memory_bytes=1 << 20, directory=tmp_path)
-    executor.submit(tasks(1))
+    executor.submit(tasks(2000))  # more than it answers before anyone looks
     (answered,) = all_answered(executor, 1)
     assert answered.final
     assert "more than 0.0 GiB of memory" in answered.death
