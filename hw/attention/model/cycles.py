@@ -291,8 +291,6 @@ class Schedule:
         Bits of a beat of results.
     queries, keys, values
         What the streams of parts give at most.  Cycle 0 is the first in which the core has a command.
-    rows
-        What the stream of rows' settings gives; None for one that is always ahead.
     channel
         What queries and results go through; None for one that is never behind.
 

@@ -195,7 +195,8 @@ def _place(
     resets = ("A", "ALLCARRYIN", "ALUMODE", "B", "C", "CTRL", "D", "INMODE", "M", "P")
     outputs = {pin: Signal(signed(_WIDTHS[pin]), name=f"{name}_{pin.lower()}") for pin in ("P", "PCOUT")}
     m.d.comb += o.eq(outputs[output])
-    data, control = ("A", "ACASC", "AD", "B", "BCASC", "C", "D", "M", "P"), (*list(widths)[-4:], "CARRYIN")
+    data = ("A", "ACASC", "AD", "B", "BCASC", "C", "D", "M", "P")
+    control = ("OPMODE", "INMODE", "ALUMODE", "CARRYINSEL", "CARRYIN")
     registers = {f"{name}REG": 1 for name in data} | {f"{name}REG": 0 for name in control}
     m.submodules[name] = Instance(
         "DSP48E2",
