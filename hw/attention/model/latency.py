@@ -58,8 +58,6 @@ class Latency:
         From a pass to its first tile without a bitmap; ``tiles`` from a tile to the next.
     cleared
         What a tile that clears the caches saves of ``key`` and ``replay``, and of ``tiles`` behind it.
-    send
-        From a burst's last beat of results to its address.
     done
         From the last response to the end.
     """
@@ -84,5 +82,4 @@ class Latency:
         plan = Skid.LATENCY + CacheTags.latency(config, clears=True) + TileFetch.LATENCY
         self.key = plan + read + cut + PartCache.latency(config)
         self.replay = plan + Skid.LATENCY + PartCache.latency(config)
-        self.send = ResultWriter.LATENCY
         self.done = ResultWriter.DONE_LATENCY

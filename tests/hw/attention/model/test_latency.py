@@ -12,6 +12,7 @@ from hw.attention.model.launch import Walk
 from hw.attention.model.places import Pieces
 from hw.attention.model.results import sent
 from hw.attention.movers.movers import AttentionMovers, port_count
+from hw.attention.movers.result_writer import ResultWriter
 from hw.board import load_board
 from hw.lib.rows.cutter import RowCutter
 from tests.hw.attention.movers.launch import JOBS, Launch
@@ -115,7 +116,7 @@ def test_first_pass(shape):
     assert seen["query"][0] == latency.first_pass + latency.query + more
     assert seen["key"][0] == latency.first_pass + latency.tile + latency.key + more
     # A burst goes when its last beat has come; the end follows the last response.
-    assert seen["aw"][0] == seen["i"][min(15, len(seen["i"]) - 1)] + latency.send
+    assert seen["aw"][0] == seen["i"][min(15, len(seen["i"]) - 1)] + ResultWriter.LATENCY
     assert seen["done"][0] == seen["b"][-1] + latency.done
 
 
