@@ -83,6 +83,10 @@ class AttentionConfig:
         Whether a launch may give each head a slope: logits fall with the distance of their key.
     paged
         Whether keys and values of a launch may lie in pages, which a table names.
+    decode
+        Whether a job may decode: it gives every two rows of every stream keys and values of their own, so
+        that S R / 2 keys come a cycle to two queries.  It takes two streams or more, as many ports of each as
+        it has pairs of rows, a port that is as wide as a part, and a cache.
     """
 
     rows: int = 32
@@ -102,6 +106,7 @@ class AttentionConfig:
     logit_cap: bool = False
     alibi: bool = False
     paged: bool = False
+    decode: bool = False
 
     def __post_init__(self) -> None:
         check_field_types(self)
@@ -128,6 +133,19 @@ class AttentionConfig:
             raise InputError("exp_segments", self.exp_segments, "8, 16 or 32")
         if self.output not in OUTPUT_WIDTHS:
             raise InputError("output", self.output, "int8, int16 or bfloat16")
+        if self.decode:
+            self._check_decode()
+
+    def _check_decode(self) -> None:
+        """Raise `InputError` for what a kernel that decodes cannot be."""
+        if self.streams == 1:
+            raise InputError("streams", self.streams, "at least 2 with decode")
+        if self.rows != 2 * self.ports_per_stream:
+            raise InputError("rows", self.rows, f"{2 * self.ports_per_stream} with decode, two for each port")
+        if self.port_bits != self.part_bits:
+            raise InputError("port_bits", self.port_bits, f"{self.part_bits} with decode, 8 lanes")
+        if not self.cached_keys:
+            raise InputError("cached_keys", self.cached_keys, "more than 0 with decode")
 
     @property
     def max_head_dim(self) -> int:
@@ -148,6 +166,16 @@ class AttentionConfig:
     def stream_bits(self) -> int:
         """Bits of a key's index that say which stream has it: the lowest ones."""
         return self.streams.bit_length() - 1
+
+    @property
+    def decode_streams(self) -> int:
+        """Keys that come a cycle to a job that decodes: one for each two rows of each stream."""
+        return self.streams * self.ports_per_stream
+
+    @property
+    def decode_stream_bits(self) -> int:
+        """Bits of a key's index that say which of these it is: the lowest ones."""
+        return self.decode_streams.bit_length() - 1
 
     @property
     def index_bits(self) -> int:
@@ -221,6 +249,13 @@ class AttentionConfig:
     def query_units(self, query_size: int) -> int:
         """Units of `UNIT_BITS` that a query of ``query_size`` elements takes at each of its ports."""
         return -(-query_size * 8 // (UNIT_BITS * self.query_ports))
+
+    def key_units(self, size: int) -> int:
+        """Units of `UNIT_BITS` that a key or value of ``size`` elements takes at its port: with ``decode``
+        whole parts, which their readers then need not cut.
+        """
+        part = self.part_bits if self.decode else UNIT_BITS
+        return -(-size * 8 // part) * (part // UNIT_BITS)
 
     def result_units(self, value_size: int) -> int:
         """Units of `UNIT_BITS` that one row of ``value_size`` results takes at each of its ports."""

@@ -18,7 +18,9 @@ many beats as its ``16 * value_units`` elements need; what lies behind them in t
 
 from __future__ import annotations
 
-from amaranth.lib import data
+from amaranth.hdl import signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import CAP_BITS, KEY_BITS, AttentionConfig
 from hw.attention.core.scale import OutputScale
@@ -27,6 +29,8 @@ from hw.attention.core.scale import OutputScale
 UNIT_ELEMENTS = 16
 #: Index of the one key of a dummy tile: no row sees it, for ``end`` is at most 65,536.
 NO_KEY = (1 << KEY_BITS) - 1
+#: Cycles from ``take`` of a `PartSource` to its ``parts``.
+PART_LATENCY = 4
 
 
 class QueryCommand(data.StructLayout):
@@ -111,5 +115,29 @@ class Tile(data.StructLayout):
                 "opens": 1,
                 "closes": 1,
                 "last_value_part": range(config.folds),
+            }
+        )
+
+
+class PartSource(wiring.Signature):
+    """Parts of keys, or of values, of a job that decodes, from the movers to the core.
+
+    Members
+    -------
+    valid : Out(1)
+        There is a part for every two rows of every stream.
+    take : In(1)
+        They are taken; only in cycles in which ``valid`` is high.
+    parts : Out(D x int8 for each of the S P ports)
+        `PART_LATENCY` cycles later: key ``n`` of the head is at place ``n mod (S P)``.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        part = data.ArrayLayout(signed(8), config.lanes)
+        super().__init__(
+            {
+                "valid": Out(1),
+                "take": In(1),
+                "parts": Out(data.ArrayLayout(part, config.decode_streams)),
             }
         )

@@ -105,6 +105,8 @@ class JobShape:
         Whether heads have slopes.
     page_keys
         Keys of a page, 0 for no pages.
+    decode
+        Whether every two rows of every stream have keys of their own, see `hw.attention.walk.job.Flags`.
     """
 
     queries: int
@@ -120,6 +122,7 @@ class JobShape:
     slopes: bool = False
     reuse_kv: bool = False
     page_keys: int = 0
+    decode: bool = False
 
     def passes(self, config: AttentionConfig) -> Iterator[JobPass]:
         """Give the passes in order."""

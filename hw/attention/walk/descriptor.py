@@ -41,7 +41,7 @@ FIELDS: dict[str, tuple[int, int]] = {
     **{name: (8 * len(_ADDRESSES) + 4 * n, 4) for n, name in enumerate(SCALARS)},
 }
 #: Values of ``flags``.
-CAUSAL, WINDOWED, SPARSE, REUSE_KV, PAGED = 1, 2, 4, 8, 16
+CAUSAL, WINDOWED, SPARSE, REUSE_KV, PAGED, DECODE = 1, 2, 4, 8, 16, 32
 
 
 def pack_descriptor(fields: Mapping[str, int]) -> bytes:

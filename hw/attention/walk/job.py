@@ -18,15 +18,17 @@ UNIT_SHIFT = 4
 
 
 class Flags(data.StructLayout):
-    """Modes of a job, a bit each, lowest first: ``causal``, ``windowed``, ``sparse``, ``reuse_kv``; with
-    ``paged`` also that.
+    """Modes of a job, a bit each, lowest first: ``causal``, ``windowed``, ``sparse``, ``reuse_kv``, and as
+    far as the configuration has them ``paged`` and ``decode``.
 
     ``reuse_kv`` says that the first K/V head is the last one of the job before: what the caches hold stays.
-    ``paged``: keys and values lie in pages.
+    ``paged``: keys and values lie in pages.  ``decode``: every two rows of every stream have keys of their
+    own, and a query tile two rows; neither ``sparse`` nor ``paged``.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
-        names = ("causal", "windowed", "sparse", "reuse_kv") + ("paged",) * config.paged
+        names = ("causal", "windowed", "sparse", "reuse_kv")
+        names += ("paged",) * (config.paged or config.decode) + ("decode",) * config.decode
         super().__init__(dict.fromkeys(names, 1))
 
 
