@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.attention.config import AttentionConfig
-from hw.attention.core.command import QueryCommand, TileCommand
+from hw.attention.core.command import PartSource, QueryCommand, TileCommand
 from hw.attention.core.drain import Drain, OutputBeat
 from hw.attention.core.finish import Finish
 from hw.attention.core.key_side import KeySide
@@ -60,9 +60,18 @@ class AttentionCore(wiring.Component):
     activity : Out(Activity)
     saturated_logits, saturated_results : Out
         How many logits of visible pairs, and results, were cut to their formats in a cycle.
+    decode : In(1)
+        With ``decode`` of the configuration only, as the next: passes decode.  It changes while nothing is
+        under way, and nothing comes in the next two cycles.
+    i_own_key, i_own_value : In(PartSource)
+        Parts of passes that decode.
 
     Behaviour
     ---------
+    In passes that decode the cells of all streams follow stream 0, which has the only tiles then, and each
+    takes parts of its own; all have the queries of rows 0 and 1.  What this side of a stream counts from pass
+    to pass begins anew when ``decode`` changes.
+
     Each stream takes one part of a key and one of a value a cycle.  From one tile and one pass to the next
     there is no gap, whatever the commands say, as long as each tile takes as many cycles as its merge, and
     each pass as many as its queries have parts and its results beats, and as one division takes.
@@ -76,20 +85,22 @@ class AttentionCore(wiring.Component):
         self._placer = placer
         self._beat_width = beat_width
         elements = data.ArrayLayout(signed(8), config.lanes)
-        super().__init__(
-            {
-                "i_command": In(stream.Signature(QueryCommand(config))),
-                "i_row": In(stream.Signature(RowSettings(config))),
-                "i_query": In(stream.Signature(elements)),
-                "i_tile": In(stream.Signature(TileCommand(config))).array(config.streams),
-                "i_key": In(stream.Signature(elements)).array(config.streams),
-                "i_value": In(stream.Signature(elements)).array(config.streams),
-                "o": Out(stream.Signature(OutputBeat(beat_width))),
-                "activity": Out(Activity()),
-                "saturated_logits": Out(range(config.streams * config.rows + 1)),
-                "saturated_results": Out(range(config.rows * config.merge_lanes + 1)),
-            }
-        )
+        members: dict[str, Any] = {
+            "i_command": In(stream.Signature(QueryCommand(config))),
+            "i_row": In(stream.Signature(RowSettings(config))),
+            "i_query": In(stream.Signature(elements)),
+            "i_tile": In(stream.Signature(TileCommand(config))).array(config.streams),
+            "i_key": In(stream.Signature(elements)).array(config.streams),
+            "i_value": In(stream.Signature(elements)).array(config.streams),
+            "o": Out(stream.Signature(OutputBeat(beat_width))),
+            "activity": Out(Activity()),
+            "saturated_logits": Out(range(config.streams * config.rows + 1)),
+            "saturated_results": Out(range(config.rows * config.merge_lanes + 1)),
+        }
+        if config.decode:
+            own = PartSource(config)
+            members |= {"decode": In(1), "i_own_key": In(own), "i_own_value": In(own)}
+        super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:
         """Place what is there once, then each stream, then the rows' results."""
@@ -105,26 +116,41 @@ class AttentionCore(wiring.Component):
         connect(m, finish.result, drain.i)
         connect(m, drain.o, flipped(self.o))
         m.d.comb += finish.drained.eq(drain.freed)
+        decode, restart = Signal(), Signal()
+        if config.decode:
+            m.d.sync += decode.eq(self.decode)
+            m.d.comb += restart.eq(self.decode ^ decode)
+            for side in (queries, finish):
+                m.d.comb += [side.decode.eq(decode), side.restart.eq(restart)]
 
-        sides = [self._stream(m, n, queries, finish) for n in range(config.streams)]
+        lead = Signal(RowControl(config))
+        sides = [self._stream(m, n, queries, finish, lead, decode, restart) for n in range(config.streams)]
         cells = [rows for _, _, rows in sides]
-        results = self._results(m, cells, finish, drain)
+        results = self._results(m, cells, finish, drain, decode)
         for name, counts in (
             ("saturated_logits", [cell.saturated for rows in cells for cell in rows]),
             ("saturated_results", [cell.saturated for cell in results]),
         ):
             total = getattr(self, name)
             m.d.comb += total.eq(adder_tree(m, name, counts, len(total)))
-        self._activity(m, queries, [keys for keys, _, _ in sides], [values for _, values, _ in sides])
+        self._activity(m, queries, [keys for keys, _, _ in sides], [values for _, values, _ in sides], decode)
         return m
 
     def _stream(
-        self, m: Module, n: int, queries: QuerySide, finish: Finish
+        self,
+        m: Module,
+        n: int,
+        queries: QuerySide,
+        finish: Finish,
+        lead: Any,
+        decode: Signal,
+        restart: Signal,
     ) -> tuple[KeySide, ValueSide, list[Any]]:
-        """Place the sides and the rows of a stream."""
+        """Place the sides and the rows of a stream; ``lead`` is the control that passes that decode have."""
         config = self._config
-        m.submodules[f"keys_{n}"] = keys = KeySide(config)
-        m.submodules[f"values_{n}"] = values = ValueSide(config)
+        leads = config.decode and n == 0
+        m.submodules[f"keys_{n}"] = keys = KeySide(config, leads=leads)
+        m.submodules[f"values_{n}"] = values = ValueSide(config, leads=leads)
         connect(m, flipped(self.i_tile[n]), keys.i_tile)
         connect(m, flipped(self.i_key[n]), keys.i_key)
         connect(m, flipped(self.i_value[n]), values.i_value)
@@ -153,6 +179,22 @@ class AttentionCore(wiring.Component):
             control.final.eq(finish.final),
             control.sum_bank.eq(finish.sum_bank),
         ]
+        if config.decode:
+            m.d.comb += [keys.restart.eq(restart), values.restart.eq(restart)]
+        if leads:
+            m.d.comb += lead.eq(control)
+            for side, source in ((keys, self.i_own_key), (values, self.i_own_value)):
+                m.d.comb += [
+                    side.decode.eq(decode),
+                    side.own_valid.eq(source.valid),
+                    source.take.eq(side.own_take),
+                ]
+        elif config.decode:
+            own, control = control, Signal(RowControl(config), name=f"chosen_control_{n}")
+            m.d.comb += [
+                control.eq(Mux(decode, lead, own)),
+                values.bank_freed.eq(finish.bank_freed & ~decode),
+            ]
         cells = []
         for first, count in row_cells(config):
 
@@ -168,10 +210,26 @@ class AttentionCore(wiring.Component):
                 rows.key.eq(keys.key),
                 rows.value.eq(values.value),
             ]
+            if config.decode:
+                place = n + config.streams * (first // 2)  # of its keys among those that come at once
+                bits = config.decode_stream_bits
+                m.d.comb += [
+                    rows.decode.eq(decode),
+                    rows.own_key.eq(self.i_own_key.parts[place]),
+                    rows.own_value.eq(self.i_own_value.parts[place]),
+                ]
+                with m.If(decode):
+                    m.d.comb += [
+                        rows.load.eq(queries.load[:count]),
+                        rows.configure.eq(queries.configure[:count]),
+                        rows.control.key[:bits].eq(place),
+                    ]
             cells.append(rows)
         return keys, values, cells
 
-    def _results(self, m: Module, streams: list[list[Any]], finish: Finish, drain: Drain) -> list[Any]:
+    def _results(
+        self, m: Module, streams: list[list[Any]], finish: Finish, drain: Drain, decode: Signal
+    ) -> list[Any]:
         """Place the results of all rows, and give their cells."""
         config, beat_width = self._config, self._beat_width
         control = Signal(ResultControl(config, beat_width))
@@ -181,13 +239,17 @@ class AttentionCore(wiring.Component):
             control.normalize.eq(finish.normalize),
             control.drain.eq(drain.read),
         ]
+        if config.decode:
+            m.d.comb += [control.decode.eq(decode), control.gather.eq(finish.gather)]
         cells = []
         for cell, (first, count) in enumerate(row_cells(config)):
+            gathers = config.decode and cell == 0
 
-            def make(count: int = count) -> ResultRows:
-                return ResultRows(config, rows=count, beat_width=beat_width)
+            def make(count: int = count, gathers: bool = gathers) -> ResultRows:
+                return ResultRows(config, rows=count, beat_width=beat_width, gathers=gathers)
 
-            results = self._placer.place(m, f"results_{first}", f"attention_results_{count}", make)
+            kind = f"attention_results_{count}" + "_gather" * gathers
+            results = self._placer.place(m, f"results_{first}", kind, make)
             m.d.comb += [
                 results.control.eq(control),
                 results.drained.eq(drain.row[first : first + count]),
@@ -195,13 +257,32 @@ class AttentionCore(wiring.Component):
             ]
             for row in range(count):
                 m.d.comb += [results.i[n][row].eq(rows[cell].o[row]) for n, rows in enumerate(streams)]
+                if gathers:
+                    m.d.comb += [
+                        results.others[other - 1][n][row].eq(rows[other].o[row])
+                        for n, rows in enumerate(streams)
+                        for other in range(1, len(rows))
+                    ]
+            if config.decode and not gathers:
+                # What the rows of others have is part of the results of the first, and none of their own.
+                m.d.comb += results.control.normalize.valid.eq(control.normalize.valid & ~decode)
             cells.append(results)
         return cells
 
-    def _activity(self, m: Module, queries: QuerySide, keys: list[KeySide], values: list[ValueSide]) -> None:
+    def _activity(
+        self,
+        m: Module,
+        queries: QuerySide,
+        keys: list[KeySide],
+        values: list[ValueSide],
+        decode: Signal,
+    ) -> None:
         """Find out why no part was taken."""
         starved = Cat(side.starved for side in keys).any()
-        unloaded = Cat(side.idle for side in keys).any() & (queries.waiting | queries.loaded.any())
+        idle = Cat(side.idle for side in keys)
+        if self._config.decode:
+            idle &= ~Cat(0, decode.replicate(len(keys) - 1))
+        unloaded = idle.any() & (queries.waiting | queries.loaded.any())
         blocked = Cat(side.blocked for side in keys)
         # Full logit buffers are the other side's doing: it waits for a bank, or for values.
         full = blocked & Cat(side.blocked for side in values)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal
+from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import RESULT_BANKS, AttentionConfig
 from hw.attention.core.command import UNIT_ELEMENTS, QueryCommand
+from hw.attention.core.gathering import Gathering
 from hw.attention.core.result.combine import Combine
 from hw.attention.core.result.finals import FinalRead
+from hw.attention.core.result.gather import Gather, GatherStep
 from hw.attention.core.result.normalize import Normalizer, NormalizeStep
 from hw.attention.core.result.reciprocal import Divide
 from hw.attention.core.row.cell import Timing
@@ -67,30 +69,36 @@ class Finish(wiring.Component):
         Results of a pass have left their bank.
     bank_freed : Out(1)
         To the streams, see `hw.attention.core.value_side.ValueSide`.
+    decode, restart : In(1), gather : Out(GatherStep)
+        With ``decode`` of the configuration only: see `hw.attention.core.core.AttentionCore`; and to the
+        results of the first rows.
 
     Behaviour
     ---------
     With one stream everything takes a fixed time from ``closed`` on and cannot wait: `ValueSide` sees to it.
     With several a pass begins here as soon as all streams' sums are final, the divider is free and a bank of
-    results is.
+    results is.  A pass that decodes waits for stream 0, which all go with, and for the one before.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
-        super().__init__(
-            {
-                "i": In(stream.Signature(QueryCommand(config))),
-                "closed": In(config.streams),
-                "final": Out(FinalRead(config)),
-                "sum_bank": Out(1),
-                "combine": Out(1),
-                "divide": Out(Divide(config)),
-                "normalize": Out(NormalizeStep(config)),
-                "result": Out(stream.Signature(Result(config), always_ready=True)),
-                "drained": In(1),
-                "bank_freed": Out(1),
-            }
-        )
+        members = {
+            "i": In(stream.Signature(QueryCommand(config))),
+            "closed": In(config.streams),
+            "final": Out(FinalRead(config)),
+            "sum_bank": Out(1),
+            "combine": Out(1),
+            "divide": Out(Divide(config)),
+            "normalize": Out(NormalizeStep(config)),
+            "result": Out(stream.Signature(Result(config), always_ready=True)),
+            "drained": In(1),
+            "bank_freed": Out(1),
+        }
+        if config.decode:
+            members |= {"decode": In(1), "restart": In(1), "gather": Out(GatherStep(config))}
+        super().__init__(members)
+        # A pass that decodes is on its way from `Gathering`'s start to its end.
+        self.gathers = Signal()
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
@@ -118,8 +126,11 @@ class Finish(wiring.Component):
         current = Signal(QueryCommand(config), reset_less=True)
         with m.If(before):
             m.d.sync += current.eq(command)
-        steps = self._steps(current)
-        ends = count_steps(m, "normalize", before, (steps - 1)[: len(self.normalize.step)], self.normalize)
+        last_step = (self._steps(current) - 1)[: len(self.normalize.step)]
+        ends: Value = count_steps(m, "normalize", before, last_step, self.normalize)
+        m.d.comb += [self.final.valid.eq(self.normalize.valid), self.final.step.eq(self.normalize.step)]
+        if config.decode:
+            ends = self._gather(m, begins, current, last_step, ends)
         bank = Signal(range(RESULT_BANKS))
         m.d.sync += bank.eq(bank + ends)
         result = Signal(Result(config))
@@ -127,16 +138,47 @@ class Finish(wiring.Component):
         m.d.comb += [
             self.normalize.bank.eq(bank),
             self.normalize.scale.eq(current.scale),
-            self.final.valid.eq(self.normalize.valid),
             self.final.bank.eq(bank),
-            self.final.step.eq(self.normalize.step),
             result.bank.eq(bank),
             result.rows.eq(current.rows),
             result.units.eq(current.value_units),
             self.result.valid.eq(delay(m, "result_valid", ends, latency)),
             self.result.payload.eq(delay(m, "result", result, latency, reset=False)),
         ]
+        if config.decode:
+            with m.If(self.restart):
+                m.d.sync += [self.sum_bank.eq(0), bank.eq(0)]
         return m
+
+    def _gather(self, m: Module, begins: Signal, current: Any, last_step: Value, ends: Value) -> Value:
+        """Have `Gathering` step a pass that decodes, and give where any pass's normalization ends."""
+        config = self._config
+        m.submodules.gathering = gathering = Gathering(config)
+        later = Gather.lane_latency(config) - Combine.lane_latency(config)
+        ended = delay(m, "gathered", gathering.ends, later)
+        start = Signal()
+        m.d.comb += [
+            start.eq(begins & self.decode),
+            gathering.start.eq(start),
+            gathering.last_step.eq(last_step),
+            self.gather.eq(gathering.step),
+        ]
+        m.d.sync += self.gathers.eq((self.gathers | start) & ~ended)
+        with m.If(start):
+            m.d.sync += current.eq(self.i.payload)
+        with m.If(self.decode):
+            m.d.sync += self.sum_bank.eq(self.sum_bank ^ gathering.summed)
+            m.d.comb += [
+                self.combine.eq(0),
+                self.divide.valid.eq(gathering.divide),
+                self.divide.scale.eq(current.scale),
+                self.normalize.valid.eq(gathering.normalize),
+                self.normalize.step.eq(gathering.final.step),
+                self.final.valid.eq(gathering.final.valid),
+                self.final.step.eq(gathering.final.step),
+                self.bank_freed.eq(gathering.ends),
+            ]
+        return Mux(self.decode, ended, ends)
 
     def _steps(self, command: Any) -> Any:
         """Count the steps of a pass's normalization."""
@@ -152,9 +194,15 @@ class Finish(wiring.Component):
         ready = []
         for n in range(config.streams):
             passes = Signal(range(FINAL_BANKS + 1), name=f"passes_{n}")  # with final sums
-            m.d.sync += passes.eq(passes + final[n] - begins)
-            ready.append(passes != 0)
+            leaves: Value = begins
+            there: Value = passes != 0
+            if config.decode and n:
+                leaves, there = begins & ~self.decode, there | self.decode
+            m.d.sync += passes.eq(passes + final[n] - leaves)
+            ready.append(there)
         m.d.comb += begins.eq((wait == 0) & (banks_free != 0))
+        if config.decode:
+            ready.append(~self.gathers)
         for condition in ready:
             with m.If(~condition):
                 m.d.comb += begins.eq(0)

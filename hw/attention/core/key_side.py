@@ -9,7 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import CAP_BITS, KEY_BITS, AttentionConfig
-from hw.attention.core.command import Tile, TileCommand
+from hw.attention.core.command import PART_LATENCY, Tile, TileCommand
 from hw.attention.core.row.cell import Timing
 from hw.attention.core.row.maximum import LOGIT_TILES, LogitWrite
 from hw.attention.core.row.score import QueryPick
@@ -23,6 +23,9 @@ class KeySide(wiring.Component):
     ----------
     config
         Shape of the engine.
+    leads
+        With ``decode`` of the configuration: whether the cells of all streams follow this one in passes that
+        decode.
 
     Members
     -------
@@ -45,39 +48,48 @@ class KeySide(wiring.Component):
     issue, blocked, starved, idle : Out(1)
         In this cycle a part is taken; or there is none because the logit buffers are full, or because none
         has come, or because there is no pass.
+    restart : In(1)
+        With ``decode`` of the configuration only, as the next two: see `hw.attention.core.core.AttentionCore`.
+    decode, own_valid : In(1), own_take : Out(1)
+        With ``leads`` only: passes decode; parts of keys, one for each cell, of a `PartSource`.
 
     Behaviour
     ---------
     One part a cycle, from tile to tile and from pass to pass.  The first part of a key is taken from the
-    cycle after its entry of the logit buffer was freed.
+    cycle after its entry of the logit buffer was freed.  In a pass that decodes parts come to the cells by
+    themselves, `PART_LATENCY` - 1 cycles later than `key` would, and so does all that goes with them.
     """
 
-    def __init__(self, config: AttentionConfig) -> None:
+    def __init__(self, config: AttentionConfig, *, leads: bool = False) -> None:
         self._config = config
+        self._leads = leads
         elements = data.ArrayLayout(signed(8), config.lanes)
-        super().__init__(
-            {
-                "loaded": In(1),
-                "take": Out(1),
-                "i_tile": In(stream.Signature(TileCommand(config))),
-                "i_key": In(stream.Signature(elements)),
-                "key": Out(elements),
-                "pick": Out(QueryPick(config)),
-                "accumulate": Out(1),
-                "first": Out(1),
-                "adopt": Out(1),
-                "index": Out(KEY_BITS),
-                "cap": Out(CAP_BITS if config.logit_cap else 0),
-                "write": Out(LogitWrite(config)),
-                "freed": In(1),
-                "ended": In(1),
-                "tile": Out(stream.Signature(Tile(config), always_ready=True)),
-                "issue": Out(1),
-                "blocked": Out(1),
-                "starved": Out(1),
-                "idle": Out(1),
-            }
-        )
+        members = {
+            "loaded": In(1),
+            "take": Out(1),
+            "i_tile": In(stream.Signature(TileCommand(config))),
+            "i_key": In(stream.Signature(elements)),
+            "key": Out(elements),
+            "pick": Out(QueryPick(config)),
+            "accumulate": Out(1),
+            "first": Out(1),
+            "adopt": Out(1),
+            "index": Out(KEY_BITS),
+            "cap": Out(CAP_BITS if config.logit_cap else 0),
+            "write": Out(LogitWrite(config)),
+            "freed": In(1),
+            "ended": In(1),
+            "tile": Out(stream.Signature(Tile(config), always_ready=True)),
+            "issue": Out(1),
+            "blocked": Out(1),
+            "starved": Out(1),
+            "idle": Out(1),
+        }
+        if config.decode:
+            members["restart"] = In(1)
+        if leads:
+            members |= {"decode": In(1), "own_valid": In(1), "own_take": Out(1)}
+        super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
@@ -87,13 +99,14 @@ class KeySide(wiring.Component):
         part = Signal(range(config.folds))
         index = Signal(config.index_bits)
         room, ends_key, ends_tile, ends_pass = Signal(), Signal(), Signal(), Signal()
-        takes_key, takes_tile = Signal(), Signal()
+        takes_key, takes_tile, ready = Signal(), Signal(), Signal()
         m.d.comb += [
             ends_key.eq(part == tile.last_key_part),
             ends_tile.eq(ends_key & (index == tile.last_index)),
             ends_pass.eq(ends_tile & tile.closes),
-            self.i_key.ready.eq(active & room & self.i_tile.valid),
-            self.issue.eq(self.i_key.ready & self.i_key.valid),
+            ready.eq(active & room & self.i_tile.valid),
+            self.i_key.ready.eq(ready),
+            self.issue.eq(ready & self.i_key.valid),
             takes_key.eq(self.issue & ends_key),
             takes_tile.eq(self.issue & ends_tile),
             self.i_tile.ready.eq(takes_tile),
@@ -102,6 +115,12 @@ class KeySide(wiring.Component):
             self.starved.eq(active & room & ~self.issue),
             self.idle.eq(~active),
         ]
+        if self._leads:
+            m.d.comb += [
+                self.i_key.ready.eq(ready & ~self.decode),
+                self.issue.eq(ready & Mux(self.decode, self.own_valid, self.i_key.valid)),
+                self.own_take.eq(self.issue & self.decode),
+            ]
         # In every cycle, as nobody looks at a part that was not taken: an enable would have 8 D loads.
         m.d.sync += self.key.eq(self.i_key.payload)
         with m.If(self.issue):
@@ -142,31 +161,43 @@ class KeySide(wiring.Component):
             complete.last_value_part.eq(tile.last_value_part),
         ]
         # A part taken now is on `key` in the next cycle; a queue that takes one cycle follows `tile`.
-        number = (tile.first + Cat(Const(0, config.stream_bits), index))[:KEY_BITS]
+        above: Any = Cat(Const(0, config.stream_bits), index)
+        if self._leads:
+            above = Mux(self.decode, Cat(Const(0, config.decode_stream_bits), index), above)
+        number = (tile.first + above)[:KEY_BITS]
         m.d.comb += [
-            self.index.eq(delay(m, "index", number, 1 + timing.scale, reset=False)),
-            self.write.eq(delay(m, "write", write, 1 + timing.write)),
-            self.tile.valid.eq(delay(m, "tile_valid", takes_tile, timing.ready)),
-            self.tile.payload.eq(delay(m, "tile", complete, timing.ready, reset=False)),
+            self.index.eq(self._later(m, "index", number, 1 + timing.scale, reset=False)),
+            self.write.eq(self._later(m, "write", write, 1 + timing.write)),
+            self.tile.valid.eq(self._later(m, "tile_valid", takes_tile, timing.ready)),
+            self.tile.payload.eq(self._later(m, "tile", complete, timing.ready, reset=False)),
         ]
         if config.folds > 1:
             m.d.comb += [
-                self.accumulate.eq(delay(m, "accumulate", self.issue, 1 + timing.first)),
-                self.first.eq(delay(m, "first", part == 0, 1 + timing.first)),
+                self.accumulate.eq(self._later(m, "accumulate", self.issue, 1 + timing.first)),
+                self.first.eq(self._later(m, "first", part == 0, 1 + timing.first)),
             ]
         if config.logit_cap:
-            m.d.comb += self.cap.eq(delay(m, "cap", tile.cap, 1 + timing.cap, reset=False))
+            m.d.comb += self.cap.eq(self._later(m, "cap", tile.cap, 1 + timing.cap, reset=False))
         return m
+
+    def _later(self, m: Module, name: str, value: Any, cycles: int, *, reset: bool = True) -> Any:
+        """Delay what goes with a part of a key, in passes that decode as much more as the part itself."""
+        given = delay(m, name, value, cycles, reset=reset)
+        if not self._leads:
+            return given
+        return Mux(self.decode, delay(m, f"own_{name}", given, PART_LATENCY - 1, reset=reset), given)
 
     def _pick(self, m: Module, active: Signal, part: Signal, ends_key: Signal) -> None:
         """Have each part of the queries picked once, in the first cycle in which its key's part may come."""
         config = self._config
         bank = Signal(init=1)
         picked, opens = Signal(), Signal()
+        pick = Signal(QueryPick(config))
         m.d.comb += [
-            self.pick.valid.eq(active & ~picked),
-            self.pick.place.bank.eq(bank),
-            self.pick.place.part.eq(part),
+            pick.valid.eq(active & ~picked),
+            pick.place.bank.eq(bank),
+            pick.place.part.eq(part),
+            self.pick.eq(self._later(m, "pick", pick, 0)),
         ]
         one_part = ends_key & (part == 0)
         with m.If(self.take):
@@ -174,5 +205,8 @@ class KeySide(wiring.Component):
         with m.Elif(active):
             # Another part comes next, unless keys have just one.
             m.d.sync += [picked.eq(~self.issue | one_part), opens.eq(0)]
-        adopt = self.pick.valid & opens
-        m.d.comb += self.adopt.eq(delay(m, "adopt", adopt, 1 + Timing(config).adopt))
+        adopt = pick.valid & opens
+        m.d.comb += self.adopt.eq(self._later(m, "adopt", adopt, 1 + Timing(config).adopt))
+        if config.decode:
+            with m.If(self.restart):
+                m.d.sync += bank.eq(1)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.attention.config import AttentionConfig
-from hw.attention.core.command import QueryCommand
+from hw.attention.core.command import PART_LATENCY, QueryCommand
 from hw.attention.core.row.cell import Timing
 from hw.attention.core.row.score import QueryPlace
 from hw.attention.core.settings import RowSettings
@@ -46,33 +46,37 @@ class QuerySide(wiring.Component):
         There is a command that is not loaded.
     o : Out(stream of QueryCommand)
         Every pass once it is loaded.
+    decode, restart : In(1)
+        With ``decode`` of the configuration only: see `hw.attention.core.core.AttentionCore`.
 
     Behaviour
     ---------
     A part a cycle.  A pass is offered to all streams in the cycle after its last part has come; the next one
-    loads from the cycle in which the last stream takes it.  A row's settings are taken with its last part.
+    loads from the cycle in which the last stream takes it.  A pass that decodes is offered to stream 0; the
+    next one loads as much later as `KeySide` is.  A row's settings are taken with its last part.
     ``ready`` of each input depends on ``valid`` of the others.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
         elements = data.ArrayLayout(signed(8), config.lanes)
-        super().__init__(
-            {
-                "i_command": In(stream.Signature(QueryCommand(config))),
-                "i_row": In(stream.Signature(RowSettings(config))),
-                "i_query": In(stream.Signature(elements)),
-                "query": Out(elements),
-                "place": Out(QueryPlace(config)),
-                "load": Out(config.rows),
-                "settings": Out(RowSettings(config)),
-                "configure": Out(config.rows),
-                "loaded": Out(config.streams),
-                "take": In(config.streams),
-                "waiting": Out(1),
-                "o": Out(stream.Signature(QueryCommand(config))),
-            }
-        )
+        members = {
+            "i_command": In(stream.Signature(QueryCommand(config))),
+            "i_row": In(stream.Signature(RowSettings(config))),
+            "i_query": In(stream.Signature(elements)),
+            "query": Out(elements),
+            "place": Out(QueryPlace(config)),
+            "load": Out(config.rows),
+            "settings": Out(RowSettings(config)),
+            "configure": Out(config.rows),
+            "loaded": Out(config.streams),
+            "take": In(config.streams),
+            "waiting": Out(1),
+            "o": Out(stream.Signature(QueryCommand(config))),
+        }
+        if config.decode:
+            members |= {"decode": In(1), "restart": In(1)}
+        super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
@@ -84,8 +88,17 @@ class QuerySide(wiring.Component):
         row = Signal(range(config.rows))
         place = Signal(QueryPlace(config))
         room, load, ends_row, ends_pass = Signal(), Signal(), Signal(), Signal()
+        in_use: Any = (self.loaded & ~self.take).any()
+        offered: Any = -1
+        if config.decode:
+            # The queries of the pass before are still picked, as late as the keys of one that decodes come.
+            takes = [self.take[0]]
+            for n in range(PART_LATENCY - 2):
+                takes.append(delay(m, f"taken_{n}", takes[-1], 1))
+            in_use |= self.decode & Cat(takes).any()
+            offered = Mux(self.decode, 1, -1)
         m.d.comb += [
-            room.eq(self.i_command.valid & ~(self.loaded & ~self.take).any() & passes.i.ready),
+            room.eq(self.i_command.valid & ~in_use & passes.i.ready),
             ends_row.eq(place.part == command.last_key_part),
             load.eq(room & self.i_query.valid & (self.i_row.valid | ~ends_row)),
             ends_pass.eq(load & ends_row & (row == (command.rows - 1)[: len(row)])),
@@ -97,7 +110,7 @@ class QuerySide(wiring.Component):
             passes.i.valid.eq(ends_pass),
         ]
         m.d.sync += [
-            self.loaded.eq(Mux(ends_pass, -1, self.loaded & ~self.take)),
+            self.loaded.eq(Mux(ends_pass, offered, self.loaded & ~self.take)),
             self.load.eq(Mux(load, 1 << row, 0)),
             # In every cycle, as they count with `load` only: an enable would have 8 D loads.
             self.query.eq(self.i_query.payload),
@@ -111,6 +124,9 @@ class QuerySide(wiring.Component):
                 m.d.sync += row.eq(row + 1)
         with m.If(ends_pass):
             m.d.sync += [row.eq(0), place.bank.eq(~place.bank)]
+        if config.decode:
+            with m.If(self.restart):
+                m.d.sync += place.bank.eq(0)
 
         configure = Signal(config.rows)
         later = 2 + Timing(config).adopt  # one for the register that a part goes through, too

@@ -52,6 +52,8 @@ class ValueSide(wiring.Component):
     ----------
     config
         Shape of the engine.
+    leads
+        As of `hw.attention.core.key_side.KeySide`.
 
     Members
     -------
@@ -70,6 +72,11 @@ class ValueSide(wiring.Component):
         A pass has left its bank: with one stream that of results, else of finals (`Finals`).
     blocked, starved : Out(1)
         In this cycle the last key of a tile had to wait as all banks are full; or there was no value.
+    restart : In(1)
+        With ``decode`` of the configuration only, as the next two: see `hw.attention.core.core.AttentionCore`.
+    decode, own_valid : In(1), own_take : Out(1)
+        With ``leads`` only: passes decode; parts of values, one for each cell, of a `PartSource`, which come
+        to the cells as late as `value` would.
 
     Behaviour
     ---------
@@ -83,26 +90,30 @@ class ValueSide(wiring.Component):
     One place where the pipeline can wait, instead of a handshake at every stage of every row.
     """
 
-    def __init__(self, config: AttentionConfig) -> None:
+    def __init__(self, config: AttentionConfig, *, leads: bool = False) -> None:
         self._config = config
+        self._leads = leads
         elements = data.ArrayLayout(signed(8), config.lanes)
-        super().__init__(
-            {
-                "i_tile": In(stream.Signature(Tile(config), always_ready=True)),
-                "i_value": In(stream.Signature(elements)),
-                "read": Out(LogitRead(config)),
-                "exponent": Out(1),
-                "value": Out(elements),
-                "step": Out(ValueStep(config)),
-                "merge": Out(MergeStep(config)),
-                "freed": Out(1),
-                "ended": Out(1),
-                "closed": Out(1),
-                "bank_freed": In(1),
-                "blocked": Out(1),
-                "starved": Out(1),
-            }
-        )
+        members = {
+            "i_tile": In(stream.Signature(Tile(config), always_ready=True)),
+            "i_value": In(stream.Signature(elements)),
+            "read": Out(LogitRead(config)),
+            "exponent": Out(1),
+            "value": Out(elements),
+            "step": Out(ValueStep(config)),
+            "merge": Out(MergeStep(config)),
+            "freed": Out(1),
+            "ended": Out(1),
+            "closed": Out(1),
+            "bank_freed": In(1),
+            "blocked": Out(1),
+            "starved": Out(1),
+        }
+        if config.decode:
+            members["restart"] = In(1)
+        if leads:
+            members |= {"decode": In(1), "own_valid": In(1), "own_take": Out(1)}
+        super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
@@ -124,22 +135,29 @@ class ValueSide(wiring.Component):
         bank = Signal()
         banks = banks_behind(config)
         banks_free = Signal(range(banks + 1), init=banks)
-        ends_key, last_key, lacks_bank, room, issue = (
-            Signal(name=name) for name in ("ends_key", "last_key", "lacks_bank", "room", "issue")
+        ends_key, last_key, lacks_bank, room, there, issue = (
+            Signal(name=name) for name in ("ends_key", "last_key", "lacks_bank", "room", "there", "issue")
         )
         m.d.comb += [
             ends_key.eq(part == tile.last_value_part),
             last_key.eq(index == tile.last_index),
             lacks_bank.eq(tile.closes & (banks_free == 0)),
             room.eq(tiles.o.valid & (~last_key | ((end_wait == 0) & ~waiting.valid & ~lacks_bank))),
+            there.eq(self.i_value.valid),
             self.i_value.ready.eq(room),
-            issue.eq(room & self.i_value.valid),
+            issue.eq(room & there),
             self.freed.eq(issue & ends_key),
             self.ended.eq(issue & ends_key & last_key),
             tiles.o.ready.eq(self.ended),
             self.blocked.eq(tiles.o.valid & last_key & lacks_bank),
-            self.starved.eq(room & ~self.i_value.valid),
+            self.starved.eq(room & ~there),
         ]
+        if self._leads:
+            m.d.comb += [
+                there.eq(Mux(self.decode, self.own_valid, self.i_value.valid)),
+                self.i_value.ready.eq(room & ~self.decode),
+                self.own_take.eq(issue & self.decode),
+            ]
         with m.If(issue):
             m.d.sync += part.eq(Mux(ends_key, 0, part + 1))
         with m.If(self.freed):
@@ -148,6 +166,9 @@ class ValueSide(wiring.Component):
             m.d.sync += slot.eq(slot + 1)
         closes = self.ended & tile.closes
         m.d.sync += [banks_free.eq(banks_free + self.bank_freed - closes), bank.eq(bank ^ closes)]
+        if config.decode:
+            with m.If(self.restart):
+                m.d.sync += bank.eq(0)
 
         # The merge of a tile that ends, or that of the one that waits.
         end, merged = Signal(TileEnd(config)), Signal(TileEnd(config))

@@ -6,13 +6,14 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.result.combine import Combine
 from hw.attention.core.result.finals import Final
+from hw.attention.core.result.gather import Gather, GatherStep
 from hw.attention.core.result.normalize import Normalizer, NormalizeStep
 from hw.attention.core.result.output import OutputBuffer, OutputRead
 from hw.attention.core.result.reciprocal import Divide, Reciprocal
@@ -36,17 +37,20 @@ class ResultControl(data.StructLayout):
         See `Normalizer`; ``final`` of the streams' `RowControl` reads the lanes in the same cycle.
     drain : OutputRead
         See `OutputBuffer`; of the row that ``drained`` of `ResultRows` names.
+    decode : 1, gather : GatherStep
+        With ``decode`` of the configuration only.  The pass is one that decodes; see `Gather`, a cycle later.
     """
 
     def __init__(self, config: AttentionConfig, beat_width: int) -> None:
-        super().__init__(
-            {
-                "combine": 1,
-                "divide": Divide(config),
-                "normalize": NormalizeStep(config),
-                "drain": OutputRead(config, beat_width),
-            }
-        )
+        members = {
+            "combine": 1,
+            "divide": Divide(config),
+            "normalize": NormalizeStep(config),
+            "drain": OutputRead(config, beat_width),
+        }
+        if config.decode:
+            members |= {"decode": 1, "gather": GatherStep(config)}
+        super().__init__(members)
 
 
 class ResultRows(wiring.Component):
@@ -60,6 +64,8 @@ class ResultRows(wiring.Component):
         1 or 2: see `hw.attention.core.row.cell.row_cells`.
     beat_width
         Bits of an output beat.
+    gathers
+        With ``decode`` of the configuration: whether these are the rows of passes that decode.
 
     Members
     -------
@@ -67,6 +73,8 @@ class ResultRows(wiring.Component):
         The same for all rows.
     i : In(Final) array of streams, of rows
         What each stream's `hw.attention.core.row.cell.AttentionRows` gives.
+    others : In(Final) array of cells, of streams, of rows
+        With ``gathers`` only: likewise for all other cells of results, in order.
     drained : In(rows)
         A bit for the row that ``drain`` of ``control`` reads, if it is one of these.
     o : Out(beat_width)
@@ -76,19 +84,21 @@ class ResultRows(wiring.Component):
         How many results of a cycle did not fit their format.
     """
 
-    def __init__(self, config: AttentionConfig, *, rows: int, beat_width: int) -> None:
+    def __init__(self, config: AttentionConfig, *, rows: int, beat_width: int, gathers: bool = False) -> None:
         self._config = config
         self._rows = rows
         self._beat_width = beat_width
-        super().__init__(
-            {
-                "control": In(ResultControl(config, beat_width)),
-                "i": In(Final(config)).array(config.streams, rows),
-                "drained": In(rows),
-                "o": Out(beat_width),
-                "saturated": Out(range(rows * config.merge_lanes + 1)),
-            }
-        )
+        self._gathers = gathers
+        members: dict[str, Any] = {
+            "control": In(ResultControl(config, beat_width)),
+            "i": In(Final(config)).array(config.streams, rows),
+            "drained": In(rows),
+            "o": Out(beat_width),
+            "saturated": Out(range(rows * config.merge_lanes + 1)),
+        }
+        if gathers:
+            members["others"] = In(Final(config)).array(config.ports_per_stream - 1, config.streams, rows)
+        super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:
         """Join the units."""
@@ -97,6 +107,9 @@ class ResultRows(wiring.Component):
         control = delay(m, "control", self.control, 1, reset=False)  # as late as the rows' own
         beats, cut = [], list[Value]()
         steps = delay(m, "normalize", control.normalize, Combine.lane_latency(config))
+        if self._gathers:
+            gathered = delay(m, "gathered", control.normalize, Gather.lane_latency(config))
+            steps = Mux(control.decode, gathered, steps)
         for row in range(self._rows):
             m.submodules[f"combine_{row}"] = combine = Combine(config)
             m.submodules[f"reciprocal_{row}"] = reciprocal = Reciprocal(config)
@@ -114,6 +127,8 @@ class ResultRows(wiring.Component):
                 normalizer.reciprocal.eq(reciprocal.o),
                 output.i.eq(normalizer.o),
             ]
+            if self._gathers:
+                self._gather(m, row, control, reciprocal, normalizer)
             beats.append(self._read(m, row, output))
             cut.extend(bit & normalizer.o.valid for bit in normalizer.cut)
         m.d.comb += [
@@ -121,6 +136,18 @@ class ResultRows(wiring.Component):
             self.saturated.eq(adder_tree(m, "cut", cut, len(self.saturated))),
         ]
         return m
+
+    def _gather(
+        self, m: Module, row: int, control: Any, reciprocal: Reciprocal, normalizer: Normalizer
+    ) -> None:
+        """Take what a pass that decodes has in all cells, instead of what this row has in all streams."""
+        config = self._config
+        m.submodules[f"gather_{row}"] = gather = Gather(config)
+        m.d.comb += gather.step.eq(delay(m, f"gather_{row}", control.gather, 1))
+        for group, cells in enumerate((self.i, *self.others)):
+            m.d.comb += [gather.i[group][n].eq(cells[n][row]) for n in range(config.streams)]
+        with m.If(control.decode):
+            m.d.comb += [reciprocal.i.eq(gather.total), normalizer.i.eq(gather.lanes)]
 
     def _read(self, m: Module, row: int, output: OutputBuffer) -> Value:
         """Give what a row reads, and 0 in cycles in which it does not."""

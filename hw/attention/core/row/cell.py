@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module, Signal, signed
+from amaranth.hdl import Module, Mux, Signal, Value, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -21,6 +21,10 @@ from hw.attention.core.row.score import QueryPick, QueryPlace, ScoreUnit
 from hw.attention.core.row.value import ValueStep, ValueUnit
 from hw.attention.core.settings import RowSettings
 from hw.lib.delay import delay
+
+
+#: Bits of a part that share a register which says whose part it is.
+_CHOICE_BITS = 256
 
 
 class RowControl(data.StructLayout):
@@ -165,6 +169,9 @@ class AttentionRows(wiring.Component):
         ``control.settings`` are those of these rows' next queries.
     key, value : In(D x int8)
         Parts.
+    decode : In(1), own_key, own_value : In(D x int8)
+        With ``decode`` of the configuration only: take these parts instead.  ``decode`` changes while nothing
+        is under way.
     o : Out(Final) array of rows
         See `Finals`.
     saturated : Out
@@ -191,18 +198,19 @@ class AttentionRows(wiring.Component):
         self._config = config
         self._rows = rows
         elements = data.ArrayLayout(signed(8), config.lanes)
-        super().__init__(
-            {
-                "control": In(RowControl(config)),
-                "load": In(rows),
-                "query": In(elements),
-                "configure": In(rows),
-                "key": In(elements),
-                "value": In(elements),
-                "o": Out(Final(config)).array(rows),
-                "saturated": Out(range(rows + 1)),
-            }
-        )
+        members = {
+            "control": In(RowControl(config)),
+            "load": In(rows),
+            "query": In(elements),
+            "configure": In(rows),
+            "key": In(elements),
+            "value": In(elements),
+            "o": Out(Final(config)).array(rows),
+            "saturated": Out(range(rows + 1)),
+        }
+        if config.decode:
+            members |= {"decode": In(1), "own_key": In(elements), "own_value": In(elements)}
+        super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:
         """Join the units, behind a register of every input."""
@@ -220,7 +228,7 @@ class AttentionRows(wiring.Component):
             score.place.eq(control.place),
             score.load.eq(load),
             score.pick.eq(control.pick),
-            score.key.eq(self.key),
+            score.key.eq(self._chosen(m, "key")),
             score.accumulate.eq(control.accumulate),
             score.first.eq(control.first),
             logit.settings.eq(control.settings),
@@ -229,14 +237,31 @@ class AttentionRows(wiring.Component):
             logit.key.eq(control.key),
             logit.cap.eq(control.cap),
         ]
+        value = self._chosen(m, "value")
         for row in range(self._rows):
             m.d.comb += logit.i[row].eq(score.o[row])
-            self._probabilities(m, row, control, logit)
+            self._probabilities(m, row, control, logit, value)
         counted = logit.cut & logit.visible & control.write.valid.replicate(self._rows)
         m.d.sync += self.saturated.eq(sum(counted))
         return m
 
-    def _probabilities(self, m: Module, row: int, control: Any, logit: LogitUnit) -> None:
+    def _chosen(self, m: Module, name: str) -> Any:
+        """Give the part that is broadcast, or in passes that decode the cell's own."""
+        given = getattr(self, name)
+        if not self._config.decode:
+            return given
+        bits = Value.cast(given)
+        own = Value.cast(getattr(self, f"own_{name}"))
+        chosen = Signal(data.ArrayLayout(signed(8), self._config.lanes), name=f"chosen_{name}")
+        for low in range(0, len(bits), _CHOICE_BITS):
+            # Equal registers, which are not to become one.
+            decode = Signal(name=f"decode_{name}_{low}", attrs={"keep": 1})
+            m.d.sync += decode.eq(self.decode)
+            piece = slice(low, low + _CHOICE_BITS)
+            m.d.comb += Value.cast(chosen)[piece].eq(Mux(decode, own[piece], bits[piece]))
+        return chosen
+
+    def _probabilities(self, m: Module, row: int, control: Any, logit: LogitUnit, value: Any) -> None:
         """Make the stages behind a row's logits."""
         config = self._config
         m.submodules[f"logits_{row}"] = logits = LogitBuffer(config)
@@ -256,7 +281,7 @@ class AttentionRows(wiring.Component):
             exp2.maximum.eq(logits.maximum),
             exp2.valid.eq(control.exponent & logits.o_visible),
             values.probability.eq(exp2.o),
-            values.value.eq(self.value),
+            values.value.eq(value),
             values.step.eq(control.value),
             values.rise.eq(logits.rise),
             values.reached.eq(logits.reached),

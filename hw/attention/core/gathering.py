@@ -1,0 +1,133 @@
+"""Control of the results of a pass that decodes: all cells, one group after another, make those of two rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.attention.config import AttentionConfig
+from hw.attention.core.result.finals import FinalRead
+from hw.attention.core.result.gather import Gather, GatherStep
+from hw.attention.core.result.normalize import Normalizer
+from hw.attention.core.result.reciprocal import Reciprocal
+
+#: Cycles from a `GatherStep` here to the one in the cells of results: their register, and one as late as the
+#: lanes that are read in the same cycle.
+STEP_LATENCY = 2
+
+
+class Gathering(wiring.Component):
+    """Steps the groups of cells through `Gather`.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine, with ``decode``.
+
+    Members
+    -------
+    start : In(1)
+        A pass's sums are final in all cells.  Not before ``ends`` of the pass before.
+    last_step : In
+        The last step of its normalization; constant from ``start`` to ``ends``.
+    step : Out(GatherStep)
+        To the cells of results, `STEP_LATENCY` cycles ahead.
+    final : Out(FinalRead)
+        To all rows, but for ``bank``.
+    summed : Out(1)
+        The sums have been read for the last time.
+    divide : Out(1)
+        The division begins.
+    normalize : Out(1)
+        The last group of a step is read: its normalization follows, `Gather.lane_latency` cycles later than
+        that of a pass that does not decode.
+    ends : Out(1)
+        It is the last step.
+
+    Behaviour
+    ---------
+    From ``start``: all maxima, then all sums, a group a cycle; the division `divide_at` cycles after
+    ``start``; lanes from `lanes_at` on, each step as many cycles as there are groups.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "start": In(1),
+                "last_step": In(range(config.merge_steps)),
+                "step": Out(GatherStep(config)),
+                "final": Out(FinalRead(config)),
+                "summed": Out(1),
+                "divide": Out(1),
+                "normalize": Out(1),
+                "ends": Out(1),
+            }
+        )
+
+    @staticmethod
+    def divide_at(config: AttentionConfig) -> int:
+        """Cycles from ``start`` to ``divide``, whose cell hears of it a cycle later."""
+        return 2 * config.ports_per_stream + STEP_LATENCY + Gather.total_latency(config) - 1
+
+    @staticmethod
+    def lanes_at(config: AttentionConfig) -> int:
+        """Cycles from ``start`` to the first lanes: shifts are there, and so will be the reciprocal when the
+        last group has been added.
+        """
+        shifts = 2 * config.ports_per_stream + Gather.SHIFT_LATENCY
+        quotient = Gathering.divide_at(config) + 1 + Reciprocal.latency(config)
+        first = Normalizer.RECIPROCAL_SLACK + Gather.lane_latency(config) + config.ports_per_stream
+        return max(shifts, quotient - first)
+
+    @staticmethod
+    def cycles(config: AttentionConfig, steps: int) -> int:
+        """Cycles from ``start`` to ``ends`` of so many steps, and the fewest to the next ``start``."""
+        return Gathering.lanes_at(config) + steps * config.ports_per_stream - 1
+
+    def elaborate(self, platform: Any) -> Module:
+        """A counter up to the first lanes, then one of groups and one of steps."""
+        m = Module()
+        config, groups = self._config, self._config.ports_per_stream
+        last = max(self.lanes_at(config) - 1, self.divide_at(config))
+        at = Signal(range(last + 1))  # cycles since `start`
+        group = Signal(range(groups))
+        lanes = Signal()
+        step = Signal(range(config.merge_steps))
+        find, add = Signal(), Signal()
+        counts: Value = find | add | lanes
+        ends_round = counts & (group == groups - 1)
+        m.d.comb += [
+            self.step.group.eq(group),
+            self.step.opens.eq(group == 0),
+            self.step.find.eq(find),
+            self.step.add.eq(add),
+            self.step.lanes.eq(lanes),
+            self.final.valid.eq(lanes),
+            self.final.step.eq(step),
+            self.normalize.eq(lanes & ends_round),
+            self.ends.eq(self.normalize & (step == self.last_step)),
+        ]
+        with m.If(counts):
+            m.d.sync += group.eq(Mux(ends_round, 0, group + 1))
+        with m.If(ends_round):
+            m.d.sync += [find.eq(0), add.eq(find)]
+        with m.If(at != 0):
+            m.d.sync += at.eq(Mux(at == last, 0, at + 1))
+        with m.If(self.start):
+            m.d.sync += [at.eq(1), find.eq(1)]
+        with m.If(at == self.lanes_at(config) - 1):
+            m.d.sync += [lanes.eq(1), step.eq(0)]
+        with m.If(self.normalize):
+            m.d.sync += step.eq(step + 1)
+        with m.If(self.ends):
+            m.d.sync += lanes.eq(0)
+        # What is read is a register late in the cells.
+        m.d.comb += [
+            self.summed.eq(at == 2 * groups + STEP_LATENCY),
+            self.divide.eq(at == self.divide_at(config)),
+        ]
+        return m

@@ -1,0 +1,152 @@
+"""Combination of all cells of a job that decodes: the sums of every stream's every pair of rows, at one M."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Array, Module, Mux, Signal, Value, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.attention.config import MAXIMUM_BITS, RESCALE_BITS, AttentionConfig
+from hw.attention.core.result.finals import Final
+from hw.lib.arithmetic.adder_tree import adder_tree, tree_levels
+from hw.lib.arithmetic.fixed import floor_shift, saturate
+from hw.lib.arithmetic.requantize import doubled, rounded
+from hw.lib.delay import delay
+
+
+class GatherStep(data.StructLayout):
+    """What is done with a group of cells, one of each stream.
+
+    Members
+    -------
+    group
+        Which: that of rows ``2 * group`` and ``2 * group + 1``.
+    find, add, lanes : 1
+        Its maxima join M; its sums are rescaled to M and added to l; its lanes likewise to O.
+    opens : 1
+        It is the first group of them.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        super().__init__(
+            {"group": range(config.ports_per_stream), "find": 1, "add": 1, "lanes": 1, "opens": 1}
+        )
+
+
+class Gather(wiring.Component):
+    """Joins what all cells have of a row, a group of cells a cycle.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine, with ``decode``.
+
+    Members
+    -------
+    i : In(Final) array of groups, of streams
+    step : In(GatherStep)
+        With what is on ``i``.
+    total : Out(B + 17)
+        ``sum_c round(l_c, M - M_c)`` over all cells c, from `total_latency` cycles after the last ``add``
+        until as many after the next.
+    lanes : Out(merge_lanes x O)
+        ``sum_c round(O_c, M - M_c)``, `lane_latency` cycles after the last group's ``lanes``, for a cycle.
+
+    Behaviour
+    ---------
+    All groups in order for ``find``, then for ``add``, then, from `SHIFT_LATENCY` cycles after the last
+    ``add`` on, for ``lanes``, once for each step of lanes; a group a cycle.
+
+    Why
+    ---
+    In a pass that decodes, each cell has seen a part of the keys, and its queries are those of all others.
+    It takes long enough for one group after another to go through the gates of one.
+    """
+
+    #: Cycles from a group's ``add`` to its shifts, which its lanes need.
+    SHIFT_LATENCY: ClassVar = 3
+
+    def __init__(self, config: AttentionConfig) -> None:
+        self._config = config
+        super().__init__(
+            {
+                "i": In(Final(config)).array(config.ports_per_stream, config.streams),
+                "step": In(GatherStep(config)),
+                "total": Out(config.sum_bits),
+                "lanes": Out(data.ArrayLayout(signed(config.output_bits), config.merge_lanes)),
+            }
+        )
+
+    @staticmethod
+    def total_latency(config: AttentionConfig) -> int:
+        """Cycles from the last ``add`` to ``total``: choice, shifts, rescaling, sums of streams, of groups."""
+        return 4 + tree_levels(config.streams)
+
+    @staticmethod
+    def lane_latency(config: AttentionConfig) -> int:
+        """Cycles from the last group's ``lanes`` to ``lanes``: the same without shifts, which are there."""
+        return 3 + tree_levels(config.streams)
+
+    def elaborate(self, platform: Any) -> Module:
+        """Make the gates."""
+        m = Module()
+        config, streams = self._config, range(self._config.streams)
+        levels = tree_levels(config.streams)
+        chosen = [Signal(Final(config), name=f"chosen_{n}", reset_less=True) for n in streams]
+        m.d.sync += [
+            register.eq(Array(group[n] for group in self.i)[self.step.group])
+            for n, register in enumerate(chosen)
+        ]
+        step = delay(m, "step", self.step, 1)  # of what is chosen
+
+        # M, of all groups so far.
+        largest = Signal(signed(MAXIMUM_BITS), reset_less=True)
+        pair: Value = chosen[0].maximum
+        for n in streams[1:]:
+            better = Signal(signed(MAXIMUM_BITS), name=f"better_{n}")
+            m.d.comb += better.eq(Mux(chosen[n].maximum > pair, chosen[n].maximum, pair))
+            pair = better
+        with m.If(step.find):
+            m.d.sync += largest.eq(Mux(step.opens | (pair > largest), pair, largest))
+
+        # Shifts, kept for the lanes.
+        shifts = [
+            [Signal(RESCALE_BITS, name=f"shift_{g}_{n}", reset_less=True) for n in streams]
+            for g in range(config.ports_per_stream)
+        ]
+        fresh = [Signal(RESCALE_BITS, name=f"fresh_{n}", reset_less=True) for n in streams]
+        m.d.sync += [fresh[n].eq(saturate(largest - chosen[n].maximum, RESCALE_BITS)) for n in streams]
+        later = delay(m, "later", step, 1)
+        for g, group in enumerate(shifts):
+            with m.If(later.add & (later.group == g)):
+                m.d.sync += [shift.eq(new) for shift, new in zip(group, fresh, strict=True)]
+
+        # l.
+        totals = [delay(m, f"total_{n}", chosen[n].total, 1, reset=False) for n in streams]
+        parts = [self._rescaled(m, f"sum_{n}", totals[n], fresh[n]) for n in streams]
+        added = adder_tree(m, "added", parts, config.sum_bits)
+        last = delay(m, "added_step", later, 1 + levels)
+        total = Signal(config.sum_bits, reset_less=True)
+        with m.If(last.add):
+            m.d.sync += total.eq(Mux(last.opens, 0, total) + added)
+        m.d.comb += self.total.eq(total)
+
+        # O.
+        held = [Signal(RESCALE_BITS, name=f"held_{n}", reset_less=True) for n in streams]
+        m.d.sync += [held[n].eq(Array(group[n] for group in shifts)[self.step.group]) for n in streams]
+        opens = delay(m, "lanes_opens", step.opens, 1 + levels, reset=False)
+        for lane in range(config.merge_lanes):
+            parts = [self._rescaled(m, f"lane_{lane}_{n}", chosen[n].lanes[lane], held[n]) for n in streams]
+            added = adder_tree(m, f"lane_{lane}_added", parts, config.output_bits)
+            output = Signal(signed(config.output_bits), name=f"output_{lane}", reset_less=True)
+            m.d.sync += output.eq(Mux(opens, 0, output) + added)
+            m.d.comb += self.lanes[lane].eq(output)
+        return m
+
+    def _rescaled(self, m: Module, name: str, value: Value, shift: Signal) -> Value:
+        """Give ``round(value, shift)`` in the next cycle."""
+        halves = Signal(doubled(value).shape(), name=f"{name}_halves", reset_less=True)
+        m.d.sync += halves.eq(floor_shift(doubled(value), shift))
+        return rounded(halves)
