@@ -29,7 +29,7 @@ from hw.attention.core.scale import OutputScale
 UNIT_ELEMENTS = 16
 #: Index of the one key of a dummy tile: no row sees it, for ``end`` is at most 65,536.
 NO_KEY = (1 << KEY_BITS) - 1
-#: Cycles from ``take`` of a `PartSource` to its ``parts``.
+#: Cycles from ``take`` of a `PartSource` of keys to its ``parts``.
 PART_LATENCY = 4
 
 
@@ -129,7 +129,8 @@ class PartSource(wiring.Signature):
     take : In(1)
         They are taken; only in cycles in which ``valid`` is high.
     parts : Out(D x int8 for each of the S P ports)
-        `PART_LATENCY` cycles later: key ``n`` of the head is at place ``n mod (S P)``.
+        `PART_LATENCY` cycles later, those of values when their probabilities come (``step`` of
+        `hw.attention.core.row.cell.Timing`): key ``n`` of the head is at place ``n mod (S P)``.
     """
 
     def __init__(self, config: AttentionConfig) -> None:

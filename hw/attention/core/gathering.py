@@ -1,4 +1,4 @@
-"""Control of the results of a pass that decodes: all cells, one group after another, make those of two rows."""
+"""Control of the results of a pass that decodes: all cells, group after group, make those of two rows."""
 
 from __future__ import annotations
 

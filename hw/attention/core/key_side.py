@@ -49,7 +49,7 @@ class KeySide(wiring.Component):
         In this cycle a part is taken; or there is none because the logit buffers are full, or because none
         has come, or because there is no pass.
     restart : In(1)
-        With ``decode`` of the configuration only, as the next two: see `hw.attention.core.core.AttentionCore`.
+        With ``decode`` of the configuration only: see `hw.attention.core.core.AttentionCore`.
     decode, own_valid : In(1), own_take : Out(1)
         With ``leads`` only: passes decode; parts of keys, one for each cell, of a `PartSource`.
 

@@ -73,7 +73,7 @@ class ValueSide(wiring.Component):
     blocked, starved : Out(1)
         In this cycle the last key of a tile had to wait as all banks are full; or there was no value.
     restart : In(1)
-        With ``decode`` of the configuration only, as the next two: see `hw.attention.core.core.AttentionCore`.
+        With ``decode`` of the configuration only: see `hw.attention.core.core.AttentionCore`.
     decode, own_valid : In(1), own_take : Out(1)
         With ``leads`` only: passes decode; parts of values, one for each cell, of a `PartSource`, which come
         to the cells as late as `value` would.

@@ -330,6 +330,15 @@ def exchange(
 ) -> None:
     """Run all ``sides`` of ``dut`` at once, with the rule checked on outputs; results are left there."""
 
+    async def everything(ctx: Any) -> None:
+        await exchange_within(ctx, sides, seed=seed)
+
+    simulate(dut, everything, background=background, limit=limit)
+
+
+async def exchange_within(ctx: Any, sides: Mapping[str, Side], *, seed: int = 0) -> None:
+    """Run all ``sides`` at once, within a testbench that does other things before and after."""
+
     def player(name: str, side: Side) -> _Player:
         own = hash_seed(seed, name)
         if side.items is not None:  # what is sent keeps the rule
@@ -338,10 +347,7 @@ def exchange(
         receiver.rule = _Rule(name)
         return receiver
 
-    async def everything(ctx: Any) -> None:
-        await _drive(ctx, [player(name, side) for name, side in sides.items()])
-
-    simulate(dut, everything, background=background, limit=limit)
+    await _drive(ctx, [player(name, side) for name, side in sides.items()])
 
 
 def hash_seed(seed: int, name: str) -> int:

@@ -81,7 +81,7 @@ class Gather(wiring.Component):
 
     @staticmethod
     def total_latency(config: AttentionConfig) -> int:
-        """Cycles from the last ``add`` to ``total``: choice, shifts, rescaling, sums of streams, of groups."""
+        """Cycles from the last ``add`` to ``total``: choice, shifts, rescaling, streams, groups."""
         return 4 + tree_levels(config.streams)
 
     @staticmethod

@@ -22,7 +22,6 @@ from hw.attention.core.row.value import ValueStep, ValueUnit
 from hw.attention.core.settings import RowSettings
 from hw.lib.delay import delay
 
-
 #: Bits of a part that share a register which says whose part it is.
 _CHOICE_BITS = 256
 

@@ -1,0 +1,153 @@
+# amaranth: UnusedElaboratable=no
+"""Jobs in turn: prefill, where a stream broadcasts its keys, and decoding, where each cell has its own."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hw.attention.config import AttentionConfig
+from hw.attention.core.command import PART_LATENCY
+from hw.attention.core.row.cell import Timing
+from hw.lib.place import InlinePlacer
+from tests.hw.attention.core.feeds import CoreJob, beats, built_core, feed, row_settings
+from tests.hw.attention.plain import last_part, parts, passes, random_job, span
+from tests.support.gateware.streams import Side, exchange_within, seeds, simulate
+
+CONFIGS = [
+    AttentionConfig(
+        rows=4, lanes=16, folds=2, tile_keys=16, streams=2, ports_per_stream=2, port_bits=128, merge_lanes=2,
+        cached_keys=64, decode=True,
+    ),
+    AttentionConfig(
+        rows=8, lanes=16, folds=1, tile_keys=16, streams=2, ports_per_stream=4, port_bits=128, merge_lanes=1,
+        cached_keys=64, decode=True, output="bfloat16", logit_cap=True, alibi=True,
+    ),
+    AttentionConfig(
+        rows=2, lanes=16, folds=1, tile_keys=16, streams=4, ports_per_stream=1, port_bits=128, merge_lanes=2,
+        cached_keys=64, decode=True, output="int8",
+    ),
+]  # fmt: skip
+BEAT_WIDTH = 128
+
+
+def decoding(config):
+    """Give the engine that a job that decodes sees: two rows, and a stream for each cell."""
+    return replace(config, rows=2, streams=config.decode_streams, ports_per_stream=1, decode=False)
+
+
+def own_feed(config, jobs, rng):
+    """Give the items of the core's streams, and what each cell takes: ``own_key`` and ``own_value``."""
+    view, places = decoding(config), config.decode_streams
+    items = {name: [] for name in ("command", "row", "query", "tile_0", "own_key", "own_value")}
+    for given in jobs:
+        job = given.job
+        last = {"last_key_part": last_part(config, job.dqk), "last_value_part": last_part(config, job.dv)}
+        for this in passes(view, job):
+            items["command"].append(
+                {"rows": len(this.rows), "value_units": job.dv // 16, "scale": job.scale} | last
+            )
+            items["row"] += row_settings(config, this)
+            for head, query in this.rows:
+                items["query"] += parts(config, given.q[head, query].tobytes())
+            first, end = span(this)
+            lines = range(first // places, max(first, end - 1) // places + 1)
+            while lines:
+                size = config.tile_keys - lines.start % config.tile_keys
+                these, lines = lines[:size], lines[size:]
+                tile = {
+                    "first": these.start * places,
+                    "last_index": len(these) - 1,
+                    "opens": int(these.start == first // places),
+                    "closes": int(not lines),
+                    "dummy": 0,
+                }
+                if config.logit_cap:
+                    tile["cap"] = job.cap
+                items["tile_0"].append(tile | last)
+                for name, tensor in (("own_key", given.k), ("own_value", given.v)):
+                    for line in these:
+                        rows = rng.integers(-128, 128, (places, tensor.shape[2])).astype(np.int8)
+                        there = tensor[this.kv_head, line * places : (line + 1) * places]
+                        rows[: len(there)] = there
+                        cut = [parts(config, row.tobytes()) for row in rows]
+                        items[name] += [list(part) for part in zip(*cut, strict=True)]
+    return items
+
+
+def source(port, items, latency, stall, seed):
+    """Make a testbench that gives ``items`` as a `PartSource`, each ``latency`` cycles after it is taken."""
+
+    async def give(ctx):
+        rng, left = random.Random(seed), iter(items)
+        there, ready, on_the_way = len(items), False, [None] * (latency - 1)
+        while True:
+            ready = bool(there) and (ready or rng.random() >= stall)
+            ctx.set(port.valid, ready)
+            _, _, take = await ctx.tick().sample(port.take)
+            if take:
+                assert ready
+                there, ready = there - 1, False
+            on_the_way.append(next(left) if take else None)
+            arrived = on_the_way.pop(0)
+            if arrived is None:
+                arrived = [[rng.randrange(-128, 128) for _ in part] for part in items[0]]
+            ctx.set(port.parts, arrived)
+
+    return give
+
+
+def random_jobs(rng, config, count, *, decode):
+    view = decoding(config) if decode else config
+    jobs = []
+    for _ in range(count):
+        job = random_job(rng, view, most_keys=5 * config.decode_streams, most_queries=5)
+        job.heads, job.bits = job.kv_group, None
+        job.multiplier, job.shift = int(rng.integers(2**16, 2**17)), int(rng.integers(16, 23))
+        jobs.append(CoreJob.random(rng, job, spread=int(rng.choice([8, 128]))))
+    return jobs
+
+
+def run_phases(config, phases, *, stall=0.0, seed=0):
+    """Put phases of jobs, each ``(decode, jobs)``, through a core, and check every beat."""
+    core = built_core(config, InlinePlacer, BEAT_WIDTH)
+    rng = np.random.default_rng(seed)
+    background, taken = [], []
+    fed = [own_feed(config, jobs, rng) if decode else feed(config, jobs, rng) for decode, jobs in phases]
+    latencies = {"own_key": PART_LATENCY, "own_value": Timing(config).step}
+    for name, latency in latencies.items():
+        items = [item for of_phase in fed for item in of_phase.get(name, [])]
+        background.append(source(getattr(core, f"i_{name}"), items, latency, stall, f"{name} {seed}"))
+
+    async def bench(ctx):
+        for (decode, jobs), items in zip(phases, fed, strict=True):
+            view = decoding(config) if decode else config
+            expected = beats(view, jobs, BEAT_WIDTH)
+            sides = {"output": Side(core.o, count=len(expected), stall=stall)}
+            for name, payloads in items.items():
+                kind, _, number = name.partition("_")
+                if kind != "own":
+                    port = getattr(core, f"i_{kind}")
+                    sides[name] = Side(port[int(number)] if number else port, items=payloads, stall=stall)
+            ctx.set(core.decode, decode)
+            for _ in range(3):
+                await ctx.tick()
+            await exchange_within(ctx, sides, seed=seed)
+            got = [
+                (beat["data"] & (1 << bits) - 1, bits, beat["last"])
+                for beat, (_, bits, _) in zip(sides["output"].received, expected, strict=True)
+            ]
+            assert got == expected
+            taken.append(sides["output"].cycles)
+
+    simulate(core, bench, background=background, limit=100_000)
+    return taken
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: f"{config.streams}x{config.rows}")
+@pytest.mark.parametrize("seed", seeds(2, 20))
+def test_phases_in_turn(config, seed):
+    rng = np.random.default_rng(seed)
+    phases = [(decode, random_jobs(rng, config, 3, decode=decode)) for decode in (True, False, True, False)]
+    run_phases(config, phases[seed % 2 :], stall=(0.0, 0.4)[seed % 2], seed=seed)
