@@ -52,6 +52,8 @@ class Latency:
         From a pass to the first tile by its page table.
     key
         From a tile that clears the caches to the first part of keys or values out of memory, likewise.
+    part
+        From a tile to the first parts of keys or values of a job that decodes, likewise.
     replay
         From a tile that clears the caches to the first part of keys out of them, or of a dummy.
     tile
@@ -65,6 +67,8 @@ class Latency:
     def __init__(self, config: AttentionConfig, *, data_width: int, memory_cycles: int) -> None:
         read = ReadDMA.ADDRESS_LATENCY + memory_cycles + ReadDMA.DATA_LATENCY
         cut = Skid.LATENCY + RowCutter.latency(config.part_bits, data_width) + Skid.LATENCY
+        if config.decode:
+            cut = Skid.LATENCY  # rows are whole parts already
         query_bits = config.part_bits // config.query_ports
         cut_query = Skid.LATENCY + RowCutter.latency(query_bits, data_width) + Skid.LATENCY
         self.first_pass = JobSetup.LATENCY + PassWalker.LATENCY
@@ -81,5 +85,6 @@ class Latency:
         self.cleared = CacheTags.latency(config, clears=False) - CacheTags.latency(config, clears=True)
         plan = Skid.LATENCY + CacheTags.latency(config, clears=True) + TileFetch.LATENCY
         self.key = plan + read + cut + PartCache.latency(config)
+        self.part = plan + read + Skid.LATENCY
         self.replay = plan + Skid.LATENCY + PartCache.latency(config)
         self.done = ResultWriter.DONE_LATENCY
