@@ -295,9 +295,11 @@ def _result_channel(config: AttentionConfig, board: Board, width: int) -> Result
     timing = board.memory.timing
     assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
     interval = width / 8 / board.channel_bytes_per_cycle
-    # Results of a kernel that decodes share channels with keys and values only, which caches keep idle as long
-    # as there are many results.
-    if port_count(config) <= board.memory.channels or config.decode:
+    channels = board.memory.channels
+    # Results of a kernel that decodes share channels with keys and values, which caches keep idle where there
+    # are many results.
+    apart = config.decode and 1 + config.query_ports + config.result_ports <= channels
+    if port_count(config) <= channels or apart:
         return ResultChannel(write_interval=interval)
     runs = width / 8 / (timing.direction_granules * timing.granule_bytes)
     lost = board.cycles(timing.turnaround_ns + 1e3 * timing.rcd_read_ck / timing.command_clock_mhz)
