@@ -387,7 +387,7 @@ class Schedule:
             begins = max(begins, self._divisor_free, free)
             self._divisor_free = begins + phase.interval(steps)
             self._read = [*self._read[1 - FINAL_BANKS :], begins + phase.read(steps)]
-        complete = begins + phase.joined + timing.drained - config.merge_steps + steps
+        complete = begins + phase.drained(steps)
         start = max(complete, self._drained[-1] + 1 if self._drained else 0)
         beats = -(-shape.value_units * UNIT_ELEMENTS * config.result_bits // self._beat_width)
         drained, sent = self._channel.write(shape.rows * beats, first=start, least=known.result_cycles)

@@ -27,7 +27,7 @@ class PassShape:
         Rows in use.
     keys
         Keys in all tiles that a stream has of the pass: only the first and the last one may be short; a dummy
-        has 1.  Streams of a job that decodes go in lockstep, and one number stands for all of them.
+        has 1.  The streams of a job that decodes go in lockstep, and one number stands for all of them.
     leads
         Keys that the first of these tiles is given without.
     key_parts, value_parts
@@ -46,7 +46,7 @@ class PassShape:
 
 @dataclass(frozen=True, kw_only=True)
 class Tiles:
-    """The tiles of one stream in a pass, in order; none where it has a dummy.
+    """The tiles of one stream in a pass, in order; none where it has a dummy for which nothing is read.
 
     Members
     -------
@@ -175,11 +175,12 @@ class JobShape:
     def _ranges(self, config: AttentionConfig, first: int, end: int) -> list[tuple[int, int]]:
         """Give what of the keys ``first <= j < end`` each stream has, counted by its own keys.
 
-        In lockstep all streams of a job that decodes have what any of them has: whole rows of keys.
+        In lockstep all streams of a job that decodes have what any of them has: whole rows of keys, and of no
+        keys the first row, which no query sees.
         """
         streams = self.streams(config)
         if self.decode:
-            return [(first // streams, -(-end // streams)) if first < end else (0, 0)]
+            return [(first // streams, -(-end // streams)) if first < end else (0, 1)]
         return [(-(-(first - n) // streams), -(-(end - n) // streams)) for n in range(streams)]
 
 
