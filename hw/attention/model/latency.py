@@ -20,7 +20,7 @@ from hw.lib.width import WidthConverter
 
 
 def lockstep_latency(config: AttentionConfig) -> int:
-    """Give the cycles from the last reader that has a part until all are known to have one: a level a cycle."""
+    """Give the cycles from the last reader that has a part until all are known to, a level a cycle."""
     return 1 + config.decode_stream_bits
 
 

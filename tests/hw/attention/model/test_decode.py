@@ -131,7 +131,7 @@ def test_heads_that_share_keys_may_differ():
 
 
 def rows_met(job, config):
-    """List of every pass the rows of K that it meets, by looking at each of its queries; of none the first."""
+    """List of every pass the rows of K that its queries meet, by looking at each; of none the first."""
     found = []
     for first in range(0, job.queries, 2 // job.pack):
         met = []
