@@ -37,6 +37,11 @@ _CORE_LUT, _CORE_FF, _CORE_DSP = 12000, 8000, 6
 _STREAM_FF_A_LANE, _STREAM_DSP, _STREAM_BRAM = 100, 4, 2
 # A port at 256 bits: DMA, cutter, queues; and a length.
 _PORT_LUT, _PORT_FF, _PORT_DSP = 5000, 4300, 1
+# A kernel that decodes: a port of keys or values, whose rows nobody cuts; a bit that a cell chooses between
+# the part of its stream and one of its own; what joins the sums of all cells.
+_PART_PORT_LUT, _PART_PORT_FF = 400, 600
+_CHOICE_LUT, _CHOICE_FF = 1, 2
+_CELLS_LUT, _CELLS_FF = 5000, 5000
 #: Bits of a word of a 36-Kibit block RAM at its widest, when it has 512 of them; of an UltraRAM's 4,096.
 _RAM_BITS, _BLOCK_WORDS, _ULTRA_WORDS = 72, 512, 4096
 
@@ -54,7 +59,7 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
     lut, ff, dsp = _row(config)
     result_lut, result_ff, result_dsp = _result(config, config.result_ports * data_width)
     rows, streams, ports = config.rows, config.streams, port_count(config)
-    width = data_width / 256
+    port_lut, port_ff = _ports(config, data_width / 256)
     caches = 2 * streams * -(-config.part_bits // _RAM_BITS)
     ultra = config.cached_keys >= ULTRA_DEPTH
     words = _ULTRA_WORDS if ultra else _BLOCK_WORDS
@@ -71,16 +76,13 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
     scores = -(-rows // 2) * config.lanes
     return Resources(
         lut=int(
-            _CORE_LUT
-            + rows * (streams * lut + result_lut)
-            + ports * _PORT_LUT * width
-            + streams * _PAGES_LUT * config.paged
+            _CORE_LUT + rows * (streams * lut + result_lut) + port_lut + streams * _PAGES_LUT * config.paged
         ),
         ff=int(
             _CORE_FF
             + rows * (streams * ff + result_ff)
             + streams * _STREAM_FF_A_LANE * config.lanes
-            + ports * _PORT_FF * width
+            + port_ff
             + streams * _PAGES_FF * config.paged
         ),
         dsp=_CORE_DSP
@@ -89,6 +91,19 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
         + rows * result_dsp,
         bram36=buffers + streams * _STREAM_BRAM + tables + (0 if ultra else cache_rams),
         uram=cache_rams if ultra else 0,
+    )
+
+
+def _ports(config: AttentionConfig, width: float) -> tuple[float, float]:
+    """Give LUT and FF of the ports, each ``width`` times 256 bits wide, and of the ways of parts to cells."""
+    ports = port_count(config)
+    if not config.decode:
+        return ports * _PORT_LUT * width, ports * _PORT_FF * width
+    part_ports = 2 * config.decode_streams
+    others, choices = (ports - part_ports) * width, part_ports * config.part_bits
+    return (
+        others * _PORT_LUT + part_ports * _PART_PORT_LUT + choices * _CHOICE_LUT + _CELLS_LUT,
+        others * _PORT_FF + part_ports * _PART_PORT_FF + choices * _CHOICE_FF + _CELLS_FF,
     )
 
 

@@ -19,6 +19,7 @@ from hw.attention.core.drain import Drain
 from hw.attention.core.row.cell import Timing
 from hw.attention.core.row.maximum import LOGIT_TILES
 from hw.attention.core.value_side import FINAL_BANKS, banks_behind, spacing
+from hw.attention.model.phase import Phase
 from hw.attention.model.shapes import PassShape
 from hw.attention.model.supply import Known, ResultChannel, Source, Supply
 
@@ -142,6 +143,8 @@ class StreamSchedule:
     ----------
     config
         Shape of the engine.
+    phase
+        Of the jobs.
     keys, values
         What the streams of parts give at most.
 
@@ -157,9 +160,9 @@ class StreamSchedule:
         Cycles of the last pass, from the end of the one before.
     """
 
-    def __init__(self, config: AttentionConfig, *, keys: Supply, values: Supply) -> None:
+    def __init__(self, config: AttentionConfig, phase: Phase, *, keys: Supply, values: Supply) -> None:
         self._config = config
-        self._ready, self._ends = Timing(config).ready, Timing(config).ends
+        self._ready, self._ends = Timing(config).ready + phase.behind, Timing(config).ends
         self._keys, self._values = Source(keys), Source(values)
         self._logits = 0  # so far
         self._tiles: list[_Tile] = []  # the last ones
@@ -293,6 +296,8 @@ class Schedule:
         What the streams of parts give at most.  Cycle 0 is the first in which the core has a command.
     channel
         What queries and results go through; None for one that is never behind.
+    decode
+        Whether the jobs decode.
 
     Members
     -------
@@ -313,14 +318,18 @@ class Schedule:
         keys: Supply,
         values: Supply,
         channel: ResultChannel | None = None,
+        decode: bool = False,
     ) -> None:
-        self._config = config
+        self._config, self._phase = config, Phase(config, decode=decode)
         self._channel = channel or ResultChannel()
         self._timing = Timing(config)
         self._beat_width = beat_width
         self._queries = Source(queries)
-        self._streams = [StreamSchedule(config, keys=keys, values=values) for _ in range(config.streams)]
+        self._streams = [
+            StreamSchedule(config, self._phase, keys=keys, values=values) for _ in range(self._phase.sides)
+        ]
         self.loaded = -1
+        self._adopted = 0  # when the rows had the last pass's queries
         # Of the last passes: when their results had left, and when the streams' sums were needed no more.
         self._drained: list[int] = []
         self._read: list[int] = []
@@ -350,11 +359,10 @@ class Schedule:
             Beats that its queries take of the channel.
         """
         known = known or Known()
-        config, timing = self._config, self._timing
+        config, timing, phase = self._config, self._timing, self._phase
         parts = shape.rows * shape.key_parts
-        taken = max(stream.taken for stream in self._streams)
         coming = self._queries.ask(parts, known=known.queries + known.later, least=known.query_cycles)
-        self.loaded = max(max(self.loaded + 1, taken) + parts - 1, coming[1] if coming else 0)
+        self.loaded = max(max(self.loaded + 1, self._adopted) + parts - 1, coming[1] if coming else 0)
         self._queries.take(self.loaded)
         self._channel.read(query_beats, first=self.loaded - parts)
         banks = self._drained if config.streams == 1 else self._read
@@ -365,20 +373,21 @@ class Schedule:
         for n, stream in enumerate(self._streams):
             own = runs[n] if runs else uncached_runs(config, shape.keys[n], shape.leads[n])
             stream.add(shape, own, loaded=self.loaded, bank=bank, known=known)
+        self._adopted = max(stream.taken for stream in self._streams) + phase.behind
 
         # The stream that ends last says where the cycles went since the pass before had ended in all.
-        slowest = max(range(config.streams), key=lambda n: self._streams[n].ended)
+        slowest = max(range(phase.sides), key=lambda n: self._streams[n].ended)
         waits = self._streams[slowest].waits.without_first(ended - before[slowest])
         self.waits = self.waits.plus(waits)
 
         begins = max(stream.closed for stream in self._streams) + timing.final
-        steps = shape.value_units * UNIT_ELEMENTS // config.merge_lanes
+        steps = phase.rounds * (shape.value_units * UNIT_ELEMENTS // config.merge_lanes)
         if config.streams > 1:
             free = self._drained[-RESULT_BANKS] + 1 if len(self._drained) >= RESULT_BANKS else 0
             begins = max(begins, self._divisor_free, free)
-            self._divisor_free = begins + max(timing.interval, steps)
-            self._read = [*self._read[1 - FINAL_BANKS :], begins + timing.normalize]
-        complete = begins + timing.drained - config.merge_steps + steps
+            self._divisor_free = begins + phase.interval(steps)
+            self._read = [*self._read[1 - FINAL_BANKS :], begins + phase.read(steps)]
+        complete = begins + phase.drained(steps)
         start = max(complete, self._drained[-1] + 1 if self._drained else 0)
         beats = -(-shape.value_units * UNIT_ELEMENTS * config.result_bits // self._beat_width)
         drained, sent = self._channel.write(shape.rows * beats, first=start, least=known.result_cycles)
@@ -386,7 +395,9 @@ class Schedule:
         self.last_output = sent + Drain.LATENCY
 
 
-def core_cycles(config: AttentionConfig, passes: Iterable[PassShape], *, beat_width: int = 256) -> int:
+def core_cycles(
+    config: AttentionConfig, passes: Iterable[PassShape], *, beat_width: int = 256, decode: bool = False
+) -> int:
     """Give the cycles of the core alone, exactly, when no stream ever makes it wait.
 
     Parameters
@@ -397,6 +408,8 @@ def core_cycles(config: AttentionConfig, passes: Iterable[PassShape], *, beat_wi
         See `hw.attention.model.shapes.pass_shapes`.
     beat_width
         Bits of a beat of results.
+    decode
+        Whether the passes are those of jobs that decode.
 
     Returns
     -------
@@ -404,7 +417,9 @@ def core_cycles(config: AttentionConfig, passes: Iterable[PassShape], *, beat_wi
         From the first cycle with a command to the transfer of the last beat of results, both included.
     """
     stream = Supply()
-    schedule = Schedule(config, beat_width=beat_width, queries=stream, keys=stream, values=stream)
+    schedule = Schedule(
+        config, beat_width=beat_width, queries=stream, keys=stream, values=stream, decode=decode
+    )
     for shape in passes:
         schedule.add(shape)
     return schedule.last_output + 1

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
-from hw.attention.model.shapes import JobShape
+from hw.attention.model.shapes import DECODE_ROWS, JobShape
 from hw.attention.model.workload import AttentionWorkload, Bitmap, bitmap_bits, size_in_memory
 from hw.errors import InputError
+
+#: Cycles in which a port has a beat while all ports read: HBM gives about two thirds of their width.
+_BEAT_CYCLES = 1.5
+#: Cycles from the sums of all streams of a pass that decodes to its normalization, about.
+_COMBINE_CYCLES = 60
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -37,6 +42,10 @@ class Share:
 def divide(workload: AttentionWorkload, config: AttentionConfig) -> tuple[Share, ...]:
     """Divide a launch into jobs: sequence by sequence, in each as many heads together as have equal settings.
 
+    With ``decode`` each decodes if that takes fewer cycles by a simple estimate.  To change between the two
+    drains the engine, so jobs of the same kind follow one another: first those of the kind of the very first
+    one, whose place in a launch is fixed as it has no offsets.
+
     Raises
     ------
     InputError
@@ -56,39 +65,49 @@ def divide(workload: AttentionWorkload, config: AttentionConfig) -> tuple[Share,
         raise InputError("page_keys", workload.page_keys, legal)
     if workload.pack > config.rows:
         raise InputError("pack", workload.pack, f"at most {config.rows}, the rows of the configuration")
-    return tuple(_shares(workload, config))
+    shares = list(_shares(workload, config))
+    first = shares[0].shape.decode
+    shares.sort(key=lambda share: share.shape.decode != first)
+    for n in range(1, len(shares)):
+        same = _keeps(shares[n - 1], shares[n])
+        shares[n] = replace(shares[n], shape=replace(shares[n].shape, reuse_kv=same))
+    return tuple(shares)
+
+
+def _keeps(before: Share, share: Share) -> bool:
+    """Say whether the first K/V head of a job is what the job before has left in the caches."""
+    if before.shape.decode or share.shape.decode:
+        return False
+    return before.sequence == share.sequence and before.kv_heads.stop - 1 == share.kv_heads.start
 
 
 def _shares(workload: AttentionWorkload, config: AttentionConfig) -> Iterator[Share]:
     group = workload.kv_group
     for sequence, (queries, keys) in enumerate(zip(workload.queries, workload.keys, strict=True)):
-        last_kv = -1
         for heads in _runs(workload, sequence):
             kv_heads = slice(heads.start // group, (heads.stop - 1) // group + 1)
             kv_group = min(group, heads.stop - heads.start)
             text = workload.bitmap(sequence, heads.start)
-            pack = _pack(workload, config, queries, keys, kv_group, sparse=text is not None)
-            yield Share(
-                sequence=sequence,
-                heads=heads,
-                kv_heads=kv_heads,
-                shape=JobShape(
-                    queries=queries,
-                    keys=keys,
-                    heads=heads.stop - heads.start,
-                    kv_group=kv_group,
-                    pack=pack,
-                    query_size=size_in_memory(workload.query_size),
-                    value_size=size_in_memory(workload.value_size),
-                    causal=workload.causal,
-                    window=workload.window,
-                    bitmap=None if text is None else _in_blocks(workload, config, queries, keys, text, pack),
-                    slopes=workload.alibi,
-                    page_keys=workload.page_keys,
-                    reuse_kv=kv_heads.start == last_kv,
-                ),
+            shape = JobShape(
+                queries=queries,
+                keys=keys,
+                heads=heads.stop - heads.start,
+                kv_group=kv_group,
+                query_size=size_in_memory(workload.query_size),
+                value_size=size_in_memory(workload.value_size),
+                causal=workload.causal,
+                window=workload.window,
+                slopes=workload.alibi,
+                page_keys=workload.page_keys,
             )
-            last_kv = kv_heads.stop - 1
+            if text is None:
+                shape = _quickest(workload, config, shape)
+            else:
+                pack = workload.pack or _sparse_pack(workload, config, kv_group)
+                pack = min(pack, kv_group)
+                bitmap = _in_blocks(workload, config, queries, keys, text, pack)
+                shape = replace(shape, pack=pack, bitmap=bitmap)
+            yield Share(sequence=sequence, heads=heads, kv_heads=kv_heads, shape=shape)
 
 
 def _runs(workload: AttentionWorkload, sequence: int) -> Iterator[slice]:
@@ -112,32 +131,60 @@ def _runs(workload: AttentionWorkload, sequence: int) -> Iterator[slice]:
     return iter(runs)
 
 
-def _pack(
-    workload: AttentionWorkload,
-    config: AttentionConfig,
-    queries: int,
-    keys: int,
-    kv_group: int,
-    *,
-    sparse: bool,
-) -> int:
-    """Give the heads of a query tile: those with which the rows meet the fewest keys in all."""
-    if workload.pack:
-        return min(workload.pack, kv_group)
-    if sparse:
-        return _sparse_pack(workload, config, kv_group)
+def _quickest(workload: AttentionWorkload, config: AttentionConfig, shape: JobShape) -> JobShape:
+    """Give a job without a bitmap the heads of a query tile, and say whether it decodes."""
+    group = shape.kv_group
+    packs = [min(workload.pack, group)] if workload.pack else range(1, min(group, config.rows) + 1)
+    prefill = [replace(shape, pack=pack) for pack in packs]
+    best = min(prefill, key=lambda job: _keys_met(job, config))
+    if not config.decode or workload.page_keys:
+        return best
+    decoding = [replace(shape, pack=pack, decode=True) for pack in packs if pack <= DECODE_ROWS]
+    return min([best, *decoding], key=lambda job: _cycles(job, config))
 
-    def met(pack: int) -> int:
-        block = config.rows // pack
-        first = np.arange(0, queries, block)
-        last = np.minimum(first + block, queries) + keys - queries
-        end = np.clip(last, 0, keys) if workload.causal else np.full(len(first), keys)
-        begin = np.zeros(len(first), np.int64)
-        if workload.window:
-            begin = np.maximum(first + keys - queries - workload.window + 1, 0)
-        return -(-kv_group // pack) * int(np.maximum(end - begin, 1).sum())
 
-    return min(range(1, min(kv_group, config.rows) + 1), key=lambda pack: (met(pack), pack))
+def _sets(job: JobShape) -> int:
+    """Count the sets of packed heads of a K/V head."""
+    return -(-job.kv_group // job.pack)
+
+
+def _keys_met(job: JobShape, config: AttentionConfig) -> int:
+    """Count the keys that all passes of a K/V head meet."""
+    begin, end = _limits(job, config)
+    return _sets(job) * int((end - begin).sum())
+
+
+def _limits(job: JobShape, config: AttentionConfig) -> tuple[NDArray[np.int_], NDArray[np.int_]]:
+    """Give the first key that each query tile of a head meets, and the one behind its last."""
+    block = job.positions(config)
+    first = np.arange(0, job.queries, block)
+    last = np.minimum(first + block, job.queries) + job.keys - job.queries
+    end = np.clip(last, 0, job.keys) if job.causal else np.full(len(first), job.keys)
+    begin = np.zeros(len(first), np.int64)
+    if job.window:
+        begin = np.maximum(first + job.keys - job.queries - job.window + 1, 0)
+    return begin, np.maximum(end, begin + 1)
+
+
+def _cycles(job: JobShape, config: AttentionConfig) -> float:
+    """Estimate the cycles of a K/V head: of each pass what its slowest stage takes.
+
+    A pass takes a cycle for each part of a key, or of a value, of a stream.  Beside that, one that does not
+    decode loads its queries, a part a cycle.  One that decodes takes its keys at the pace of memory, and its
+    combination, in which every step takes as many cycles as a stream has ports, must be over before that of
+    the next one begins.
+    """
+    begin, end = _limits(job, config)
+    streams = job.streams(config)
+    key_parts, value_parts = (-(-size // config.lanes) for size in (job.query_size, job.value_size))
+    keys = -(-end // streams) - begin // streams
+    parts = keys * max(key_parts, value_parts)
+    if job.decode:
+        steps = job.value_size // config.merge_lanes * config.ports_per_stream
+        passes = np.maximum(_BEAT_CYCLES * parts, steps + _COMBINE_CYCLES)
+    else:
+        passes = np.maximum(parts, job.pack * min(job.positions(config), job.queries) * key_parts)
+    return _sets(job) * float(passes.sum())
 
 
 def _sparse_pack(workload: AttentionWorkload, config: AttentionConfig, kv_group: int) -> int:

@@ -19,6 +19,11 @@ from hw.lib.skid import Skid
 from hw.lib.width import WidthConverter
 
 
+def lockstep_latency(config: AttentionConfig) -> int:
+    """Give the cycles from the last reader that has a part until all are known to, a level a cycle."""
+    return 1 + config.decode_stream_bits
+
+
 class Latency:
     """Cycles from one event in the movers to another, where nothing waits.
 
@@ -52,6 +57,8 @@ class Latency:
         From a pass to the first tile by its page table.
     key
         From a tile that clears the caches to the first part of keys or values out of memory, likewise.
+    part
+        From a tile to the first parts of keys or values of a job that decodes, likewise.
     replay
         From a tile that clears the caches to the first part of keys out of them, or of a dummy.
     tile
@@ -65,6 +72,8 @@ class Latency:
     def __init__(self, config: AttentionConfig, *, data_width: int, memory_cycles: int) -> None:
         read = ReadDMA.ADDRESS_LATENCY + memory_cycles + ReadDMA.DATA_LATENCY
         cut = Skid.LATENCY + RowCutter.latency(config.part_bits, data_width) + Skid.LATENCY
+        if config.decode:
+            cut = 0  # rows are whole parts
         query_bits = config.part_bits // config.query_ports
         cut_query = Skid.LATENCY + RowCutter.latency(query_bits, data_width) + Skid.LATENCY
         self.first_pass = JobSetup.LATENCY + PassWalker.LATENCY
@@ -81,5 +90,6 @@ class Latency:
         self.cleared = CacheTags.latency(config, clears=False) - CacheTags.latency(config, clears=True)
         plan = Skid.LATENCY + CacheTags.latency(config, clears=True) + TileFetch.LATENCY
         self.key = plan + read + cut + PartCache.latency(config)
+        self.part = plan + read + lockstep_latency(config)
         self.replay = plan + Skid.LATENCY + PartCache.latency(config)
         self.done = ResultWriter.DONE_LATENCY

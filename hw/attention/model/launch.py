@@ -1,7 +1,8 @@
 """How many cycles a launch takes, computed: the core's schedule between what memory takes at both ends.
 
 A stream's tiles come from its caches, or from memory at the pace of its ports and of their channels, whose
-buffers let them run ahead.  Latencies are those of idle memory, bandwidth is the realistic one.
+buffers let them run ahead.  Latencies are those of idle memory, bandwidth is the realistic one.  To change
+between jobs that decode and others the engine drains, so that each run of jobs is a launch of its own.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +48,14 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
     jobs
         All jobs of the launch in order.
     """
+    waits = Waits()
+    for _, alike in groupby(jobs, key=lambda job: job.decode):
+        waits = waits.plus(_run_cycles(config, board, list(alike)))
+    return waits
+
+
+def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape]) -> Waits:
+    """Give the cycles of jobs that all decode, or of which none does."""
     width = config.port_width(board.memory.port_data_width)
     latency = Latency(config, data_width=width, memory_cycles=board.idle_read_cycles)
     schedule = Schedule(
@@ -55,6 +65,7 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
         keys=_key_supply(config, board, jobs, jobs[0].query_size, latency),
         values=_key_supply(config, board, jobs, jobs[0].value_size, latency),
         channel=_result_channel(config, board, width),
+        decode=jobs[0].decode,
     )
     walk = Walk(config, board, latency)
     results = Results(config, board)
@@ -265,13 +276,15 @@ def _key_supply(
 ) -> Supply:
     """Give the supply of parts of keys, or of values, of ``size`` elements."""
     parts = -(-size // config.lanes)
-    part_bytes = size / parts / config.ports_per_stream  # through each port
+    decode = jobs[0].decode
+    ports = 1 if decode else config.ports_per_stream  # that share a stream's parts
+    part_bytes = config.key_units(size) * UNIT_BITS / 8 / parts / ports  # through each of them
     beats = 8 * part_bytes / config.port_width(board.memory.port_data_width)
     gap = max(1.0, beats)
     interval = max(gap, part_bytes / _port_bytes(config, board, jobs))
     depth = ReadDMA.FIFO_BEATS / beats - board.idle_read_cycles / interval
-    first = latency.key + math.ceil(gap) - 1
-    turn = parts * config.ports_per_stream
+    first = (latency.part if decode else latency.key) + math.ceil(gap) - 1
+    turn = parts * ports
     return Supply(latency=first, interval=interval, gap=gap, depth=max(1.0, depth), turn=turn, beats=beats)
 
 
@@ -282,7 +295,11 @@ def _result_channel(config: AttentionConfig, board: Board, width: int) -> Result
     timing = board.memory.timing
     assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
     interval = width / 8 / board.channel_bytes_per_cycle
-    if port_count(config) <= board.memory.channels:
+    channels = board.memory.channels
+    # Results of a kernel that decodes share channels with keys and values, which caches keep idle where there
+    # are many results.
+    apart = config.decode and 1 + config.query_ports + config.result_ports <= channels
+    if port_count(config) <= channels or apart:
         return ResultChannel(write_interval=interval)
     runs = width / 8 / (timing.direction_granules * timing.granule_bytes)
     lost = board.cycles(timing.turnaround_ns + 1e3 * timing.rcd_read_ck / timing.command_clock_mhz)

@@ -39,7 +39,7 @@ class Places:
     """
 
     def __init__(self, config: AttentionConfig) -> None:
-        self._rows = config.rows
+        self._config = config
         self._place = self._end = 0  # of the next block of a set of heads, and of the next set
 
     def add(self, job: JobShape, this: JobPass, *, row_bytes: int) -> Pieces:
@@ -49,7 +49,7 @@ class Places:
             self._place = self._end
             self._end += this.heads * head
         # Heads that are packed into a pass are pieces of their own, unless they lie together.
-        count = this.heads if job.queries > self._rows // job.pack else 1
+        count = this.heads if job.queries > job.positions(self._config) else 1
         pieces = Pieces(
             first=self._place, stride=head, count=count, length=this.shape.rows // count * row_bytes
         )

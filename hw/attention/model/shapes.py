@@ -13,6 +13,9 @@ from hw.attention.config import AttentionConfig
 from hw.attention.core.command import UNIT_ELEMENTS
 from hw.attention.walk.geometry import PAGE_GROUP
 
+#: Rows of a query tile of a job that decodes: those of a cell.
+DECODE_ROWS = 2
+
 
 @dataclass(frozen=True, kw_only=True)
 class PassShape:
@@ -24,7 +27,7 @@ class PassShape:
         Rows in use.
     keys
         Keys in all tiles that a stream has of the pass: only the first and the last one may be short; a dummy
-        has 1.
+        has 1.  The streams of a job that decodes go in lockstep, and one number stands for all of them.
     leads
         Keys that the first of these tiles is given without.
     key_parts, value_parts
@@ -43,7 +46,7 @@ class PassShape:
 
 @dataclass(frozen=True, kw_only=True)
 class Tiles:
-    """The tiles of one stream in a pass, in order; none where it has a dummy.
+    """The tiles of one stream in a pass, in order; none where it has a dummy for which nothing is read.
 
     Members
     -------
@@ -69,7 +72,7 @@ class JobPass:
     shape
         What decides its cycles.
     tiles
-        Of each stream.
+        Of each stream; of a job that decodes one list for all.
     heads
         Query heads packed into its rows.
     first, opens_head, opens_set
@@ -124,11 +127,19 @@ class JobShape:
     page_keys: int = 0
     decode: bool = False
 
+    def positions(self, config: AttentionConfig) -> int:
+        """Give the positions of the queries in a full tile."""
+        return (DECODE_ROWS if self.decode else config.rows) // self.pack
+
+    def streams(self, config: AttentionConfig) -> int:
+        """Give the streams that keys are dealt out to."""
+        return config.decode_streams if self.decode else config.streams
+
     def passes(self, config: AttentionConfig) -> Iterator[JobPass]:
         """Give the passes in order."""
         if not self.queries or not self.keys or not self.heads:
             return
-        block = config.rows // self.pack
+        block = self.positions(config)
         of_blocks = []
         for n, first in enumerate(range(0, self.queries, block)):
             positions = min(block, self.queries - first)
@@ -136,7 +147,7 @@ class JobShape:
             oldest = max(0, position - self.window + 1) if self.window else 0
             end = max(0, position + positions) if self.causal else self.keys
             row = None if self.bitmap is None else self.bitmap[n]
-            tiles = _stream_tiles(config, oldest, end, row)
+            tiles = _stream_tiles(config, self._ranges(config, oldest, end), row)
             keys = tuple(max(1, int(given.keys.sum())) for given in tiles)
             leads = tuple(int(given.leads.sum()) for given in tiles)
             of_blocks.append((positions, tiles, keys, leads, _entries(self.page_keys, oldest, end)))
@@ -161,6 +172,17 @@ class JobShape:
                         entries=entries,
                     )
 
+    def _ranges(self, config: AttentionConfig, first: int, end: int) -> list[tuple[int, int]]:
+        """Give what of the keys ``first <= j < end`` each stream has, counted by its own keys.
+
+        In lockstep all streams of a job that decodes have what any of them has: whole rows of keys, and of no
+        keys the first row, which no query sees.
+        """
+        streams = self.streams(config)
+        if self.decode:
+            return [(first // streams, -(-end // streams)) if first < end else (0, 1)]
+        return [(-(-(first - n) // streams), -(-(end - n) // streams)) for n in range(streams)]
+
 
 def pass_shapes(
     config: AttentionConfig, *, query_size: int = 0, value_size: int = 0, **job: Any
@@ -180,12 +202,11 @@ def _entries(page_keys: int, first: int, end: int) -> range:
 
 
 def _stream_tiles(
-    config: AttentionConfig, first: int, end: int, row: NDArray[np.bool_] | None
+    config: AttentionConfig, ranges: list[tuple[int, int]], row: NDArray[np.bool_] | None
 ) -> tuple[Tiles, ...]:
-    """Give each stream's tiles of the keys ``first <= j < end``."""
+    """Give the tiles of each stream's range of keys."""
     size, found = config.tile_keys, []
-    for stream in range(config.streams):
-        own_first, own_end = (-(-(limit - stream) // config.streams) for limit in (first, end))
+    for own_first, own_end in ranges:
         tiles = np.arange(own_first // size, -(-own_end // size)) if own_first < own_end else np.arange(0)
         if row is not None:
             tiles = tiles[row[tiles]]

@@ -92,7 +92,7 @@ class _Cache:
 
 
 class Fetch(NamedTuple):
-    """A pass, and of each stream how many keys of each tile come from memory."""
+    """A pass, and of each stream how many keys of each tile come from memory: all where it decodes."""
 
     job: JobShape
     of: JobPass
@@ -123,9 +123,11 @@ def traffic(config: AttentionConfig, jobs: Iterable[JobShape]) -> Traffic:
     keys = values = queries = results = 0
     tables = USED_BYTES * (len(jobs) - 1)
     for job, this, fetched in fetches(config, jobs):
-        missing = sum(int(of_stream.sum()) for of_stream in fetched)
-        keys += missing * job.query_size
-        values += missing * job.value_size
+        # Streams in lockstep read as much as the one that stands for them.
+        alike = job.streams(config) // len(fetched)
+        missing = alike * sum(int(of_stream.sum()) for of_stream in fetched)
+        keys += missing * config.key_units(job.query_size) * UNIT_BITS // 8
+        values += missing * config.key_units(job.value_size) * UNIT_BITS // 8
         queries += this.shape.rows * config.query_ports * config.query_units(job.query_size) * UNIT_BITS // 8
         results += (
             this.shape.rows * config.result_ports * config.result_units(job.value_size) * UNIT_BITS // 8
@@ -149,6 +151,9 @@ def fetches(config: AttentionConfig, jobs: Iterable[JobShape]) -> Iterator[Fetch
     for job in jobs:
         slots, ring = cache_slots(config, job)
         for this in job.passes(config):
+            if job.decode:
+                yield Fetch(job, this, tuple(tiles.keys for tiles in this.tiles))
+                continue
             if this.opens_head and not (job.reuse_kv and this.first):
                 for cache in caches:
                     cache.clear()

@@ -24,7 +24,7 @@ def _limits(job: JobShape) -> tuple[Int, Int]:
 
 def _block(job: JobShape, config: AttentionConfig) -> Int:
     """Give for each query its block of the bitmap."""
-    return np.arange(job.queries) // (config.rows // job.pack)
+    return np.arange(job.queries) // job.positions(config)
 
 
 def seen_pairs(job: JobShape, config: AttentionConfig) -> int:

@@ -47,13 +47,20 @@ class AttentionAdapter(EngineAdapter):
 
     def golden(self, job: AttentionJob, config: AttentionConfig) -> dict[str, Tensor]:
         """Run `sim.golden.attention.model.attention_job` on every job."""
-        arithmetic = Arithmetic(
-            tile_keys=config.tile_keys,
-            streams=config.streams,
-            probability_bits=config.probability_bits,
-            exp_segments=config.exp_segments,
-        )
-        return {"o": job.assembled(attention_job(piece.golden, arithmetic) for piece in job.pieces)}
+        return {
+            "o": job.assembled(
+                attention_job(
+                    piece.golden,
+                    Arithmetic(
+                        tile_keys=config.tile_keys,
+                        streams=piece.share.shape.streams(config),
+                        probability_bits=config.probability_bits,
+                        exp_segments=config.exp_segments,
+                    ),
+                )
+                for piece in job.pieces
+            )
+        }
 
     def outputs(
         self, job: AttentionJob, config: AttentionConfig, buffers: Mapping[str, NDArray[np.uint8]]

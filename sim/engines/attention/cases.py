@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,11 @@ from sim.run.adapter import Case, Tensor
 SMALL = AttentionConfig(
     rows=3, lanes=16, folds=3, tile_keys=16, streams=2, ports_per_stream=2, result_ports=2, merge_lanes=2,
     cached_keys=64, logit_cap=True, alibi=True, paged=True,
+)  # fmt: skip
+#: A kernel whose jobs may decode, as small.
+DECODE = AttentionConfig(
+    rows=4, lanes=16, folds=2, tile_keys=16, streams=2, ports_per_stream=2, port_bits=128, merge_lanes=2,
+    cached_keys=64, decode=True,
 )  # fmt: skip
 #: Board and configuration of the random cases; all but the first are built in the soak only.
 CONFIGS = (
@@ -48,6 +54,14 @@ CONFIGS = (
             merge_lanes=8, cached_keys=256,
         ),
     ),
+    (
+        "u55c",
+        AttentionConfig(
+            rows=8, lanes=32, folds=2, tile_keys=32, streams=2, ports_per_stream=4, result_ports=2,
+            port_bits=256, merge_lanes=4, cached_keys=128, probability_bits=16, output="int8",
+            logit_cap=True, alibi=True, paged=True, decode=True,
+        ),
+    ),
 )  # fmt: skip
 #: Random launches: how many of the first configuration's run in `make test`, and of each in the soak.
 _IN_TEST, _IN_SOAK = 8, 20
@@ -67,7 +81,7 @@ _SPREADS = (0.05, 1.0, 6.0)
 
 
 def attention_cases() -> Iterator[Case]:
-    """Give corners, extremes, pages, and random launches of all modes; few configurations serve them all."""
+    """Give corners, extremes, pages, decoding, and random launches of all modes, on few configurations."""
     for name, heads, kv_heads, queries, keys, *sizes in _CORNERS:
         rng = np.random.default_rng(keys)
         tensors = _tensors(rng, heads, kv_heads, queries, keys, *sizes)
@@ -78,6 +92,8 @@ def attention_cases() -> Iterator[Case]:
         yield Case(name=name, board="u55c", config=SMALL, tensors=tensors, memory="jitter")
     for name, tensors in _paged().items():
         yield Case(name=f"paged_{name}", board="u55c", config=SMALL, tensors=tensors, memory="model")
+    for name, tensors in _decode().items():
+        yield Case(name=f"decode_{name}", board="u55c", config=DECODE, tensors=tensors, memory="model")
     for number, (board, config) in enumerate(CONFIGS):
         for seed in range(_IN_SOAK):
             rng = np.random.default_rng([number, seed])
@@ -105,6 +121,16 @@ def random_tensors(rng: np.random.Generator, config: AttentionConfig) -> dict[st
         queries = keys = np.minimum(queries, keys)
     if rng.random() < 0.2:
         queries = np.ones_like(queries)  # as in decoding
+    if config.decode and rng.random() < 0.7:
+        # Few queries on many keys; neither pages nor bitmaps, which are not for jobs that decode.
+        some = rng.random(count) < 0.7
+        queries = np.where(some, rng.integers(1, 4, count), queries)
+        keys = np.where(some, rng.integers(most, 8 * most, count), keys)
+        config = replace(config, paged=False)
+        tensors = tensors_of(
+            rng, config, group=group, kv_heads=kv_heads, pack=pack, queries=queries, keys=keys
+        )
+        return {name: tensor for name, tensor in tensors.items() if not name.startswith("bitmap")}
     return tensors_of(rng, config, group=group, kv_heads=kv_heads, pack=pack, queries=queries, keys=keys)
 
 
@@ -209,6 +235,21 @@ def _paged() -> dict[str, dict[str, Tensor]]:
         "prefill": into_pages(prefill, span, seed=0),
         "bitmap": into_pages(bitmap, 2 * span, seed=1),
         "decode": decode | {"block_table": table, "page_keys": np.array(span)},
+    }
+
+
+def _decode() -> dict[str, dict[str, Tensor]]:
+    """Give launches of sequences of which some decode: behind a prefill and a chunk of one, before them, and
+    with masks.  Groups of heads take one set of packed heads, or several; no size is a multiple of the lanes.
+    """
+    rng = np.random.default_rng(0)
+    mixed = {"query_lengths": np.array([30, 1, 2, 9]), "key_lengths": np.array([30, 700, 405, 75])}
+    first = {"query_lengths": np.array([1, 20, 2]), "key_lengths": np.array([333, 20, 449])}
+    masks = {"causal": np.asarray(True), "window": np.asarray(390)}
+    return {
+        "mixed": _tensors(rng, 6, 2, 42, 1210, 23, 28) | mixed | {"pack": np.asarray(2)},
+        "first": _tensors(rng, 2, 2, 23, 802, 12, 23) | first,
+        "masked": _tensors(rng, 4, 2, 42, 1210, 20, 9) | mixed | masks | {"pack": np.asarray(1)},
     }
 
 

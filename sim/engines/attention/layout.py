@@ -11,6 +11,7 @@ from hw.attention.config import UNIT_BITS, AttentionConfig
 from hw.attention.kernel.arguments import stream_ports
 from hw.attention.walk.descriptor import (
     CAUSAL,
+    DECODE,
     DESCRIPTOR_BYTES,
     FIELDS,
     PAGED,
@@ -149,7 +150,7 @@ class Layout:
 
     def _key_bytes(self, tensor: Tensor, keys: int) -> int:
         """Give the bytes that so many keys, or values, of all heads take in a port."""
-        return len(tensor) * port_rows(self._config, keys) * tensor.shape[2]
+        return len(tensor) * port_rows(self._config, keys) * key_bytes(self._config, tensor.shape[2])
 
     def _bitmaps(self) -> tuple[Bytes, list[int]]:
         """Give the bitmaps of all jobs, and where each begins; the first job's is the first."""
@@ -164,7 +165,9 @@ class Layout:
     def _slopes(self) -> Bytes:
         """Give the slopes of all heads, none where the launch has none."""
         first = self._job.inputs.sequences[0]
-        found = [slope for p in self._job.pieces if p.tokens == first for slope in p.golden.slopes or ()]
+        pieces = [piece for piece in self._job.pieces if piece.tokens == first]
+        pieces.sort(key=lambda piece: piece.share.heads.start)
+        found = [slope for piece in pieces for slope in piece.golden.slopes or ()]
         return _bytes(np.array(found, "<i4"))
 
     def _page_tables(self) -> Bytes:
@@ -196,7 +199,7 @@ class Layout:
         golden, offsets = piece.golden, self.sequences[piece.share.sequence]
         (heads, queries, query_size), (_, keys, value_size) = golden.q.shape, golden.v.shape
         page_keys = self._job.inputs.page_keys
-        rows = port_rows(self._config, page_keys or keys)
+        rows, kv_head = port_rows(self._config, page_keys or keys), piece.share.kv_heads.start
         tables = self._job.inputs.sequences[: piece.share.sequence]
         mask, output = golden.mask, golden.output
         flags = {
@@ -205,12 +208,13 @@ class Layout:
             SPARSE: mask.bitmap is not None,
             REUSE_KV: piece.share.shape.reuse_kv,
             PAGED: page_keys > 0,
+            DECODE: piece.share.shape.decode,
         }
         return {
             "q_offset": offsets["q"] + piece.share.heads.start * queries * self.query_bytes,
             "o_offset": offsets["o"] + piece.share.heads.start * queries * self.row_bytes,
-            "k_offset": offsets["k"] + piece.share.kv_heads.start * rows * query_size,
-            "v_offset": offsets["v"] + piece.share.kv_heads.start * rows * value_size,
+            "k_offset": offsets["k"] + kv_head * rows * key_bytes(self._config, query_size),
+            "v_offset": offsets["v"] + kv_head * rows * key_bytes(self._config, value_size),
             "bitmap": bitmap if mask.bitmap is not None else 0,
             "slopes": _SLOPE_BYTES * piece.share.heads.start if golden.slopes is not None else 0,
             "pages": PAGE_ENTRY_BYTES * sum(map(_table_entries, tables)),
@@ -244,16 +248,22 @@ def port_rows(config: AttentionConfig, keys: int) -> int:
     return tiles * config.tile_keys // config.ports_per_stream
 
 
+def key_bytes(config: AttentionConfig, size: int) -> int:
+    """Give the bytes of a key or value of ``size`` elements at its port."""
+    return config.key_units(size) * UNIT_BITS // 8
+
+
 def spread(config: AttentionConfig, tensor: NDArray[np.int8]) -> NDArray[np.int8]:
-    """Spread keys or values ``[Hkv, Nk, d]`` over streams and ports: ``[S, P, Hkv, rows, d]``.
+    """Spread keys or values ``[Hkv, Nk, d]`` over streams and ports: ``[S, P, Hkv, rows, bytes]``.
 
     Key j is key ``j // S`` of stream ``j mod S``; row n of a stream is row ``n // P`` of port ``n mod P``.
     """
     heads, keys, size = tensor.shape
     streams, ports, rows = config.streams, config.ports_per_stream, port_rows(config, keys)
-    whole = np.zeros((heads, rows * ports * streams, size), np.int8)
-    whole[:, :keys] = tensor
-    return np.ascontiguousarray(whole.reshape(heads, rows, ports, streams, size).transpose(3, 2, 0, 1, 4))
+    row = key_bytes(config, size)
+    whole = np.zeros((heads, rows * ports * streams, row), np.int8)
+    whole[:, :keys, :size] = tensor
+    return np.ascontiguousarray(whole.reshape(heads, rows, ports, streams, row).transpose(3, 2, 0, 1, 4))
 
 
 def bitmap_bytes(bitmap: NDArray[np.bool_]) -> Bytes:

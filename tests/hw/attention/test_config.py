@@ -82,6 +82,15 @@ def test_more_of_anything_takes_no_less():
             assert need <= count or (name == "bram36" and more.uram > least.uram), changes
 
 
+def test_decoding_takes_wires_and_buffers_but_no_multipliers():
+    shape = {"rows": 8, "lanes": 32, "streams": 2, "tile_keys": 32, "ports_per_stream": 4, "port_bits": 256}
+    plain, decode = (estimate(AttentionConfig(**shape, decode=decode), 256) for decode in (False, True))
+    assert decode.dsp == plain.dsp
+    # A cell chooses between two keys and two values; its readers cut nothing.
+    ports = 16 * (5000 - 400)
+    assert decode.lut == plain.lut - ports + 8 * 2 * 256 + 5000
+
+
 def test_two_rows_share_multipliers():
     """64 lanes: 32 for the scores of a row in a pair; with 8 bits 32 for its values, else 64; four more.
 

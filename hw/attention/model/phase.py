@@ -1,0 +1,60 @@
+"""What sets the schedule of jobs that decode apart from that of others."""
+
+from __future__ import annotations
+
+from hw.attention.config import AttentionConfig
+from hw.attention.core.command import PART_LATENCY
+from hw.attention.core.row.cell import Timing
+
+
+class Phase:
+    """Times of jobs that decode, or of jobs that do not; the core never has both.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine.
+    decode
+        Which of the two.
+
+    Members
+    -------
+    sides
+        Sides of keys and values, each with a schedule: one for each stream, or one for all in lockstep.
+    behind
+        Cycles by which a part of a key is later at the rows than one that a stream broadcasts.
+    rounds
+        Cycles of a step of the normalization: those that P cells take which meet in the results of a row.
+    """
+
+    def __init__(self, config: AttentionConfig, *, decode: bool) -> None:
+        self._timing, self._decode = Timing(config), decode
+        self._merge_steps = config.merge_steps
+        self.sides = 1 if decode else config.streams
+        self.behind = PART_LATENCY - 1 if decode else 0
+        self.rounds = config.ports_per_stream if decode else 1
+
+    @property
+    def normalize(self) -> int:
+        """Give the cycles from the combination of a pass to the first step of its normalization.
+
+        P cells meet one after the other, first for their maximum and then for their sums.
+        """
+        return self._timing.normalize + (2 * self.rounds if self._decode else 0)
+
+    def interval(self, steps: int) -> int:
+        """Give the fewest cycles from the combination of a pass, whose normalization takes ``steps`` cycles,
+        to that of the next pass.
+        """
+        return self.normalize + steps if self._decode else max(self._timing.interval, steps)
+
+    def read(self, steps: int) -> int:
+        """Give the cycles from the combination of a pass until the sums of the streams may be overwritten.
+
+        Without rounds they are read as fast as those of the next pass come, and no later.
+        """
+        return self.normalize + (steps - 1 if self._decode else 0)
+
+    def drained(self, steps: int) -> int:
+        """Give the cycles from the combination of a pass until all its results may be read."""
+        return self._timing.drained - self._timing.normalize - self._merge_steps + self.normalize + steps
