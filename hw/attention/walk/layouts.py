@@ -340,9 +340,13 @@ def written_rows(config: AttentionConfig) -> RowsCommand:
 
 
 class RowsFetch(data.StructLayout):
-    """Rows to be read: ``address``, ``length`` by 16 bytes, and ``rows``, a `RowsCommand`."""
+    """Rows to be read: ``address``, ``length`` by 16 bytes, and ``rows``, a `RowsCommand`, which is not there
+    with ``decode``: then rows are not cut.
+    """
 
     def __init__(self, config: AttentionConfig) -> None:
         rows = read_rows(config)
-        most = rows.most_rows * config.max_head_dim // UNIT_ELEMENTS
-        super().__init__({"address": ADDRESS_BITS, "length": range(most + 1), "rows": rows})
+        # A job that decodes reads T rows of a tile through each port.
+        most = config.tile_keys if config.decode else rows.most_rows
+        length = range(most * config.max_head_dim // UNIT_ELEMENTS + 1)
+        super().__init__({"address": ADDRESS_BITS, "length": length} | ({} if config.decode else {"rows": rows}))

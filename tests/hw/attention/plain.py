@@ -21,6 +21,13 @@ def small(**changes) -> AttentionConfig:
     return AttentionConfig(**fields)
 
 
+def decoding(**changes) -> AttentionConfig:
+    """Give a small configuration that decodes; of what is not named, one that fits what is."""
+    fields = {"lanes": 16, "folds": 2, "streams": 2, "ports_per_stream": 2} | changes
+    fields |= {"rows": 2 * fields["ports_per_stream"], "port_bits": 8 * fields["lanes"], "decode": True}
+    return small(**fields)
+
+
 @dataclass
 class PlainJob:
     """One job: numbers, and the addresses that a test gives its tensors."""
