@@ -354,4 +354,6 @@ class RowsFetch(data.StructLayout):
         # A job that decodes reads T rows of a tile through each port.
         most = config.tile_keys if config.decode else rows.most_rows
         length = range(most * config.max_head_dim // UNIT_ELEMENTS + 1)
-        super().__init__({"address": ADDRESS_BITS, "length": length} | ({} if config.decode else {"rows": rows}))
+        super().__init__(
+            {"address": ADDRESS_BITS, "length": length} | ({} if config.decode else {"rows": rows})
+        )

@@ -1,5 +1,5 @@
 # amaranth: UnusedElaboratable=no
-"""Readers that go in lockstep: a round of parts at a time, of all of them, in order, and as fast as the slowest."""
+"""Readers that go in lockstep: rounds of a part of each, in order, and as fast as the slowest."""
 
 import random
 
