@@ -18,7 +18,7 @@ _SCALAR_DOCS = {
     "pack": "Query heads of a group in one query tile, 1 to the lesser of kv_group and rows",
     "query_bytes": "Size of a query and key, a multiple of 16",
     "value_bytes": "Size of a value and result in elements, a multiple of 16",
-    "flags": "Modes: 1 causal, 2 windowed, 4 sparse, 8 K/V of the job before, 16 paged, 32 decode",
+    "flags": "Modes: 1 causal, 2 windowed, 4 sparse, 8 same keys and values as before, 16 paged, 32 decode",
     "window": "Keys that a query sees if windowed, at least 1",
     "score_multiplier": "Raw score to log2 units: multiplier, 1 to 131071",
     "score_shift": "Raw score to log2 units: right shift, 1 to 47",

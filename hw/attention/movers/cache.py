@@ -9,7 +9,9 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import AttentionConfig
+from hw.attention.movers.part_reader import PartReader
 from hw.attention.walk.layouts import PartCommand
+from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
 from hw.lib.memory import RamStyle, uninitialised
 from hw.lib.rows.cutter import RowPart
@@ -17,8 +19,10 @@ from hw.lib.skid import Skid
 
 #: Fewest entries for which UltraRAM (4,096 words deep) is the better choice.
 ULTRA_DEPTH = 2048
-#: Places behind the memory: what is on its way when the consumer stops must fit, and enough to go on.
+#: Places behind the memory: what is on its way when the consumer stops must fit, and enough to go on; and
+#: those of a cache with a `PartReader` before it, which has more on its way.
 _PLACES = 8
+_DECODE_PLACES = 16
 
 
 class PartCache(wiring.Component):
@@ -33,42 +37,55 @@ class PartCache(wiring.Component):
     -------
     command : In(stream of PartCommand)
     i : In(P streams of RowPart)
-        Rows of the keys that are not held: of key n of a tile, from port n % P.
+        Without ``decode`` only.  Rows of the keys that are not held: of key n of a tile, from port n % P.
+    available : In(P), take : Out(P), part : In(P x 8 D bits)
+        With ``decode`` only, and instead: of the `PartReader` of each port.
     o : Out(stream of D x int8)
         The keys of each tile in order, from the ``lead`` on.
 
     Behaviour
     ---------
     A part a cycle, whatever comes from where.  A dummy's parts are whatever the memory has at its slot 0, or
-    zero without a memory.  From ``i`` to ``o`` it takes 4 cycles, without a cache 1.
+    zero without a memory.  From ``i`` to ``o`` it takes 4 cycles, without a cache 1; from ``take`` 7.
 
     Why
     ---
     Parts from memory and parts from the ports go through one pipeline of fixed length: a read of the memory,
     or the part and its write, in the same stage.  So they need no arbiter, keep their order, and a tile may
     be replayed in the cycle after it was stored.  Nothing in the pipeline can wait; a part enters when a
-    place behind it is free.
+    place behind it is free.  With ``decode`` a part is taken at the entrance and comes later, in the
+    pipeline, where all others then enter as late.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
+        ports = config.ports_per_stream
+        source: dict[str, Any] = {"i": In(stream.Signature(RowPart(config.part_bits))).array(ports)}
+        if config.decode:
+            parts = data.ArrayLayout(config.part_bits, ports)
+            source = {"available": In(ports), "take": Out(ports), "part": In(parts)}
         super().__init__(
             {
                 "command": In(stream.Signature(PartCommand(config))),
-                "i": In(stream.Signature(RowPart(config.part_bits))).array(config.ports_per_stream),
+                **source,
                 "o": Out(stream.Signature(data.ArrayLayout(signed(8), config.lanes))),
             }
         )
         # A part that found no place: never, says the count of free places, and a proof checks it.
         self.lost = Signal()
-        # Parts between entrance and places; free places; the level of those taken.
-        self.under_way = Signal(3)
-        self.free = Signal(range(_PLACES + 1), init=_PLACES)
-        self.level = Signal(range(_PLACES + 1))
+        # Cycles from the entrance to a part; places; parts between entrance and places; free places; the
+        # level of those taken.
+        self._late = PartReader.LATENCY if config.decode else 0
+        self._places = _DECODE_PLACES if config.decode else _PLACES
+        self.under_way = Signal(3 + self._late)
+        self.free = Signal(range(self._places + 1), init=self._places)
+        self.level = Signal(range(self._places + 1))
 
     @staticmethod
     def latency(config: AttentionConfig) -> int:
         """Give the cycles from a part's entrance to ``o``."""
+        if config.decode:
+            return 4 + PartReader.LATENCY
         return 4 if config.cached_keys else Skid.LATENCY
 
     def elaborate(self, platform: Any) -> Module:
@@ -81,8 +98,12 @@ class PartCache(wiring.Component):
         port = Signal(range(config.ports_per_stream))
         started = Signal()  # a part of the tile has gone
         now = Signal.like(port)
-        given = Array([source.payload.elements for source in self.i])[now]
-        here = Array([source.valid for source in self.i])[now]
+        if config.decode:
+            given = Array(self.part)[delay(m, "port", now, self._late, reset=False)]
+            here = Array(self.available)[now]
+        else:
+            given = Array([source.payload.elements for source in self.i])[now]
+            here = Array([source.valid for source in self.i])[now]
         ends_key = part == command.last_part
         ends_tile = ends_key & (key == command.keys - 1)
         m.d.comb += [
@@ -91,8 +112,9 @@ class PartCache(wiring.Component):
             issue.eq(self.command.valid & room & (here | ~from_port)),
             self.command.ready.eq(issue & ends_tile),
         ]
-        for p, source in enumerate(self.i):
-            m.d.comb += source.ready.eq(issue & from_port & (now == p))
+        takes = self.take if config.decode else [source.ready for source in self.i]
+        for p, take in enumerate(takes):
+            m.d.comb += take.eq(issue & from_port & (now == p))
         with m.If(issue):
             m.d.sync += [started.eq(~ends_tile), part.eq(part + 1)]
             with m.If(~started):
@@ -142,11 +164,20 @@ class PartCache(wiring.Component):
         read_out = Signal(config.part_bits, reset_less=True)
         with m.If(issue):
             m.d.sync += following.eq(entry + 1)
+        issued = [issue]
+        for n in range(self._late):
+            issued.append(delay(m, f"issued_{n}", issued[-1], 1))
+
+        def late(name: str, value: Any, *, reset: bool = False) -> Any:
+            """Give what goes with the part when it comes."""
+            return delay(m, name, value, self._late, reset=reset)
+
+        of_port = late("of_port", from_port)
         m.d.sync += [
-            address.eq(entry),
-            stored.eq(issue & from_port & command.store),
-            *(later.eq(now) for now, later in zip([issue, *valid], valid, strict=False)),
-            *(later.eq(now) for now, later in zip([from_port, *ported], ported, strict=False)),
+            address.eq(late("entry", entry)),
+            stored.eq(late("stores", issue & from_port & command.store, reset=True)),
+            *(later.eq(now) for now, later in zip([issued[-1], *valid], valid, strict=False)),
+            *(later.eq(now) for now, later in zip([of_port, *ported], ported, strict=False)),
             *(later.eq(now) for now, later in zip([given, *parts], parts, strict=False)),
             read_out.eq(read.data),
         ]
@@ -157,10 +188,10 @@ class PartCache(wiring.Component):
             read.en.eq(valid[0] & ~ported[0]),
             read.addr.eq(address),
         ]
-        m.submodules.places = places = Fifo(config.part_bits, depth=_PLACES)
+        m.submodules.places = places = Fifo(config.part_bits, depth=self._places)
         m.d.comb += [
             room.eq(self.free != 0),
-            self.under_way.eq(Cat(valid)),
+            self.under_way.eq(Cat(*issued[1:], *valid)),
             self.level.eq(places.level),
             self.lost.eq(places.i.valid & ~places.i.ready),
             places.i.valid.eq(valid[2]),

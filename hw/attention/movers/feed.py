@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import TileCommand
 from hw.attention.movers.cache import PartCache
+from hw.attention.movers.part_reader import PartReader
 from hw.attention.movers.reader import RowReader
 from hw.attention.walk.fetch import TileFetch
 from hw.attention.walk.job import ADDRESS_BITS
@@ -50,6 +51,9 @@ class StreamFeed(wiring.Component):
     k_axi, v_axi : Out(P x axi.ReadSignature)
     k_bytes, v_bytes : Out(P x 48)
         Bytes read through each port since reset.
+    k_arrived, v_arrived : Out(P), k_take, v_take : In(P), k_part, v_part : Out(P x 8 D bits)
+        With ``decode`` only: of each port's `PartReader`, whose parts are for the core and not for the cache
+        in a job that decodes.
     """
 
     def __init__(self, config: AttentionConfig, *, index: int, data_width: int) -> None:
@@ -68,6 +72,13 @@ class StreamFeed(wiring.Component):
             **{f"{side}_axi": Out(port).array(ports) for side in "kv"},
             **{f"{side}_bytes": Out(data.ArrayLayout(48, ports)) for side in "kv"},
         }
+        if config.decode:
+            for side in "kv":
+                members |= {
+                    f"{side}_arrived": Out(ports),
+                    f"{side}_take": In(ports),
+                    f"{side}_part": Out(data.ArrayLayout(config.part_bits, ports)),
+                }
         if config.paged:
             members["entries"] = In(stream.Signature(PageEntry()))
         super().__init__(members)
@@ -78,7 +89,7 @@ class StreamFeed(wiring.Component):
         config = self._config
         m.submodules.walker = walker = TileWalker(config, index=self._index)
         m.submodules.tags = tags = CacheTags(config)
-        m.submodules.fetch = fetch = TileFetch(config)
+        m.submodules.fetch = fetch = TileFetch(config, index=self._index)
         connect(m, flipped(self.i), walker.i)
         connect(m, flipped(self.words), walker.words)
         # That a bitmap has another tile follows from all of its bits; that the tags take one is known late.
@@ -99,10 +110,25 @@ class StreamFeed(wiring.Component):
             connect(m, getattr(fetch, side), cache.command)
             connect(m, cache.o, flipped(getattr(self, side)))
             for p in range(config.ports_per_stream):
-                reader = RowReader(config, data_width=self._data_width)
+                reader: Any = (
+                    PartReader(config) if config.decode else RowReader(config, data_width=self._data_width)
+                )
                 m.submodules[f"{side}_reader_{p}"] = reader
                 connect(m, getattr(fetch, f"{side}_fetch")[p], reader.fetch)
-                connect(m, reader.o, cache.i[p])
+                if config.decode:
+                    self._share(m, side, p, reader, cache)
+                else:
+                    connect(m, reader.o, cache.i[p])
                 connect(m, reader.axi, flipped(getattr(self, f"{side}_axi")[p]))
                 m.d.comb += getattr(self, f"{side}_bytes")[p].eq(reader.bytes_useful)
         return m
+
+    def _share(self, m: Module, side: str, port: int, reader: PartReader, cache: PartCache) -> None:
+        """Let the cache and the core take parts of a reader: in each job only one of them does."""
+        m.d.comb += [
+            cache.available[port].eq(reader.available),
+            cache.part[port].eq(reader.part),
+            getattr(self, f"{side}_arrived")[port].eq(reader.arrived),
+            getattr(self, f"{side}_part")[port].eq(reader.part),
+            reader.take.eq(cache.take[port] | getattr(self, f"{side}_take")[port]),
+        ]

@@ -9,9 +9,11 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.attention.config import UNIT_BITS, AttentionConfig
-from hw.attention.core.command import QueryCommand, TileCommand
+from hw.attention.core.command import PART_LATENCY, PartSource, QueryCommand, TileCommand
+from hw.attention.core.row.cell import Timing
 from hw.attention.core.settings import RowSettings
 from hw.attention.movers.feed import StreamFeed
+from hw.attention.movers.lockstep import Lockstep
 from hw.attention.movers.query_reader import QueryReader
 from hw.attention.movers.result_writer import ResultWriter
 from hw.attention.movers.tables import TablePort
@@ -98,6 +100,10 @@ class AttentionMovers(wiring.Component):
         One-cycle pulse: every result is in memory.
     o_command, o_row, o_query, o_tile, o_key, o_value
         To the core, see `hw.attention.core.command`; the last three are arrays of S streams.
+    o_decode : Out(1)
+        With ``decode`` only: what the core is given is of jobs that decode.
+    o_own_key, o_own_value : Out(PartSource)
+        With ``decode`` only: of these jobs; those have a stream of tiles only, ``o_tile[0]``.
     i : In(stream of W x data_width bits)
         Beats of results, a slice for each port.
     moved : Out(Moved)
@@ -108,6 +114,8 @@ class AttentionMovers(wiring.Component):
     Behaviour
     ---------
     All commands are given as early as the queues take them: memory's latency is paid once, at the start.
+    ``o_decode`` changes before the first pass of a job of the other phase, when all results before it are in
+    memory, and so nothing of them is anywhere.
     """
 
     def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
@@ -116,6 +124,10 @@ class AttentionMovers(wiring.Component):
         elements = data.ArrayLayout(signed(8), config.lanes)
         bases = data.ArrayLayout(data.ArrayLayout(ADDRESS_BITS, config.ports_per_stream), config.streams)
         port = axi.Signature(data_width=data_width, addr_width=ADDRESS_BITS)
+        own: dict[str, Any] = {}
+        if config.decode:
+            own = {"o_decode": Out(1)}
+            own |= {name: Out(PartSource(config)) for name in ("o_own_key", "o_own_value")}
         super().__init__(
             {
                 "start": In(1),
@@ -133,6 +145,7 @@ class AttentionMovers(wiring.Component):
                 "o_tile": Out(stream.Signature(TileCommand(config))).array(config.streams),
                 "o_key": Out(stream.Signature(elements)).array(config.streams),
                 "o_value": Out(stream.Signature(elements)).array(config.streams),
+                **own,
                 "i": In(stream.Signature(config.result_ports * data_width)),
                 "moved": Out(Moved(config)),
                 **{f"gmem{n}": Out(port) for n in range(port_count(config))},
@@ -220,8 +233,10 @@ class AttentionMovers(wiring.Component):
             m.d.sync += moved[f"gmem{number}_write_bytes"].eq(writer.bytes_useful)
             writers.append(writer)
         self._deal(m, [writer.beats for writer in writers])
+        feeds = []
         for s in range(config.streams):
             m.submodules[f"feed_{s}"] = feed = StreamFeed(config, index=s, data_width=width)
+            feeds.append(feed)
             queue(f"key_queue_{s}", KeyPass(config), current.keys, feed.i)
             connect(m, bitmaps.o[s], feed.words)
             if config.paged:
@@ -239,12 +254,46 @@ class AttentionMovers(wiring.Component):
                     moved[f"gmem{v}_read_bytes"].eq(feed.v_bytes[p]),
                 ]
         accept = passes.o.valid & passes.o.ready
+        agrees = Signal()  # with the phase of what was begun
+        ready = [fifo.i.ready for fifo in queues] + [agrees] * config.decode
         m.d.comb += [
-            passes.o.ready.eq(Cat(*(fifo.i.ready for fifo in queues)).all()),
+            passes.o.ready.eq(Cat(*ready).all()),
             *(fifo.i.valid.eq(accept) for fifo in queues),
         ]
-        self._finish(m, jobs, passes, writers)
+        written = self._finish(m, jobs, passes, writers)
+        if config.decode:
+            self._phase(m, passes, written, agrees)
+            self._lockstep(m, feeds)
         return m
+
+    def _phase(self, m: Module, passes: PassWalker, written: list[Any], agrees: Signal) -> None:
+        """Change the phase when a pass of the other one waits and all is written."""
+        all_written = Signal()
+        wanted = passes.o.payload.keys.source.decode
+        # A cycle late, both of them: a pass is offered three cycles after the one before was taken, and in
+        # the last two of these its job, with the phase, is there.
+        m.d.sync += [agrees.eq(wanted == self.o_decode), all_written.eq(Cat(*written).all())]
+        with m.If(passes.o.valid & ~agrees & all_written):
+            m.d.sync += self.o_decode.eq(wanted)
+
+    def _lockstep(self, m: Module, feeds: list[StreamFeed]) -> None:
+        """Make one source of all readers of keys, and of all of values."""
+        config = self._config
+        for side, source, latency in (
+            ("k", self.o_own_key, PART_LATENCY),
+            ("v", self.o_own_value, Timing(config).step),
+        ):
+            m.submodules[f"{side}_lockstep"] = lockstep = Lockstep(config, part_latency=latency)
+            connect(m, lockstep.o, flipped(source))
+            m.d.comb += lockstep.enable.eq(self.o_decode)
+            for s, feed in enumerate(feeds):
+                for p in range(config.ports_per_stream):
+                    n = s + config.streams * p
+                    m.d.comb += [
+                        lockstep.arrived[n].eq(getattr(feed, f"{side}_arrived")[p]),
+                        lockstep.part[n].eq(getattr(feed, f"{side}_part")[p]),
+                        getattr(feed, f"{side}_take")[p].eq(lockstep.take[n]),
+                    ]
 
     def _join(self, m: Module, ports: list[Any]) -> None:
         """Put the parts of all ports together, a unit of each in turn, when all are there."""
@@ -269,11 +318,16 @@ class AttentionMovers(wiring.Component):
                 target.valid.eq(self.i.valid & Cat(ready[:n], ready[n + 1 :]).all()),
             ]
 
-    def _finish(self, m: Module, jobs: JobQueue, passes: PassWalker, writers: list[ResultWriter]) -> None:
-        """Count jobs that are not walked to their end, and passes that each writer has not taken."""
+    def _finish(
+        self, m: Module, jobs: JobQueue, passes: PassWalker, writers: list[ResultWriter]
+    ) -> list[Any]:
+        """Count jobs that are not walked to their end, and passes that each writer has not taken; give what
+        holds when all of the passes are written.
+        """
         running = Signal()
         jobs_open = Signal(4)
-        quiet = [~jobs.busy, jobs_open == 0]
+        walked: list[Any] = [~jobs.busy, jobs_open == 0]
+        quiet: list[Any] = []
 
         def passing(port: Any) -> Any:
             return port.valid & port.ready
@@ -283,8 +337,9 @@ class AttentionMovers(wiring.Component):
             passes_open = Signal(range(PASSES_AHEAD + Skid.CAPACITY + 2), name=f"passes_open_{n}")
             m.d.sync += passes_open.eq(passes_open + passing(passes.o) - passing(writer.i))
             quiet += [passes_open == 0, ~writer.busy]
-        m.d.comb += self.done.eq(running & Cat(*quiet).all())
+        m.d.comb += self.done.eq(running & Cat(*walked, *quiet).all())
         with m.If(self.start):
             m.d.sync += running.eq(1)
         with m.Elif(self.done):
             m.d.sync += running.eq(0)
+        return quiet

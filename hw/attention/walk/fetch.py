@@ -27,6 +27,8 @@ class TileFetch(wiring.Component):
     ----------
     config
         Shape of the engine.
+    index
+        Number of the stream.
 
     Members
     -------
@@ -34,11 +36,12 @@ class TileFetch(wiring.Component):
     k_base, v_base : In(P x 64)
         Address of each port's part of keys and of values.
     tile : Out(stream of TileCommand)
-        To the core.
+        To the core; of a job that decodes, whose tiles all streams share, from stream 0 only.
     k, v : Out(stream of PartCommand)
+        None of a job that decodes.
     k_fetch, v_fetch : Out(P streams of RowsFetch)
         Key n of the stream's keys of a head is row n // P of port n % P.  A port without a row to read gets
-        no command.
+        no command.  In a job that decodes, each port reads a row for each S P keys of a tile.
 
     Behaviour
     ---------
@@ -49,8 +52,9 @@ class TileFetch(wiring.Component):
     #: Cycles from ``i`` to the queues of commands.
     LATENCY: ClassVar = 5
 
-    def __init__(self, config: AttentionConfig) -> None:
+    def __init__(self, config: AttentionConfig, *, index: int) -> None:
         self._config = config
+        self._index = index
         ports = config.ports_per_stream
         super().__init__(
             {
@@ -91,7 +95,15 @@ class TileFetch(wiring.Component):
         m.d.sync += [later.eq(now) for now, later in zip([accepted, *stages], stages, strict=False)]
 
         keys = (request.last + 1)[: config.index_bits + 1]
-        row = Cat(plan.held[ports : config.index_bits], request.place if config.paged else request.tile)
+        row: Value = Cat(plan.held[ports : config.index_bits], _tile(config, request))
+        prefills: Value = push
+        if config.decode:
+            # Chosen with the plan, as the products begin with it.
+            given, all_streams = self.i.payload, self.i.payload.request.source.decode
+            of_stream = Cat(given.held[ports : config.index_bits], _tile(config, given.request))
+            of_all = Cat(given.request.lead, _tile(config, given.request))
+            row = after("row", Mux(all_streams, of_all, of_stream)[: len(row)])
+            prefills = push & ~after("decode", request.source.decode, 3)
         port = after("port", plan.held[:ports], 3)
         command = after("command", request.command, 3, TileCommand(config))
         held = after("held", (plan.held - request.lead)[: config.index_bits + 1], 3)
@@ -101,6 +113,9 @@ class TileFetch(wiring.Component):
         for p in range(config.ports_per_stream):
             skips, count = port_share(config, plan.held, keys, p)
             wanted = Mux(request.command.dummy, 0, count)[: config.index_bits + 1]
+            if config.decode:
+                wanted = Mux(request.source.decode, request.command.last_index + 1, wanted)
+                skips = skips & ~request.source.decode
             early = after(f"wanted_{p}", wanted)
             rows.append((after(f"rows_{p}", early, 2), after(f"skips_{p}", skips, 2), early))
 
@@ -123,7 +138,7 @@ class TileFetch(wiring.Component):
                 parts.i.payload.port.eq(port),
                 parts.i.payload.last_part.eq(last_part),
             ]
-            queues.append((parts, push))
+            queues.append((parts, prefills))
             units_next = after(f"{side}_units", units)
             units_later = after(f"{side}_units_later", units_next, 2)
             offset_later = after(f"{side}_offset", offset)
@@ -140,9 +155,12 @@ class TileFetch(wiring.Component):
                         after(f"{side}_address_{p}", (base + Mux(skips, upper, lower))[:ADDRESS_BITS])
                     ),
                     queue.i.payload.length.eq(after(f"{side}_length_{p}", early * units_next, 2)),
-                    queue.i.payload.rows.rows.eq(count),
-                    queue.i.payload.rows.units.eq(units_later),
                 ]
+                if not config.decode:
+                    m.d.comb += [
+                        queue.i.payload.rows.rows.eq(count),
+                        queue.i.payload.rows.units.eq(units_later),
+                    ]
                 queues.append((queue, push & (count != 0)))
 
         m.submodules.tiles = tiles = Fifo(TileCommand(config), depth=TILES_AHEAD)
@@ -150,13 +168,18 @@ class TileFetch(wiring.Component):
         connect(m, tiles.o, tiles_skid.i)
         connect(m, tiles_skid.o, flipped(self.tile))
         m.d.comb += tiles.i.payload.eq(command)
-        queues.append((tiles, push))
+        queues.append((tiles, push if self._index == 0 else prefills))
         m.d.comb += [queue.i.valid.eq(go) for queue, go in queues]
         # The stages never wait: one enable for all of them had 1,217 loads.  Instead no tile begins unless
         # the queues have room for it and for all on the way, whose pushes the levels do not yet know.
         most = TILES_AHEAD - self.LATENCY - 1
         m.d.sync += roomy.eq(Cat(queue.level <= most for queue, _ in queues).all())
         return m
+
+
+def _tile(config: AttentionConfig, request: Any) -> Any:
+    """Give the number that a tile's rows are told by."""
+    return request.place if config.paged else request.tile
 
 
 def port_share(config: AttentionConfig, held: Value, keys: Value, port: int) -> tuple[Value, Value]:

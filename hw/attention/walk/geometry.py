@@ -16,6 +16,8 @@ from hw.attention.walk.job import UNIT_SHIFT, Job
 BITMAP_ROW_BYTES = 32
 #: Bytes of an entry of a page table; entries that are read together, and log2 of them.
 PAGE_ENTRY_BYTES, PAGE_GROUP, PAGE_GROUP_SHIFT = 8, 4, 2
+#: Rows of a query tile of a job that decodes.
+DECODE_ROWS = 2
 #: Bits of the bytes of a head, in a port or altogether: of up to 2^17 rows of up to 512 elements of 2 bytes.
 HEAD_BITS = 28
 
@@ -64,7 +66,7 @@ class Plan(data.StructLayout):
     empty : 1
         It has no queries, keys or heads.
     positions
-        Positions of the queries in a full tile: R // pack.
+        Positions of the queries in a full tile: R // pack; 2 // pack of a job that decodes.
     joined : 1
         A tile takes all queries of its heads, which lie together in memory.
     diagonal : signed 18
@@ -78,7 +80,7 @@ class Plan(data.StructLayout):
     bitmap_rows
         If ``sparse``: bytes of a bitmap row by `BITMAP_ROW_BYTES`; else 0.
     slots
-        Tiles that a stream's cache holds.
+        Tiles that a stream's cache holds; 0 of a job that decodes.
     ring : 1
         Tiles take slots in turn, because they are more than there are slots and a window moves over them;
         ``slots`` is a power of two then, or 0.
@@ -164,6 +166,9 @@ class JobSetup(wiring.Component):
             head_tiles = Mux(given.flags.paged, given.page_keys >> (config.stream_bits + shift), all_tiles)
         q_ports, ports = config.query_ports, config.result_ports
         units = given.value_units << (config.result_bits // 16)
+        per_tile = _per_pack(config.rows, config, given.pack)
+        if config.decode:
+            per_tile = Mux(given.flags.decode, _per_pack(DECODE_ROWS, config, given.pack), per_tile)
         with m.If(self.i.ready):
             m.d.sync += [
                 held.eq(self.i.valid),
@@ -173,7 +178,7 @@ class JobSetup(wiring.Component):
                 port_rows.eq((head_tiles << shift) >> (config.ports_per_stream.bit_length() - 1)),
                 q_units.eq((given.query_units + q_ports - 1) >> q_ports.bit_length() - 1),
                 o_units.eq((units + ports - 1) >> ports.bit_length() - 1),
-                positions.eq(_per_pack(config, given.pack)),
+                positions.eq(per_tile),
                 key_part.eq(_last_part(config, given.query_units)),
                 value_part.eq(_last_part(config, given.value_units)),
             ]
@@ -190,6 +195,11 @@ class JobSetup(wiring.Component):
             turns.eq(_table([1 << count.bit_length() >> 1 for count in counts], last_part)),
             ring.eq(job.flags.windowed & (tiles > slots)),
         ]
+        held_tiles = Mux(ring, turns, slots)
+        key_units, value_units = job.query_units, job.value_units
+        if config.decode:
+            held_tiles = Mux(job.flags.decode, 0, held_tiles)
+            key_units, value_units = (whole_parts(config, last) for last in (key_part, value_part))
         plan = o.payload
         with m.If(advance):
             m.d.sync += [
@@ -202,15 +212,15 @@ class JobSetup(wiring.Component):
                 plan.o_head.eq((job.queries * o_units) << UNIT_SHIFT),
                 plan.q_units.eq(q_units),
                 plan.o_units.eq(o_units),
-                plan.k_head.eq((port_rows * job.query_units) << UNIT_SHIFT),
-                plan.v_head.eq((port_rows * job.value_units) << UNIT_SHIFT),
+                plan.k_head.eq((port_rows * key_units) << UNIT_SHIFT),
+                plan.v_head.eq((port_rows * value_units) << UNIT_SHIFT),
                 plan.last_key_part.eq(key_part),
                 plan.last_value_part.eq(value_part),
                 plan.bitmap_rows.eq(
                     Mux(job.flags.sparse, (tiles + 8 * BITMAP_ROW_BYTES - 1) // (8 * BITMAP_ROW_BYTES), 0)
                 ),
-                plan.slots.eq(Mux(ring, turns, slots)),
-                plan.ring.eq(ring),
+                plan.slots.eq(held_tiles),
+                plan.ring.eq(ring & ~job.flags.decode if config.decode else ring),
             ]
             if config.paged:
                 of_page = job.page_keys[config.stream_bits + shift :]
@@ -233,9 +243,15 @@ def _log2(power: Value) -> Value:
     return Cat(Cat(power[n] for n in range(len(power)) if n >> bit & 1).any() for bit in bits)
 
 
-def _per_pack(config: AttentionConfig, pack: Value) -> Value:
-    """Divide R by ``pack``."""
-    return _table([config.rows] + [config.rows // heads for heads in range(1, config.rows + 1)], pack)
+def _per_pack(rows: int, config: AttentionConfig, pack: Value) -> Value:
+    """Divide ``rows`` by ``pack``."""
+    return _table([rows] + [rows // heads for heads in range(1, config.rows + 1)], pack)
+
+
+def whole_parts(config: AttentionConfig, last_part: Value) -> Value:
+    """Give the units of so many parts, less 1, as `AttentionConfig.key_units` does with ``decode``."""
+    lanes = config.lanes // UNIT_ELEMENTS
+    return _table([lanes * (part + 1) for part in range(config.folds)], last_part)
 
 
 def _last_part(config: AttentionConfig, units: Value) -> Value:

@@ -156,13 +156,15 @@ class KeySource(data.StructLayout):
     k_offset, v_offset : 64
         Bytes from a port's base address to its part of the K/V head.
     key_units, value_units
-        Sizes of a key and of a value, by 16 bytes.
+        What a key and a value take in a port, by 16 bytes.
     last_key_part, last_value_part
         See `hw.attention.core.command.QueryCommand`.
     slots, ring
         See `hw.attention.walk.geometry.Plan`.
     cap : 23
         With ``logit_cap`` only.
+    decode : 1
+        With the configuration's ``decode`` only: the pass is one of a job that decodes.
     paged : 1, page_mask, first_paged
         With the configuration's ``paged`` only.  Entries of a page table come for the pass; see
         `hw.attention.walk.geometry.Plan`; and the first tile of the page of the first one of them.
@@ -181,6 +183,8 @@ class KeySource(data.StructLayout):
         }
         if config.logit_cap:
             members["cap"] = CAP_BITS
+        if config.decode:
+            members["decode"] = 1
         if config.paged:
             tile = tile_shape(config)
             members |= {"paged": 1, "page_mask": tile, "first_paged": tile}
@@ -238,11 +242,12 @@ class TileRequest(data.StructLayout):
     Members
     -------
     tile
-        Its number.
+        Its number.  Tiles of a job that decodes have S P T keys, in all streams the same.
     lead
         Leading keys that it is given without, 0 ... T - 1: no row of the pass sees them.
     last
-        Index in the tile of the last key that is given.  Of a dummy, both mean nothing.
+        Index in the tile of the last key that is given.  Of a dummy, both mean nothing, but of a job that
+        decodes: then all three are 0, and what lies there is read.
     clear : 1
         Before it, nothing is in the caches.
     command : TileCommand
@@ -340,9 +345,15 @@ def written_rows(config: AttentionConfig) -> RowsCommand:
 
 
 class RowsFetch(data.StructLayout):
-    """Rows to be read: ``address``, ``length`` by 16 bytes, and ``rows``, a `RowsCommand`."""
+    """Rows to be read: ``address``, ``length`` by 16 bytes, and ``rows``, a `RowsCommand`, which is not there
+    with ``decode``: then rows are not cut.
+    """
 
     def __init__(self, config: AttentionConfig) -> None:
         rows = read_rows(config)
-        most = rows.most_rows * config.max_head_dim // UNIT_ELEMENTS
-        super().__init__({"address": ADDRESS_BITS, "length": range(most + 1), "rows": rows})
+        # A job that decodes reads T rows of a tile through each port.
+        most = config.tile_keys if config.decode else rows.most_rows
+        length = range(most * config.max_head_dim // UNIT_ELEMENTS + 1)
+        super().__init__(
+            {"address": ADDRESS_BITS, "length": length} | ({} if config.decode else {"rows": rows})
+        )

@@ -16,6 +16,7 @@ from hw.attention.walk.geometry import (
     PAGE_GROUP_SHIFT,
     Plan,
     page_groups_shape,
+    whole_parts,
 )
 from hw.attention.walk.job import ADDRESS_BITS, COUNT_BITS, UNIT_SHIFT
 from hw.attention.walk.layouts import Pass
@@ -200,6 +201,12 @@ class PassWalker(wiring.Component):
                 m.d.comb += self.i.ready.eq(1)
                 m.next = "JOB"
 
+        key_units, value_units = job.query_units, job.value_units
+        if config.decode:
+            key_units, value_units = (
+                whole_parts(config, last) for last in (plan.last_key_part, plan.last_value_part)
+            )
+            m.d.comb += keys.source.decode.eq(job.flags.decode)
         m.d.comb += [
             tables.bitmap.eq(bitmap),
             tables.bitmap_rows.eq(plan.bitmap_rows),
@@ -224,8 +231,8 @@ class PassWalker(wiring.Component):
             keys.clear.eq(clear),
             keys.source.k_offset.eq(k_offset),
             keys.source.v_offset.eq(v_offset),
-            keys.source.key_units.eq(job.query_units),
-            keys.source.value_units.eq(job.value_units),
+            keys.source.key_units.eq(key_units),
+            keys.source.value_units.eq(value_units),
             keys.source.last_key_part.eq(plan.last_key_part),
             keys.source.last_value_part.eq(plan.last_value_part),
             keys.source.slots.eq(plan.slots),

@@ -36,7 +36,8 @@ class TileWalker(wiring.Component):
         For each pass with bitmap rows, bits of its tiles from the first on; all of them are taken.
     o : Out(stream of TileRequest)
         The tiles of a pass in order, or a dummy if there are none.  The one with the first key of the pass's
-        range begins at this key, all others at their first one.
+        range begins at this key, all others at their first one.  Of a job that decodes each stream lists all
+        tiles, from the first row of S P keys to the last one that has a key of the range.
 
     Behaviour
     ---------
@@ -178,6 +179,9 @@ class TileWalker(wiring.Component):
         """Assign what the core is told of the tile ``o``."""
         config, command = self._config, o.command
         first = Cat(Const(self._index, config.stream_bits), o.lead, o.tile)
+        if config.decode:
+            of_all = Cat(Const(0, config.decode_stream_bits), o.lead, o.tile)
+            first = Mux(o.source.decode, of_all, first)
         assignments = [
             command.first.eq(Mux(none, NO_KEY, first)),
             command.last_index.eq(Mux(none, 0, o.last - o.lead)),
@@ -193,7 +197,8 @@ class TileWalker(wiring.Component):
 
 
 def tile_range(config: AttentionConfig, index: int, given: Any) -> tuple[Value, Value, Value, Value, Value]:
-    """Give where stream ``index`` has keys ``given.first <= j < given.end``.
+    """Give where stream ``index`` has keys ``given.first <= j < given.end``, or all have them in a job that
+    decodes.
 
     Returns
     -------
@@ -206,6 +211,11 @@ def tile_range(config: AttentionConfig, index: int, given: Any) -> tuple[Value, 
         first = (given.first + (config.streams - 1 - index)) >> config.stream_bits
         last = (given.end - 1 - index) >> config.stream_bits  # below 0 where the stream has none
         nothing = given.none | (last < first)
+    if config.decode:
+        decode, shift = given.source.decode, config.decode_stream_bits
+        nothing = Mux(decode, given.none, nothing)
+        ends = ((given.first, first), ((given.end - 1)[: len(given.end)], last))
+        first, last = (Mux(decode, Mux(given.none, 0, key >> shift), own) for key, own in ends)
     bits = config.index_bits
     return first >> bits, first[:bits], last >> bits, last[:bits], nothing
 

@@ -21,6 +21,13 @@ def small(**changes) -> AttentionConfig:
     return AttentionConfig(**fields)
 
 
+def decoding(**changes) -> AttentionConfig:
+    """Give a small configuration that decodes; of what is not named, one that fits what is."""
+    fields = {"lanes": 16, "folds": 2, "streams": 2, "ports_per_stream": 2} | changes
+    fields |= {"rows": 2 * fields["ports_per_stream"], "port_bits": 8 * fields["lanes"], "decode": True}
+    return small(**fields)
+
+
 @dataclass
 class PlainJob:
     """One job: numbers, and the addresses that a test gives its tensors."""
@@ -43,6 +50,7 @@ class PlainJob:
     scale: dict = field(default_factory=lambda: {"fraction": 8})
     cap: int = 0
     page_keys: int = 0  # keys of a page; 0 for none
+    decode: bool = False
     address: dict = field(
         default_factory=dict
     )  # q_offset, bitmap, slopes, pages, k_offset, v_offset, o_offset
@@ -71,6 +79,7 @@ class PlainJob:
                 "sparse": int(self.bits is not None),
                 "reuse_kv": int(self.reuse_kv),
                 **({"paged": int(self.page_keys > 0)} if config.paged else {}),
+                **({"decode": int(self.decode)} if config.decode else {}),
             },
             "window": self.window,
             "multiplier": self.multiplier,
@@ -100,7 +109,8 @@ class PlainJob:
             + 2 * self.windowed
             + 4 * (self.bits is not None)
             + 8 * self.reuse_kv
-            + 16 * (self.page_keys > 0),
+            + 16 * (self.page_keys > 0)
+            + 32 * self.decode,
             "window": self.window,
             "score_multiplier": self.multiplier,
             "score_shift": self.shift,
@@ -140,7 +150,7 @@ def passes(config: AttentionConfig, job: PlainJob) -> list[PlainPass]:
     found: list[PlainPass] = []
     if job.empty:
         return found
-    step = config.rows // job.pack
+    step = (2 if job.decode else config.rows) // job.pack
     for kv_head in range(job.heads // job.kv_group):
         group = list(range(kv_head * job.kv_group, (kv_head + 1) * job.kv_group))
         for first in range(0, job.kv_group, job.pack):
@@ -167,9 +177,20 @@ def span(this: PlainPass) -> tuple[int, int]:
 
 
 def tiles(config: AttentionConfig, this: PlainPass, stream: int) -> list[tuple[int, int, int]]:
-    """List the tiles in which a stream has keys of a pass: number, leading keys left out, keys given."""
+    """List the tiles in which a stream has keys of a pass: number, leading keys left out, keys given.
+
+    In a job that decodes all streams have the same, and these keys are rows of a key of each port.
+    """
     first, end = span(this)
     found = []
+    if this.job.decode:
+        size = config.tile_keys * config.decode_streams
+        for tile in range(-(-this.job.keys // size)):
+            rows = range(tile * size, (tile + 1) * size, config.decode_streams)
+            given = [n for n, key in enumerate(rows) if key < end and key + config.decode_streams > first]
+            if given:
+                found.append((tile, given[0], len(given)))
+        return found
     size = config.tile_keys * config.streams
     for tile in range(-(-this.job.keys // size)):
         own = [key for key in range(tile * size, (tile + 1) * size) if key % config.streams == stream]
@@ -200,6 +221,11 @@ def port_rows(config: AttentionConfig, keys: int) -> int:
     return rounds * config.tile_keys // config.ports_per_stream
 
 
+def key_bytes(config: AttentionConfig, size: int) -> int:
+    """Bytes of a key or value in its port: with ``decode`` whole parts."""
+    return last_part(config, size) * config.lanes + config.lanes if config.decode else size
+
+
 def port_units(config, size):
     """Units of 16 bytes that a row of ``size`` results has at each port: they are dealt out in turn."""
     return _most_units(size * config.result_bits // 128, config.result_ports)
@@ -221,6 +247,8 @@ def last_part(config: AttentionConfig, size: int) -> int:
 
 def slots(config: AttentionConfig, job: PlainJob) -> tuple[int, bool]:
     """Give how many tiles of a job the cache of a stream holds, and whether they take turns."""
+    if job.decode:
+        return 0, False
     entries = config.cached_keys // config.tile_keys // (last_part(config, max(job.dqk, job.dv)) + 1)
     each = -(-job.keys // (config.tile_keys * config.streams))
     if job.windowed and each > entries:
@@ -275,8 +303,12 @@ def random_job(rng, config: AttentionConfig, *, most_keys=None, most_queries=Non
     )
     if config.output != "int16":
         job.scale = {"multiplier": int(rng.integers(2**16, 2**17)), "shift": int(rng.integers(19, 48))}
+    if config.decode:
+        job.decode = bool(rng.random() < 0.5)
     for name, value in fixed.items():
         setattr(job, name, value)
+    if job.decode:
+        job.pack, fixed = min(job.pack, 2), fixed | {"bits": None, "page_keys": 0}
     if rng.random() < 0.35 and "bits" not in fixed:
         blocks = -(-job.queries // (config.rows // job.pack))
         job.bits = rng.random((blocks, -(-job.keys // (config.tile_keys * config.streams)))) < rng.choice(

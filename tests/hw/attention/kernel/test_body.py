@@ -6,7 +6,7 @@ import pytest
 
 from hw.attention.kernel.arguments import CAUSES, argument_table, stream_ports
 from hw.attention.kernel.body import AttentionBody
-from hw.attention.movers.movers import port_count, result_port
+from hw.attention.movers.movers import port_count
 from hw.errors import InputError
 from hw.lib.place import InlinePlacer
 from tests.hw.attention.movers.launch import JOBS, Launch
@@ -63,11 +63,7 @@ def run_body(launches, *, stall=0.0, latency=(1, 12), seed=0, limit=60_000):
 
 
 def check_counters(launch, counters, cycles):
-    for port, count in enumerate(launch.read):
-        assert counters[f"gmem{port}_read_bytes"] == count
-    for port, written in enumerate(launch.results):
-        number = result_port(launch.config, port)
-        assert counters[f"gmem{number}_write_bytes"] == len(written)
+    assert counters.items() >= launch.moved().items()
     for name, count in counters.items():
         if name.startswith("saturated_"):
             assert count == launch.saturated[name.removeprefix("saturated_")]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hw.attention.config import AttentionConfig
-from hw.attention.movers.movers import key_port, port_count, query_port, result_port, value_port
+from hw.attention.movers.movers import Moved, key_port, port_count, query_port, result_port, value_port
 from hw.attention.walk.descriptor import USED_BYTES, pack_descriptor
 from sim.golden.attention import formats
 from tests.hw.attention.core.feeds import CoreJob
@@ -18,6 +18,7 @@ from tests.hw.attention.plain import (
     PlainCache,
     PlainJob,
     bitmap_rows,
+    key_bytes,
     page_entries,
     parts,
     passes,
@@ -56,7 +57,9 @@ class Launch:
         config, streams = self.config, self.config.streams
         self.rng = random.Random(self.seed)
         self.tiles, self.keys, self.values = ([[] for _ in range(streams)] for _ in range(3))
-        self.read = [0] * result_port(config, 0)
+        self.read = [0] * port_count(config)
+        self.own = {"key": [], "value": []}  # parts of all ports, of jobs that decode
+        self.written, self.phases = [], []  # bytes after each pass; whether it decodes
         self.memory = [{} for _ in range(port_count(config))]
         self.base = [
             {"k": K_BASE, "v": V_BASE}[side] + self.rng.randrange(1 << 20) * self.grain
@@ -138,7 +141,15 @@ class Launch:
             for s in range(config.streams):
                 for p in range(config.ports_per_stream):
                     start = self.address(side, s, p) + job.address[f"{side}_offset"]
-                    content = [rng.randbytes(size) for _ in places]
+                    width = {"k": job.dqk, "v": job.dv}[side]
+                    pad = bytes(key_bytes(config, width) - width)
+                    rows = size // (width + len(pad))
+                    content = [
+                        rng.randbytes(size)
+                        if not pad
+                        else b"".join(rng.randbytes(width) + pad for _ in range(rows))
+                        for _ in places
+                    ]
                     for place, page in zip(places, content, strict=True):
                         self._fill(number(config, s, p), start + place, page)
                     job.content[side, s, p] = content
@@ -149,7 +160,8 @@ class Launch:
     def _page_bytes(self, job, side):
         """Bytes of all heads in a port, of a page or of all keys."""
         heads = 0 if job.empty else job.heads // job.kv_group
-        return heads * port_rows(self.config, job.page_keys or job.keys) * {"k": job.dqk, "v": job.dv}[side]
+        size = key_bytes(self.config, {"k": job.dqk, "v": job.dv}[side])
+        return heads * port_rows(self.config, job.page_keys or job.keys) * size
 
     def _table(self, job):
         """Put the page table behind port 0, if there is one."""
@@ -169,7 +181,8 @@ class Launch:
             self._fill(query_port(config, port), start, content.ljust(16 * units, b"\0"))
 
     def _row(self, job, side, size, head, stream, n):
-        """Row n of a stream's keys or values of a head."""
+        """Row n of a stream's keys or values of a head, with the zeros behind it."""
+        size = key_bytes(self.config, size)
         config, ports = self.config, self.config.ports_per_stream
         page, n = divmod(n, job.page_keys // config.streams) if job.page_keys else (0, n)
         at = (head * port_rows(config, job.page_keys or job.keys) + n // ports) * size
@@ -188,7 +201,7 @@ class Launch:
                     head,
                     key % config.streams,
                     key // config.streams,
-                )
+                )[:width]
                 for head in range(job.heads // job.kv_group)
                 for key in range(job.keys)
             )
@@ -243,6 +256,12 @@ class Launch:
             result = None if not self.golden else job.golden[row]
             self.beats[-1] += self._result(job, row, result)
         count, ring = slots(config, job)
+        self.written.append(sum(map(len, self.results)))
+        self.phases.append(job.decode)
+        if job.decode:
+            self._decode(this)
+            self.needed.append(self.counts())
+            return
         for s in range(config.streams):
             if this.opens_head and not (job.reuse_kv and this.kv_head == 0):
                 self._caches[s] = PlainCache()
@@ -261,16 +280,43 @@ class Launch:
                         content = self._row(job, side, size, this.kv_head, s, row)
                         target[s] += parts(config, content)
                         if index >= lead + held:
-                            self.read[number(config, s, row % config.ports_per_stream)] += size
+                            port = number(config, s, row % config.ports_per_stream)
+                            self.read[port] += key_bytes(config, size)
             if not found:
                 self.tiles[s].append((None, 1, True, True, job.cap))
                 self.keys[s] += [None] * -(-job.dqk // config.lanes)
                 self.values[s] += [None] * -(-job.dv // config.lanes)
         self.needed.append(self.counts())
 
+    def _decode(self, this):
+        """Note a pass of a job that decodes: tiles of one stream, and parts of all ports at once."""
+        config, job = self.config, this.job
+        found = tiles(config, this, 0)
+        for n, (tile, lead, rows) in enumerate(found):
+            first = (tile * config.tile_keys + lead) * config.decode_streams
+            self.tiles[0].append((first, rows, n == 0, n == len(found) - 1, job.cap))
+        if not found:
+            self.tiles[0].append((None, 1, True, True, job.cap))
+        asked = [tile * config.tile_keys + lead + n for tile, lead, rows in found for n in range(rows)]
+        for side, number, size in (("key", key_port, job.dqk), ("value", value_port, job.dv)):
+            for row in asked or [0]:  # of a pass that sees nothing, too, a row is read
+                by_port = [
+                    parts(
+                        config,
+                        self._row(job, side[0], size, this.kv_head, s, row * config.ports_per_stream + p),
+                    )
+                    for p in range(config.ports_per_stream)
+                    for s in range(config.streams)
+                ]
+                self.own[side] += [list(round_) for round_ in zip(*by_port, strict=True)]
+                for s, p in np.ndindex(config.streams, config.ports_per_stream):
+                    self.read[number(config, s, p)] += key_bytes(config, size)
+
     def counts(self):
         """Items of each of the core's streams so far."""
         found = {"command": len(self.commands), "row": len(self.rows), "query": len(self.queries)}
+        if self.config.decode:
+            found |= {f"own_{side}": len(given) for side, given in self.own.items()}
         for s in range(self.config.streams):
             found |= {
                 f"tile{s}": len(self.tiles[s]),
@@ -297,11 +343,18 @@ class Launch:
             for n in range(0, beats * step, step)
         ]
 
+    def moved(self):
+        """Give the bytes read and written by the names of `hw.attention.movers.movers.Moved`."""
+        written = {result_port(self.config, port): len(given) for port, given in enumerate(self.results)}
+        ways = {f"gmem{port}_write_bytes": count for port, count in written.items()}
+        counts = {f"gmem{port}_read_bytes": count for port, count in enumerate(self.read)}
+        return {name: (counts | ways)[name] for name in Moved(self.config).members}
+
     def check_results(self, memories):
         """Look whether ports of results have what they must have, and nothing else was written."""
-        first = result_port(self.config, 0)
+        results = {result_port(self.config, port): wanted for port, wanted in enumerate(self.results)}
         for port, memory in enumerate(memories):
-            wanted = self.results[port - first] if port >= first else {}
+            wanted = results.get(port, {})
             changed = {at: byte for at, byte in memory.bytes.items() if self.memory[port].get(at) != byte}
             assert changed.keys() <= wanted.keys()
             assert all(memory.bytes.get(at) == byte for at, byte in wanted.items() if byte is not None)

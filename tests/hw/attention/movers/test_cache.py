@@ -23,7 +23,7 @@ class Cached(wiring.Component):
 
     def __init__(self, config, *, epoch_bits=12):
         self.tags = CacheTags(config, epoch_bits=epoch_bits)
-        self.fetch = TileFetch(config)
+        self.fetch = TileFetch(config, index=0)
         self.cache = PartCache(config)
         fetches = self.fetch.k_fetch[0].signature
         super().__init__(

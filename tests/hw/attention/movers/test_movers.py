@@ -1,14 +1,18 @@
 # amaranth: UnusedElaboratable=no
 """All movers together, with memory behind their ports: every stream of the core, every byte, every result."""
 
+import random
+
 import numpy as np
 import pytest
 
-from hw.attention.movers.movers import AttentionMovers, key_port, port_count
+from hw.attention.core.command import PART_LATENCY
+from hw.attention.core.row.cell import Timing
+from hw.attention.movers.movers import AttentionMovers, key_port, port_count, result_port
 from tests.hw.attention.movers.launch import JOBS, Launch
-from tests.hw.attention.plain import random_job, small
+from tests.hw.attention.plain import decoding, random_job, small
 from tests.support.gateware.axi_memory import AxiMemory
-from tests.support.gateware.streams import get, hash_seed, put, rule_checker, seeds, simulate
+from tests.support.gateware.streams import get, hash_seed, plain, put, rule_checker, seeds, simulate
 
 
 def check_streams(config, launch, got):
@@ -35,6 +39,8 @@ def check_streams(config, launch, got):
         for name, expected in ((f"key{s}", launch.keys[s]), (f"value{s}", launch.values[s])):
             for part, want in zip(got[name], expected, strict=True):
                 assert want is None or part == want
+    if config.decode:
+        assert (got["own_key"], got["own_value"]) == (launch.own["key"], launch.own["value"])
 
 
 def run(config, launches, *, width=256, stall=0.0, latency=(1, 20), seed=0, limit=60_000):
@@ -47,10 +53,11 @@ def run(config, launches, *, width=256, stall=0.0, latency=(1, 20), seed=0, limi
     outputs = {"command": movers.o_command, "row": movers.o_row, "query": movers.o_query}
     for s in range(config.streams):
         outputs |= {f"tile{s}": movers.o_tile[s], f"key{s}": movers.o_key[s], f"value{s}": movers.o_value[s]}
+    own = {"own_key": movers.o_own_key, "own_value": movers.o_own_value} if config.decode else {}
     times = []
 
-    got = [{name: [] for name in outputs} for _ in launches]
-    cycles = [{name: [] for name in outputs} for _ in launches]
+    got = [{name: [] for name in (*outputs, *own)} for _ in launches]
+    cycles = [{name: [] for name in (*outputs, *own)} for _ in launches]
     begun = [0]
 
     def receiver(name, port):
@@ -68,6 +75,51 @@ def run(config, launches, *, width=256, stall=0.0, latency=(1, 20), seed=0, limi
                 )
 
         return receive
+
+    part_latencies = {"own_key": PART_LATENCY, "own_value": Timing(config).step}
+
+    def taker(name, source):
+        async def take(ctx):
+            rng = random.Random(hash_seed(seed, name))
+            due = []
+            for n, launch in enumerate(launches):
+                while begun[0] <= n:
+                    await ctx.tick()
+                cycle, taken = 0, cycles[n][name]
+                while len(got[n][name]) < launch.counts()[name]:
+                    if due and due[0] == cycle:
+                        due.pop(0)
+                        got[n][name].append(plain(ctx.get(source.parts)))
+                    wanted = ctx.get(source.valid) and rng.random() >= stall
+                    ctx.set(source.take, wanted)
+                    if wanted:
+                        assert ctx.get(movers.o_decode)
+                        due.append(cycle + part_latencies[name])
+                        taken.append(cycle)
+                    await ctx.tick()
+                    cycle += 1
+                ctx.set(source.take, 0)
+                assert len(taken) == len(got[n][name])
+
+        return take
+
+    async def watch_phase(ctx):
+        """A change of phase waits for all that is to be written before; each pass comes in its own."""
+        before, number, count = 0, 0, 0
+        while True:
+            sampled = await ctx.tick().sample(movers.o_decode, movers.o_command.valid, movers.o_command.ready)
+            _, _, decode, valid, ready = sampled
+            if begun[0] != number:
+                number, count = begun[0], 0
+            if number and decode != before:
+                launch, found = launches[number - 1], 0
+                for port, written in enumerate(launch.results):
+                    found += len(written.keys() & memories[result_port(config, port)].bytes.keys())
+                assert found == (launch.written[count - 1] if count else 0)
+            before = decode
+            if valid and ready:
+                assert decode == launches[number - 1].phases[count]
+                count += 1
 
     async def send_results(ctx):
         for launch, seen in zip(launches, cycles, strict=True):
@@ -92,7 +144,7 @@ def run(config, launches, *, width=256, stall=0.0, latency=(1, 20), seed=0, limi
                 ctx.set(movers.o_base[w], base)
             for n, base in enumerate(launch.query_base):
                 ctx.set(movers.q_base[n], base)
-            names = list(movers.moved.shape().members)
+            names = list(launch.moved())
             before = [ctx.get(movers.moved[name]) for name in names]
             ctx.set(movers.start, 1)
             begun[0] += 1
@@ -107,16 +159,18 @@ def run(config, launches, *, width=256, stall=0.0, latency=(1, 20), seed=0, limi
             await ctx.tick()
             await ctx.tick()
             moved = [ctx.get(movers.moved[name]) - count for name, count in zip(names, before, strict=True)]
-            assert moved == [*launch.read, *(len(written) for written in launch.results)]
+            assert moved == [*launch.moved().values()]
 
     simulate(
         movers,
         host,
         send_results,
         *(receiver(name, port) for name, port in outputs.items()),
+        *(taker(name, source) for name, source in own.items()),
         background=[
             *(bench for memory in memories for bench in memory.testbenches()),
             *(rule_checker(port, name) for name, port in outputs.items()),
+            *([watch_phase] if config.decode else []),
         ],
         limit=limit,
     )
@@ -152,6 +206,26 @@ def test_random_jobs(seed):
         jobs = [random_job(rng, config, most_keys=60, most_queries=5) for _ in range(1 + n)]
         launches.append(Launch(config, jobs, seed + n, width))
     run(config, launches, width=width, stall=float(rng.choice([0.0, 0.3, 0.7])), seed=seed)
+
+
+@pytest.mark.parametrize("seed", seeds(3, 30))
+def test_random_jobs_of_both_phases(seed):
+    rng = np.random.default_rng(seed)
+    config = decoding(
+        lanes=int(rng.choice([16, 32])),
+        folds=int(rng.integers(1, 4)),
+        streams=int(rng.choice([2, 4])),
+        ports_per_stream=int(rng.choice([1, 2])),
+        result_ports=int(rng.choice([1, 2])),
+        logit_cap=bool(rng.random() < 0.5),
+        alibi=bool(rng.random() < 0.5),
+        paged=bool(rng.random() < 0.5),
+    )
+    launches = []
+    for n in range(2):
+        jobs = [random_job(rng, config, most_keys=150, most_queries=5) for _ in range(2 + 2 * n)]
+        launches.append(Launch(config, jobs, seed + n, config.port_bits, grain=config.lanes))
+    run(config, launches, width=config.port_bits, stall=float(rng.choice([0.0, 0.3, 0.7])), seed=seed)
 
 
 @pytest.mark.parametrize(("dqk", "dv"), [(32, 32), pytest.param(64, 48, marks=pytest.mark.soak)])

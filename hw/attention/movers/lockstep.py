@@ -1,0 +1,110 @@
+"""Lockstep of the readers of a job that decodes: one ``take`` for a part of each."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Module, Signal, signed
+from amaranth.lib import data, wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.attention.config import AttentionConfig
+from hw.attention.core.command import PART_LATENCY, PartSource
+from hw.attention.movers.part_reader import PartReader
+from hw.lib.delay import delay
+
+
+class Lockstep(wiring.Component):
+    """Makes one source of the readers of all ports of keys, or of values.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine, which has ``decode``.
+    part_latency
+        Cycles from ``o.take`` to ``o.parts``, at least `PART_LATENCY`.
+
+    Members
+    -------
+    enable : In(1)
+        What arrives counts; low while parts arrive that somebody else takes.
+    arrived : In(S P)
+        Of each `PartReader`: that of port p of stream s is number ``s + S p``.
+    take : Out(S P)
+        To each of them.
+    part : In(8 D bits for each)
+    o : Out(PartSource)
+
+    Behaviour
+    ---------
+    A part of every reader a cycle.  From the last reader's ``arrived`` to ``valid`` it takes `latency`
+    cycles.
+
+    Why
+    ---
+    Readers lie far apart, and `take` would depend on all of them.  So arrivals are counted instead, and in
+    pairs: a tree of counters passes on what both of two halves have, a register a level, and at its root
+    there are tokens for rounds of which all have a part.  A part that is counted stays until it is taken, so
+    nobody has to be told of a round in less than the `PartReader.LATENCY` allows.
+    """
+
+    #: Cycles from a reader's ``arrived`` into the tree, and from a root's token to ``valid``.
+    _ENDS: ClassVar = 2
+
+    def __init__(self, config: AttentionConfig, *, part_latency: int = PART_LATENCY) -> None:
+        self._config = config
+        self._wait = part_latency - PART_LATENCY
+        ports = config.decode_streams
+        super().__init__(
+            {
+                "enable": In(1),
+                "arrived": In(ports),
+                "take": Out(ports),
+                "part": In(data.ArrayLayout(config.part_bits, ports)),
+                "o": Out(PartSource(config)),
+            }
+        )
+
+    @staticmethod
+    def latency(config: AttentionConfig) -> int:
+        """Give the cycles from ``arrived`` to ``valid``."""
+        return Lockstep._ENDS + config.decode_stream_bits
+
+    def elaborate(self, platform: Any) -> Module:
+        """Arrivals -> a tree -> tokens; and a register for the take of each reader."""
+        m = Module()
+        level = []
+        for n, arrived in enumerate(self.arrived):
+            counted = Signal(name=f"counted_{n}")
+            m.d.sync += counted.eq(arrived & self.enable)
+            level.append(counted)
+        while len(level) > 1:
+            # Neighbours are ports of the same number in streams beside each other.
+            level = [_both(m, f"{len(level)}_{n}", *level[n : n + 2]) for n in range(0, len(level), 2)]
+
+        rounds = Signal(range(PartReader.PARTS + 1))
+        token, take = level[0], self.o.take
+        later = delay(m, "later", take, self._wait)
+        with m.If(token & ~take):
+            m.d.sync += [rounds.eq(rounds + 1), self.o.valid.eq(1)]
+        with m.If(take & ~token):
+            m.d.sync += [rounds.eq(rounds - 1), self.o.valid.eq(rounds != 1)]
+        for n in range(len(self.take)):
+            # One for each reader, and not one that tools make of equal ones: it may lie beside its reader.
+            own = Signal(name=f"take_{n}", attrs={"keep": 1})
+            m.d.sync += own.eq(later)
+            m.d.comb += self.take[n].eq(own)
+        m.d.comb += Cat(self.o.parts).eq(Cat(self.part))
+        return m
+
+
+def _both(m: Module, name: str, first: Signal, second: Signal) -> Signal:
+    """Give a pulse for each that came on both sides, a cycle after it came on the later one."""
+    ahead = Signal(signed(PartReader.PARTS.bit_length() + 1), name=f"ahead_{name}")  # of the first side
+    both = Signal(name=f"both_{name}")
+    with m.If(first & ~second):
+        m.d.sync += ahead.eq(ahead + 1)
+    with m.If(second & ~first):
+        m.d.sync += ahead.eq(ahead - 1)
+    m.d.sync += both.eq((first & second) | (first & (ahead < 0)) | (second & (ahead > 0)))
+    return both

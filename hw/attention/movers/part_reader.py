@@ -1,0 +1,151 @@
+"""Whole parts of keys or values out of a memory port that is as wide as a part."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.wiring import In, Out
+from amaranth.utils import exact_log2
+
+from hw.attention.config import AttentionConfig
+from hw.attention.walk.job import ADDRESS_BITS, UNIT_SHIFT
+from hw.attention.walk.layouts import RowsFetch
+from hw.lib import axi
+from hw.lib.burst import BurstSplitter
+from hw.lib.memory import uninitialised
+from hw.lib.skid import Skid
+
+
+class PartReader(wiring.Component):
+    """Reads rows, and gives their parts a fixed time after they are taken.
+
+    Parameters
+    ----------
+    config
+        Shape of the engine, which has ``decode``: a beat of the port is a part, and rows are whole parts.
+
+    Members
+    -------
+    fetch : In(stream of RowsFetch)
+        The address is a multiple of a part's bytes, the length one of a part's units.
+    arrived : Out(1)
+        A part came: from the next cycle on it counts as ``available``.
+    available : Out(1)
+        There is a part that was not taken.
+    take : In(1)
+        It is taken; only in cycles in which it is available.
+    part : Out(8 D bits)
+        `LATENCY` cycles after ``take``, in that cycle.
+    axi : Out(axi.ReadSignature)
+    bytes_useful : Out(48)
+        Bytes read since reset.
+
+    Behaviour
+    ---------
+    Latency 2 cycles from ``fetch`` to ``arvalid``, and from ``rvalid`` to ``available``.  A part a cycle,
+    across commands.  ``rready`` is always high: as in `hw.lib.dma_read.ReadDMA`, an address is issued only
+    when there is room for a longest burst.
+
+    Why
+    ---
+    Rows of whole parts need neither an aligner nor a cutter, so that between the port and the arrays data
+    pass through registers and a block RAM, and not through a single LUT.  That part of a fixed time behind
+    ``take`` which nobody can hold up needs no handshake either.
+    """
+
+    #: Parts that may be asked for and not yet taken: as many as a block RAM has rows.
+    PARTS: ClassVar = 512
+    #: Cycles from ``fetch`` to ``arvalid``; from ``rvalid`` to ``available``; from ``take`` to ``part``: the
+    #: address of the RAM, its output latch, and its output register.
+    ADDRESS_LATENCY: ClassVar = 2
+    DATA_LATENCY: ClassVar = 2
+    LATENCY: ClassVar = 3
+    _BURST_BEATS: ClassVar = 16
+
+    def __init__(self, config: AttentionConfig) -> None:
+        self._width = config.part_bits
+        super().__init__(
+            {
+                "fetch": In(stream.Signature(RowsFetch(config))),
+                "arrived": Out(1),
+                "available": Out(1),
+                "take": In(1),
+                "part": Out(config.part_bits),
+                "axi": Out(axi.ReadSignature(data_width=config.part_bits, addr_width=ADDRESS_BITS)),
+                "bytes_useful": Out(48),
+            }
+        )
+        # A beat that found no place: never, says the reservation, and the tests look.
+        self.lost = Signal()
+
+    def elaborate(self, platform: Any) -> Module:
+        """Splitter -> address register; data register -> block RAM -> its output register."""
+        m = Module()
+        bytes_bits = exact_log2(self._width // 8)
+        m.submodules.splitter = splitter = BurstSplitter(
+            data_width=self._width, addr_width=ADDRESS_BITS, burst_beats=self._BURST_BEATS
+        )
+        # Zeros that the splitter would take for an offset within a beat, and for a part of one.
+        low, units = Const(0, bytes_bits), self.fetch.payload.length[bytes_bits - UNIT_SHIFT :]
+        m.d.comb += [
+            splitter.command.valid.eq(self.fetch.valid),
+            splitter.command.payload.address.eq(Cat(low, self.fetch.payload.address[bytes_bits:])),
+            splitter.command.payload.length.eq(Cat(low, units)),
+            self.fetch.ready.eq(splitter.command.ready),
+        ]
+
+        address = data.StructLayout({"address": ADDRESS_BITS - bytes_bits, "len": 4})
+        m.submodules.addresses = addresses = Skid(address)
+        room = Signal(range(self.PARTS + 1), init=self.PARTS)
+        roomy = room >= self._BURST_BEATS
+        taken, issue = Signal(), Signal()
+        m.d.comb += [
+            addresses.i.payload.address.eq(splitter.o.payload.address[bytes_bits:]),
+            addresses.i.payload.len.eq(splitter.o.payload.beats - 1),
+            addresses.i.valid.eq(splitter.o.valid & roomy),
+            splitter.o.ready.eq(addresses.i.ready & roomy),
+            issue.eq(splitter.o.valid & splitter.o.ready),
+            self.axi.arvalid.eq(addresses.o.valid),
+            self.axi.araddr.eq(Cat(low, addresses.o.payload.address)),
+            self.axi.arlen.eq(addresses.o.payload.len),
+            addresses.o.ready.eq(self.axi.arready),
+        ]
+        m.d.sync += [taken.eq(self.take), room.eq(room - Mux(issue, splitter.o.payload.beats, 0) + taken)]
+
+        # Rows of the RAM: of the part that arrived last, and of the one that was taken last.
+        newest = Signal(range(self.PARTS), init=self.PARTS - 1)
+        last_taken = Signal.like(newest)
+        arrived_data = Signal(self._width, reset_less=True)
+        following = (last_taken + 1)[: len(last_taken)]
+        m.d.comb += self.axi.rready.eq(1)
+        m.d.sync += [self.arrived.eq(self.axi.rvalid), arrived_data.eq(self.axi.rdata)]
+        with m.If(self.axi.rvalid):
+            m.d.sync += newest.eq(newest + 1)
+        with m.If(self.take):
+            m.d.sync += last_taken.eq(last_taken + 1)
+        with m.If(self.arrived & ~self.take):
+            m.d.sync += self.available.eq(1)
+        with m.If(self.take & ~self.arrived):
+            m.d.sync += self.available.eq(following != newest)
+        # The next one after the last that was taken, with others waiting: it has come around to their rows.
+        m.d.comb += self.lost.eq(self.arrived & self.available & (newest == following))
+
+        m.submodules.parts = parts = uninitialised(width=self._width, depth=self.PARTS, ram_style="block")
+        write, read = parts.write_port(), parts.read_port()
+        read_out = Signal(self._width, reset_less=True)
+        m.d.comb += [
+            write.en.eq(self.arrived),
+            write.addr.eq(newest),
+            write.data.eq(arrived_data),
+            read.en.eq(taken),
+            read.addr.eq(last_taken),
+            self.part.eq(read_out),
+        ]
+        m.d.sync += read_out.eq(read.data)
+
+        beats = Signal(len(self.bytes_useful) - bytes_bits)
+        m.d.sync += beats.eq(beats + self.arrived)
+        m.d.comb += self.bytes_useful.eq(Cat(low, beats))
+        return m

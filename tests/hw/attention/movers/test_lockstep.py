@@ -1,0 +1,117 @@
+# amaranth: UnusedElaboratable=no
+"""Readers that go in lockstep: rounds of a part of each, in order, and as fast as the slowest."""
+
+import random
+
+import pytest
+from amaranth.hdl import Module
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out, connect, flipped
+
+from hw.attention.core.command import PART_LATENCY
+from hw.attention.movers.lockstep import Lockstep
+from hw.attention.movers.part_reader import PartReader
+from tests.hw.attention.movers.test_part_reader import fetches
+from tests.hw.attention.plain import decoding
+from tests.support.gateware.axi_memory import AxiMemory
+from tests.support.gateware.streams import put, seeds, simulate
+
+
+class Gang(wiring.Component):
+    """Readers, and what makes one source of them."""
+
+    def __init__(self, config, part_latency):
+        self.config, self.lockstep = config, Lockstep(config, part_latency=part_latency)
+        self.readers = [PartReader(config) for _ in range(config.decode_streams)]
+        first = self.readers[0]
+        super().__init__(
+            {
+                "fetch": In(first.fetch.signature.flip()).array(len(self.readers)),
+                "axi": Out(first.axi.signature).array(len(self.readers)),
+                "enable": In(1, init=1),
+                "o": Out(self.lockstep.o.signature),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        m.submodules.lockstep = lockstep = self.lockstep
+        connect(m, lockstep.o, flipped(self.o))
+        m.d.comb += lockstep.enable.eq(self.enable)
+        for n, reader in enumerate(self.readers):
+            m.submodules[f"reader_{n}"] = reader
+            connect(m, flipped(self.fetch[n]), reader.fetch)
+            connect(m, reader.axi, flipped(self.axi[n]))
+            m.d.comb += [
+                lockstep.arrived[n].eq(reader.arrived),
+                lockstep.part[n].eq(reader.part),
+                reader.take.eq(lockstep.take[n]),
+            ]
+        return m
+
+
+def run(config, *, part_latency=PART_LATENCY, stall=0.0, stall_take=0.0, seed=0, latency=(1, 40)):
+    rng = random.Random(seed)
+    gang = Gang(config, part_latency)
+    memories = [
+        AxiMemory(port, stall=stall * rng.random(), latency=latency, seed=seed + n)
+        for n, port in enumerate(gang.axi)
+    ]
+    asked, places = fetches(rng, config, 8, 30)
+    takes, rounds = [], len(places)
+    shifted = [
+        [item | {"address": item["address"] + (n << 40)} for item in asked] for n in range(len(memories))
+    ]
+
+    def sender(n):
+        async def send(ctx):
+            await put(ctx, gang.fetch[n], shifted[n], stall=stall, seed=seed + n)
+
+        return send
+
+    async def take(ctx):
+        rng, cycle, due = random.Random(seed), 0, {}
+        while len(takes) < rounds or due:
+            if cycle in due:
+                address = due.pop(cycle)
+                for n, memory in enumerate(memories):
+                    got = bytes(ctx.get(gang.o.parts[n][lane]) & 0xFF for lane in range(config.lanes))
+                    assert got == memory.content(address + (n << 40), config.lanes)
+            wanted = ctx.get(gang.o.valid) and rng.random() >= stall_take
+            for reader in gang.readers:
+                assert not ctx.get(reader.take) or ctx.get(reader.available)
+            ctx.set(gang.o.take, wanted)
+            if wanted:
+                due[cycle + part_latency] = places[len(takes)]
+                takes.append(cycle)
+            await ctx.tick()
+            cycle += 1
+        for _ in range(30):
+            await ctx.tick()
+            assert not ctx.get(gang.o.valid)
+
+    simulate(
+        gang,
+        take,
+        *(sender(n) for n in range(len(memories))),
+        background=[bench for memory in memories for bench in memory.testbenches()],
+    )
+    return memories, takes
+
+
+@pytest.mark.parametrize("seed", seeds(2, 8))
+@pytest.mark.parametrize(("streams", "ports"), [(2, 1), (4, 2)])
+@pytest.mark.parametrize(("stall", "stall_take"), [(0.0, 0.0), (0.6, 0.0), (0.3, 0.4), (0.0, 0.8)])
+def test_rounds_of_all(stall, stall_take, streams, ports, seed):
+    config = decoding(streams=streams, ports_per_stream=ports)
+    part_latency = PART_LATENCY + 3 * (seed % 2)
+    run(config, part_latency=part_latency, stall=stall, stall_take=stall_take, seed=seed)
+
+
+def test_a_round_a_cycle():
+    """Memories that answer at different times: from the last one's first part on, no cycle is lost."""
+    config = decoding(streams=4, ports_per_stream=2)
+    memories, takes = run(config, latency=(15, 15))
+    beats = memories[0].cycles["r"]
+    latency = PartReader.DATA_LATENCY - 1 + Lockstep.latency(config)
+    assert [take - beat for take, beat in zip(takes, beats, strict=True)] == [latency] * len(takes)
