@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import PART_LATENCY
+from hw.attention.core.gathering import Gathering
+from hw.attention.core.result.combine import Combine
+from hw.attention.core.result.gather import Gather
 from hw.attention.core.row.cell import Timing
 
 
@@ -28,25 +31,26 @@ class Phase:
     """
 
     def __init__(self, config: AttentionConfig, *, decode: bool) -> None:
-        self._timing, self._decode = Timing(config), decode
-        self._merge_steps = config.merge_steps
+        self._config, self._timing, self._decode = config, Timing(config), decode
+        # Cycles by which lanes of all cells are behind those of all streams.
+        self._lanes = Gather.lane_latency(config) - Combine.lane_latency(config) if decode else 0
         self.sides = 1 if decode else config.streams
         self.behind = PART_LATENCY - 1 if decode else 0
         self.rounds = config.ports_per_stream if decode else 1
 
     @property
     def normalize(self) -> int:
-        """Give the cycles from the combination of a pass to the first step of its normalization.
-
-        P cells meet one after the other, first for their maximum and then for their sums.
-        """
-        return self._timing.normalize + (2 * self.rounds if self._decode else 0)
+        """Give the cycles from the combination of a pass to the first step of its normalization."""
+        return Gathering.lanes_at(self._config) if self._decode else self._timing.normalize
 
     def interval(self, steps: int) -> int:
         """Give the fewest cycles from the combination of a pass, whose normalization takes ``steps`` cycles,
         to that of the next pass.
         """
-        return self.normalize + steps if self._decode else max(self._timing.interval, steps)
+        if not self._decode:
+            return max(self._timing.interval, steps)
+        # Of the register that says that one is on its way, too.
+        return self.normalize + steps + self._lanes
 
     def read(self, steps: int) -> int:
         """Give the cycles from the combination of a pass until the sums of the streams may be overwritten.
@@ -57,4 +61,5 @@ class Phase:
 
     def drained(self, steps: int) -> int:
         """Give the cycles from the combination of a pass until all its results may be read."""
-        return self._timing.drained - self._timing.normalize - self._merge_steps + self.normalize + steps
+        behind = self._timing.drained - self._timing.normalize - self._config.merge_steps
+        return self.normalize + steps + behind + self._lanes

@@ -10,6 +10,8 @@ import pytest
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import PART_LATENCY
 from hw.attention.core.row.cell import Timing
+from hw.attention.model.cycles import core_cycles
+from hw.attention.model.shapes import PassShape
 from hw.lib.place import InlinePlacer
 from tests.hw.attention.core.feeds import CoreJob, beats, built_core, feed, row_settings
 from tests.hw.attention.plain import last_part, parts, passes, random_job, span
@@ -37,6 +39,28 @@ def decoding(config):
     return replace(config, rows=2, streams=config.decode_streams, ports_per_stream=1, decode=False)
 
 
+def lines_of(config, this):
+    """Give the rounds of keys, one for each cell, that a pass takes."""
+    first, end = span(this)
+    return range(first // config.decode_streams, max(first, end - 1) // config.decode_streams + 1)
+
+
+def shapes(config, jobs):
+    """Give the passes of jobs that decode as the cycle model takes them."""
+    return [
+        PassShape(
+            rows=len(this.rows),
+            keys=(len(lines_of(config, this)),),
+            leads=(lines_of(config, this).start % config.tile_keys,),
+            key_parts=last_part(config, given.job.dqk) + 1,
+            value_parts=last_part(config, given.job.dv) + 1,
+            value_units=given.job.dv // 16,
+        )
+        for given in jobs
+        for this in passes(decoding(config), given.job)
+    ]
+
+
 def own_feed(config, jobs, rng):
     """Give the items of the core's streams, and what each cell takes: ``own_key`` and ``own_value``."""
     view, places = decoding(config), config.decode_streams
@@ -51,15 +75,14 @@ def own_feed(config, jobs, rng):
             items["row"] += row_settings(config, this)
             for head, query in this.rows:
                 items["query"] += parts(config, given.q[head, query].tobytes())
-            first, end = span(this)
-            lines = range(first // places, max(first, end - 1) // places + 1)
+            opens = lines = lines_of(config, this)
             while lines:
                 size = config.tile_keys - lines.start % config.tile_keys
                 these, lines = lines[:size], lines[size:]
                 tile = {
                     "first": these.start * places,
                     "last_index": len(these) - 1,
-                    "opens": int(these.start == first // places),
+                    "opens": int(these.start == opens.start),
                     "closes": int(not lines),
                     "dummy": 0,
                 }
@@ -151,3 +174,13 @@ def test_phases_in_turn(config, seed):
     rng = np.random.default_rng(seed)
     phases = [(decode, random_jobs(rng, config, 3, decode=decode)) for decode in (True, False, True, False)]
     run_phases(config, phases[seed % 2 :], stall=(0.0, 0.4)[seed % 2], seed=seed)
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: f"{config.streams}x{config.rows}")
+@pytest.mark.parametrize("seed", seeds(2, 20))
+def test_exact_to_the_cycle(config, seed):
+    rng = np.random.default_rng(100 + seed)
+    jobs = random_jobs(rng, config, 5, decode=True)
+    (cycles,) = run_phases(config, [(True, jobs)], seed=seed)
+    law = core_cycles(config, shapes(config, jobs), beat_width=BEAT_WIDTH, decode=True)
+    assert cycles[-1] + 1 == law
