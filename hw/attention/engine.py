@@ -9,7 +9,7 @@ from hw.attention.kernel.arguments import argument_table
 from hw.attention.kernel.body import AttentionBody
 from hw.attention.model.predict import predict
 from hw.attention.model.workload import AttentionWorkload
-from hw.attention.movers.movers import port_count
+from hw.attention.movers.ports import port_count
 from hw.attention.resources import estimate
 from hw.board import Board
 from hw.board.resources import Resources

@@ -27,7 +27,7 @@ class Flags(data.StructLayout):
     """
 
     def __init__(self, config: AttentionConfig) -> None:
-        names = ("causal", "windowed", "sparse", "reuse_kv")
+        names: tuple[str, ...] = ("causal", "windowed", "sparse", "reuse_kv")
         names += ("paged",) * (config.paged or config.decode) + ("decode",) * config.decode
         super().__init__(dict.fromkeys(names, 1))
 
