@@ -142,6 +142,10 @@ class AttentionConfig:
             raise InputError("streams", self.streams, "at least 2 with decode")
         if self.rows != 2 * self.ports_per_stream:
             raise InputError("rows", self.rows, f"{2 * self.ports_per_stream} with decode, two for each port")
+        if self.query_ports >= self.decode_streams:
+            raise InputError("query_ports", self.query_ports, f"below {self.decode_streams} with decode")
+        if self.result_ports > self.decode_streams:
+            raise InputError("result_ports", self.result_ports, f"at most {self.decode_streams} with decode")
         if self.port_bits != self.part_bits:
             raise InputError("port_bits", self.port_bits, f"{self.part_bits} with decode, 8 lanes")
         if not self.cached_keys:

@@ -9,7 +9,7 @@ from hw.attention.kernel.arguments import argument_table
 from hw.attention.kernel.body import AttentionBody
 from hw.attention.model.predict import predict
 from hw.attention.model.workload import AttentionWorkload
-from hw.attention.movers.movers import port_count
+from hw.attention.movers.ports import port_count
 from hw.attention.resources import estimate
 from hw.board import Board
 from hw.board.resources import Resources
@@ -20,9 +20,9 @@ from hw.prediction import Prediction
 
 #: Rows tried for a board, largest first; the first that fits is the default.
 _DEFAULT_ROWS = (32, 24, 16, 12, 8, 6, 4, 2, 1)
-#: With channels for them, two streams: as many multipliers in half the rows, so passes have half the queries
-#: and decoding has twice the bytes.  Passes follow each other twice as fast, hence what gives queries, merges
-#: and takes results is wider.  A tile has T keys in each stream, 64 in all.
+#: With channels for them, two streams: as many multipliers in half the rows, so passes have half the queries.
+#: They follow each other twice as fast, hence what gives queries, merges and takes results is wider.  A tile
+#: has T keys in each stream, 64 in all.
 _TWO_STREAMS = AttentionConfig(streams=2, tile_keys=32, merge_lanes=4, query_ports=2, result_ports=4)
 #: Entries of the caches tried: 16,384 keys of 64 elements in UltraRAM, else what block RAMs hold.
 _ULTRA_KEYS, _BLOCK_KEYS = 16384, 1024
@@ -43,16 +43,23 @@ class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
         """Give 64 lanes with caches if there is room, and the most rows times streams, up to 32, that leave
         a fifth of the board free.  Where there are channels for them there are two streams, with ports for a
         key and a value each a cycle, two for queries and four for results; else one stream, whose ports share
-        the channel.
+        the channel.  Where two rows of each stream can have channels of their own, it decodes, too.
         """
         several = board.memory.channels > 1
-        config = _TWO_STREAMS if several else AttentionConfig(ports_per_stream=1)
-        slices = max(1, config.part_bits // board.memory.port_data_width) if several else 1
-        cached = (_ULTRA_KEYS if board.user.uram else _BLOCK_KEYS) // config.streams
+        base = _TWO_STREAMS if several else AttentionConfig()
+        slices = max(1, base.part_bits // board.memory.port_data_width) if several else 1
+        cached = (_ULTRA_KEYS if board.user.uram else _BLOCK_KEYS) // base.streams
         share = Resources(**{name: int(_FILL * count) for name, count in board.user.items()})
         for rows in _DEFAULT_ROWS:
-            rows = max(1, rows // config.streams)
-            config = replace(config, rows=rows, ports_per_stream=slices, cached_keys=cached)
+            rows = max(1, rows // base.streams)
+            config = replace(base, rows=rows, ports_per_stream=slices, cached_keys=cached)
+            pairs = rows // 2
+            if (
+                several
+                and rows == 2 << pairs.bit_length() - 1
+                and base.streams * rows <= board.memory.channels
+            ):
+                config = replace(config, ports_per_stream=pairs, port_bits=config.part_bits, decode=True)
             if self.resources(config, board).first_over(share) is None:
                 break
         return config

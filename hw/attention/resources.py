@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hw.attention.config import AttentionConfig
 from hw.attention.movers.cache import ULTRA_DEPTH
-from hw.attention.movers.movers import port_count
+from hw.attention.movers.ports import port_count
 from hw.board.resources import Resources
 
 # Yosys, by `synth_xilinx -family xcup -flatten`, counts for two rows of a stream of 64 lanes in two folds,

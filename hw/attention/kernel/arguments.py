@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hw.attention.config import AttentionConfig
-from hw.attention.movers.movers import key_port, query_port, result_port, value_port
+from hw.attention.movers.ports import TABLE_PORT, key_port, query_port, result_port, value_port
 from hw.attention.walk.descriptor import SCALARS
 from hw.lib.arguments import Argument, ArgumentTable, Kind
 from hw.lib.counters import counter_names
@@ -45,13 +45,14 @@ def stream_ports(config: AttentionConfig) -> list[tuple[int, int]]:
 
 
 def bytes_counters(config: AttentionConfig) -> dict[str, str]:
-    """Give the names and documentation of the counters of bytes, as in `hw.attention.movers.movers.Moved`."""
-    docs = {"gmem0_read_bytes": "Bytes of descriptors, bitmaps, slopes and page tables read"}
-    for n in range(config.query_ports):
-        docs[f"gmem{query_port(config, n)}_read_bytes"] = f"Bytes of q{n} read"
+    """Give the names and documentation of the counters of bytes, as in `hw.attention.movers.ports.Moved`."""
+    read = {TABLE_PORT: "descriptors, bitmaps, slopes and page tables"}
+    read |= {query_port(config, n): f"q{n}" for n in range(config.query_ports)}
     for n, (s, p) in enumerate(stream_ports(config)):
-        docs[f"gmem{key_port(config, s, p)}_read_bytes"] = f"Bytes of k{n} read"
-        docs[f"gmem{value_port(config, s, p)}_read_bytes"] = f"Bytes of v{n} read"
+        read[key_port(config, s, p)] = f"k{n}"
+        values = value_port(config, s, p)
+        read[values] = f"v{n}" if values not in read else f"v{n}, {read[values]}"
+    docs = {f"gmem{port}_read_bytes": f"Bytes of {what} read" for port, what in read.items()}
     for w in range(config.result_ports):
         docs[f"gmem{result_port(config, w)}_write_bytes"] = f"Bytes of o{w} written"
     return docs
@@ -88,10 +89,10 @@ def argument_table(config: AttentionConfig) -> ArgumentTable:
         (
             *(Argument(name=name, kind=Kind.SCALAR, doc=_SCALAR_DOCS[name]) for name in SCALARS),
             Argument(name="job_count", kind=Kind.SCALAR, doc="Jobs after the first one"),
-            pointer("bitmap", 0, "Bits of key tiles, a row of 32-byte words for each query tile"),
-            pointer("slopes", 0, "int32 [heads], slopes of logits; 0 for none"),
-            pointer("pages", 0, "Two u32 for each page: where its keys and values lie, by 16 bytes"),
-            pointer("jobs", 0, "Descriptors of 256 bytes of the jobs after the first one"),
+            pointer("bitmap", TABLE_PORT, "Bits of key tiles, a row of 32-byte words for each query tile"),
+            pointer("slopes", TABLE_PORT, "int32 [heads], slopes of logits; 0 for none"),
+            pointer("pages", TABLE_PORT, "Two u32 for each page: where its keys and values lie, by 16 bytes"),
+            pointer("jobs", TABLE_PORT, "Descriptors of 256 bytes of the jobs after the first one"),
             *(
                 pointer(f"q{n}", query_port(config, n), f"Port {n} of queries, int8, all heads")
                 for n in range(config.query_ports)

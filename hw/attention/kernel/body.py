@@ -17,7 +17,8 @@ from hw.attention.kernel.arguments import (
     saturation_counters,
     stream_ports,
 )
-from hw.attention.movers.movers import AttentionMovers, port_count
+from hw.attention.movers.movers import AttentionMovers
+from hw.attention.movers.ports import port_count
 from hw.attention.walk.descriptor import FIELDS, job_fields
 from hw.lib.counters import Counters, count_since, counter_names
 from hw.lib.kernel import BodySignature

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hw.attention.config import AttentionConfig
 from hw.attention.movers.cache import PartCache
+from hw.attention.movers.lockstep import Lockstep
 from hw.attention.movers.result_writer import ResultWriter
 from hw.attention.walk.descriptor import USED_BYTES
 from hw.attention.walk.fetch import TileFetch
@@ -17,11 +18,6 @@ from hw.lib.fifo import Fifo
 from hw.lib.rows.cutter import RowCutter
 from hw.lib.skid import Skid
 from hw.lib.width import WidthConverter
-
-
-def lockstep_latency(config: AttentionConfig) -> int:
-    """Give the cycles from the last reader that has a part until all are known to, a level a cycle."""
-    return 1 + config.decode_stream_bits
 
 
 class Latency:
@@ -90,6 +86,6 @@ class Latency:
         self.cleared = CacheTags.latency(config, clears=False) - CacheTags.latency(config, clears=True)
         plan = Skid.LATENCY + CacheTags.latency(config, clears=True) + TileFetch.LATENCY
         self.key = plan + read + cut + PartCache.latency(config)
-        self.part = plan + read + lockstep_latency(config)
+        self.part = plan + read + Lockstep.latency(config) - 1
         self.replay = plan + Skid.LATENCY + PartCache.latency(config)
         self.done = ResultWriter.DONE_LATENCY

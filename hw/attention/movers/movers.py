@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
 from typing import Any
 
 from amaranth.hdl import Cat, Module, Signal, signed
@@ -14,6 +16,16 @@ from hw.attention.core.row.cell import Timing
 from hw.attention.core.settings import RowSettings
 from hw.attention.movers.feed import StreamFeed
 from hw.attention.movers.lockstep import Lockstep
+from hw.attention.movers.ports import (
+    TABLE_PORT,
+    Moved,
+    key_port,
+    port_count,
+    port_users,
+    query_port,
+    result_port,
+    value_port,
+)
 from hw.attention.movers.query_reader import QueryReader
 from hw.attention.movers.result_writer import ResultWriter
 from hw.attention.movers.tables import TablePort
@@ -27,50 +39,13 @@ from hw.attention.walk.row_table import RowWalker
 from hw.attention.walk.words import BITMAP_WORDS, WORD_TILES, TableWords
 from hw.lib import axi
 from hw.lib.fifo import Fifo
+from hw.lib.join_read import ReadJoin
 from hw.lib.skid import Skid
 
 #: Passes that may wait for a reader, the writer or the core: as deep as the RAM that one LUT makes.
 PASSES_AHEAD = 32
 #: Settings of rows that may wait for the core.
 _ROWS_AHEAD = 32
-
-
-def port_count(config: AttentionConfig) -> int:
-    """Count the memory ports: one for tables, Q for queries, for each stream P of keys and P of values, W for
-    results.
-    """
-    return result_port(config, config.result_ports)
-
-
-def query_port(config: AttentionConfig, port: int) -> int:
-    """Give the number of the memory port that a port of queries is."""
-    return 1 + port
-
-
-def key_port(config: AttentionConfig, stream: int, port: int) -> int:
-    """Give the number of the memory port that a port of a stream's keys is."""
-    return query_port(config, config.query_ports) + 2 * config.ports_per_stream * stream + port
-
-
-def value_port(config: AttentionConfig, stream: int, port: int) -> int:
-    """Give the number of the memory port that a port of a stream's values is."""
-    return key_port(config, stream, port) + config.ports_per_stream
-
-
-def result_port(config: AttentionConfig, port: int) -> int:
-    """Give the number of the memory port that a port of results is."""
-    return key_port(config, config.streams, port)
-
-
-class Moved(data.StructLayout):
-    """Bytes moved since reset, 48 bits each: ``gmemN_write_bytes`` of ports of results, ``gmemN_read_bytes``
-    of all others.
-    """
-
-    def __init__(self, config: AttentionConfig) -> None:
-        first = result_port(config, 0)
-        ways = ("write" if n >= first else "read" for n in range(port_count(config)))
-        super().__init__({f"gmem{n}_{way}_bytes": 48 for n, way in enumerate(ways)})
 
 
 class AttentionMovers(wiring.Component):
@@ -108,8 +83,7 @@ class AttentionMovers(wiring.Component):
         Beats of results, a slice for each port.
     moved : Out(Moved)
     gmem0, ... : Out(axi.Signature)
-        Port 0 reads descriptors, bitmaps, slopes and page tables; then see `query_port`, `key_port`,
-        `value_port` and `result_port`.
+        See `hw.attention.movers.ports`.
 
     Behaviour
     ---------
@@ -180,7 +154,16 @@ class AttentionMovers(wiring.Component):
                 data_width=width,
             )
             connect(m, tables.pages, pages.i)
-        axi.connect(m, read=tables.axi, port=self.gmem0)
+        users: dict[int, list[tuple[Any, Any]]] = {}
+        expected = port_users(config)
+
+        def through(number: int, user: Any, count: Any) -> None:
+            """Note who uses a memory port, and the bytes that it moves; connect them when all are there."""
+            users.setdefault(number, []).append((user, count))
+            if len(users[number]) == expected[number]:
+                self._connect(m, number, users[number])
+
+        through(TABLE_PORT, tables.axi, tables.bytes_useful)
         m.d.comb += [
             jobs.start.eq(self.start),
             jobs.first.eq(self.job),
@@ -211,26 +194,20 @@ class AttentionMovers(wiring.Component):
         queue("command_queue", QueryCommand(config), current.command, flipped(self.o_command))
         queue("table_queue", TablePass(config), current.tables, tables.i)
         queue("row_pass_queue", RowPass(config), current.rows, rows.i)
-        moved = self.moved
-        m.d.sync += moved.gmem0_read_bytes.eq(tables.bytes_useful)
         readers = []
         for n in range(config.query_ports):
             m.submodules[f"query_{n}"] = reader = QueryReader(config, data_width=width)
-            number = query_port(config, n)
             queue(f"query_queue_{n}", QueryPass(config), current.queries, reader.i)
-            axi.connect(m, read=reader.axi, port=getattr(self, f"gmem{number}"))
+            through(query_port(config, n), reader.axi, reader.bytes_useful)
             m.d.comb += reader.base.eq(self.q_base[n])
-            m.d.sync += moved[f"gmem{number}_read_bytes"].eq(reader.bytes_useful)
             readers.append(reader)
         self._join(m, [reader.o for reader in readers])
         writers = []
         for w in range(config.result_ports):
             m.submodules[f"writer_{w}"] = writer = ResultWriter(config, data_width=width)
-            number = result_port(config, w)
             queue(f"write_queue_{w}", WritePass(config), current.write, writer.i)
-            axi.connect(m, write=writer.axi, port=getattr(self, f"gmem{number}"))
+            through(result_port(config, w), writer.axi, writer.bytes_useful)
             m.d.comb += writer.base.eq(self.o_base[w])
-            m.d.sync += moved[f"gmem{number}_write_bytes"].eq(writer.bytes_useful)
             writers.append(writer)
         self._deal(m, [writer.beats for writer in writers])
         feeds = []
@@ -246,13 +223,8 @@ class AttentionMovers(wiring.Component):
             connect(m, feed.v, flipped(self.o_value[s]))
             m.d.comb += [feed.k_base.eq(self.k_base[s]), feed.v_base.eq(self.v_base[s])]
             for p in range(config.ports_per_stream):
-                k, v = key_port(config, s, p), value_port(config, s, p)
-                axi.connect(m, read=feed.k_axi[p], port=getattr(self, f"gmem{k}"))
-                axi.connect(m, read=feed.v_axi[p], port=getattr(self, f"gmem{v}"))
-                m.d.sync += [
-                    moved[f"gmem{k}_read_bytes"].eq(feed.k_bytes[p]),
-                    moved[f"gmem{v}_read_bytes"].eq(feed.v_bytes[p]),
-                ]
+                through(key_port(config, s, p), feed.k_axi[p], feed.k_bytes[p])
+                through(value_port(config, s, p), feed.v_axi[p], feed.v_bytes[p])
         accept = passes.o.valid & passes.o.ready
         agrees = Signal()  # with the phase of what was begun
         ready = [fifo.i.ready for fifo in queues] + [agrees] * config.decode
@@ -265,6 +237,23 @@ class AttentionMovers(wiring.Component):
             self._phase(m, passes, written, agrees)
             self._lockstep(m, feeds)
         return m
+
+    def _connect(self, m: Module, number: int, users: list[tuple[Any, Any]]) -> None:
+        """Join what reads and what writes through a memory port, and count its bytes."""
+        halves: dict[str, Any] = {}
+        for way, half in (("read", axi.ReadSignature), ("write", axi.WriteSignature)):
+            own = [(user, count) for user, count in users if isinstance(user.signature, half)]
+            if not own:
+                continue
+            halves[way] = own[0][0]
+            if len(own) > 1:
+                join = ReadJoin(inputs=len(own), data_width=self._data_width, addr_width=ADDRESS_BITS)
+                m.submodules[f"join_{number}"] = join
+                for n, (user, _) in enumerate(own):
+                    connect(m, user, join.i[n])
+                halves[way] = join.o
+            m.d.sync += self.moved[f"gmem{number}_{way}_bytes"].eq(reduce(add, (count for _, count in own)))
+        axi.connect(m, **halves, port=getattr(self, f"gmem{number}"))
 
     def _phase(self, m: Module, passes: PassWalker, written: list[Any], agrees: Signal) -> None:
         """Change the phase when a pass of the other one waits and all is written."""

@@ -6,7 +6,7 @@ import pytest
 
 from hw.attention.kernel.arguments import CAUSES, argument_table, stream_ports
 from hw.attention.kernel.body import AttentionBody
-from hw.attention.movers.movers import port_count
+from hw.attention.movers.ports import port_count
 from hw.errors import InputError
 from hw.lib.place import InlinePlacer
 from tests.hw.attention.movers.launch import JOBS, Launch

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hw.attention.config import AttentionConfig
-from hw.attention.movers.movers import Moved, key_port, port_count, query_port, result_port, value_port
+from hw.attention.movers.ports import Moved, key_port, port_count, query_port, result_port, value_port
 from hw.attention.walk.descriptor import USED_BYTES, pack_descriptor
 from sim.golden.attention import formats
 from tests.hw.attention.core.feeds import CoreJob

@@ -8,7 +8,8 @@ import pytest
 
 from hw.attention.core.command import PART_LATENCY
 from hw.attention.core.row.cell import Timing
-from hw.attention.movers.movers import AttentionMovers, key_port, port_count, result_port
+from hw.attention.movers.movers import AttentionMovers
+from hw.attention.movers.ports import key_port, port_count, result_port
 from tests.hw.attention.movers.launch import JOBS, Launch
 from tests.hw.attention.plain import decoding, random_job, small
 from tests.support.gateware.axi_memory import AxiMemory

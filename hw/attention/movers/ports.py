@@ -1,0 +1,73 @@
+"""Which memory port is what: the numbers behind the names ``gmem0``, ``gmem1``, ..."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from amaranth.lib import data
+
+from hw.attention.config import AttentionConfig
+
+#: The port of tables: descriptors, bitmaps, slopes and page tables.
+TABLE_PORT = 0
+
+
+def port_count(config: AttentionConfig) -> int:
+    """Count the memory ports: one for tables, Q for queries, for each stream P of keys and P of values, W for
+    results.  With ``decode`` there are those of values, then those of keys, and the others share them: tables
+    and queries are read through the first ones of values, and results written through the first ones of keys.
+    """
+    if config.decode:
+        return 2 * config.decode_streams
+    return result_port(config, config.result_ports)
+
+
+def query_port(config: AttentionConfig, port: int) -> int:
+    """Give the number of the memory port that a port of queries is."""
+    return TABLE_PORT + 1 + port
+
+
+def key_port(config: AttentionConfig, stream: int, port: int) -> int:
+    """Give the number of the memory port that a port of a stream's keys is."""
+    if config.decode:
+        return config.decode_streams + value_port(config, stream, port)
+    return query_port(config, config.query_ports) + 2 * config.ports_per_stream * stream + port
+
+
+def value_port(config: AttentionConfig, stream: int, port: int) -> int:
+    """Give the number of the memory port that a port of a stream's values is."""
+    if config.decode:
+        return config.ports_per_stream * stream + port
+    return key_port(config, stream, port) + config.ports_per_stream
+
+
+def result_port(config: AttentionConfig, port: int) -> int:
+    """Give the number of the memory port that a port of results is."""
+    if config.decode:
+        return config.decode_streams + port
+    return key_port(config, config.streams, port)
+
+
+def port_users(config: AttentionConfig) -> Counter[int]:
+    """Count those that read or write through each memory port."""
+    lanes = [(s, p) for s in range(config.streams) for p in range(config.ports_per_stream)]
+    return Counter(
+        [
+            TABLE_PORT,
+            *(query_port(config, n) for n in range(config.query_ports)),
+            *(number(config, s, p) for number in (key_port, value_port) for s, p in lanes),
+            *(result_port(config, w) for w in range(config.result_ports)),
+        ]
+    )
+
+
+class Moved(data.StructLayout):
+    """Bytes moved since reset, 48 bits each: ``gmemN_read_bytes`` of all ports that anything is read through,
+    and ``gmemN_write_bytes`` of those of results.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        written = [result_port(config, port) for port in range(config.result_ports)]
+        read = [n for n in range(port_count(config)) if config.decode or n not in written]
+        ways = [(n, "read") for n in read] + [(n, "write") for n in written]
+        super().__init__({f"gmem{n}_{way}_bytes": 48 for n, way in ways})
