@@ -219,6 +219,9 @@ class CacheSpec(Elaboratable):
         free_input(m, dut.command, "command")
         if self.config.decode:
             free(m, dut.available, dut.part)
+            # Too many places for induction to find out itself, and the queue's own proof has it.
+            suppose(m, dut.o.valid == (dut.level != 0), "the queue is empty when it holds nothing")
+            suppose(m, ~dut.lost | (dut.level == _DECODE_PLACES), "and full when it holds all it can")
         else:
             free_input(m, dut.i[0], "i")
         free(m, dut.o.ready)  # that the places keep the stream's rule is the queue's own proof
@@ -236,9 +239,8 @@ def test_no_part_is_lost():
 
 
 def test_no_part_that_comes_late_is_lost():
-    """For as long as it takes to fill the places, to empty them, and to fill them anew."""
     decodes = small(streams=2, merge_lanes=2, port_bits=128, decode=True)
-    bounded(CacheSpec(config=decodes), depth=30)
+    prove(CacheSpec(config=decodes), depth=2)
     cover(CacheSpec(config=decodes), depth=24)
 
 
