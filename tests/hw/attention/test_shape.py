@@ -8,7 +8,6 @@ from hw.attention.config import MAX_KEYS, AttentionConfig
 from hw.attention.core.row.cell import Timing
 from hw.errors import InputError
 
-
 _TWO_PORTS = {"rows": 2, "streams": 2, "ports_per_stream": 1, "port_bits": 512, "decode": True}
 
 
