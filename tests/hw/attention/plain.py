@@ -78,7 +78,7 @@ class PlainJob:
                 "windowed": int(self.windowed),
                 "sparse": int(self.bits is not None),
                 "reuse_kv": int(self.reuse_kv),
-                **({"paged": int(self.page_keys > 0)} if config.paged else {}),
+                **({"paged": int(self.page_keys > 0)} if config.paged or config.decode else {}),
                 **({"decode": int(self.decode)} if config.decode else {}),
             },
             "window": self.window,
@@ -150,7 +150,7 @@ def passes(config: AttentionConfig, job: PlainJob) -> list[PlainPass]:
     found: list[PlainPass] = []
     if job.empty:
         return found
-    step = (2 if job.decode else config.rows) // job.pack
+    step = positions(config, job)
     for kv_head in range(job.heads // job.kv_group):
         group = list(range(kv_head * job.kv_group, (kv_head + 1) * job.kv_group))
         for first in range(0, job.kv_group, job.pack):
@@ -219,6 +219,11 @@ def port_rows(config: AttentionConfig, keys: int) -> int:
     """Rows that each port has room for in a head: tiles are whole, and as many in each stream."""
     rounds = -(-keys // (config.tile_keys * config.streams))
     return rounds * config.tile_keys // config.ports_per_stream
+
+
+def positions(config: AttentionConfig, job: PlainJob) -> int:
+    """Positions of a full query tile."""
+    return (2 if job.decode else config.rows) // job.pack
 
 
 def key_bytes(config: AttentionConfig, size: int) -> int:

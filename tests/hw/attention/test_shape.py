@@ -8,6 +8,8 @@ from hw.attention.config import MAX_KEYS, AttentionConfig
 from hw.attention.core.row.cell import Timing
 from hw.errors import InputError
 
+_TWO_PORTS = {"rows": 2, "streams": 2, "ports_per_stream": 1, "port_bits": 512, "decode": True}
+
 
 @pytest.mark.parametrize(
     ("changes", "message"),
@@ -45,6 +47,8 @@ from hw.errors import InputError
         ({"output": "float16"}, "output must be int8, int16 or bfloat16, not 'float16'"),
         ({"logit_cap": 1}, "logit_cap must be true or false, not 1"),
         ({"alibi": "yes"}, "alibi must be true or false, not 'yes'"),
+        (_TWO_PORTS | {"query_ports": 2}, "query_ports must be below 2 with decode, not 2"),
+        (_TWO_PORTS | {"result_ports": 4}, "result_ports must be at most 2 with decode, not 4"),
     ],
 )
 def test_illegal_values(changes, message):

@@ -4,13 +4,13 @@
 import numpy as np
 import pytest
 
-from hw.attention.kernel.arguments import CAUSES, argument_table, stream_ports
+from hw.attention.kernel.arguments import CAUSES, argument_table, bytes_counters, stream_ports
 from hw.attention.kernel.body import AttentionBody
-from hw.attention.movers.ports import port_count
+from hw.attention.movers.ports import Moved, port_count
 from hw.errors import InputError
 from hw.lib.place import InlinePlacer
 from tests.hw.attention.movers.launch import JOBS, Launch
-from tests.hw.attention.plain import random_job, small
+from tests.hw.attention.plain import decoding, random_job, small
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import seeds, simulate
 
@@ -153,3 +153,20 @@ def test_arguments_name_every_port_once():
     assert sorted(pointers) == sorted(table.ports[1:])
     with pytest.raises(InputError, match="few enough"):
         argument_table(small(streams=16, ports_per_stream=4))
+
+
+def test_a_kernel_that_decodes_has_ports_of_keys_and_values_only():
+    config = decoding(streams=2, ports_per_stream=8, lanes=64, result_ports=2)
+    table = argument_table(config)
+    assert sorted(table.ports) == sorted(f"gmem{n}" for n in range(32))
+    port = {argument.name: argument.port for argument in table.call if argument.port}
+    keys, values = ([port[f"{side}{n}"] for n in range(16)] for side in "kv")
+    assert len({*keys, *values}) == 32
+    assert [port["o0"], port["o1"]] == keys[:2]
+    assert [port["jobs"], port["q0"]] == values[:2]
+    counters = bytes_counters(config)
+    assert counters[f"{values[0]}_read_bytes"] == (
+        "Bytes of v0, descriptors, bitmaps, slopes and page tables read"
+    )
+    assert sum(name.endswith("_write_bytes") for name in counters) == 2
+    assert counters.keys() == {*Moved(config).members}

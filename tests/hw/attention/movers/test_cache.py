@@ -6,22 +6,28 @@ import random
 import numpy as np
 import pytest
 from amaranth.hdl import Module
-from amaranth.lib import wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.attention.core.command import NO_KEY
 from hw.attention.movers.cache import PartCache
+from hw.attention.movers.part_reader import PartReader
 from hw.attention.walk.fetch import TileFetch
 from hw.attention.walk.tags import CacheTags
-from tests.hw.attention.plain import PlainCache, parts, small
+from hw.lib.delay import delay
+from hw.lib.rows.cutter import RowPart
+from tests.hw.attention.plain import PlainCache, decoding, parts, small
 from tests.hw.lib.rows.test_rows import row_parts
 from tests.support.gateware.streams import STALLS, Side, exchange, seeds
 
 
 class Cached(wiring.Component):
-    """Tags, fetch, and the cache of keys; the ports' parts come from the test."""
+    """Tags, fetch, and the cache of keys; the ports' parts come from the test, with ``decode`` as late as
+    they come from readers.
+    """
 
     def __init__(self, config, *, epoch_bits=12):
+        self.config = config
         self.tags = CacheTags(config, epoch_bits=epoch_bits)
         self.fetch = TileFetch(config, index=0)
         self.cache = PartCache(config)
@@ -34,7 +40,7 @@ class Cached(wiring.Component):
                 "base": In(64).array(config.ports_per_stream),
                 "k_fetch": Out(fetches).array(config.ports_per_stream),
                 "v_fetch": Out(fetches).array(config.ports_per_stream),
-                "port": In(self.cache.i[0].signature.flip()).array(config.ports_per_stream),
+                "port": In(stream.Signature(RowPart(config.part_bits))).array(config.ports_per_stream),
                 "o": Out(self.cache.o.signature),
             }
         )
@@ -52,7 +58,15 @@ class Cached(wiring.Component):
             m.d.comb += [self.fetch.k_base[p].eq(base), self.fetch.v_base[p].eq(base + 2**40)]
             connect(m, self.fetch.k_fetch[p], flipped(self.k_fetch[p]))
             connect(m, self.fetch.v_fetch[p], flipped(self.v_fetch[p]))
-            connect(m, flipped(self.port[p]), self.cache.i[p])
+            if self.config.decode:
+                part = self.port[p].payload.elements
+                m.d.comb += [
+                    self.cache.available[p].eq(self.port[p].valid),
+                    self.port[p].ready.eq(self.cache.take[p]),
+                    self.cache.part[p].eq(delay(m, f"part_{p}", part, PartReader.LATENCY)),
+                ]
+            else:
+                connect(m, flipped(self.port[p]), self.cache.i[p])
         return m
 
 
@@ -75,7 +89,9 @@ class Requests:
     def _turn(self, turn, count, wide):
         """One K/V head: tiles in ever the same memory, until the caches are cleared."""
         config, rng = self.config, self.rng
-        key_units, value_units = (rng.randint(1, config.max_head_dim // 16) for _ in range(2))
+        key_units, value_units = (
+            config.key_units(16 * rng.randint(1, config.max_head_dim // 16)) for _ in range(2)
+        )
         units_of_part = config.lanes // 16
         last_key, last_value = (-(-units // units_of_part) - 1 for units in (key_units, value_units))
         slots = config.cached_keys // config.tile_keys // (max(last_key, last_value) + 1)
@@ -91,6 +107,7 @@ class Requests:
             "last_value_part": last_value,
             "slots": slots,
             "ring": int(ring),
+            **({"decode": 0} if config.decode else {}),
         }
         content, seen = {}, {}
         for n in range(count):
@@ -157,7 +174,7 @@ class Requests:
                     {
                         "address": (address + rows[0] * 16 * units) % 2**64,
                         "length": len(rows) * units,
-                        "rows": {"rows": len(rows), "units": units},
+                        **({} if config.decode else {"rows": {"rows": len(rows), "units": units}}),
                     }
                 )
 
@@ -224,10 +241,19 @@ def test_turns_wrap(seed):
     run(config, Requests(config, seed, count=60, turns=12), seed=seed, epoch_bits=2)
 
 
-@pytest.mark.parametrize("cached", [0, 64])
-def test_a_part_a_cycle(cached):
+@pytest.mark.parametrize("ports", [1, 4])
+@pytest.mark.parametrize("stall", STALLS[:3])
+@pytest.mark.parametrize("seed", seeds(1, 6))
+def test_parts_that_come_late(ports, stall, seed):
+    config = decoding(ports_per_stream=ports, lanes=16 << seed % 2)
+    run(config, Requests(config, seed, count=24, turns=3), stall=stall, seed=seed)
+
+
+@pytest.mark.parametrize(("cached", "decode"), [(0, False), (64, False), (64, True)])
+def test_a_part_a_cycle(cached, decode):
     """Stored, then replayed, then longer than before, across tiles: no gap."""
-    config = small(lanes=16, folds=2, cached_keys=cached, ports_per_stream=1)
+    shape = {"lanes": 16, "folds": 2, "cached_keys": cached, "ports_per_stream": 1}
+    config = decoding(**shape) if decode else small(**shape)
     requests = Requests(config, 5, count=12, turns=1)
     cycles = run(config, requests)["o"].cycles
     short = sum(max(0, 3 - (item["command"]["last_index"] + 1)) for item in requests.items)

@@ -10,7 +10,18 @@ from hw.attention.walk.descriptor import DESCRIPTOR_BYTES, FIELDS, USED_BYTES, p
 from hw.attention.walk.geometry import JobSetup
 from hw.attention.walk.job_queue import JOBS_AHEAD, JobQueue
 from hw.errors import InputError
-from tests.hw.attention.plain import last_part, port_rows, port_units, query_units, random_job, slots, small
+from tests.hw.attention.plain import (
+    decoding,
+    key_bytes,
+    last_part,
+    port_rows,
+    port_units,
+    positions,
+    query_units,
+    random_job,
+    slots,
+    small,
+)
 from tests.support.gateware.streams import Side, exchange, plain, seeds, simulate
 
 
@@ -124,15 +135,15 @@ def expected_plan(config, job):
     plan = {
         "job": job.layout(config),
         "empty": int(job.empty),
-        "positions": config.rows // job.pack,
-        "joined": int(job.queries <= config.rows // job.pack),
+        "positions": positions(config, job),
+        "joined": int(job.queries <= positions(config, job)),
         "diagonal": job.keys - job.queries,
         "q_head": job.queries * query_units(config, job.dqk) * 16,
         "o_head": job.queries * port_units(config, job.dv) * 16,
         "q_units": query_units(config, job.dqk),
         "o_units": port_units(config, job.dv),
-        "k_head": rows * job.dqk,
-        "v_head": rows * job.dv,
+        "k_head": rows * key_bytes(config, job.dqk),
+        "v_head": rows * key_bytes(config, job.dv),
         "last_key_part": last_part(config, job.dqk),
         "last_value_part": last_part(config, job.dv),
         "bitmap_rows": 0 if job.bits is None else -(-job.keys // (256 * config.tile_keys * config.streams)),
@@ -167,8 +178,22 @@ def test_setup(seed):
     jobs += [addressed(rng, random_job(rng, config, bits=None, queries=q, keys=k)) for q, k in EXTREMES]
     if config.paged:
         jobs.append(addressed(rng, random_job(rng, config, page_keys=65536)))
+    check_setup(config, jobs, stall=float(rng.choice([0.0, 0.7])), seed=seed)
+
+
+@pytest.mark.parametrize("seed", seeds(2, 8))
+def test_setup_of_both_phases(seed):
+    rng = np.random.default_rng(seed)
+    lanes, paged = int(rng.choice([16, 32, 64])), bool(seed % 2)
+    config = decoding(lanes=lanes, folds=3, ports_per_stream=int(rng.choice([1, 2, 4])), paged=paged)
+    jobs = [addressed(rng, random_job(rng, config)) for _ in range(12)]
+    jobs += [addressed(rng, random_job(rng, config, bits=None, queries=q, keys=k)) for q, k in EXTREMES]
+    assert len({job.decode for job in jobs}) == 2
+    check_setup(config, jobs, stall=0.0, seed=seed)
+
+
+def check_setup(config, jobs, *, stall, seed):
     setup = JobSetup(config)
-    stall = float(rng.choice([0.0, 0.7]))
     sides = {
         "i": Side(setup.i, items=[job.layout(config) for job in jobs], stall=stall),
         "o": Side(setup.o, count=len(jobs), stall=stall),

@@ -11,6 +11,8 @@ from hw.attention.walk.geometry import JobSetup
 from hw.attention.walk.passes import PassWalker
 from hw.attention.walk.row_table import RowWalker
 from tests.hw.attention.plain import (
+    decoding,
+    key_bytes,
     last_part,
     page_entries,
     passes,
@@ -87,10 +89,10 @@ def expected_keys(config, this):
     rows = port_rows(config, job.page_keys or job.keys)
     count, ring = slots(config, job)
     source = {
-        "k_offset": (job.address["k_offset"] + this.kv_head * rows * job.dqk) % 2**64,
-        "v_offset": (job.address["v_offset"] + this.kv_head * rows * job.dv) % 2**64,
-        "key_units": job.dqk // 16,
-        "value_units": job.dv // 16,
+        "k_offset": (job.address["k_offset"] + this.kv_head * rows * key_bytes(config, job.dqk)) % 2**64,
+        "v_offset": (job.address["v_offset"] + this.kv_head * rows * key_bytes(config, job.dv)) % 2**64,
+        "key_units": key_bytes(config, job.dqk) // 16,
+        "value_units": key_bytes(config, job.dv) // 16,
         "last_key_part": last_part(config, job.dqk),
         "last_value_part": last_part(config, job.dv),
         "slots": count,
@@ -98,6 +100,8 @@ def expected_keys(config, this):
     }
     if config.logit_cap:
         source["cap"] = job.cap
+    if config.decode:
+        source["decode"] = int(job.decode)
     if config.paged:
         entries, size = page_entries(this), config.tile_keys * config.streams
         of_page = job.page_keys // size or 2 ** (65536 // size).bit_length()
@@ -165,10 +169,11 @@ def check_pass(config, this, got):
     assert expected.items() <= got["rows"].items()
 
 
+@pytest.mark.parametrize("phases", [False, True])
 @pytest.mark.parametrize("seed", seeds(5, 40))
-def test_passes(seed):
+def test_passes(seed, phases):
     rng = np.random.default_rng(seed)
-    config = random_config(rng)
+    config = decoding(lanes=32, ports_per_stream=2) if phases else random_config(rng)
     jobs = [
         addressed(rng, random_job(rng, config, most_keys=80, reuse_kv=bool(rng.random() < 0.2)))
         for _ in range(6)

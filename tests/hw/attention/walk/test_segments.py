@@ -7,7 +7,7 @@ import pytest
 from hw.attention.core.command import NO_KEY
 from hw.attention.walk.segments import TileWalker
 from hw.attention.walk.words import WORD_TILES, TableWords
-from tests.hw.attention.plain import bitmap_rows, passes, random_job, small, tiles
+from tests.hw.attention.plain import bitmap_rows, decoding, passes, random_job, small, tiles
 from tests.hw.attention.walk.test_job_queue import addressed
 from tests.hw.attention.walk.test_passes import expected_keys
 from tests.hw.lib.rows.test_rows import packed_words
@@ -35,16 +35,17 @@ def expected_tiles(config, this, stream):
         common["cap"] = this.job.cap
     requests = []
     for n, (tile, lead, count) in enumerate(found):
-        dummy = tile is None
+        dummy, decode = tile is None, this.job.decode
+        keys_apart, key = (config.decode_streams, 0) if decode else (config.streams, stream)
         command = {
-            "first": NO_KEY if dummy else (tile * config.tile_keys + lead) * config.streams + stream,
+            "first": NO_KEY if dummy else (tile * config.tile_keys + lead) * keys_apart + key,
             "last_index": count - 1,
             "opens": int(n == 0),
             "closes": int(n == len(found) - 1),
             "dummy": int(dummy),
         }
         clear = keys["clear"] if n == 0 else 0
-        place = {"tile": tile, "lead": lead, "last": lead + count - 1}
+        place = {"tile": 0 if dummy and decode else tile, "lead": lead, "last": lead + count - 1}
         requests.append(place | {"clear": clear, "command": command | common, "source": keys["source"]})
     return requests
 
@@ -61,7 +62,7 @@ def walk(config, walked, stream, *, stall=0.0, seed=0):
     }
     exchange(walker, sides, seed=seed)
     for got, want in zip(sides["o"].received, expected, strict=True):
-        if want["command"]["dummy"]:
+        if want["command"]["dummy"] and not want["source"].get("decode"):
             got |= {name: want[name] for name in ("tile", "lead", "last")}
         assert got == want
     return sides
@@ -76,6 +77,18 @@ def test_tiles_of_random_passes(streams, seed):
     walked = [this for job in jobs for this in passes(config, job)]
     stream = int(rng.integers(streams))
     walk(config, walked, stream, stall=float(rng.choice(STALLS[:3])), seed=seed)
+
+
+@pytest.mark.parametrize("streams", [2, 4])
+@pytest.mark.parametrize("seed", seeds(2, 20))
+def test_tiles_of_both_phases(streams, seed):
+    rng = np.random.default_rng(seed)
+    config = decoding(streams=streams, ports_per_stream=2)
+    jobs = [addressed(rng, random_job(rng, config, most_keys=300)) for _ in range(8)]
+    # More queries than keys: the first ones see none.
+    jobs.append(addressed(rng, random_job(rng, config, queries=5, keys=3, causal=True, decode=True)))
+    walked = [this for job in jobs for this in passes(config, job)]
+    walk(config, walked, int(rng.integers(streams)), stall=float(rng.choice(STALLS[:3])), seed=seed)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
