@@ -34,6 +34,8 @@ OUTPUT_SHIFT_BITS = 7
 UNIT_BITS = 128
 #: Query tiles whose results wait in the rows: four beats of 128 elements each fill no RAM that a LUT makes.
 RESULT_BANKS = 4
+#: Most keys that come a cycle to a job that decodes: with values, twice as many ports are what HBM has.
+MOST_DECODE_STREAMS = 16
 #: What a result may be, and its bits.
 OUTPUT_WIDTHS = {"int8": 8, "int16": 16, "bfloat16": 16}
 
@@ -56,8 +58,8 @@ class AttentionConfig:
     streams
         S, streams of keys and values, each with arrays of its own: a power of two from 1 to 16.
     ports_per_stream
-        P, memory ports that the keys (and again the values) of one stream are spread over: a power of two
-        from 1 to 16.
+        Memory ports that the keys (and again the values) of one stream are spread over: a power of two from 1
+        to 16; P is this or, with ``decode``, `ports`.
     query_ports
         Q, ports that queries are spread over by units of 16 bytes: 1, 2 or 4, a divisor of D / 16.
     result_ports
@@ -84,9 +86,10 @@ class AttentionConfig:
     paged
         Whether keys and values of a launch may lie in pages, which a table names.
     decode
-        Whether a job may decode: it gives every two rows of every stream keys and values of their own, so
-        that S R / 2 keys come a cycle to two queries.  It takes two streams or more, as many ports of each as
-        it has pairs of rows, a port that is as wide as a part, and a cache.
+        Whether a job may decode: it gives pairs of rows of every stream keys and values of their own, so that
+        up to 16 keys come a cycle to two queries.  It takes two streams or more of two rows or more, lanes
+        that are a power of two, and a cache.  There are as many ports then as such pairs, for keys and again
+        for values, each as wide as a part; ``ports_per_stream`` and ``port_bits`` count without it only.
     """
 
     rows: int = 32
@@ -138,18 +141,28 @@ class AttentionConfig:
 
     def _check_decode(self) -> None:
         """Raise `InputError` for what a kernel that decodes cannot be."""
+        if self.rows == 1:
+            raise InputError("rows", self.rows, "at least 2 with decode")
         if self.streams == 1:
             raise InputError("streams", self.streams, "at least 2 with decode")
-        if self.rows != 2 * self.ports_per_stream:
-            raise InputError("rows", self.rows, f"{2 * self.ports_per_stream} with decode, two for each port")
+        if self.lanes & (self.lanes - 1):
+            raise InputError("lanes", self.lanes, "a power of two with decode")
+        if not self.cached_keys:
+            raise InputError("cached_keys", self.cached_keys, "more than 0 with decode")
         if self.query_ports >= self.decode_streams:
             raise InputError("query_ports", self.query_ports, f"below {self.decode_streams} with decode")
         if self.result_ports > self.decode_streams:
             raise InputError("result_ports", self.result_ports, f"at most {self.decode_streams} with decode")
-        if self.port_bits != self.part_bits:
-            raise InputError("port_bits", self.port_bits, f"{self.part_bits} with decode, 8 lanes")
-        if not self.cached_keys:
-            raise InputError("cached_keys", self.cached_keys, "more than 0 with decode")
+
+    @property
+    def ports(self) -> int:
+        """P, memory ports that the keys (and again the values) of one stream are spread over.
+
+        With ``decode`` each of them is that of a pair of rows, too, as far as there are ports.
+        """
+        if not self.decode:
+            return self.ports_per_stream
+        return min(1 << (self.rows // 2).bit_length() - 1, MOST_DECODE_STREAMS // self.streams)
 
     @property
     def max_head_dim(self) -> int:
@@ -173,8 +186,8 @@ class AttentionConfig:
 
     @property
     def decode_streams(self) -> int:
-        """Keys that come a cycle to a job that decodes: one for each two rows of each stream."""
-        return self.streams * self.ports_per_stream
+        """Keys that come a cycle to a job that decodes: one for each pair of rows that has a port."""
+        return self.streams * self.ports
 
     @property
     def decode_stream_bits(self) -> int:
@@ -243,7 +256,7 @@ class AttentionConfig:
 
     def port_width(self, board_bits: int) -> int:
         """Bits of a beat of each memory port, where those of the board's memory have ``board_bits``."""
-        return self.port_bits or board_bits
+        return self.part_bits if self.decode else self.port_bits or board_bits
 
     @property
     def result_bits(self) -> int:

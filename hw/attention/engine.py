@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hw.attention.config import AttentionConfig
+from hw.attention.config import MOST_DECODE_STREAMS, AttentionConfig
 from hw.attention.kernel.arguments import argument_table
 from hw.attention.kernel.body import AttentionBody
 from hw.attention.model.predict import predict
@@ -43,23 +43,18 @@ class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
         """Give 64 lanes with caches if there is room, and the most rows times streams, up to 32, that leave
         a fifth of the board free.  Where there are channels for them there are two streams, with ports for a
         key and a value each a cycle, two for queries and four for results; else one stream, whose ports share
-        the channel.  Where two rows of each stream can have channels of their own, it decodes, too.
+        the channel.  Where there are channels for twice as many
+        ports as keys may come a cycle to jobs that decode, jobs may.
         """
-        several = board.memory.channels > 1
-        base = _TWO_STREAMS if several else AttentionConfig()
-        slices = max(1, base.part_bits // board.memory.port_data_width) if several else 1
-        cached = (_ULTRA_KEYS if board.user.uram else _BLOCK_KEYS) // base.streams
+        channels = board.memory.channels
+        config = _TWO_STREAMS if channels > 1 else AttentionConfig(ports_per_stream=1)
+        slices = max(1, config.part_bits // board.memory.port_data_width) if channels > 1 else 1
+        cached = (_ULTRA_KEYS if board.user.uram else _BLOCK_KEYS) // config.streams
         share = Resources(**{name: int(_FILL * count) for name, count in board.user.items()})
         for rows in _DEFAULT_ROWS:
-            rows = max(1, rows // base.streams)
-            config = replace(base, rows=rows, ports_per_stream=slices, cached_keys=cached)
-            pairs = rows // 2
-            if (
-                several
-                and rows == 2 << pairs.bit_length() - 1
-                and base.streams * rows <= board.memory.channels
-            ):
-                config = replace(config, ports_per_stream=pairs, port_bits=config.part_bits, decode=True)
+            rows = max(1, rows // config.streams)
+            config = replace(config, rows=rows, ports_per_stream=slices, cached_keys=cached)
+            config = replace(config, decode=rows > 1 and channels >= 2 * MOST_DECODE_STREAMS)
             if self.resources(config, board).first_over(share) is None:
                 break
         return config

@@ -86,7 +86,7 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
             + streams * _PAGES_FF * config.paged
         ),
         dsp=_CORE_DSP
-        + 2 * streams * config.ports_per_stream * _PORT_DSP
+        + 2 * streams * config.ports * _PORT_DSP
         + streams * (_STREAM_DSP + scores + rows * dsp)
         + rows * result_dsp,
         bram36=buffers + streams * _STREAM_BRAM + tables + (0 if ultra else cache_rams),

@@ -133,7 +133,7 @@ class ShareSpec(Elaboratable):
         free(m, held, keys, key)
         suppose(m, (keys <= config.tile_keys) & (held <= keys), "a tile")
         skips, count = port_share(config, held, keys, self.port)
-        ports = config.ports_per_stream.bit_length() - 1
+        ports = config.ports.bit_length() - 1
         row = key >> ports
         first = (held >> ports) + skips
         fetched = (key >= held) & (key < keys)

@@ -211,21 +211,27 @@ class AttentionCore(wiring.Component):
                 rows.value.eq(values.value),
             ]
             if config.decode:
-                place = n + config.streams * (first // 2)  # of its keys among those that come at once
-                bits = config.decode_stream_bits
-                m.d.comb += [
-                    rows.decode.eq(decode),
-                    rows.own_key.eq(self.i_own_key.parts[place]),
-                    rows.own_value.eq(self.i_own_value.parts[place]),
-                ]
+                # Rows that have no port see nothing.
+                own = first // 2 < config.ports
+                m.d.comb += rows.decode.eq(decode)
                 with m.If(decode):
                     m.d.comb += [
-                        rows.load.eq(queries.load[:count]),
-                        rows.configure.eq(queries.configure[:count]),
-                        rows.control.key[:bits].eq(place),
+                        rows.load.eq(queries.load[:count] if own else 0),
+                        rows.configure.eq(queries.configure[:count] if own else 0),
                     ]
+                if own:
+                    self._own(m, rows, n + config.streams * (first // 2), decode)
             cells.append(rows)
         return keys, values, cells
+
+    def _own(self, m: Module, rows: Any, place: int, decode: Signal) -> None:
+        """Give rows the parts that have this place among those that come at once."""
+        m.d.comb += [
+            rows.own_key.eq(self.i_own_key.parts[place]),
+            rows.own_value.eq(self.i_own_value.parts[place]),
+        ]
+        with m.If(decode):
+            m.d.comb += rows.control.key[: self._config.decode_stream_bits].eq(place)
 
     def _results(
         self, m: Module, streams: list[list[Any]], finish: Finish, drain: Drain, decode: Signal
@@ -261,7 +267,7 @@ class AttentionCore(wiring.Component):
                     m.d.comb += [
                         results.others[other - 1][n][row].eq(rows[other].o[row])
                         for n, rows in enumerate(streams)
-                        for other in range(1, len(rows))
+                        for other in range(1, config.ports)
                     ]
             if config.decode and not gathers:
                 # What the rows of others have is part of the results of the first, and none of their own.

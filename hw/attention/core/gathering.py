@@ -71,27 +71,27 @@ class Gathering(wiring.Component):
     @staticmethod
     def divide_at(config: AttentionConfig) -> int:
         """Cycles from ``start`` to ``divide``, whose cell hears of it a cycle later."""
-        return 2 * config.ports_per_stream + STEP_LATENCY + Gather.total_latency(config) - 1
+        return 2 * config.ports + STEP_LATENCY + Gather.total_latency(config) - 1
 
     @staticmethod
     def lanes_at(config: AttentionConfig) -> int:
         """Cycles from ``start`` to the first lanes: shifts are there, and so will be the reciprocal when the
         last group has been added.
         """
-        shifts = 2 * config.ports_per_stream + Gather.SHIFT_LATENCY
+        shifts = 2 * config.ports + Gather.SHIFT_LATENCY
         quotient = Gathering.divide_at(config) + 1 + Reciprocal.latency(config)
-        first = Normalizer.RECIPROCAL_SLACK + Gather.lane_latency(config) + config.ports_per_stream
+        first = Normalizer.RECIPROCAL_SLACK + Gather.lane_latency(config) + config.ports
         return max(shifts, quotient - first)
 
     @staticmethod
     def cycles(config: AttentionConfig, steps: int) -> int:
         """Cycles from ``start`` to ``ends`` of so many steps, and the fewest to the next ``start``."""
-        return Gathering.lanes_at(config) + steps * config.ports_per_stream - 1
+        return Gathering.lanes_at(config) + steps * config.ports - 1
 
     def elaborate(self, platform: Any) -> Module:
         """A counter up to the first lanes, then one of groups and one of steps."""
         m = Module()
-        config, groups = self._config, self._config.ports_per_stream
+        config, groups = self._config, self._config.ports
         last = max(self.lanes_at(config) - 1, self.divide_at(config))
         at = Signal(range(last + 1))  # cycles since `start`
         group = Signal(range(groups))

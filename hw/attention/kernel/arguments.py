@@ -41,7 +41,7 @@ _CYCLE_DOCS = {
 
 def stream_ports(config: AttentionConfig) -> list[tuple[int, int]]:
     """List (stream, port) in the order of the pointers ``k0``, ``k1``, ..."""
-    return [(s, p) for s in range(config.streams) for p in range(config.ports_per_stream)]
+    return [(s, p) for s in range(config.streams) for p in range(config.ports)]
 
 
 def bytes_counters(config: AttentionConfig) -> dict[str, str]:

@@ -180,7 +180,7 @@ def _cycles(job: JobShape, config: AttentionConfig) -> float:
     keys = -(-end // streams) - begin // streams
     parts = keys * max(key_parts, value_parts)
     if job.decode:
-        steps = job.value_size // config.merge_lanes * config.ports_per_stream
+        steps = job.value_size // config.merge_lanes * config.ports
         passes = np.maximum(_BEAT_CYCLES * parts, steps + _COMBINE_CYCLES)
     else:
         passes = np.maximum(parts, job.pack * min(job.positions(config), job.queries) * key_parts)

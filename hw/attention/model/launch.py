@@ -277,7 +277,7 @@ def _key_supply(
     """Give the supply of parts of keys, or of values, of ``size`` elements."""
     parts = -(-size // config.lanes)
     decode = jobs[0].decode
-    ports = 1 if decode else config.ports_per_stream  # that share a stream's parts
+    ports = 1 if decode else config.ports  # that share a stream's parts
     part_bytes = config.key_units(size) * UNIT_BITS / 8 / parts / ports  # through each of them
     beats = 8 * part_bytes / config.port_width(board.memory.port_data_width)
     gap = max(1.0, beats)
@@ -311,7 +311,7 @@ def _port_bytes(config: AttentionConfig, board: Board, jobs: Sequence[JobShape])
     """Give the bytes a cycle that memory has for a port of keys or values."""
     channel, channels = board.channel_bytes_per_cycle, board.memory.channels
     width = config.port_width(board.memory.port_data_width)
-    shared = -(-2 * config.streams * config.ports_per_stream // channels)
+    shared = -(-2 * config.streams * config.ports // channels)
     if port_count(config) <= channels or shared == 1:
         return channel / shared
     # Queries and results go through the same channels, but no faster than their ports.

@@ -36,7 +36,7 @@ class Phase:
         self._lanes = Gather.lane_latency(config) - Combine.lane_latency(config) if decode else 0
         self.sides = 1 if decode else config.streams
         self.behind = PART_LATENCY - 1 if decode else 0
-        self.rounds = config.ports_per_stream if decode else 1
+        self.rounds = config.ports if decode else 1
 
     @property
     def normalize(self) -> int:

@@ -59,7 +59,7 @@ class PartCache(wiring.Component):
 
     def __init__(self, config: AttentionConfig) -> None:
         self._config = config
-        ports = config.ports_per_stream
+        ports = config.ports
         source: dict[str, Any] = {"i": In(stream.Signature(RowPart(config.part_bits))).array(ports)}
         if config.decode:
             parts = data.ArrayLayout(config.part_bits, ports)
@@ -95,7 +95,7 @@ class PartCache(wiring.Component):
         room, issue, from_port = Signal(), Signal(), Signal()
         key = Signal(config.index_bits + 1)
         part = Signal(range(config.folds))
-        port = Signal(range(config.ports_per_stream))
+        port = Signal(range(config.ports))
         started = Signal()  # a part of the tile has gone
         now = Signal.like(port)
         if config.decode:
@@ -205,4 +205,4 @@ class PartCache(wiring.Component):
 
 def _next(config: AttentionConfig, port: Signal) -> Any:
     """Give the port of the key after one of ``port``."""
-    return (port + 1)[: len(port)] if config.ports_per_stream > 1 else Const(0, 0)
+    return (port + 1)[: len(port)] if config.ports > 1 else Const(0, 0)

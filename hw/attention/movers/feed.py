@@ -60,7 +60,7 @@ class StreamFeed(wiring.Component):
         self._config = config
         self._index = index
         self._data_width = data_width
-        ports = config.ports_per_stream
+        ports = config.ports
         elements = data.ArrayLayout(signed(8), config.lanes)
         port = axi.ReadSignature(data_width=data_width, addr_width=ADDRESS_BITS)
         members: dict[str, Any] = {
@@ -109,7 +109,7 @@ class StreamFeed(wiring.Component):
             m.d.comb += getattr(fetch, f"{side}_base").eq(getattr(self, f"{side}_base"))
             connect(m, getattr(fetch, side), cache.command)
             connect(m, cache.o, flipped(getattr(self, side)))
-            for p in range(config.ports_per_stream):
+            for p in range(config.ports):
                 reader: Any = (
                     PartReader(config) if config.decode else RowReader(config, data_width=self._data_width)
                 )

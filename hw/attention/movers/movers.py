@@ -96,7 +96,7 @@ class AttentionMovers(wiring.Component):
         self._config = config
         self._data_width = data_width
         elements = data.ArrayLayout(signed(8), config.lanes)
-        bases = data.ArrayLayout(data.ArrayLayout(ADDRESS_BITS, config.ports_per_stream), config.streams)
+        bases = data.ArrayLayout(data.ArrayLayout(ADDRESS_BITS, config.ports), config.streams)
         port = axi.Signature(data_width=data_width, addr_width=ADDRESS_BITS)
         own: dict[str, Any] = {}
         if config.decode:
@@ -222,7 +222,7 @@ class AttentionMovers(wiring.Component):
             connect(m, feed.k, flipped(self.o_key[s]))
             connect(m, feed.v, flipped(self.o_value[s]))
             m.d.comb += [feed.k_base.eq(self.k_base[s]), feed.v_base.eq(self.v_base[s])]
-            for p in range(config.ports_per_stream):
+            for p in range(config.ports):
                 through(key_port(config, s, p), feed.k_axi[p], feed.k_bytes[p])
                 through(value_port(config, s, p), feed.v_axi[p], feed.v_bytes[p])
         accept = passes.o.valid & passes.o.ready
@@ -276,7 +276,7 @@ class AttentionMovers(wiring.Component):
             connect(m, lockstep.o, flipped(source))
             m.d.comb += lockstep.enable.eq(self.o_decode)
             for s, feed in enumerate(feeds):
-                for p in range(config.ports_per_stream):
+                for p in range(config.ports):
                     n = s + config.streams * p
                     m.d.comb += [
                         lockstep.arrived[n].eq(getattr(feed, f"{side}_arrived")[p]),

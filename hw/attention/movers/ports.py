@@ -31,14 +31,14 @@ def key_port(config: AttentionConfig, stream: int, port: int) -> int:
     """Give the number of the memory port that a port of a stream's keys is."""
     if config.decode:
         return config.decode_streams + value_port(config, stream, port)
-    return query_port(config, config.query_ports) + 2 * config.ports_per_stream * stream + port
+    return query_port(config, config.query_ports) + 2 * config.ports * stream + port
 
 
 def value_port(config: AttentionConfig, stream: int, port: int) -> int:
     """Give the number of the memory port that a port of a stream's values is."""
     if config.decode:
-        return config.ports_per_stream * stream + port
-    return key_port(config, stream, port) + config.ports_per_stream
+        return config.ports * stream + port
+    return key_port(config, stream, port) + config.ports
 
 
 def result_port(config: AttentionConfig, port: int) -> int:
@@ -50,7 +50,7 @@ def result_port(config: AttentionConfig, port: int) -> int:
 
 def port_users(config: AttentionConfig) -> Counter[int]:
     """Count those that read or write through each memory port."""
-    lanes = [(s, p) for s in range(config.streams) for p in range(config.ports_per_stream)]
+    lanes = [(s, p) for s in range(config.streams) for p in range(config.ports)]
     return Counter(
         [
             TABLE_PORT,

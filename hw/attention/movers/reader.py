@@ -69,7 +69,7 @@ class RowReader(wiring.Component):
         m.submodules.rows = rows = Fifo(read_rows(config), depth=_COMMANDS)
         m.submodules.words = words = Skid(packed_layout(self._data_width))
         queue: Any
-        if config.ports_per_stream > 1 and config.folds > 1:
+        if config.ports > 1 and config.folds > 1:
             queue = Fifo(RowPart(config.part_bits), depth=2 * config.folds)
         else:
             queue = Skid(RowPart(config.part_bits))

@@ -55,7 +55,7 @@ class TileFetch(wiring.Component):
     def __init__(self, config: AttentionConfig, *, index: int) -> None:
         self._config = config
         self._index = index
-        ports = config.ports_per_stream
+        ports = config.ports
         super().__init__(
             {
                 "i": In(stream.Signature(TilePlan(config))),
@@ -73,7 +73,7 @@ class TileFetch(wiring.Component):
         # What is held comes late, and the products begin with it.
         plan = Signal(TilePlan(config), reset_less=True)
         request = plan.request
-        ports = config.ports_per_stream.bit_length() - 1
+        ports = config.ports.bit_length() - 1
         roomy, push = Signal(), Signal()
         stages = [Signal(name=f"valid_{n}") for n in range(4)]
         m.d.comb += [self.i.ready.eq(roomy), push.eq(stages[-1])]
@@ -110,7 +110,7 @@ class TileFetch(wiring.Component):
         lead, store = after("lead", request.lead, 3), after("store", plan.store, 3)
         slot = after("slot", plan.slot, 3)
         rows = []
-        for p in range(config.ports_per_stream):
+        for p in range(config.ports):
             skips, count = port_share(config, plan.held, keys, p)
             wanted = Mux(request.command.dummy, 0, count)[: config.index_bits + 1]
             if config.decode:
@@ -190,7 +190,7 @@ def port_share(config: AttentionConfig, held: Value, keys: Value, port: int) -> 
     skips, count
         It has ``count`` rows, from row ``held // P + skips`` on.
     """
-    ports = config.ports_per_stream.bit_length() - 1
+    ports = config.ports.bit_length() - 1
     skips = held[:ports] > port  # it has given its part of that row already
     count = (keys >> ports) - (held >> ports) + (keys[:ports] > port) - skips
     return skips, count

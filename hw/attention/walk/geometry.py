@@ -175,7 +175,7 @@ class JobSetup(wiring.Component):
                 job.eq(given),
                 tiles.eq(all_tiles),
                 # T is at least as many as there are ports, so this is exact.
-                port_rows.eq((head_tiles << shift) >> (config.ports_per_stream.bit_length() - 1)),
+                port_rows.eq((head_tiles << shift) >> (config.ports.bit_length() - 1)),
                 q_units.eq((given.query_units + q_ports - 1) >> q_ports.bit_length() - 1),
                 o_units.eq((units + ports - 1) >> ports.bit_length() - 1),
                 positions.eq(per_tile),

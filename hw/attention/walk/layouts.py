@@ -326,7 +326,7 @@ class PartCommand(data.StructLayout):
                 "store": 1,
                 "dummy": 1,
                 "slot": slot_shape(config),
-                "port": range(config.ports_per_stream),
+                "port": range(config.ports),
                 "last_part": range(config.folds),
             }
         )
@@ -334,7 +334,7 @@ class PartCommand(data.StructLayout):
 
 def read_rows(config: AttentionConfig) -> RowsCommand:
     """Give the command for rows that are read: queries, keys or values."""
-    most = max(config.rows, config.tile_keys // config.ports_per_stream)
+    most = max(config.rows, config.tile_keys // config.ports)
     return RowsCommand(most_rows=most, most_units=config.max_head_dim // UNIT_ELEMENTS, unit_bits=UNIT_BITS)
 
 

@@ -132,7 +132,7 @@ class Layout:
     def _ports(self, side: str, tensor: Tensor) -> Bytes:
         """Give what lies behind each port: ``[S * P, bytes]``."""
         config, inputs = self._config, self._job.inputs
-        ports = config.streams * config.ports_per_stream
+        ports = config.streams * config.ports
         whole = np.zeros((ports, self.sizes[side]), np.uint8)
         if size := inputs.page_keys:
             pages = np.split(tensor, tensor.shape[1] // size, axis=1)
@@ -245,7 +245,7 @@ def _table_entries(tokens: Sequence) -> int:
 def port_rows(config: AttentionConfig, keys: int) -> int:
     """Give the rows that each port has room for in a K/V head: tiles are whole, as many in each stream."""
     tiles = -(-keys // config.tile_span)
-    return tiles * config.tile_keys // config.ports_per_stream
+    return tiles * config.tile_keys // config.ports
 
 
 def key_bytes(config: AttentionConfig, size: int) -> int:
@@ -259,7 +259,7 @@ def spread(config: AttentionConfig, tensor: NDArray[np.int8]) -> NDArray[np.int8
     Key j is key ``j // S`` of stream ``j mod S``; row n of a stream is row ``n // P`` of port ``n mod P``.
     """
     heads, keys, size = tensor.shape
-    streams, ports, rows = config.streams, config.ports_per_stream, port_rows(config, keys)
+    streams, ports, rows = config.streams, config.ports, port_rows(config, keys)
     row = key_bytes(config, size)
     whole = np.zeros((heads, rows * ports * streams, row), np.int8)
     whole[:, :keys, :size] = tensor

@@ -218,7 +218,7 @@ def parts(config: AttentionConfig, row: bytes) -> list[list[int]]:
 def port_rows(config: AttentionConfig, keys: int) -> int:
     """Rows that each port has room for in a head: tiles are whole, and as many in each stream."""
     rounds = -(-keys // (config.tile_keys * config.streams))
-    return rounds * config.tile_keys // config.ports_per_stream
+    return rounds * config.tile_keys // config.ports
 
 
 def positions(config: AttentionConfig, job: PlainJob) -> int:

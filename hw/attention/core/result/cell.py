@@ -97,7 +97,7 @@ class ResultRows(wiring.Component):
             "saturated": Out(range(rows * config.merge_lanes + 1)),
         }
         if gathers:
-            members["others"] = In(Final(config)).array(config.ports_per_stream - 1, config.streams, rows)
+            members["others"] = In(Final(config)).array(config.ports - 1, config.streams, rows)
         super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:

@@ -30,9 +30,7 @@ class GatherStep(data.StructLayout):
     """
 
     def __init__(self, config: AttentionConfig) -> None:
-        super().__init__(
-            {"group": range(config.ports_per_stream), "find": 1, "add": 1, "lanes": 1, "opens": 1}
-        )
+        super().__init__({"group": range(config.ports), "find": 1, "add": 1, "lanes": 1, "opens": 1})
 
 
 class Gather(wiring.Component):
@@ -72,7 +70,7 @@ class Gather(wiring.Component):
         self._config = config
         super().__init__(
             {
-                "i": In(Final(config)).array(config.ports_per_stream, config.streams),
+                "i": In(Final(config)).array(config.ports, config.streams),
                 "step": In(GatherStep(config)),
                 "total": Out(config.sum_bits),
                 "lanes": Out(data.ArrayLayout(signed(config.output_bits), config.merge_lanes)),
@@ -114,7 +112,7 @@ class Gather(wiring.Component):
         # Shifts, kept for the lanes.
         shifts = [
             [Signal(RESCALE_BITS, name=f"shift_{g}_{n}", reset_less=True) for n in streams]
-            for g in range(config.ports_per_stream)
+            for g in range(config.ports)
         ]
         fresh = [Signal(RESCALE_BITS, name=f"fresh_{n}", reset_less=True) for n in streams]
         m.d.sync += [fresh[n].eq(saturate(largest - chosen[n].maximum, RESCALE_BITS)) for n in streams]

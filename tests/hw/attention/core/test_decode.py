@@ -19,15 +19,15 @@ from tests.support.gateware.streams import Side, exchange_within, seeds, simulat
 
 CONFIGS = [
     AttentionConfig(
-        rows=4, lanes=16, folds=2, tile_keys=16, streams=2, ports_per_stream=2, port_bits=128, merge_lanes=2,
+        rows=4, lanes=16, folds=2, tile_keys=16, streams=2, merge_lanes=2,
         cached_keys=64, decode=True,
     ),
     AttentionConfig(
-        rows=8, lanes=16, folds=1, tile_keys=16, streams=2, ports_per_stream=4, port_bits=128, merge_lanes=1,
+        rows=8, lanes=16, folds=1, tile_keys=16, streams=2, merge_lanes=1,
         cached_keys=64, decode=True, output="bfloat16", logit_cap=True, alibi=True,
     ),
     AttentionConfig(
-        rows=2, lanes=16, folds=1, tile_keys=16, streams=4, ports_per_stream=1, port_bits=128, merge_lanes=2,
+        rows=3, lanes=16, folds=1, tile_keys=16, streams=4, merge_lanes=2,
         cached_keys=64, decode=True, output="int8",
     ),
 ]  # fmt: skip

@@ -72,7 +72,7 @@ def transfers(config, jobs, width):
         ctx.set(movers.job, launch.jobs[0].layout(config))
         ctx.set(movers.jobs, JOBS)
         ctx.set(movers.job_count, len(jobs) - 1)
-        for p in range(config.ports_per_stream):
+        for p in range(config.ports):
             ctx.set(movers.k_base[0][p], launch.address("k", 0, p))
             ctx.set(movers.v_base[0][p], launch.address("v", 0, p))
         ctx.set(movers.o_base[0], launch.result_base[0])

@@ -64,7 +64,7 @@ class Launch:
         self.base = [
             {"k": K_BASE, "v": V_BASE}[side] + self.rng.randrange(1 << 20) * self.grain
             for side in "kv"
-            for _ in range(config.streams * config.ports_per_stream)
+            for _ in range(config.streams * config.ports)
         ]
         self.beats = []  # by pass
         self.results = [{} for _ in range(config.result_ports)]  # bytes, None for any, by address
@@ -89,7 +89,7 @@ class Launch:
 
     def address(self, side, stream, port):
         """Give the base address of a port of keys or values."""
-        ports = self.config.ports_per_stream
+        ports = self.config.ports
         return self.base[("kv".index(side) * self.config.streams + stream) * ports + port]
 
     def _fill(self, port, address, content):
@@ -139,7 +139,7 @@ class Launch:
             places = [step * n for n in rng.sample(range(2 * count), count)] if job.page_keys else [0]
             job.places[side] = places
             for s in range(config.streams):
-                for p in range(config.ports_per_stream):
+                for p in range(config.ports):
                     start = self.address(side, s, p) + job.address[f"{side}_offset"]
                     width = {"k": job.dqk, "v": job.dv}[side]
                     pad = bytes(key_bytes(config, width) - width)
@@ -183,7 +183,7 @@ class Launch:
     def _row(self, job, side, size, head, stream, n):
         """Row n of a stream's keys or values of a head, with the zeros behind it."""
         size = key_bytes(self.config, size)
-        config, ports = self.config, self.config.ports_per_stream
+        config, ports = self.config, self.config.ports
         page, n = divmod(n, job.page_keys // config.streams) if job.page_keys else (0, n)
         at = (head * port_rows(config, job.page_keys or job.keys) + n // ports) * size
         return job.content[side, stream, n % ports][page][at : at + size]
@@ -280,7 +280,7 @@ class Launch:
                         content = self._row(job, side, size, this.kv_head, s, row)
                         target[s] += parts(config, content)
                         if index >= lead + held:
-                            port = number(config, s, row % config.ports_per_stream)
+                            port = number(config, s, row % config.ports)
                             self.read[port] += key_bytes(config, size)
             if not found:
                 self.tiles[s].append((None, 1, True, True, job.cap))
@@ -303,13 +303,13 @@ class Launch:
                 by_port = [
                     parts(
                         config,
-                        self._row(job, side[0], size, this.kv_head, s, row * config.ports_per_stream + p),
+                        self._row(job, side[0], size, this.kv_head, s, row * config.ports + p),
                     )
-                    for p in range(config.ports_per_stream)
+                    for p in range(config.ports)
                     for s in range(config.streams)
                 ]
                 self.own[side] += [list(round_) for round_ in zip(*by_port, strict=True)]
-                for s, p in np.ndindex(config.streams, config.ports_per_stream):
+                for s, p in np.ndindex(config.streams, config.ports):
                     self.read[number(config, s, p)] += key_bytes(config, size)
 
     def counts(self):

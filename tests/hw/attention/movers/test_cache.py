@@ -37,10 +37,10 @@ class Cached(wiring.Component):
                 "i": In(self.tags.i.signature.flip()),
                 "tile": Out(self.fetch.tile.signature),
                 "values": Out(self.fetch.v.signature),
-                "base": In(64).array(config.ports_per_stream),
-                "k_fetch": Out(fetches).array(config.ports_per_stream),
-                "v_fetch": Out(fetches).array(config.ports_per_stream),
-                "port": In(stream.Signature(RowPart(config.part_bits))).array(config.ports_per_stream),
+                "base": In(64).array(config.ports),
+                "k_fetch": Out(fetches).array(config.ports),
+                "v_fetch": Out(fetches).array(config.ports),
+                "port": In(stream.Signature(RowPart(config.part_bits))).array(config.ports),
                 "o": Out(self.cache.o.signature),
             }
         )
@@ -77,7 +77,7 @@ class Requests:
         rng = random.Random(seed)
         self.config, self.rng = config, rng
         self.items, self.tiles, self.expected, self.values = [], [], [], []
-        ports = config.ports_per_stream
+        ports = config.ports
         self.reads = [[[], []] for _ in range(ports)]  # of keys, of values: (address, length, rows)
         self.port_parts = [[] for _ in range(ports)]
         self.base = [rng.getrandbits(62) for _ in range(ports)]
@@ -141,7 +141,7 @@ class Requests:
                 row = content.setdefault((tile, key), rng.randbytes(16 * key_units))
                 self.expected += parts(config, row)
                 if key >= lead + held:
-                    self.port_parts[key % config.ports_per_stream] += row_parts(row, config.lanes)
+                    self.port_parts[key % config.ports] += row_parts(row, config.lanes)
             self._reads(source, tile, asked[held:], dummy)
         self.distinct += sum(map(len, seen.values()))
 
@@ -158,7 +158,7 @@ class Requests:
 
     def _reads(self, source, tile, keys, dummy):
         config = self.config
-        ports = config.ports_per_stream
+        ports = config.ports
         if dummy:
             return
         self.fetched += len(keys)
@@ -188,7 +188,7 @@ def run(config, requests, *, stall=0.0, seed=0, epoch_bits=12):
         "values": Side(dut.values, count=len(requests.tiles), stall=stall),
         "o": Side(dut.o, count=len(requests.expected), stall=stall),
     }
-    for p in range(config.ports_per_stream):
+    for p in range(config.ports):
         k_reads, v_reads = requests.reads[p]
         sides[f"k{p}"] = Side(dut.k_fetch[p], count=len(k_reads), stall=stall)
         sides[f"v{p}"] = Side(dut.v_fetch[p], count=len(v_reads), stall=stall)

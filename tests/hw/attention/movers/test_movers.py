@@ -138,7 +138,7 @@ def run(config, launches, *, width=256, stall=0.0, latency=(1, 20), seed=0, limi
             ctx.set(movers.jobs, JOBS)
             ctx.set(movers.job_count, len(launch.jobs) - 1)
             for s in range(config.streams):
-                for p in range(config.ports_per_stream):
+                for p in range(config.ports):
                     ctx.set(movers.k_base[s][p], launch.address("k", s, p))
                     ctx.set(movers.v_base[s][p], launch.address("v", s, p))
             for w, base in enumerate(launch.result_base):
