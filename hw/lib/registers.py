@@ -37,6 +37,8 @@ def counters_layout(table: ArgumentTable) -> data.StructLayout:
 #: Words of which one is chosen in a cycle.
 _BLOCK_WORDS = 16
 _PLACE_BITS = _BLOCK_WORDS.bit_length() - 1
+#: Bits of a word that are chosen by one register of its place: five LUTs each.
+_PLACE_LOADS = 11
 
 
 class RegisterFile(wiring.Component):
@@ -91,7 +93,7 @@ class RegisterFile(wiring.Component):
     of its own and auto-restart never sees half a pointer.  A word is chosen in two cycles, within its block
     and then among blocks: in one that is the longest path of a kernel with many registers.  No register has
     many loads: each argument has copies of its own of what says that nothing runs, each byte of an argument
-    its own enable, and the half words of each block an address of their own.
+    its own enable, and the parts of the words of each block an address of their own.
     """
 
     def __init__(self, table: ArgumentTable) -> None:
@@ -148,12 +150,12 @@ class RegisterFile(wiring.Component):
         }
         counters = {register.offset for register in table.counter_registers}
         self.places = {
-            (name, block, half): Signal(
-                _PLACE_BITS, name=f"{name}_place_{block}_{half}", reset_less=True, attrs={"keep": 1}
+            (name, block, low): Signal(
+                _PLACE_BITS, name=f"{name}_place_{block}_{low}", reset_less=True, attrs={"keep": 1}
             )
             for name, offsets in (("word", {CONTROL, *self.enables, *counters}), ("high", counters))
             for block in sorted({offset // 4 // _BLOCK_WORDS for offset in offsets})
-            for half in range(2)
+            for low in range(0, 32, _PLACE_LOADS)
         }
 
     def elaborate(self, platform: Any) -> Elaboratable:
@@ -253,14 +255,15 @@ class RegisterFile(wiring.Component):
             answers.append(sampled)
             in_block = [words.get(4 * (_BLOCK_WORDS * block + n), Const(0)) for n in range(_BLOCK_WORDS)]
             here = self.state.read_word[_PLACE_BITS:] == block
-            for half in range(2):
+            for low in range(0, 32, _PLACE_LOADS):
+                bits = slice(low, min(32, low + _PLACE_LOADS))
                 # Needed in the cycle after the address only, and so without an enable.
-                place = self.places[name, block, half]
+                place = self.places[name, block, low]
                 m.d.sync += place.eq(self.bus.araddr[2:])
-                level = [Value.cast(word)[16 * half : 16 * half + 16] for word in in_block]
+                level = [Value.cast(word)[bits] for word in in_block]
                 for bit in place:
                     level = [Mux(bit, high, low) for low, high in zip(level[::2], level[1::2], strict=True)]
-                m.d.sync += sampled.word_select(half, 16).eq(Mux(here, level[0], 0))
+                m.d.sync += sampled[bits].eq(Mux(here, level[0], 0))
         return reduce(or_, answers)
 
     def _write_engine(self, m: Module, awake: Signal) -> Signal:
