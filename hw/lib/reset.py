@@ -8,8 +8,8 @@ from amaranth.hdl import Const, Fragment, Module, Signal, Value
 from amaranth.hdl._ast import Switch
 from amaranth.hdl._xfrm import LHSMaskCollector
 
-#: Bits that one register clears, and registers of the last level that one of the level before feeds.
-LOADS = 64
+from hw.lib.loads import LOADS
+
 #: Levels of registers.
 RESET_LEVELS = 2
 
