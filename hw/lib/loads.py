@@ -15,7 +15,8 @@ def copies(like: Signal, count: int) -> list[Signal]:
 
     They are equal, and tools are told not to make one of them.
     """
-    return [Signal.like(like, name=f"{like.name}_{n}", attrs={"keep": 1}) for n in range(count)]
+    attrs = {"keep": 1} if count > 1 else {}
+    return [Signal.like(like, name=f"{like.name}_{n}", attrs=attrs) for n in range(count)]
 
 
 def shifted_down(lanes: Sequence[Value], amount: Value, count: int) -> list[Value]:

@@ -177,7 +177,9 @@ class RegisterSpec(Elaboratable):
             due, strobes, written = Signal(), Signal(4), Signal(32)
             m.d.sync += [due.eq(requests.writes(offset)), strobes.eq(requests.strobes)]
             m.d.sync += written.eq(requests.data)
-            check(m, dut.enables[offset] == Mux(due, strobes, 0), "bytes are written a cycle after their write")
+            check(
+                m, dut.enables[offset] == Mux(due, strobes, 0), "bytes are written a cycle after their write"
+            )
             check(m, ~due | (dut.bus.bvalid & (requests.data == written)), "data stay until they are written")
             with m.If(due):
                 for lane in range(4):

@@ -157,9 +157,7 @@ class RowCutter(wiring.Component):
                 o.valid.eq(1),
                 cut.last.eq(ends_row),
                 cut.elements.eq(
-                    Cat(
-                        Mux(take > n, unit, Const(0, unit_bits)) for n, unit in enumerate(lanes)
-                    )
+                    Cat(Mux(take > n, unit, Const(0, unit_bits)) for n, unit in enumerate(lanes))
                 ),
                 *part(
                     Mux(ends_row, units, rest),
