@@ -11,7 +11,7 @@ LOADS = 64
 
 
 def copies(like: Signal, count: int) -> list[Signal]:
-    """Give ``count`` registers like ``like``, all of them to be driven by the same, each for a part of the data.
+    """Give ``count`` registers like ``like``, to be driven by one value, each of them for a part of the data.
 
     They are equal, and tools are told not to make one of them.
     """
@@ -22,8 +22,8 @@ def copies(like: Signal, count: int) -> list[Signal]:
 def shifted_down(lanes: Sequence[Value], amount: Value, count: int) -> list[Value]:
     """Give ``lanes[amount : amount + count]``; lanes beyond the last repeat it.
 
-    The highest bit of ``amount`` shifts first, so that later ones shift few lanes more than ``count``.  ``>>``
-    of Amaranth becomes the reverse order: each bit then moves all lanes that a later one may still ask for.
+    The highest bit of ``amount`` shifts first, so that later ones shift few lanes more than ``count``.  Tools
+    take the bits of ``>>`` in the reverse order: each then moves all lanes that a later one may ask for.
     """
     for bit in reversed(range(len(amount))):
         step = 1 << bit

@@ -7,7 +7,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -82,9 +82,9 @@ class RegisterFile(wiring.Component):
     Behaviour
     ---------
     One read and one write at a time; they do not wait for each other.  A read takes 3 cycles from address to
-    data, a write 2 from the later of address and data to its response; ``start`` comes a cycle after that, and
-    an argument is written in that cycle.  Every output comes from a register, but for the readies (one gate)
-    and ``interrupt`` (two).
+    data, a write 2 from the later of address and data to its response; ``start`` comes a cycle after that,
+    and so does what an argument has.  Every output comes from a register, but for the readies (one gate) and
+    ``interrupt`` (two).
 
     Why
     ---
@@ -135,8 +135,8 @@ class RegisterFile(wiring.Component):
         )
         # Of the word that is read, once it is sampled: itself, and the high word of its moment.
         self.answer, self.kept = Signal(32), Signal(32)
-        # Beside the state, each a register of its own: the bytes that are written to each word of arguments in
-        # this cycle, what lets the copies of an argument follow it, and the address within a block.
+        # Beside the state, each a register of its own: the bytes that are written to a word of arguments in
+        # this cycle, what lets the copy of an argument follow it, and the address within a block.
         self.enables = {
             offset: Signal(4, name=f"write_{offset:x}")
             for register in table.registers

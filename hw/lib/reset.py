@@ -15,7 +15,7 @@ RESET_LEVELS = 2
 
 
 def spread_reset(m: Module, reset: Value, *fragments: Fragment) -> None:
-    """Clear the registers in ``fragments`` that are not ``reset_less``, `RESET_LEVELS` cycles after ``reset``.
+    """Clear what is not ``reset_less`` of the registers in ``fragments``, `RESET_LEVELS` cycles after ``reset``.
 
     Parameters
     ----------
