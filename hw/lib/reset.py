@@ -15,7 +15,7 @@ RESET_LEVELS = 2
 
 
 def spread_reset(m: Module, reset: Value, *fragments: Fragment) -> None:
-    """Clear what is not ``reset_less`` of the registers in ``fragments``, `RESET_LEVELS` cycles after ``reset``.
+    """Clear the registers in ``fragments`` that are not ``reset_less``, `RESET_LEVELS` cycles later.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ def spread_reset(m: Module, reset: Value, *fragments: Fragment) -> None:
     Amaranth gives a domain one reset, which in a large engine is one net with more loads than all others.
     All registers are cleared in the same cycles, since the tree is equally deep everywhere.
     """
-    clear = _Tree(m, reset)
+    tree = _Tree(m, reset)
     for fragment in fragments:
-        _clear(fragment, clear)
+        _clear(fragment, tree)
 
 
 class _Tree:
@@ -41,18 +41,20 @@ class _Tree:
 
     def __init__(self, m: Module, reset: Value) -> None:
         self._m, self._reset = m, reset
-        self._leaves = self._bits = 0
+        self._leaves: list[Signal] = []
+        self._bits = 0  # that the last leaf clears
 
     def leaf(self, bits: int) -> tuple[Signal, int]:
-        """Give a register, and how many of so many bits it may clear: all, if it can clear them at all."""
-        if not self._leaves or self._bits + min(bits, LOADS) > LOADS:
-            if self._leaves % LOADS == 0:
-                self._branch = self._register("branch", self._leaves // LOADS, self._reset)
-            self._leaf = self._register("reset", self._leaves, self._branch)
-            self._leaves, self._bits = self._leaves + 1, 0
+        """Give a register, and how many of so many bits it clears: all, unless no register can."""
         taken = min(bits, LOADS)
+        if not self._leaves or self._bits + taken > LOADS:
+            branch, place = divmod(len(self._leaves), LOADS)
+            if not place:
+                self._branch = self._register("branch", branch, self._reset)
+            self._leaves.append(self._register("reset", len(self._leaves), self._branch))
+            self._bits = 0
         self._bits += taken
-        return self._leaf, taken
+        return self._leaves[-1], taken
 
     def _register(self, name: str, number: int, value: Value) -> Signal:
         # Such registers are equal, and must not become one.
