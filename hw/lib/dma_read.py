@@ -171,12 +171,12 @@ class ReadDMA(wiring.Component):
                 m.d.sync += empty.eq(0)
             with m.If(drained & ~filled):
                 m.d.sync += empty.eq(beats.level == 1)
-            held, *sources = (word.word_select(n, LOADS) for word in (front, arrived_data, beats.o.payload))
-            beat = Mux(empty, *sources)
             m.d.sync += full.eq(aligner.i.valid & ~aligner.i.ready)
-            m.d.comb += aligner.i.payload.word_select(n, LOADS).eq(Mux(full, held, beat))
+            bits = slice(n * LOADS, (n + 1) * LOADS)
+            beat = Mux(empty, arrived_data[bits], beats.o.payload[bits])
+            m.d.comb += aligner.i.payload[bits].eq(Mux(full, front[bits], beat))
             with m.If(~full):
-                m.d.sync += held.eq(beat)
+                m.d.sync += front[bits].eq(beat)
 
         with m.If(self.axi.rvalid):
             m.d.sync += self.bytes_bus.eq(self.bytes_bus + self._data_width // 8)
