@@ -94,7 +94,7 @@ class CellPlacer:
         if "clk" in self._clocks[cell]:
             connections["i_clk"] = ClockSignal()
         if "rst" in self._clocks[cell]:
-            # Such registers are equal, and must not become one.
+            # Set by the parent's reset.  Such registers are equal, and must not become one.
             reset = Signal(init=1, name=f"{name}_rst", attrs={"keep": 1})
             m.d.sync += reset.eq(0)
             connections["i_rst"] = reset
