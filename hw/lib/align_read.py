@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.lib.burst import span_layout
 from hw.lib.delay import payload_register
+from hw.lib.loads import copies, shifted_down
 
 
 def packed_layout(data_width: int) -> data.StructLayout:
@@ -73,7 +74,10 @@ class ReadAligner(wiring.Component):
         left = current.after  # beats of the command after the window's first
         final = Signal()  # left is 0
         head = Signal(self._data_width, reset_less=True)
-        head_valid = Signal()
+        # Copies for a bit of every byte.
+        heads = copies(Signal(name="head_valid"), 8)
+        head_valid = heads[0]
+        offsets = copies(Signal.like(current.offset, name="offset", reset_less=True), 8)
         aligned = Signal()  # the offset is 0
 
         # The window's first beat is the head or, when there is none, the input itself.
@@ -91,10 +95,13 @@ class ReadAligner(wiring.Component):
         with m.If(self.i.ready):
             m.d.sync += [
                 head.eq(self.i.payload),
-                head_valid.eq(self.i.valid & (head_valid | ~step)),
+                *(valid.eq(self.i.valid & (head_valid | ~step)) for valid in heads),
             ]
 
-        window = Cat(Mux(head_valid, head, self.i.payload), self.i.payload)
+        planes = []
+        for bit, (valid, offset) in enumerate(zip(heads, offsets, strict=True)):
+            first, second = head[bit::8], self.i.payload[bit::8]
+            planes.append(shifted_down([*Mux(valid, first, second), *second], offset, beat_bytes))
         last = left == current.extra
         with m.If(emit):
             m.d.comb += self.bytes_moved.eq(Mux(last, current.tail + 1, beat_bytes))
@@ -103,7 +110,7 @@ class ReadAligner(wiring.Component):
         payload = payload_register(m, self.o.payload)
         with m.If(emit):
             m.d.sync += [
-                payload.data.eq(window >> (current.offset << 3)),
+                payload.data.eq(Cat(zip(*planes, strict=True))),
                 payload.keep.eq(Cat(~last | (lane <= current.tail) for lane in range(beat_bytes))),
                 payload.last.eq(last),
             ]
@@ -113,6 +120,7 @@ class ReadAligner(wiring.Component):
             m.d.sync += [
                 active.eq(self.span.valid),
                 current.eq(self.span.payload),
+                *(offset.eq(self.span.payload.offset) for offset in offsets),
                 aligned.eq(self.span.payload.offset == 0),
                 final.eq(self.span.payload.after == 0),
             ]

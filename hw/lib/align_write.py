@@ -11,6 +11,7 @@ from amaranth.utils import exact_log2
 
 from hw.lib.burst import span_layout
 from hw.lib.delay import payload_register
+from hw.lib.loads import copies, shifted_down
 
 
 def beat_layout(data_width: int) -> data.StructLayout:
@@ -68,6 +69,8 @@ class WriteAligner(wiring.Component):
         active = Signal()
         first = Signal()
         current = Signal(self.span.payload.shape())
+        # Copies for a bit of every byte.
+        offsets = copies(Signal.like(current.offset, name="offset", reset_less=True), 8)
         left = current.after  # beats of the command after this one
         final = Signal()  # left is 0
         previous = Signal(self._data_width, reset_less=True)
@@ -83,7 +86,11 @@ class WriteAligner(wiring.Component):
             m.d.sync += previous.eq(self.i.payload)
             m.d.comb += self.bytes_taken.eq(Mux(left == current.extra, current.tail + 1, beat_bytes))
 
-        window = Cat(previous, self.i.payload)
+        planes = []
+        for bit, offset in enumerate(offsets):
+            # Up by the offset is down in the reverse order.
+            plane = [*reversed(self.i.payload[bit::8]), *reversed(previous[bit::8])]
+            planes.append(reversed(shifted_down(plane, offset, beat_bytes)))
         end = (current.offset + current.tail)[:lanes]  # lane of the command's last byte in its last beat
         strobes = [
             (~first | (lane >= current.offset)) & (~final | (lane <= end)) for lane in range(beat_bytes)
@@ -94,7 +101,7 @@ class WriteAligner(wiring.Component):
         payload = payload_register(m, self.o.payload)
         with m.If(step):
             m.d.sync += [
-                payload.data.eq((window << (current.offset << 3))[self._data_width :]),
+                payload.data.eq(Cat(zip(*planes, strict=True))),
                 payload.strb.eq(Cat(strobes)),
                 payload.last.eq(final | block_ends),
             ]
@@ -104,6 +111,7 @@ class WriteAligner(wiring.Component):
             m.d.sync += [
                 active.eq(self.span.valid),
                 current.eq(self.span.payload),
+                *(offset.eq(self.span.payload.offset) for offset in offsets),
                 first.eq(1),
                 final.eq(self.span.payload.after == 0),
             ]

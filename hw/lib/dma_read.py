@@ -13,6 +13,7 @@ from hw.lib import axi
 from hw.lib.align_read import ReadAligner, packed_layout
 from hw.lib.burst import BurstSplitter, check_bursts, command_layout, span, span_layout
 from hw.lib.fifo import Fifo
+from hw.lib.loads import LOADS, copies
 from hw.lib.skid import Skid
 
 
@@ -149,23 +150,33 @@ class ReadDMA(wiring.Component):
         arrived = Signal()
         arrived_data = Signal(self._data_width, reset_less=True)
         front = Signal(self._data_width, reset_less=True)
-        front_full = Signal()
+        # Copies for some bits of a beat; of whether the FIFO is empty, too.
+        fulls = copies(Signal(name="front_full"), -(-self._data_width // LOADS))
+        empties = copies(Signal(init=1, name="beats_empty"), len(fulls))
+        front_full = fulls[0]
         offered = Mux(beats.empty, arrived, beats.o.valid)
-        offered_data = Mux(beats.empty, arrived_data, beats.o.payload)
         m.d.comb += self.axi.rready.eq(1)
         m.d.sync += [arrived.eq(self.axi.rvalid), arrived_data.eq(self.axi.rdata)]
         m.d.comb += [
             taken.eq(offered & ~front_full),
             aligner.i.valid.eq(offered | front_full),
-            aligner.i.payload.eq(Mux(front_full, front, offered_data)),
             beats.o.ready.eq(~front_full),
             beats.i.payload.eq(arrived_data),
             beats.i.valid.eq(arrived & ~(beats.empty & ~front_full)),
             self.lost.eq(beats.i.valid & ~beats.i.ready),
         ]
-        m.d.sync += front_full.eq(aligner.i.valid & ~aligner.i.ready)
-        with m.If(~front_full):
-            m.d.sync += front.eq(offered_data)
+        filled, drained = beats.i.valid & beats.i.ready, beats.o.valid & beats.o.ready
+        for n, (full, empty) in enumerate(zip(fulls, empties, strict=True)):
+            with m.If(filled & ~drained):
+                m.d.sync += empty.eq(0)
+            with m.If(drained & ~filled):
+                m.d.sync += empty.eq(beats.level == 1)
+            m.d.sync += full.eq(aligner.i.valid & ~aligner.i.ready)
+            bits = slice(n * LOADS, (n + 1) * LOADS)
+            beat = Mux(empty, arrived_data[bits], beats.o.payload[bits])
+            m.d.comb += aligner.i.payload[bits].eq(Mux(full, front[bits], beat))
+            with m.If(~full):
+                m.d.sync += front[bits].eq(beat)
 
         with m.If(self.axi.rvalid):
             m.d.sync += self.bytes_bus.eq(self.bytes_bus + self._data_width // 8)

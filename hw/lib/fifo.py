@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from amaranth.hdl import Module, Mux, Shape, ShapeLike, Signal, Value
-from amaranth.lib import stream, wiring
+from amaranth.lib import memory, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.errors import InputError
+from hw.lib.loads import LOADS, copies
 from hw.lib.memory import RamStyle, check_ram_style, uninitialised
 from hw.lib.skid import Skid
 
@@ -108,12 +109,17 @@ class Fifo(wiring.Component):
         def following(row: Signal) -> Value:
             return Mux(row == self.depth - 1, 0, row + 1)
 
-        write_row = Signal(range(self.depth))
-        oldest_row = Signal(range(self.depth))  # of all that is held
+        # The oldest of all that is held.  Of LUTRAM each bit is addressed by itself, but for pairs in shallow
+        # ones: wide words are slices with rows of their own.
+        slice_bits = LOADS - 8 if self.depth > 32 else 2 * (LOADS - 8)
+        slices = max(1, -(-width // slice_bits)) if self.kind == "shallow" else 1
+        write_rows = copies(Signal(range(self.depth), name="write_row"), slices)
+        oldest_rows = copies(Signal(range(self.depth), name="oldest_row"), slices)
+        write_row, oldest_row = write_rows[0], oldest_rows[0]
         with m.If(push):
-            m.d.sync += write_row.eq(following(write_row))
+            m.d.sync += [row.eq(following(write_row)) for row in write_rows]
         with m.If(pop):
-            m.d.sync += oldest_row.eq(following(oldest_row))
+            m.d.sync += [row.eq(following(oldest_row)) for row in oldest_rows]
         # Full and empty from the rows, which are there early, and not from the level: `push` and `pop` come
         # at the ends of long paths.
         room = Signal(init=1)
@@ -123,25 +129,30 @@ class Fifo(wiring.Component):
         with m.If(pop & ~push):
             m.d.sync += [room.eq(1), self.empty.eq(following(oldest_row) == write_row)]
 
-        if not width:  # tokens, which are only counted: Yosys knows no memory without bits
+        if self.kind == "shallow":
             m.d.comb += self.o.valid.eq(~self.empty)
+        if not width:  # tokens, which are only counted: Yosys knows no memory without bits
             return m
 
-        m.submodules.storage = storage = uninitialised(
-            width=width, depth=self.depth, ram_style=self.ram_style
-        )
-        write = storage.write_port()
-        m.d.comb += [write.en.eq(push), write.addr.eq(write_row), write.data.eq(i_payload)]
+        def storage(name: str, bits: slice, row: Signal) -> memory.Memory:
+            stored = i_payload[bits]
+            ram = uninitialised(width=len(stored), depth=self.depth, ram_style=self.ram_style)
+            m.submodules[name] = ram
+            write = ram.write_port()
+            m.d.comb += [write.en.eq(push), write.addr.eq(row), write.data.eq(stored)]
+            return ram
 
         if self.kind == "shallow":
-            read = storage.read_port(domain="comb")
-            m.d.comb += [read.addr.eq(oldest_row), o_payload.eq(read.data), self.o.valid.eq(~self.empty)]
+            for n, (last, oldest) in enumerate(zip(write_rows, oldest_rows, strict=True)):
+                bits = slice(n * slice_bits, min(width, (n + 1) * slice_bits))
+                read = storage(f"storage_{n}", bits, last).read_port(domain="comb")
+                m.d.comb += [read.addr.eq(oldest), o_payload[bits].eq(read.data)]
             return m
 
         # RAM rows -> the RAM's output latch -> skid buffer, which keeps `o.ready` from the RAM.  The latch
         # moves on when the buffer has room; a row is read at the earliest in the cycle after it was written.
         m.submodules.output = output = Skid(width)
-        read = storage.read_port()
+        read = storage("storage", slice(0, width), write_row).read_port()
         read_row = Signal(range(self.depth))
         waiting = Signal()  # a row was written and not read
         latched = Signal()

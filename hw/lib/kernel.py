@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from amaranth.hdl import ClockDomain, Elaboratable, Module, Signal
+from amaranth.hdl import ClockDomain, Elaboratable, Fragment, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,6 +13,7 @@ from hw.errors import InputError
 from hw.lib import axi
 from hw.lib.arguments import ArgumentTable
 from hw.lib.registers import ADDR_WIDTH, RegisterFile, arguments_layout, counters_layout
+from hw.lib.reset import RESET_LEVELS, spread_reset
 
 #: Prefixes of the port names, which Vitis knows the interfaces by.
 CONTROL_PREFIX, MEMORY_PREFIX = "s_axi_control", "m_axi"
@@ -123,8 +124,8 @@ class Kernel(wiring.Component):
 
     Why
     ---
-    The reset of a large engine goes to every corner of several dies.  Behind a chain of registers, which
-    nothing may pack into a shift register, tools can copy and place it freely.
+    The reset of a large engine goes to every corner of several dies.  A chain of registers, which nothing may
+    pack into a shift register, and the tree of `hw.lib.reset.spread_reset` carry it there.
     """
 
     def __init__(self, name: str, table: ArgumentTable, body: wiring.Component) -> None:
@@ -142,16 +143,15 @@ class Kernel(wiring.Component):
     def elaborate(self, platform: Any) -> Elaboratable:
         """Clock and reset, registers, body, and wires."""
         m = Module()
-        m.domains.sync = sync = ClockDomain("sync")
-        m.domains.early = early = ClockDomain("early", reset_less=True)
-        # Without a wire in between, so that no simulator sees the clocks a moment apart.
-        sync.clk = early.clk = self.ap_clk
-        stages = Signal(RESET_STAGES, attrs={"shreg_extract": "no"})
-        m.d.early += stages.eq((stages << 1) | self.ap_rst_n)
-        m.d.comb += sync.rst.eq(~stages[-1])
+        m.domains.sync = sync = ClockDomain("sync", reset_less=True)
+        sync.clk = self.ap_clk
+        stages = Signal(RESET_STAGES - RESET_LEVELS, attrs={"shreg_extract": "no"})
+        m.d.sync += stages.eq((stages << 1) | self.ap_rst_n)
 
-        m.submodules.registers = registers = RegisterFile(self.table)
-        m.submodules.body = body = self._body
+        registers, body = RegisterFile(self.table), self._body
+        m.submodules.registers = gates = Fragment.get(registers, platform)
+        m.submodules.body = engine = Fragment.get(body, platform)
+        spread_reset(m, ~stages[-1], gates, engine)
         m.d.comb += [
             body.start.eq(registers.start),
             registers.done.eq(body.done),

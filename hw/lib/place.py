@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from amaranth.hdl import ClockSignal, Fragment, Instance, Module, ResetSignal, Signal
+from amaranth.hdl import ClockSignal, Fragment, Instance, Module, Signal
 from amaranth.lib import wiring
 
 from hw.lib.convert import ports, to_verilog
@@ -94,9 +94,9 @@ class CellPlacer:
         if "clk" in self._clocks[cell]:
             connections["i_clk"] = ClockSignal()
         if "rst" in self._clocks[cell]:
-            # Such registers are equal, and must not become one.
-            reset = Signal(init=1, reset_less=True, name=f"{name}_rst", attrs={"keep": 1})
-            m.d.sync += reset.eq(ResetSignal())
+            # Set by the parent's reset.  Such registers are equal, and must not become one.
+            reset = Signal(init=1, name=f"{name}_rst", attrs={"keep": 1})
+            m.d.sync += reset.eq(0)
             connections["i_rst"] = reset
         for port, (value, direction) in ports(interface).items():
             connections[f"{direction.value[0]}_{port}"] = value

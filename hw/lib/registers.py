@@ -7,7 +7,7 @@ from functools import reduce
 from operator import or_
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -36,6 +36,9 @@ def counters_layout(table: ArgumentTable) -> data.StructLayout:
 
 #: Words of which one is chosen in a cycle.
 _BLOCK_WORDS = 16
+_PLACE_BITS = _BLOCK_WORDS.bit_length() - 1
+#: Bits of a word that are chosen by one register of its place: five LUTs each.
+_PLACE_LOADS = 11
 
 
 class RegisterFile(wiring.Component):
@@ -54,7 +57,7 @@ class RegisterFile(wiring.Component):
     done : In(1)
         One-cycle pulse: it has ended; in the cycle of ``start`` at the earliest.  Ignored when not running.
     args : Out(arguments_layout(table))
-        The arguments as they were at ``start``; constant until the next one.
+        The arguments as they were at ``start``; constant until ``done``, then as the host writes them.
     counters : In(counters_layout(table))
     interrupt : Out(1)
         Level: the global enable is set, and so is a bit of the interrupt status.
@@ -79,15 +82,18 @@ class RegisterFile(wiring.Component):
     Behaviour
     ---------
     One read and one write at a time; they do not wait for each other.  A read takes 3 cycles from address to
-    data, a write 2 from the later of address and data to its response; ``start`` comes a cycle after that.
-    Every output comes from a register, but for the readies (one gate) and ``interrupt`` (two).
+    data, a write 2 from the later of address and data to its response; ``start`` comes a cycle after that,
+    and so does what an argument has.  Every output comes from a register, but for the readies (one gate) and
+    ``interrupt`` (two).
 
     Why
     ---
     Unmapped addresses answer OKAY as kernels made by Vitis HLS do: software probes registers, and an error
     response would reach it as a bus fault.  Arguments are copied at the start, so that no body needs copies
     of its own and auto-restart never sees half a pointer.  A word is chosen in two cycles, within its block
-    and then among blocks: in one that is the longest path of a kernel with many registers.
+    and then among blocks: in one that is the longest path of a kernel with many registers.  No register has
+    many loads: each argument has copies of its own of what says that nothing runs, each byte of an argument
+    its own enable, and the parts of the words of each block an address of their own.
     """
 
     def __init__(self, table: ArgumentTable) -> None:
@@ -129,6 +135,28 @@ class RegisterFile(wiring.Component):
         )
         # Of the word that is read, once it is sampled: itself, and the high word of its moment.
         self.answer, self.kept = Signal(32), Signal(32)
+        # Beside the state, each a register of its own: the bytes that are written to a word of arguments in
+        # this cycle, what lets the copy of an argument follow it, and the address within a block.
+        self.enables = {
+            offset: Signal(4, name=f"write_{offset:x}")
+            for register in table.registers
+            for offset in range(register.offset, register.offset + register.argument.bits // 8, 4)
+        }
+        self.follows = {
+            register.argument.name: Signal(
+                init=1, name=f"follows_{register.argument.name}", attrs={"keep": 1}
+            )
+            for register in table.registers
+        }
+        counters = {register.offset for register in table.counter_registers}
+        self.places = {
+            (name, block, low): Signal(
+                _PLACE_BITS, name=f"{name}_place_{block}_{low}", reset_less=True, attrs={"keep": 1}
+            )
+            for name, offsets in (("word", {CONTROL, *self.enables, *counters}), ("high", counters))
+            for block in sorted({offset // 4 // _BLOCK_WORDS for offset in offsets})
+            for low in range(0, 32, _PLACE_LOADS)
+        }
 
     def elaborate(self, platform: Any) -> Elaboratable:
         """Two bus engines, and the registers between them."""
@@ -151,12 +179,15 @@ class RegisterFile(wiring.Component):
         m.d.comb += [ended.eq(self.done & state.running), launch.eq(state.started & ~state.running)]
         m.d.sync += self.start.eq(launch)
         with m.If(launch):
-            m.d.sync += [state.running.eq(1), self.args.eq(state.args)]
+            m.d.sync += [state.running.eq(1), *(follow.eq(0) for follow in self.follows.values())]
+        for name, follow in self.follows.items():
+            with m.If(follow):
+                m.d.sync += self.args[name].eq(state.args[name])
         with m.If(reads(CONTROL)):
             m.d.sync += [state.done.eq(0), state.ready.eq(0)]
         with m.If(ended):
-            m.d.sync += [state.running.eq(0), state.started.eq(state.restart)]
-            m.d.sync += [state.done.eq(1), state.ready.eq(1)]
+            m.d.sync += [state.running.eq(0), *(follow.eq(1) for follow in self.follows.values())]
+            m.d.sync += [state.started.eq(state.restart), state.done.eq(1), state.ready.eq(1)]
         with m.If(writes(CONTROL) & strobes[0]):
             m.d.sync += state.restart.eq(payload[AUTO_RESTART])
             with m.If(payload[AP_START]):
@@ -192,17 +223,19 @@ class RegisterFile(wiring.Component):
                 word = state.args[register.argument.name].word_select(part, 32)
                 if not register.argument.secret:
                     words[offset] = word
-                with m.If(writes(offset)):
-                    mask = Cat(strobe.replicate(8) for strobe in strobes)
-                    m.d.sync += word.eq((word & ~mask) | (payload & mask))
+                enable = self.enables[offset]
+                m.d.sync += enable.eq(Mux(writes(offset), strobes, 0))
+                for lane in range(4):
+                    with m.If(enable[lane]):
+                        m.d.sync += word.word_select(lane, 8).eq(payload.word_select(lane, 8))
         high_words: dict[int, Any] = {}
         for register in self.table.counter_registers:
             value = self.counters[register.argument.name]
             words[register.offset], words[register.offset + 4] = value[:32], state.high
             high_words[register.offset] = value[32:]
         m.d.comb += [
-            self.answer.eq(self._sample(m, "word", read, words)),
-            self.kept.eq(self._sample(m, "high", read, high_words)),
+            self.answer.eq(self._sample(m, "word", words)),
+            self.kept.eq(self._sample(m, "high", high_words)),
         ]
         with m.If(state.sampled & ~self.bus.rvalid):
             m.d.sync += self.bus.rdata.eq(self.answer)
@@ -212,20 +245,25 @@ class RegisterFile(wiring.Component):
                         m.d.sync += state.high.eq(self.kept)
         return m
 
-    def _sample(self, m: Module, name: str, read: Signal, words: Mapping[int, Any]) -> Value:
-        """Sample in each block of ``words``, by offset, the one at the address that is read; give that of the
-        address's block from the next cycle on, and 0 where there is none.
+    def _sample(self, m: Module, name: str, words: Mapping[int, Any]) -> Value:
+        """Sample in each block of ``words``, by offset, the one at the address that is read, or 0 where the
+        address is another block's; give what was sampled in the cycle before.
         """
-        word = self.state.read_word
         answers: list[Value] = [Const(0, 32)]
         for block in sorted({offset // 4 // _BLOCK_WORDS for offset in words}):
-            level = [words.get(4 * (_BLOCK_WORDS * block + n), Const(0, 32)) for n in range(_BLOCK_WORDS)]
-            for bit in word[: _BLOCK_WORDS.bit_length() - 1]:
-                level = [Mux(bit, high, low) for low, high in zip(level[::2], level[1::2], strict=True)]
             sampled = Signal(32, name=f"{name}_{block}", reset_less=True)
-            with m.If(read):
-                m.d.sync += sampled.eq(level[0])
-            answers.append(Mux(word[_BLOCK_WORDS.bit_length() - 1 :] == block, sampled, 0))
+            answers.append(sampled)
+            in_block = [words.get(4 * (_BLOCK_WORDS * block + n), Const(0)) for n in range(_BLOCK_WORDS)]
+            here = self.state.read_word[_PLACE_BITS:] == block
+            for low in range(0, 32, _PLACE_LOADS):
+                bits = slice(low, min(32, low + _PLACE_LOADS))
+                # Needed in the cycle after the address only, and so without an enable.
+                place = self.places[name, block, low]
+                m.d.sync += place.eq(self.bus.araddr[2:])
+                level = [Value.cast(word)[bits] for word in in_block]
+                for bit in place:
+                    level = [Mux(bit, high, low) for low, high in zip(level[::2], level[1::2], strict=True)]
+                m.d.sync += sampled[bits].eq(Mux(here, level[0], 0))
         return reduce(or_, answers)
 
     def _write_engine(self, m: Module, awake: Signal) -> Signal:

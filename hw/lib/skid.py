@@ -8,6 +8,8 @@ from amaranth.hdl import Module, Shape, ShapeLike, Signal, Value
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.lib.loads import LOADS, copies
+
 
 class Skid(wiring.Component):
     """A register stage with both directions registered.
@@ -48,19 +50,22 @@ class Skid(wiring.Component):
         payload = Value.cast(self.i.payload)
         # What is behind `valid` needs no reset, whose net would go to every bit.
         held, spare = (Signal(width, name=name, reset_less=True) for name in ("held", "spare"))
-        spare_free = Signal(init=1)
+        frees = copies(Signal(init=1, name="spare_free"), max(1, -(-width // LOADS)))
+        spare_free = frees[0]
         m.d.comb += [self.i.ready.eq(spare_free), Value.cast(self.o.payload).eq(held)]
 
         with m.If(~self.o.valid | self.o.ready):
             m.d.sync += [
                 self.o.valid.eq(self.i.valid | ~spare_free),
                 held.eq(payload),
-                spare_free.eq(1),
+                *(free.eq(1) for free in frees),
             ]
-            with m.If(~spare_free):
-                m.d.sync += held.eq(spare)
+            for n, free in enumerate(frees):
+                with m.If(~free):
+                    m.d.sync += held.word_select(n, LOADS).eq(spare.word_select(n, LOADS))
         with m.Elif(self.i.valid & spare_free):
-            m.d.sync += spare_free.eq(0)
-        with m.If(spare_free):
-            m.d.sync += spare.eq(payload)
+            m.d.sync += [free.eq(0) for free in frees]
+        for n, free in enumerate(frees):
+            with m.If(free):
+                m.d.sync += spare.word_select(n, LOADS).eq(payload.word_select(n, LOADS))
         return m

@@ -71,22 +71,22 @@ BUGS = {
     "skid: valid drops": (
         skid,
         Skid,
-        "m.d.sync += spare_free.eq(0)",
-        "m.d.sync += [spare_free.eq(0), self.o.valid.eq(0)]",
+        "[free.eq(0) for free in frees]",
+        "[*(free.eq(0) for free in frees), self.o.valid.eq(0)]",
         "o: valid holds",
     ),
     "skid: payload changes": (
         skid,
         Skid,
-        "m.d.sync += spare_free.eq(0)",
-        "m.d.sync += [spare_free.eq(0), held.eq(payload)]",
+        "[free.eq(0) for free in frees]",
+        "[*(free.eq(0) for free in frees), held.eq(payload)]",
         "o: payload holds",
     ),
     "skid: spare overwritten": (
         skid,
         Skid,
-        "with m.If(spare_free):\n            m.d.sync += spare",
-        "with m.If(self.i.valid):\n            m.d.sync += spare",
+        "with m.If(free):\n                m.d.sync += spare",
+        "with m.If(self.i.valid):\n                m.d.sync += spare",
         "marked items",
     ),
     "skid: spare lost": (
@@ -99,8 +99,8 @@ BUGS = {
     "skid: stuck": (
         skid,
         Skid,
-        "spare_free.eq(1)",
-        "spare_free.eq(spare_free)",
+        "*(free.eq(1) for free in frees)",
+        "*(free.eq(free) for free in frees)",
         "exactly when there is room",
     ),
     "shallow: overflow": (
@@ -120,8 +120,8 @@ BUGS = {
     "shallow: underflow": (
         shallow,
         Fifo,
-        "o_payload.eq(read.data), self.o.valid.eq(~self.empty)]",
-        "o_payload.eq(read.data), self.o.valid.eq(1)]",
+        "m.d.comb += self.o.valid.eq(~self.empty)",
+        "m.d.comb += self.o.valid.eq(1)",
         "given",
     ),
     "shallow: wraps as a power of two": (
@@ -141,8 +141,8 @@ BUGS = {
     "shallow: newest first": (
         shallow,
         Fifo,
-        "m.d.comb += [read.addr.eq(oldest_row), o_payload",
-        "m.d.comb += [read.addr.eq(write_row - 1), o_payload",
+        "read.addr.eq(oldest)",
+        "read.addr.eq(last - 1)",
         "payload holds|marked items",
     ),
     "deep: item lost in the latch": (

@@ -59,6 +59,7 @@ class Requests:
             check(m, ~there | (state[name] == seen), f"{name} is what was on the bus")
         check(m, ~bus.bvalid | (addressed & filled), "a response has a request")
         check(m, ~bus.rvalid | sampled, "an answer has a question")
+        check(m, state.reading == asked, "a read is under way while a word is asked for")
         check(m, state.sampled == sampled, "a word is sampled in the cycle after its address")
         check(m, ~sampled | asked, "a word that is sampled was asked for")
         self._write, self._write_word = addressed & filled & ~bus.bvalid, write_word
@@ -131,18 +132,21 @@ class RegisterSpec(Elaboratable):
         check(m, state.ready == done, "ready is set by the end and cleared by a read")
         check(m, state.restart == restart, "auto-restart is what was written")
 
-        launched, before = Signal(), Signal(96)
+        launched, ran, before = Signal(), Signal(), Signal(96)
         held = Signal(96)
         m.d.sync += [
             launched.eq(asked & ~busy),
+            ran.eq(busy),
             before.eq(dut.args.as_value()),
             held.eq(state.args.as_value()),
         ]
         check(m, dut.start == launched, "start comes a cycle after its write acted, once")
         with m.If(dut.start):
             check(m, dut.args.as_value() == held, "arguments are those of the moment of the start")
-        with m.Else():
-            check(m, dut.args.as_value() == before, "arguments are constant from start to start")
+        with m.If(ran):
+            check(m, dut.args.as_value() == before, "arguments are constant from start to done")
+        for follow in dut.follows.values():
+            check(m, follow == ~state.running, "what is given follows what is written while nothing runs")
         reach(m, dut.start & restart, "a start by auto-restart")
         reach(m, ended & requests.reads(0x00), "an end in the cycle of a clearing read")
         reach(m, ended & begins, "a start written in the cycle of an end")
@@ -170,11 +174,21 @@ class RegisterSpec(Elaboratable):
         dut, state = self.dut, self.dut.state
         words = Array(Signal(32, name=f"word_{offset:x}") for offset in ARGUMENT_WORDS)
         for word, offset in zip(words, ARGUMENT_WORDS, strict=True):
-            with m.If(requests.writes(offset)):
+            due, strobes, written = Signal(), Signal(4), Signal(32)
+            m.d.sync += [due.eq(requests.writes(offset)), strobes.eq(requests.strobes)]
+            m.d.sync += written.eq(requests.data)
+            check(
+                m, dut.enables[offset] == Mux(due, strobes, 0), "bytes are written a cycle after their write"
+            )
+            check(m, ~due | (dut.bus.bvalid & (requests.data == written)), "data stay until they are written")
+            with m.If(due):
                 for lane in range(4):
-                    with m.If(requests.strobes[lane]):
-                        m.d.sync += word[8 * lane : 8 * lane + 8].eq(requests.data[8 * lane : 8 * lane + 8])
+                    with m.If(strobes[lane]):
+                        m.d.sync += word[8 * lane : 8 * lane + 8].eq(written[8 * lane : 8 * lane + 8])
         check(m, state.args.as_value() == Cat(words), "an argument is what was written, byte by byte")
+        for place in dut.places.values():
+            right = place == requests.read_word[: len(place)]
+            check(m, ~requests.read | right, "a place in a block is that of the word that is read")
 
         high, moment = Signal(32), Signal(32)
         with m.If(requests.reads(0x400)):
@@ -250,8 +264,8 @@ PROTOCOL_BUGS = {
 
 REGISTER_BUGS = {
     "strobes ignored": (
-        "(payload & mask))",
-        "payload)",
+        "with m.If(enable[lane]):",
+        "with m.If(enable.any()):",
         "byte by byte",
     ),
     "words swapped": (
@@ -285,8 +299,8 @@ REGISTER_BUGS = {
         "start comes a cycle after its write acted, once",
     ),
     "start never falls": (
-        "state.started.eq(state.restart)]",
-        "state.started.eq(1)]",
+        "state.started.eq(state.restart),",
+        "state.started.eq(1),",
         "start is up from its write to the end of the run",
     ),
     "a stray done ends a run": (
@@ -295,9 +309,24 @@ REGISTER_BUGS = {
         "done is set by the end|start is up",
     ),
     "arguments not held": (
-        "[state.running.eq(1), self.args.eq(state.args)]",
-        "state.running.eq(1)\n        m.d.sync += self.args.eq(state.args)",
-        "arguments are constant from start to start",
+        "with m.If(follow):",
+        "with m.If(follow | 1):",
+        "arguments are constant from start to done",
+    ),
+    "arguments held after the end": (
+        "*(follow.eq(1) for follow",
+        "*(follow.eq(0) for follow",
+        "what is given follows what is written while nothing runs",
+    ),
+    "arguments written late": (
+        "enable.eq(Mux(writes(offset), strobes, 0))",
+        "enable.eq(Mux(self.bus.bvalid & (state.write_word == offset // 4), strobes, 0))",
+        "bytes are written a cycle after their write",
+    ),
+    "place of another word": (
+        "place.eq(self.bus.araddr[2:])",
+        "place.eq(self.bus.awaddr[2:])",
+        "a place in a block is that of the word that is read",
     ),
     "interrupt without the global enable": (
         "self.interrupt.eq(state.enabled & state.status.any())",
@@ -335,8 +364,8 @@ REGISTER_BUGS = {
         "the high word that comes is that of the low word's moment",
     ),
     "unmapped reads give what other addresses do": (
-        "Mux(word[_BLOCK_WORDS.bit_length() - 1 :] == block, sampled, 0)",
-        "sampled",
+        "Mux(here, level[0], 0)",
+        "level[0]",
         "else zero",
     ),
 }

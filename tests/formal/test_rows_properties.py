@@ -149,7 +149,7 @@ def test_packer_gets_everywhere():
 CUTTER_BUGS = {
     "a word is kept too long": (2, "used.eq((end >= word_units) | final)", "used.eq(end > word_units)"),
     "the tail of a command stays": (2, "Mux(final, 0, end", "Mux(0, 0, end"),
-    "noise behind a row": (2, "Mux(take > n, lanes", "Mux(1, lanes"),
+    "noise behind a row": (2, "Mux(take > n, unit", "Mux(1, unit"),
     "a part is overwritten": (2, "& (~o.valid | o.ready))", ")"),
 }
 

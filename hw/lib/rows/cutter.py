@@ -11,6 +11,7 @@ from amaranth.lib.wiring import In, Out
 from hw.errors import InputError
 from hw.lib.align_read import packed_layout
 from hw.lib.delay import payload_register
+from hw.lib.loads import LOADS, copies, shifted_down
 from hw.lib.rows.command import RowsCommand
 from hw.lib.width import WidthConverter
 
@@ -97,7 +98,9 @@ class RowCutter(wiring.Component):
 
         head = Signal(word_units * unit_bits, reset_less=True)
         head_valid = Signal()
-        offset = Signal(range(word_units))  # of the next part in the head
+        # Where the next part begins in the head: copies for some bits of every unit.
+        slice_bits = max(1, LOADS // (part_units + word_units // 2))
+        offsets = copies(Signal(range(word_units), name="offset"), -(-unit_bits // slice_bits))
         active = Signal()
         command = self.rows.payload.shape()
         rows_left = Signal(command["rows"].shape)  # after this one
@@ -111,10 +114,10 @@ class RowCutter(wiring.Component):
         spans, ends_row, last_row = Signal(), Signal(), Signal()
         first_take, first_ends = Signal.like(take), Signal()  # of a row's first part
         final, step, fill, used = Signal(), Signal(), Signal(), Signal()
-        following = Signal.like(offset)
+        following = Signal.like(offsets[0], name="following")
         m.d.comb += [
             final.eq(ends_row & last_row),
-            following.eq(Mux(final, 0, end[: len(offset)])),
+            following.eq(Mux(final, 0, end[: len(following)])),
             used.eq((end >= word_units) | final),
             step.eq(active & head_valid & (word.valid | ~spans) & (~o.valid | o.ready)),
             fill.eq(~head_valid | (step & used)),
@@ -126,13 +129,17 @@ class RowCutter(wiring.Component):
                 head_valid.eq(word.valid & ~(step & final & spans)),
             ]
         with m.If(step):
-            m.d.sync += offset.eq(following)
+            m.d.sync += [offset.eq(following) for offset in offsets]
 
         cut = payload_register(m, o.payload)
         with m.If(o.ready):
             m.d.sync += o.valid.eq(0)
-        window = Cat(head, word.payload.data)
-        lanes = (window >> (offset << unit_bits.bit_length() - 1))[: self._part_bits]
+        window = [Cat(head, word.payload.data).word_select(n, unit_bits) for n in range(2 * word_units)]
+        slices = []
+        for n, offset in enumerate(offsets):
+            bits = slice(n * slice_bits, min(unit_bits, (n + 1) * slice_bits))
+            slices.append(shifted_down([unit[bits] for unit in window], offset, part_units))
+        lanes = [Cat(parts) for parts in zip(*slices, strict=True)]
 
         def part(left: Any, at: Any, count: Any, ends: Any) -> list[Any]:
             after = at + count
@@ -150,10 +157,7 @@ class RowCutter(wiring.Component):
                 o.valid.eq(1),
                 cut.last.eq(ends_row),
                 cut.elements.eq(
-                    Cat(
-                        Mux(take > n, lanes.word_select(n, unit_bits), Const(0, unit_bits))
-                        for n in range(part_units)
-                    )
+                    Cat(Mux(take > n, unit, Const(0, unit_bits)) for n, unit in enumerate(lanes))
                 ),
                 *part(
                     Mux(ends_row, units, rest),

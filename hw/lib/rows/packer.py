@@ -8,6 +8,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.lib.delay import payload_register
+from hw.lib.loads import LOADS, copies, shifted_down
 from hw.lib.rows.command import RowsCommand
 
 
@@ -58,8 +60,12 @@ class RowPacker(wiring.Component):
         width, unit_bits, o = self._data_width, self._unit_bits, self.o
         word_units = width // unit_bits
         rest = Signal(width, reset_less=True)
-        count = Signal(range(word_units))  # units in it
-        flush = Signal()  # they are a command's last
+        # Units in it, and whether they are a command's last: copies for some bits of every unit.
+        slice_bits = max(1, LOADS // (2 * word_units))
+        slices = -(-unit_bits // slice_bits)
+        counts = copies(Signal(range(word_units), name="count"), slices)
+        flushes = copies(Signal(name="flush"), slices)
+        count, flush = counts[0], flushes[0]
         active = Signal()
         command = self.rows.payload.shape()
         rows_left = Signal(command["rows"].shape)  # after this one
@@ -78,15 +84,26 @@ class RowPacker(wiring.Component):
             total.eq(count + given),
             whole.eq(total >= word_units),
         ]
-        beat = self.i.payload
-        kept = Cat(
-            Mux(count > n, rest.word_select(n, unit_bits), Const(0, unit_bits)) for n in range(word_units)
-        )
-        window = Cat(kept, Const(0, width)) | (beat << (count << unit_bits.bit_length() - 1))
         with m.If(free):
             m.d.sync += o.valid.eq((step & (whole | final)) | flush)
         with m.If(free & flush):
-            m.d.sync += [o.payload.eq(rest), flush.eq(0), count.eq(0)]
+            m.d.sync += [register.eq(0) for register in (*flushes, *counts)]
+        word, parts = payload_register(m, o.payload), []
+        for n in range(slices):
+            bits = slice(n * slice_bits, min(unit_bits, (n + 1) * slice_bits))
+            waiting, beat, packed = (
+                [lanes.word_select(unit, unit_bits)[bits] for unit in range(word_units)]
+                for lanes in (rest, self.i.payload, word)
+            )
+            nothing = [Const(0, len(waiting[0]))] * word_units
+            # Up by the count is down in the reverse order.
+            lanes = shifted_down([*nothing, *reversed(beat), *nothing], counts[n], 2 * word_units)
+            kept = [Mux(counts[n] > unit, waiting[unit], 0) for unit in range(word_units)]
+            parts.append([a | b for a, b in zip([*kept, *nothing], reversed(lanes), strict=True)])
+            with m.If(free & flushes[n]):
+                m.d.sync += Cat(packed).eq(Cat(waiting))
+        window = [Cat(unit) for unit in zip(*parts, strict=True)]
+        low, high = Cat(window[:word_units]), Cat(window[word_units:])
 
         def beat_of(units: Any) -> list[Any]:
             last = units <= word_units
@@ -97,10 +114,10 @@ class RowPacker(wiring.Component):
         with m.If(step):
             more = total - Mux(whole, word_units, 0)
             m.d.sync += [
-                o.payload.eq(window[:width]),
-                rest.eq(Mux(whole, window[width : 2 * width], window[:width])),
-                count.eq(Mux(final & ~whole, 0, more)),
-                flush.eq(final & whole & (more != 0)),
+                word.eq(low),
+                rest.eq(Mux(whole, high, low)),
+                *(count.eq(Mux(final & ~whole, 0, more)) for count in counts),
+                *(flush.eq(final & whole & (more != 0)) for flush in flushes),
                 *beat_of(following),
                 rows_left.eq(rows_left - ends_row),
                 last_row.eq(Mux(ends_row, rows_left == 1, last_row)),

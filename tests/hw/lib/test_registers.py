@@ -41,6 +41,7 @@ class Model:
         self.enabled = self.enables = self.status = self.high = 0
         self.address = self.data = self.asked = None
         self.write_open = False  # acted, response not taken
+        self.written = None  # acted on a word of arguments, which has it a cycle later
         self.sampled = self.answer = None
         self.args = (0, 0)
         self.start = False
@@ -73,13 +74,17 @@ class Model:
         args = (self.words[0x10], self.words[0x18] | self.words[0x1C] << 32)
         restart = self.restart
         enables = self.enables
+        if self.written is not None:
+            address, word, mask = self.written
+            self.words[address] = self.words[address] & ~mask | word & mask
+            self.written = None
         if self.address is not None and self.data is not None and not self.write_open:
             self.write_open = True
             word, strobes = self.data
             low = strobes & 1
             if self.address in self.words:
                 mask = sum(0xFF << 8 * lane for lane in range(4) if strobes >> lane & 1)
-                self.words[self.address] = self.words[self.address] & ~mask | word & mask
+                self.written = self.address, word, mask
             elif self.address == 0x00 and low:
                 self.restart = bool(word & AUTO_RESTART)
                 started_bit = bool(word & START)
@@ -91,8 +96,10 @@ class Model:
                 toggles = word & 3
         self.status = (self.status ^ toggles) | (enables if ended else 0)
         self.start = launch
+        if not self.running:
+            self.args = args
         if launch:
-            self.running, self.args = True, args
+            self.running = True
         if ended:
             self.running, self.started = False, restart
             self.done = self.ready = True

@@ -1,0 +1,32 @@
+"""Control of wide data by registers that each have few loads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Mux, Signal, Value
+
+#: Loads of a register of control: more fill an area that its net takes long to cross.
+LOADS = 64
+
+
+def copies(like: Signal, count: int) -> list[Signal]:
+    """Give ``count`` registers like ``like``, to be driven by one value, each of them for a part of the data.
+
+    They are equal, and tools are told not to make one of them.
+    """
+    attrs = {"keep": 1} if count > 1 else {}
+    return [Signal.like(like, name=f"{like.name}_{n}", attrs=attrs) for n in range(count)]
+
+
+def shifted_down(lanes: Sequence[Value], amount: Value, count: int) -> list[Value]:
+    """Give ``lanes[amount : amount + count]``; lanes beyond the last repeat it.
+
+    The highest bit of ``amount`` shifts first, so that later ones shift few lanes more than ``count``.  Tools
+    take the bits of ``>>`` in the reverse order: each then moves all lanes that a later one may ask for.
+    """
+    for bit in reversed(range(len(amount))):
+        step = 1 << bit
+        kept = min(len(lanes), count + step - 1)
+        lanes = [Mux(amount[bit], lanes[min(n + step, len(lanes) - 1)], lanes[n]) for n in range(kept)]
+    return list(lanes[:count])
