@@ -64,7 +64,7 @@ def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape])
         queries=_query_supply(config, jobs[0], width, latency, board.idle_read_cycles),
         keys=_key_supply(config, board, jobs, jobs[0].query_size, latency),
         values=_key_supply(config, board, jobs, jobs[0].value_size, latency),
-        channel=_result_channel(config, board, width),
+        channel=_result_channel(config, board, jobs, width),
         decode=jobs[0].decode,
     )
     walk = Walk(config, board, latency)
@@ -288,23 +288,29 @@ def _key_supply(
     return Supply(latency=first, interval=interval, gap=gap, depth=max(1.0, depth), turn=turn, beats=beats)
 
 
-def _result_channel(config: AttentionConfig, board: Board, width: int) -> ResultChannel:
+def _result_channel(
+    config: AttentionConfig, board: Board, jobs: Sequence[JobShape], width: int
+) -> ResultChannel:
     """Give the channel of results: each of their ports has one of its own, or they share one with queries.
     That one changes its direction once a run of writes and back, and opens a row for what comes then.
     """
     timing = board.memory.timing
     assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
-    interval = width / 8 / board.channel_bytes_per_cycle
+    # A row's last beat may be partly filled, and is put together with the next row's.
+    row = config.result_units(max(job.value_size for job in jobs)) * UNIT_BITS
+    beat_bytes = row / 8 / -(-row // width)
+    interval = beat_bytes / board.channel_bytes_per_cycle
     channels = board.memory.channels
     # Results of a kernel that decodes share channels with keys and values, which caches keep idle where there
     # are many results.
     apart = config.decode and 1 + config.query_ports + config.result_ports <= channels
     if port_count(config) <= channels or apart:
         return ResultChannel(write_interval=interval)
-    runs = width / 8 / (timing.direction_granules * timing.granule_bytes)
+    runs = beat_bytes / (timing.direction_granules * timing.granule_bytes)
     lost = board.cycles(timing.turnaround_ns + 1e3 * timing.rcd_read_ck / timing.command_clock_mhz)
     writes = config.result_ports * (interval + runs * lost)
-    return ResultChannel(read_interval=interval, write_interval=writes)
+    read = width / 8 / board.channel_bytes_per_cycle
+    return ResultChannel(read_interval=read, write_interval=writes)
 
 
 def _port_bytes(config: AttentionConfig, board: Board, jobs: Sequence[JobShape]) -> float:

@@ -95,8 +95,8 @@ class Figure:
 
 _FULL = AttentionEngine().default_config(load_board(BOARD))
 _STREAMS_16 = AttentionConfig(rows=2, folds=1, streams=16, ports_per_stream=1, port_bits=512, merge_lanes=8)
-#: "full" is the board's default; "streams_16" has as many multipliers, for decoding.  All but the default
-#: take heads of one part.
+#: "full" is the board's default; "streams_16" has as many multipliers, and caches for decoding.  All but the
+#: default take heads of one part.
 CONFIGS = {
     "full": _FULL,
     "full_paged": replace(_FULL, paged=True),
@@ -164,7 +164,14 @@ def _decode_batch(sequences: int) -> dict[str, Tensor]:
     return normal(12, sequences, int(keys.sum())) | {"query_lengths": np.ones_like(keys), "key_lengths": keys}
 
 
-_decode = functools.partial(normal, 8, 1, 8192)
+def _both_phases(sequences: int) -> dict[str, Tensor]:
+    """Give 512 tokens after as many others, and one query each of further sequences on 2,048 keys."""
+    queries, keys = np.array([512] + [1] * sequences), np.array([1024] + [2048] * sequences)
+    tensors = normal(12, int(queries.sum()), int(keys.sum())) | {"causal": np.asarray(True)}
+    return tensors | {"query_lengths": queries, "key_lengths": keys}
+
+
+_decode_grouped = functools.partial(normal, 32, 1, 2048, kv_heads=8)
 
 FIGURES = (
     Figure("head_1024", "1 head, N = 1,024", lambda: normal(1, 1024)),
@@ -219,32 +226,33 @@ FIGURES = (
     Figure(
         "decode",
         "decode, 8 heads, 1 query on 8,192 keys",
-        _decode,
-        (Bar(name="bytes_per_cycle", least=0.98 * 2 * 128), _compulsory()),
+        functools.partial(normal, 8, 1, 8192),
+        (Bar(name="of_realistic", least=0.93), _compulsory()),
     ),
     Figure(
-        "decode_16_streams",
-        "the same, 16 streams that ask for more than the HBM has",
-        _decode,
-        (Bar(name="of_realistic", least=0.95), _compulsory()),
-        "streams_16",
-    ),
-    Figure(
-        "decode_batch_16_streams",
+        "decode_batch",
         "decode, 16 sequences of 2,048 keys, 12 heads",
         lambda: _decode_batch(16),
-        (Bar(name="of_realistic", least=0.98), _compulsory(1.0002)),
-        "streams_16",
+        (Bar(name="of_realistic", least=0.97), _compulsory(1.0002)),
+    ),
+    Figure(
+        "decode_grouped",
+        "decode, 32 query heads on 8, 2,048 keys: each pair of heads reads them",
+        _decode_grouped,
+        (Bar(name="of_realistic", least=0.88), _compulsory(2.0)),
+    ),
+    Figure(
+        "both_phases",
+        "12 heads: 512 tokens after 512, causal, and 16 sequences that decode on 2,048 keys each",
+        lambda: _both_phases(16),
+        (_compulsory(1.01),),
     ),
     Figure(
         "decode_grouped_16_streams",
-        "decode, 32 query heads on 8, 2,048 keys",
-        lambda: normal(32, 1, 2048, kv_heads=8),
+        "decode, 32 query heads on 8, 2,048 keys, out of caches",
+        _decode_grouped,
         _useful(0.84),
         "streams_16",
-    ),
-    Figure(
-        "heads_1024_16_streams", "12 heads, N = 1,024", lambda: normal(12, 1024), _useful(0.995), "streams_16"
     ),
     Figure(
         "paged_1024",

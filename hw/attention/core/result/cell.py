@@ -38,7 +38,7 @@ class ResultControl(data.StructLayout):
     drain : OutputRead
         See `OutputBuffer`; of the row that ``drained`` of `ResultRows` names.
     decode : 1, gather : GatherStep
-        With ``decode`` of the configuration only.  The pass is one that decodes; see `Gather`, a cycle later.
+        With ``decode`` of the configuration only.  The pass is one that decodes; see `Gather`.
     """
 
     def __init__(self, config: AttentionConfig, beat_width: int) -> None:
@@ -143,7 +143,7 @@ class ResultRows(wiring.Component):
         """Take what a pass that decodes has in all cells, instead of what this row has in all streams."""
         config = self._config
         m.submodules[f"gather_{row}"] = gather = Gather(config)
-        m.d.comb += gather.step.eq(delay(m, f"gather_{row}", control.gather, 1))
+        m.d.comb += gather.step.eq(control.gather)
         for group, cells in enumerate((self.i, *self.others)):
             m.d.comb += [gather.i[group][n].eq(cells[n][row]) for n in range(config.streams)]
         with m.If(control.decode):

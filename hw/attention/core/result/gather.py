@@ -14,6 +14,7 @@ from hw.lib.arithmetic.adder_tree import adder_tree, tree_levels
 from hw.lib.arithmetic.fixed import floor_shift, saturate
 from hw.lib.arithmetic.requantize import doubled, rounded
 from hw.lib.delay import delay
+from hw.lib.loads import LOADS, copies
 
 
 class GatherStep(data.StructLayout):
@@ -45,12 +46,12 @@ class Gather(wiring.Component):
     -------
     i : In(Final) array of groups, of streams
     step : In(GatherStep)
-        With what is on ``i``.
+        A cycle before what it is for is on ``i``.
     total : Out(B + 17)
-        ``sum_c round(l_c, M - M_c)`` over all cells c, from `total_latency` cycles after the last ``add``
-        until as many after the next.
+        ``sum_c round(l_c, M - M_c)`` over all cells c, from `total_latency` cycles after the last sums on
+        ``i`` until as many after the next.
     lanes : Out(merge_lanes x O)
-        ``sum_c round(O_c, M - M_c)``, `lane_latency` cycles after the last group's ``lanes``, for a cycle.
+        ``sum_c round(O_c, M - M_c)``, `lane_latency` cycles after the last group's lanes on ``i``.
 
     Behaviour
     ---------
@@ -92,12 +93,9 @@ class Gather(wiring.Component):
         m = Module()
         config, streams = self._config, range(self._config.streams)
         levels = tree_levels(config.streams)
-        chosen = [Signal(Final(config), name=f"chosen_{n}", reset_less=True) for n in streams]
-        m.d.sync += [
-            register.eq(Array(group[n] for group in self.i)[self.step.group])
-            for n, register in enumerate(chosen)
-        ]
-        step = delay(m, "step", self.step, 1)  # of what is chosen
+        chosen = [self._chosen(m, n) for n in streams]
+        here = delay(m, "here", self.step, 1)
+        step = delay(m, "step", here, 1)  # of what is chosen
 
         # M, of all groups so far.
         largest = Signal(signed(MAXIMUM_BITS), reset_less=True)
@@ -133,7 +131,7 @@ class Gather(wiring.Component):
 
         # O.
         held = [Signal(RESCALE_BITS, name=f"held_{n}", reset_less=True) for n in streams]
-        m.d.sync += [held[n].eq(Array(group[n] for group in shifts)[self.step.group]) for n in streams]
+        m.d.sync += [held[n].eq(Array(group[n] for group in shifts)[here.group]) for n in streams]
         opens = delay(m, "lanes_opens", step.opens, 1 + levels, reset=False)
         for lane in range(config.merge_lanes):
             parts = [self._rescaled(m, f"lane_{lane}_{n}", chosen[n].lanes[lane], held[n]) for n in streams]
@@ -142,6 +140,22 @@ class Gather(wiring.Component):
             m.d.sync += output.eq(Mux(opens, 0, output) + added)
             m.d.comb += self.lanes[lane].eq(output)
         return m
+
+    def _chosen(self, m: Module, n: int) -> Any:
+        """Register what a group has of stream ``n``."""
+        chosen = Signal(Final(self._config), name=f"chosen_{n}", reset_less=True)
+        bits = Value.cast(chosen)
+        given = Array(Value.cast(group[n]) for group in self.i)
+        for low, group in zip(
+            range(0, len(bits), LOADS),
+            copies(Signal.like(self.step.group, name=f"group_{n}"), -(-len(bits) // LOADS)),
+            strict=True,
+        ):
+            m.d.sync += [
+                group.eq(self.step.group),
+                bits[low : low + LOADS].eq(Array(words[low : low + LOADS] for words in given)[group]),
+            ]
+        return chosen
 
     def _rescaled(self, m: Module, name: str, value: Value, shift: Signal) -> Value:
         """Give ``round(value, shift)`` in the next cycle."""
