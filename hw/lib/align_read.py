@@ -100,8 +100,10 @@ class ReadAligner(wiring.Component):
 
         planes = []
         for bit, (valid, offset) in enumerate(zip(heads, offsets, strict=True)):
-            first, second = head[bit::8], self.i.payload[bit::8]
-            planes.append(shifted_down([*Mux(valid, first, second), *second], offset, beat_bytes))
+            second = self.i.payload[bit::8]
+            first = Signal(beat_bytes, name=f"first_{bit}")
+            m.d.comb += first.eq(Mux(valid, head[bit::8], second))
+            planes.append(shifted_down(m, [*first, *second], offset, beat_bytes))
         last = left == current.extra
         with m.If(emit):
             m.d.comb += self.bytes_moved.eq(Mux(last, current.tail + 1, beat_bytes))

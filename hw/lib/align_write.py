@@ -90,7 +90,7 @@ class WriteAligner(wiring.Component):
         for bit, offset in enumerate(offsets):
             # Up by the offset is down in the reverse order.
             plane = [*reversed(self.i.payload[bit::8]), *reversed(previous[bit::8])]
-            planes.append(reversed(shifted_down(plane, offset, beat_bytes)))
+            planes.append(reversed(shifted_down(m, plane, offset, beat_bytes)))
         end = (current.offset + current.tail)[:lanes]  # lane of the command's last byte in its last beat
         strobes = [
             (~first | (lane >= current.offset)) & (~final | (lane <= end)) for lane in range(beat_bytes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Mux, Signal, Value
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 
 #: Loads of a register of control: more fill an area that its net takes long to cross.
 LOADS = 64
@@ -19,14 +19,19 @@ def copies(like: Signal, count: int) -> list[Signal]:
     return [Signal.like(like, name=f"{like.name}_{n}", attrs=attrs) for n in range(count)]
 
 
-def shifted_down(lanes: Sequence[Value], amount: Value, count: int) -> list[Value]:
-    """Give ``lanes[amount : amount + count]``; lanes beyond the last repeat it.
+def shifted_down(m: Module, lanes: Sequence[Value], amount: Signal, count: int) -> list[Value]:
+    """Give ``lanes[amount : amount + count]``, of lanes of equal width; those beyond the last repeat it.
 
     The highest bit of ``amount`` shifts first, so that later ones shift few lanes more than ``count``.  Tools
     take the bits of ``>>`` in the reverse order: each then moves all lanes that a later one may ask for.
     """
+    width = len(lanes[0])
     for bit in reversed(range(len(amount))):
         step = 1 << bit
         kept = min(len(lanes), count + step - 1)
-        lanes = [Mux(amount[bit], lanes[min(n + step, len(lanes) - 1)], lanes[n]) for n in range(kept)]
+        # A signal of its own: as an expression it would be written out for each of its uses, and so on.
+        shifted = Signal(width * kept, name=f"{amount.name}_{bit}")
+        further = Cat(lanes[min(n + step, len(lanes) - 1)] for n in range(kept))
+        m.d.comb += shifted.eq(Mux(amount[bit], further, Cat(lanes[:kept])))
+        lanes = [shifted[n * width : (n + 1) * width] for n in range(kept)]
     return list(lanes[:count])

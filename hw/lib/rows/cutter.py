@@ -138,7 +138,7 @@ class RowCutter(wiring.Component):
         slices = []
         for n, offset in enumerate(offsets):
             bits = slice(n * slice_bits, min(unit_bits, (n + 1) * slice_bits))
-            slices.append(shifted_down([unit[bits] for unit in window], offset, part_units))
+            slices.append(shifted_down(m, [unit[bits] for unit in window], offset, part_units))
         lanes = [Cat(parts) for parts in zip(*slices, strict=True)]
 
         def part(left: Any, at: Any, count: Any, ends: Any) -> list[Any]:

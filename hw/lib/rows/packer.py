@@ -97,7 +97,7 @@ class RowPacker(wiring.Component):
             )
             nothing = [Const(0, len(waiting[0]))] * word_units
             # Up by the count is down in the reverse order.
-            lanes = shifted_down([*nothing, *reversed(beat), *nothing], counts[n], 2 * word_units)
+            lanes = shifted_down(m, [*nothing, *reversed(beat), *nothing], counts[n], 2 * word_units)
             kept = [Mux(counts[n] > unit, waiting[unit], 0) for unit in range(word_units)]
             parts.append([a | b for a, b in zip([*kept, *nothing], reversed(lanes), strict=True)])
             with m.If(free & flushes[n]):

@@ -56,7 +56,7 @@ WRITE = [
     (WriteAligner, "flush = current.extra & final", "flush = current.extra"),
     (WriteAligner, "(flush | self.i.valid)", "self.i.valid"),
     (WriteAligner, "active & free & ~flush", "active & free"),
-    (WriteAligner, "shifted_down(plane, offset,", "shifted_down(plane, offset[1:],"),
+    (WriteAligner, "planes.append(reversed(", "planes.append(list("),
     (WriteAligner, "lane >= current.offset", "lane > current.offset"),
     (WriteAligner, "(~final | (lane <= end))", "1"),
     (WriteAligner, "(~first | ", "(0 | "),

@@ -24,7 +24,7 @@ def test_lanes_are_those_from_the_amount_on(lanes, count, bits):
         def elaborate(self, platform):
             m = Module()
             self.o = [Signal(6, name=f"o_{n}") for n in range(count)]
-            shifted = shifted_down([Const(value, 6) for value in values], self.amount, count)
+            shifted = shifted_down(m, [Const(value, 6) for value in values], self.amount, count)
             m.d.comb += [o.eq(lane) for o, lane in zip(self.o, shifted, strict=True)]
             m.d.sync += Signal().eq(0)
             return m
