@@ -9,7 +9,6 @@ from hw.attention.kernel.arguments import argument_table
 from hw.attention.kernel.body import AttentionBody
 from hw.attention.model.predict import predict
 from hw.attention.model.workload import AttentionWorkload
-from hw.attention.movers.ports import port_count
 from hw.attention.resources import estimate
 from hw.board import Board
 from hw.board.resources import Resources
@@ -73,7 +72,8 @@ class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
 
     def placement(self, config: AttentionConfig, board: Board) -> dict[str, int]:
         """Give each port a channel of its own, as far as there are any."""
-        return {f"gmem{n}": n % board.memory.channels for n in range(port_count(config))}
+        ports = self.arguments(config, board).ports
+        return {port: int(port.removeprefix("gmem")) % board.memory.channels for port in ports}
 
     def predict(self, workload: AttentionWorkload, config: AttentionConfig, board: Board) -> Prediction:
         """See `hw.attention.model.predict.predict`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hw.attention.config import AttentionConfig
 from hw.attention.movers.cache import ULTRA_DEPTH
-from hw.attention.movers.ports import port_count
 from hw.board.resources import Resources
 
 # Yosys, by `synth_xilinx -family xcup -flatten`, counts for two rows of a stream of 64 lanes in two folds,
@@ -58,7 +57,7 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
     """
     lut, ff, dsp = _row(config)
     result_lut, result_ff, result_dsp = _result(config, config.result_ports * data_width)
-    rows, streams, ports = config.rows, config.streams, port_count(config)
+    rows, streams = config.rows, config.streams
     port_lut, port_ff = _ports(config, data_width / 256)
     caches = 2 * streams * -(-config.part_bits // _RAM_BITS)
     ultra = config.cached_keys >= ULTRA_DEPTH
@@ -66,7 +65,7 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
     cache_rams = caches * -(-config.cached_keys // words)
     # Every reader buffers 512 beats, and so does every writer, with strobes beside the data.
     writers = config.result_ports
-    readers = ports - writers
+    readers = 1 + config.query_ports + 2 * streams * config.ports
     buffers = readers * -(-data_width // _RAM_BITS) + writers * -(
         -(data_width + data_width // 8 + 1) // _RAM_BITS
     )
@@ -96,11 +95,12 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
 
 def _ports(config: AttentionConfig, width: float) -> tuple[float, float]:
     """Give LUT and FF of the ports, each ``width`` times 256 bits wide, and of the ways of parts to cells."""
-    ports = port_count(config)
+    others = (1 + config.query_ports + config.result_ports) * width
+    part_ports = 2 * config.streams * config.ports
     if not config.decode:
-        return ports * _PORT_LUT * width, ports * _PORT_FF * width
-    part_ports = 2 * config.decode_streams
-    others, choices = (ports - part_ports) * width, part_ports * config.part_bits
+        others += part_ports * width
+        return others * _PORT_LUT, others * _PORT_FF
+    choices = part_ports * config.part_bits
     return (
         others * _PORT_LUT + part_ports * _PART_PORT_LUT + choices * _CHOICE_LUT + _CELLS_LUT,
         others * _PORT_FF + part_ports * _PART_PORT_FF + choices * _CHOICE_FF + _CELLS_FF,

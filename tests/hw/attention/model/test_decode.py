@@ -204,8 +204,8 @@ def test_one_pass_by_arithmetic():
     """Queries; keys; last key to its logit; last tile to its sums, which are joined; division; results."""
     timing, phase = Timing(FULL), Phase(FULL, decode=True)
     steps = 8 * 16
-    # Eight cells for the maximum, and for the sum.
-    tail = 2 * 8 + timing.drained - FULL.merge_steps + steps
+    # Two rounds over eight cells, and three cycles of shifts; then lanes, and from these to results.
+    tail = 2 * 8 + 3 + steps + timing.drained - timing.normalize - FULL.merge_steps + 2
     wanted = 1 + 256 + timing.ready + phase.behind + 32 + timing.final + tail + 4 + Drain.LATENCY
     assert decoded(FULL, queries=1, keys=4096) == wanted
 
