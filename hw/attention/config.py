@@ -278,6 +278,13 @@ class AttentionConfig:
         """Units of `UNIT_BITS` that one row of ``value_size`` results takes at each of its ports."""
         return -(-value_size * self.result_bits // (UNIT_BITS * self.result_ports))
 
+    def result_slice(self, data_width: int) -> int:
+        """Bits of results that leave the rows at once for each port of ``data_width`` bits.
+
+        With ``decode`` as many as other kernels have on HBM: its ports are faster than their channels.
+        """
+        return min(data_width, 256) if self.decode else data_width
+
     def output_beats(self, beat_width: int) -> int:
         """Beats of ``beat_width`` bits that hold one row of results of `max_head_dim` elements."""
         return -(-self.result_bits * self.max_head_dim // beat_width)

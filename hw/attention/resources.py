@@ -56,7 +56,7 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
         Bits of a beat of the memory ports.
     """
     lut, ff, dsp = _row(config)
-    result_lut, result_ff, result_dsp = _result(config, config.result_ports * data_width)
+    result_lut, result_ff, result_dsp = _result(config, config.result_ports * config.result_slice(data_width))
     rows, streams = config.rows, config.streams
     port_lut, port_ff = _ports(config, data_width / 256)
     caches = 2 * streams * -(-config.part_bits // _RAM_BITS)

@@ -92,10 +92,10 @@ class QuerySide(wiring.Component):
         offered: Any = -1
         if config.decode:
             # The queries of the pass before are still picked, as late as the keys of one that decodes come.
-            takes = [self.take[0]]
-            for n in range(PART_LATENCY - 2):
-                takes.append(delay(m, f"taken_{n}", takes[-1], 1))
-            in_use |= self.decode & Cat(takes).any()
+            taken: list[Any] = [self.take[0]]
+            for n in range(1, PART_LATENCY - 1):
+                taken.append(delay(m, f"taken_{n}", taken[-1], 1))
+            in_use |= self.decode & (self.loaded[0] | Cat(taken[1:]).any())
             offered = Mux(self.decode, 1, -1)
         m.d.comb += [
             room.eq(self.i_command.valid & ~in_use & passes.i.ready),

@@ -50,7 +50,9 @@ class AttentionBody(wiring.Component):
 
     def __init__(self, config: AttentionConfig, placer: Placer, *, data_width: int) -> None:
         self._config = config
-        self._core = AttentionCore(config, placer, beat_width=config.result_ports * data_width)
+        self._core = AttentionCore(
+            config, placer, beat_width=config.result_ports * config.result_slice(data_width)
+        )
         self._movers = AttentionMovers(config, data_width=data_width)
         super().__init__(BodySignature(argument_table(config), data_width=data_width))
 

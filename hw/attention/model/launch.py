@@ -60,7 +60,7 @@ def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape])
     latency = Latency(config, data_width=width, memory_cycles=board.idle_read_cycles)
     schedule = Schedule(
         config,
-        beat_width=config.result_ports * width,
+        beat_width=config.result_ports * config.result_slice(width),
         queries=_query_supply(config, jobs[0], width, latency, board.idle_read_cycles),
         keys=_key_supply(config, board, jobs, jobs[0].query_size, latency),
         values=_key_supply(config, board, jobs, jobs[0].value_size, latency),
@@ -296,9 +296,9 @@ def _result_channel(
     """
     timing = board.memory.timing
     assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
-    # A row's last beat may be partly filled, and is put together with the next row's.
+    # A row's last slice may be partly filled, and is put together with the next row's.
     row = config.result_units(max(job.value_size for job in jobs)) * UNIT_BITS
-    beat_bytes = row / 8 / -(-row // width)
+    beat_bytes = row / 8 / -(-row // config.result_slice(width))
     interval = beat_bytes / board.channel_bytes_per_cycle
     channels = board.memory.channels
     # Results of a kernel that decodes share channels with keys and values, which caches keep idle where there

@@ -79,7 +79,7 @@ class AttentionMovers(wiring.Component):
         With ``decode`` only: what the core is given is of jobs that decode.
     o_own_key, o_own_value : Out(PartSource)
         With ``decode`` only: of these jobs; those have a stream of tiles only, ``o_tile[0]``.
-    i : In(stream of W x data_width bits)
+    i : In(stream of W x `AttentionConfig.result_slice` bits)
         Beats of results, a slice for each port.
     moved : Out(Moved)
     gmem0, ... : Out(axi.Signature)
@@ -120,7 +120,7 @@ class AttentionMovers(wiring.Component):
                 "o_key": Out(stream.Signature(elements)).array(config.streams),
                 "o_value": Out(stream.Signature(elements)).array(config.streams),
                 **own,
-                "i": In(stream.Signature(config.result_ports * data_width)),
+                "i": In(stream.Signature(config.result_ports * config.result_slice(data_width))),
                 "moved": Out(Moved(config)),
                 **{f"gmem{n}": Out(port) for n in range(port_count(config))},
             }
@@ -299,10 +299,11 @@ class AttentionMovers(wiring.Component):
     def _deal(self, m: Module, targets: list[Any]) -> None:
         """Give every target its slice of each beat, when all have room."""
         ready = Cat(target.ready for target in targets)
+        width = self._config.result_slice(self._data_width)
         m.d.comb += self.i.ready.eq(ready.all())
         for n, target in enumerate(targets):
             m.d.comb += [
-                target.payload.eq(self.i.payload.word_select(n, self._data_width)),
+                target.payload.eq(self.i.payload.word_select(n, width)),
                 # Its own room is not asked for, as a stream's valid must not follow from its ready.
                 target.valid.eq(self.i.valid & Cat(ready[:n], ready[n + 1 :]).all()),
             ]

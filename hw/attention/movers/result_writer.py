@@ -29,14 +29,14 @@ class ResultWriter(wiring.Component):
     config
         Shape of the engine.
     data_width
-        Bits of a beat of results and of the memory port.
+        Bits of a beat of the memory port.
 
     Members
     -------
     i : In(stream of WritePass)
     base : In(64)
         Address of what the port has of the results; constant while anything is asked for.
-    beats : In(stream of data_width bits)
+    beats : In(stream of `AttentionConfig.result_slice` bits)
         The port's slices of the results of these passes, see `hw.attention.core.result.output`.
     axi : Out(axi.WriteSignature)
     busy : Out(1)
@@ -60,7 +60,7 @@ class ResultWriter(wiring.Component):
             {
                 "i": In(stream.Signature(WritePass(config))),
                 "base": In(ADDRESS_BITS),
-                "beats": In(stream.Signature(data_width)),
+                "beats": In(stream.Signature(config.result_slice(data_width))),
                 "axi": Out(axi.WriteSignature(data_width=data_width, addr_width=ADDRESS_BITS)),
                 "busy": Out(1),
                 "bytes_useful": Out(48),
@@ -73,7 +73,7 @@ class ResultWriter(wiring.Component):
         config = self._config
         # The base comes from far, and what follows adds to addresses, too.
         m.submodules.placed = placed = Skid(WritePass(config))
-        m.submodules.given = given = Skid(self._data_width)
+        m.submodules.given = given = Skid(config.result_slice(self._data_width))
         connect(m, flipped(self.i), placed.i)
         m.d.comb += placed.i.payload.o.address.eq(self.i.payload.o.address + self.base)
         connect(m, flipped(self.beats), given.i)
@@ -81,7 +81,11 @@ class ResultWriter(wiring.Component):
         m.submodules.dma = dma = WriteDMA(
             data_width=self._data_width, addr_width=ADDRESS_BITS, commands=_COMMANDS
         )
-        m.submodules.packer = packer = RowPacker(written_rows(config), data_width=self._data_width)
+        m.submodules.packer = packer = RowPacker(
+            written_rows(config),
+            data_width=self._data_width,
+            beat_width=config.result_slice(self._data_width),
+        )
         m.submodules.rows = rows = Fifo(written_rows(config), depth=_COMMANDS)
         connect(m, dma.axi, flipped(self.axi))
         connect(m, rows.o, packer.rows)

@@ -8,6 +8,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from hw.errors import InputError
 from hw.lib.delay import payload_register
 from hw.lib.loads import LOADS, copies, shifted_down
 from hw.lib.rows.command import RowsCommand
@@ -21,13 +22,15 @@ class RowPacker(wiring.Component):
     command
         Sizes of rows, and of the unit.
     data_width
-        Bits of a beat and of a word: a power of two of at least a unit.
+        Bits of a word: a power of two of at least a unit.
+    beat_width
+        Bits of a beat, likewise, up to those of a word, which it has unless they are given.
 
     Members
     -------
     rows : In(stream of RowsCommand)
         One for each command of the DMA.
-    i : In(stream of data_width bits)
+    i : In(stream of beat_width bits)
         Beats: as many for each row as its units need, from the lowest bits.
     o : Out(stream of data_width bits)
         Words: as many for each command as its units need; what is left of the last one has no meaning.
@@ -42,14 +45,19 @@ class RowPacker(wiring.Component):
     #: Cycles from the beat that completes a word to ``o``.
     LATENCY: ClassVar = 1
 
-    def __init__(self, command: RowsCommand, *, data_width: int) -> None:
+    def __init__(self, command: RowsCommand, *, data_width: int, beat_width: int | None = None) -> None:
+        beat_width = data_width if beat_width is None else beat_width
         command.check_width(data_width)
+        command.check_width(beat_width)
+        if beat_width > data_width:
+            raise InputError("beat_width", beat_width, f"at most data_width, {data_width}")
         self._unit_bits = command.unit_bits
         self._data_width = data_width
+        self._beat_width = beat_width
         super().__init__(
             {
                 "rows": In(stream.Signature(command)),
-                "i": In(stream.Signature(data_width)),
+                "i": In(stream.Signature(beat_width)),
                 "o": Out(stream.Signature(data_width)),
             }
         )
@@ -58,7 +66,7 @@ class RowPacker(wiring.Component):
         """Units that wait for more, then the beat behind them; a whole word goes out."""
         m = Module()
         width, unit_bits, o = self._data_width, self._unit_bits, self.o
-        word_units = width // unit_bits
+        word_units, beat_units = width // unit_bits, self._beat_width // unit_bits
         rest = Signal(width, reset_less=True)
         # Units in it, and whether they are a command's last: copies for some bits of every unit.
         slice_bits = max(1, LOADS // (2 * word_units))
@@ -73,7 +81,7 @@ class RowPacker(wiring.Component):
         units_left = Signal.like(units)  # of this row
 
         # Whether the beat at hand is its row's last, whether its row is, and its units: known before it is.
-        ends_row, last_row, given = Signal(), Signal(), Signal(range(word_units + 1))
+        ends_row, last_row, given = Signal(), Signal(), Signal(range(beat_units + 1))
         free, step, final, whole = Signal(), Signal(), Signal(), Signal()
         total = Signal(range(2 * word_units))
         m.d.comb += [
@@ -92,10 +100,11 @@ class RowPacker(wiring.Component):
         for n in range(slices):
             bits = slice(n * slice_bits, min(unit_bits, (n + 1) * slice_bits))
             waiting, beat, packed = (
-                [lanes.word_select(unit, unit_bits)[bits] for unit in range(word_units)]
-                for lanes in (rest, self.i.payload, word)
+                [lanes.word_select(unit, unit_bits)[bits] for unit in range(count)]
+                for lanes, count in ((rest, word_units), (self.i.payload, beat_units), (word, word_units))
             )
             nothing = [Const(0, len(waiting[0]))] * word_units
+            beat += nothing[beat_units:]
             # Up by the count is down in the reverse order.
             lanes = shifted_down(m, [*nothing, *reversed(beat), *nothing], counts[n], 2 * word_units)
             kept = [Mux(counts[n] > unit, waiting[unit], 0) for unit in range(word_units)]
@@ -106,11 +115,11 @@ class RowPacker(wiring.Component):
         low, high = Cat(window[:word_units]), Cat(window[word_units:])
 
         def beat_of(units: Any) -> list[Any]:
-            last = units <= word_units
-            return [units_left.eq(units), ends_row.eq(last), given.eq(Mux(last, units, word_units))]
+            last = units <= beat_units
+            return [units_left.eq(units), ends_row.eq(last), given.eq(Mux(last, units, beat_units))]
 
         following = Signal.like(units)
-        m.d.comb += following.eq(Mux(ends_row, units, units_left - word_units))
+        m.d.comb += following.eq(Mux(ends_row, units, units_left - beat_units))
         with m.If(step):
             more = total - Mux(whole, word_units, 0)
             m.d.sync += [
