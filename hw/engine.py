@@ -18,8 +18,8 @@ from hw.board import Board
 from hw.board.resources import Resources
 from hw.lib.arguments import ArgumentTable
 from hw.lib.axi import MAX_BURST_BEATS
-from hw.lib.dma_read import ReadDMA
-from hw.lib.dma_write import WriteDMA
+from hw.lib.dma.read import ReadDMA
+from hw.lib.dma.write import WriteDMA
 from hw.lib.place import Placer
 from hw.prediction import Prediction
 

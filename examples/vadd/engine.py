@@ -17,8 +17,8 @@ from hw.errors import InputError
 from hw.lib import axi
 from hw.lib.arguments import Argument, ArgumentTable, Kind
 from hw.lib.counters import Counters, counter_names
-from hw.lib.dma_read import ReadDMA
-from hw.lib.dma_write import WriteDMA
+from hw.lib.dma.read import ReadDMA
+from hw.lib.dma.write import WriteDMA
 from hw.lib.kernel import BodySignature
 from hw.lib.place import Placer
 from hw.prediction import Prediction

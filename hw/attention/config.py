@@ -86,10 +86,11 @@ class AttentionConfig:
     paged
         Whether keys and values of a launch may lie in pages, which a table names.
     decode
-        Whether a job may decode: it gives pairs of rows of every stream keys and values of their own, so that
-        up to 16 keys come a cycle to two queries.  It takes two streams or more of two rows or more, lanes
-        that are a power of two, and a cache.  There are as many ports then as such pairs, for keys and again
-        for values, each as wide as a part; ``ports_per_stream`` and ``port_bits`` count without it only.
+        Whether jobs may decode, with keys and values for each pair of rows in every stream, so that up to 16
+        keys come a cycle to two queries.  It counts where a shape has two streams or more of two rows or
+        more, lanes that are a power of two, a cache, and no fewer such pairs than ports of results, and than
+        those of queries and one: `decodes` tells.  There are as many ports then as such pairs, for keys and
+        again for values, each as wide as a part, whatever ``ports_per_stream`` and ``port_bits`` say.
     """
 
     rows: int = 32
@@ -136,33 +137,28 @@ class AttentionConfig:
             raise InputError("exp_segments", self.exp_segments, "8, 16 or 32")
         if self.output not in OUTPUT_WIDTHS:
             raise InputError("output", self.output, "int8, int16 or bfloat16")
-        if self.decode:
-            self._check_decode()
 
-    def _check_decode(self) -> None:
-        """Raise `InputError` for what a kernel that decodes cannot be."""
-        if self.rows == 1:
-            raise InputError("rows", self.rows, "at least 2 with decode")
-        if self.streams == 1:
-            raise InputError("streams", self.streams, "at least 2 with decode")
-        if self.lanes & (self.lanes - 1):
-            raise InputError("lanes", self.lanes, "a power of two with decode")
-        if not self.cached_keys:
-            raise InputError("cached_keys", self.cached_keys, "more than 0 with decode")
-        if self.query_ports >= self.decode_streams:
-            raise InputError("query_ports", self.query_ports, f"below {self.decode_streams} with decode")
-        if self.result_ports > self.decode_streams:
-            raise InputError("result_ports", self.result_ports, f"at most {self.decode_streams} with decode")
+    @property
+    def decodes(self) -> bool:
+        """Whether jobs may decode: ``decode`` says so, and the shape has what it takes."""
+        return (
+            self.decode
+            and self.rows > 1
+            and self.streams > 1
+            and self.cached_keys > 0
+            and not self.lanes & (self.lanes - 1)
+            and max(self.query_ports + 1, self.result_ports) <= self.streams * self._paired_ports
+        )
+
+    @property
+    def _paired_ports(self) -> int:
+        """Ports of a stream that each are a pair of rows' own, a power of two, where jobs decode."""
+        return min(1 << max(0, (self.rows // 2).bit_length() - 1), MOST_DECODE_STREAMS // self.streams)
 
     @property
     def ports(self) -> int:
-        """P, memory ports that the keys (and again the values) of one stream are spread over.
-
-        With ``decode`` each of them is that of a pair of rows, too, as far as there are ports.
-        """
-        if not self.decode:
-            return self.ports_per_stream
-        return min(1 << (self.rows // 2).bit_length() - 1, MOST_DECODE_STREAMS // self.streams)
+        """P, memory ports that the keys (and again the values) of one stream are spread over."""
+        return self._paired_ports if self.decodes else self.ports_per_stream
 
     @property
     def max_head_dim(self) -> int:
@@ -256,7 +252,7 @@ class AttentionConfig:
 
     def port_width(self, board_bits: int) -> int:
         """Bits of a beat of each memory port, where those of the board's memory have ``board_bits``."""
-        return self.part_bits if self.decode else self.port_bits or board_bits
+        return self.part_bits if self.decodes else self.port_bits or board_bits
 
     @property
     def result_bits(self) -> int:
@@ -271,7 +267,7 @@ class AttentionConfig:
         """Units of `UNIT_BITS` that a key or value of ``size`` elements takes at its port: with ``decode``
         whole parts, which their readers then need not cut.
         """
-        part = self.part_bits if self.decode else UNIT_BITS
+        part = self.part_bits if self.decodes else UNIT_BITS
         return -(-size * 8 // part) * (part // UNIT_BITS)
 
     def result_units(self, value_size: int) -> int:
@@ -283,7 +279,7 @@ class AttentionConfig:
 
         With ``decode`` as many as other kernels have on HBM: its ports are faster than their channels.
         """
-        return min(data_width, 256) if self.decode else data_width
+        return min(data_width, 256) if self.decodes else data_width
 
     def output_beats(self, beat_width: int) -> int:
         """Beats of ``beat_width`` bits that hold one row of results of `max_head_dim` elements."""

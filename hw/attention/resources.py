@@ -97,7 +97,7 @@ def _ports(config: AttentionConfig, width: float) -> tuple[float, float]:
     """Give LUT and FF of the ports, each ``width`` times 256 bits wide, and of the ways of parts to cells."""
     others = (1 + config.query_ports + config.result_ports) * width
     part_ports = 2 * config.streams * config.ports
-    if not config.decode:
+    if not config.decodes:
         others += part_ports * width
         return others * _PORT_LUT, others * _PORT_FF
     choices = part_ports * config.part_bits

@@ -217,7 +217,7 @@ class CacheSpec(Elaboratable):
         m = Module()
         m.submodules.dut = dut = self.dut
         free_input(m, dut.command, "command")
-        if self.config.decode:
+        if self.config.decodes:
             free(m, dut.available, dut.part)
             # Too many places for induction to find out itself, and the queue's own proof has it.
             suppose(m, dut.o.valid == (dut.level != 0), "the queue is empty when it holds nothing")
@@ -227,7 +227,7 @@ class CacheSpec(Elaboratable):
         free(m, dut.o.ready)  # that the places keep the stream's rule is the queue's own proof
         check(m, ~dut.lost, "every part finds a place")
         flying = sum(dut.under_way[n] for n in range(len(dut.under_way)))
-        places = _DECODE_PLACES if self.config.decode else _PLACES
+        places = _DECODE_PLACES if self.config.decodes else _PLACES
         check(m, dut.free + flying + dut.level == places, "places are free, taken, or promised")
         reach(m, dut.free == 0, "all places are promised or taken")
         return m

@@ -7,7 +7,7 @@ from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from amaranth.utils import exact_log2
 
 from hw.lib import axi
-from hw.lib.burst import LENGTH_BITS, BurstSplitter
+from hw.lib.dma.burst import LENGTH_BITS, BurstSplitter
 from tests.formal.axi_properties import burst_rules
 from tests.formal.channel import channel
 from tests.support.proofs.formal import PropertyFailure, bounded, check, cover, free, prove, reach, suppose

@@ -10,8 +10,8 @@ import pytest
 from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import In
 
-from hw.lib.dma_read import ReadDMA
-from hw.lib.dma_write import WriteDMA
+from hw.lib.dma.read import ReadDMA
+from hw.lib.dma.write import WriteDMA
 from tests.formal.axi_properties import AxiReadProperties, AxiWriteProperties
 from tests.formal.channel import attach, channel
 from tests.support.proofs.formal import PropertyFailure, bounded, check, cover, free, reach, suppose

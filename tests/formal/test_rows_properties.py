@@ -165,7 +165,7 @@ PACKER_BUGS = {
     "no word for the rest": ("flush.eq(final & whole & (more != 0))", "flush.eq(0)"),
     "a word is overwritten": ("free.eq(~o.valid | o.ready)", "free.eq(1)"),
     "the rest of a command stays": ("count.eq(Mux(final & ~whole, 0, more))", "count.eq(more)"),
-    "noise between rows": ("Mux(last, units, word_units)", "word_units"),
+    "noise between rows": ("Mux(last, units, beat_units)", "beat_units"),
 }
 
 

@@ -97,7 +97,7 @@ class AttentionCore(wiring.Component):
             "saturated_logits": Out(range(config.streams * config.rows + 1)),
             "saturated_results": Out(range(config.rows * config.merge_lanes + 1)),
         }
-        if config.decode:
+        if config.decodes:
             own = PartSource(config)
             members |= {"decode": In(1), "i_own_key": In(own), "i_own_value": In(own)}
         super().__init__(members)
@@ -117,7 +117,7 @@ class AttentionCore(wiring.Component):
         connect(m, drain.o, flipped(self.o))
         m.d.comb += finish.drained.eq(drain.freed)
         decode, restart = Signal(), Signal()
-        if config.decode:
+        if config.decodes:
             m.d.sync += decode.eq(self.decode)
             m.d.comb += restart.eq(self.decode ^ decode)
             for side in (queries, finish):
@@ -148,7 +148,7 @@ class AttentionCore(wiring.Component):
     ) -> tuple[KeySide, ValueSide, list[Any]]:
         """Place the sides and the rows of a stream; ``lead`` is the control that passes that decode have."""
         config = self._config
-        leads = config.decode and n == 0
+        leads = config.decodes and n == 0
         m.submodules[f"keys_{n}"] = keys = KeySide(config, leads=leads)
         m.submodules[f"values_{n}"] = values = ValueSide(config, leads=leads)
         connect(m, flipped(self.i_tile[n]), keys.i_tile)
@@ -179,7 +179,7 @@ class AttentionCore(wiring.Component):
             control.final.eq(finish.final),
             control.sum_bank.eq(finish.sum_bank),
         ]
-        if config.decode:
+        if config.decodes:
             m.d.comb += [keys.restart.eq(restart), values.restart.eq(restart)]
         if leads:
             m.d.comb += lead.eq(control)
@@ -189,7 +189,7 @@ class AttentionCore(wiring.Component):
                     side.own_valid.eq(source.valid),
                     source.take.eq(side.own_take),
                 ]
-        elif config.decode:
+        elif config.decodes:
             own, control = control, Signal(RowControl(config), name=f"chosen_control_{n}")
             m.d.comb += [
                 control.eq(Mux(decode, lead, own)),
@@ -210,7 +210,7 @@ class AttentionCore(wiring.Component):
                 rows.key.eq(keys.key),
                 rows.value.eq(values.value),
             ]
-            if config.decode:
+            if config.decodes:
                 # Rows that have no port see nothing.
                 own = first // 2 < config.ports
                 m.d.comb += rows.decode.eq(decode)
@@ -245,11 +245,11 @@ class AttentionCore(wiring.Component):
             control.normalize.eq(finish.normalize),
             control.drain.eq(drain.read),
         ]
-        if config.decode:
+        if config.decodes:
             m.d.comb += [control.decode.eq(decode), control.gather.eq(finish.gather)]
         cells = []
         for cell, (first, count) in enumerate(row_cells(config)):
-            gathers = config.decode and cell == 0
+            gathers = config.decodes and cell == 0
 
             def make(count: int = count, gathers: bool = gathers) -> ResultRows:
                 return ResultRows(config, rows=count, beat_width=beat_width, gathers=gathers)
@@ -269,7 +269,7 @@ class AttentionCore(wiring.Component):
                         for n, rows in enumerate(streams)
                         for other in range(1, config.ports)
                     ]
-            if config.decode and not gathers:
+            if config.decodes and not gathers:
                 # What the rows of others have is part of the results of the first, and none of their own.
                 m.d.comb += results.control.normalize.valid.eq(control.normalize.valid & ~decode)
             cells.append(results)
@@ -286,7 +286,7 @@ class AttentionCore(wiring.Component):
         """Find out why no part was taken."""
         starved = Cat(side.starved for side in keys).any()
         idle = Cat(side.idle for side in keys)
-        if self._config.decode:
+        if self._config.decodes:
             idle &= ~Cat(0, decode.replicate(len(keys) - 1))
         unloaded = idle.any() & (queries.waiting | queries.loaded.any())
         blocked = Cat(side.blocked for side in keys)

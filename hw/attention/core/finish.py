@@ -94,7 +94,7 @@ class Finish(wiring.Component):
             "drained": In(1),
             "bank_freed": Out(1),
         }
-        if config.decode:
+        if config.decodes:
             members |= {"decode": In(1), "restart": In(1), "gather": Out(GatherStep(config))}
         super().__init__(members)
         # A pass that decodes is on its way from `Gathering`'s start to its end.
@@ -129,7 +129,7 @@ class Finish(wiring.Component):
         last_step = (self._steps(current) - 1)[: len(self.normalize.step)]
         ends: Value = count_steps(m, "normalize", before, last_step, self.normalize)
         m.d.comb += [self.final.valid.eq(self.normalize.valid), self.final.step.eq(self.normalize.step)]
-        if config.decode:
+        if config.decodes:
             ends = self._gather(m, begins, current, last_step, ends)
         bank = Signal(range(RESULT_BANKS))
         m.d.sync += bank.eq(bank + ends)
@@ -145,7 +145,7 @@ class Finish(wiring.Component):
             self.result.valid.eq(delay(m, "result_valid", ends, latency)),
             self.result.payload.eq(delay(m, "result", result, latency, reset=False)),
         ]
-        if config.decode:
+        if config.decodes:
             with m.If(self.restart):
                 m.d.sync += [self.sum_bank.eq(0), bank.eq(0)]
         return m
@@ -196,12 +196,12 @@ class Finish(wiring.Component):
             passes = Signal(range(FINAL_BANKS + 1), name=f"passes_{n}")  # with final sums
             leaves: Value = begins
             there: Value = passes != 0
-            if config.decode and n:
+            if config.decodes and n:
                 leaves, there = begins & ~self.decode, there | self.decode
             m.d.sync += passes.eq(passes + final[n] - leaves)
             ready.append(there)
         m.d.comb += begins.eq((wait == 0) & (banks_free != 0))
-        if config.decode:
+        if config.decodes:
             ready.append(~self.gathers)
         for condition in ready:
             with m.If(~condition):

@@ -85,7 +85,7 @@ class KeySide(wiring.Component):
             "starved": Out(1),
             "idle": Out(1),
         }
-        if config.decode:
+        if config.decodes:
             members["restart"] = In(1)
         if leads:
             members |= {"decode": In(1), "own_valid": In(1), "own_take": Out(1)}
@@ -207,6 +207,6 @@ class KeySide(wiring.Component):
             m.d.sync += [picked.eq(~self.issue | one_part), opens.eq(0)]
         adopt = pick.valid & opens
         m.d.comb += self.adopt.eq(self._later(m, "adopt", adopt, 1 + Timing(config).adopt))
-        if config.decode:
+        if config.decodes:
             with m.If(self.restart):
                 m.d.sync += bank.eq(1)

@@ -74,7 +74,7 @@ class QuerySide(wiring.Component):
             "waiting": Out(1),
             "o": Out(stream.Signature(QueryCommand(config))),
         }
-        if config.decode:
+        if config.decodes:
             members |= {"decode": In(1), "restart": In(1)}
         super().__init__(members)
 
@@ -90,7 +90,7 @@ class QuerySide(wiring.Component):
         room, load, ends_row, ends_pass = Signal(), Signal(), Signal(), Signal()
         in_use: Any = (self.loaded & ~self.take).any()
         offered: Any = -1
-        if config.decode:
+        if config.decodes:
             # The queries of the pass before are still picked, as late as the keys of one that decodes come.
             taken: list[Any] = [self.take[0]]
             for n in range(1, PART_LATENCY - 1):
@@ -124,7 +124,7 @@ class QuerySide(wiring.Component):
                 m.d.sync += row.eq(row + 1)
         with m.If(ends_pass):
             m.d.sync += [row.eq(0), place.bank.eq(~place.bank)]
-        if config.decode:
+        if config.decodes:
             with m.If(self.restart):
                 m.d.sync += place.bank.eq(0)
 

@@ -109,7 +109,7 @@ class ValueSide(wiring.Component):
             "blocked": Out(1),
             "starved": Out(1),
         }
-        if config.decode:
+        if config.decodes:
             members["restart"] = In(1)
         if leads:
             members |= {"decode": In(1), "own_valid": In(1), "own_take": Out(1)}
@@ -166,7 +166,7 @@ class ValueSide(wiring.Component):
             m.d.sync += slot.eq(slot + 1)
         closes = self.ended & tile.closes
         m.d.sync += [banks_free.eq(banks_free + self.bank_freed - closes), bank.eq(bank ^ closes)]
-        if config.decode:
+        if config.decodes:
             with m.If(self.restart):
                 m.d.sync += bank.eq(0)
 

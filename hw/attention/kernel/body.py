@@ -70,7 +70,7 @@ class AttentionBody(wiring.Component):
             connect(m, movers.o_tile[s], core.i_tile[s])
             connect(m, movers.o_key[s], core.i_key[s])
             connect(m, movers.o_value[s], core.i_value[s])
-        if config.decode:
+        if config.decodes:
             m.d.comb += core.decode.eq(movers.o_decode)
             connect(m, movers.o_own_key, core.i_own_key)
             connect(m, movers.o_own_value, core.i_own_value)

@@ -137,7 +137,7 @@ def _quickest(workload: AttentionWorkload, config: AttentionConfig, shape: JobSh
     packs = [min(workload.pack, group)] if workload.pack else range(1, min(group, config.rows) + 1)
     prefill = [replace(shape, pack=pack) for pack in packs]
     best = min(prefill, key=lambda job: _keys_met(job, config))
-    if not config.decode or workload.page_keys:
+    if not config.decodes or workload.page_keys:
         return best
     decoding = [replace(shape, pack=pack, decode=True) for pack in packs if pack <= DECODE_ROWS]
     return min([best, *decoding], key=lambda job: _cycles(job, config))

@@ -13,7 +13,7 @@ from hw.attention.walk.pages import PageLookup
 from hw.attention.walk.passes import PassWalker
 from hw.attention.walk.segments import TileWalker
 from hw.attention.walk.tags import CacheTags
-from hw.lib.dma_read import ReadDMA
+from hw.lib.dma.read import ReadDMA
 from hw.lib.fifo import Fifo
 from hw.lib.rows.cutter import RowCutter
 from hw.lib.skid import Skid
@@ -68,7 +68,7 @@ class Latency:
     def __init__(self, config: AttentionConfig, *, data_width: int, memory_cycles: int) -> None:
         read = ReadDMA.ADDRESS_LATENCY + memory_cycles + ReadDMA.DATA_LATENCY
         cut = Skid.LATENCY + RowCutter.latency(config.part_bits, data_width) + Skid.LATENCY
-        if config.decode:
+        if config.decodes:
             cut = 0  # rows are whole parts
         query_bits = config.part_bits // config.query_ports
         cut_query = Skid.LATENCY + RowCutter.latency(query_bits, data_width) + Skid.LATENCY

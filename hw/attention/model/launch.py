@@ -34,7 +34,7 @@ from hw.attention.walk.segments import TileWalker
 from hw.attention.walk.words import WORD_TILES
 from hw.board import Board
 from hw.board.dram_timing import DramTiming
-from hw.lib.dma_read import ReadDMA
+from hw.lib.dma.read import ReadDMA
 from hw.lib.skid import Skid
 
 
@@ -303,7 +303,7 @@ def _result_channel(
     channels = board.memory.channels
     # Results of a kernel that decodes share channels with keys and values, which caches keep idle where there
     # are many results.
-    apart = config.decode and 1 + config.query_ports + config.result_ports <= channels
+    apart = config.decodes and 1 + config.query_ports + config.result_ports <= channels
     if port_count(config) <= channels or apart:
         return ResultChannel(write_interval=interval)
     runs = beat_bytes / (timing.direction_granules * timing.granule_bytes)

@@ -11,7 +11,7 @@ from hw.attention.movers.result_writer import ResultWriter
 def bursts(first: int, end: int, *, beat_bytes: int, burst_beats: int) -> Iterator[tuple[int, int]]:
     """Give of each burst of a command for the bytes ``first <= n < end`` how many beats it has, and its end.
 
-    See `hw.lib.burst.BurstSplitter`.
+    See `hw.lib.dma.burst.BurstSplitter`.
     """
     block = beat_bytes * burst_beats
     while first < end:

@@ -6,7 +6,7 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
-from hw.lib.dma_write import WriteDMA
+from hw.lib.dma.write import WriteDMA
 from hw.lib.skid import Skid
 
 #: Items that wait behind a converter: its own, and those in the skid buffer.

@@ -61,7 +61,7 @@ class PartCache(wiring.Component):
         self._config = config
         ports = config.ports
         source: dict[str, Any] = {"i": In(stream.Signature(RowPart(config.part_bits))).array(ports)}
-        if config.decode:
+        if config.decodes:
             parts = data.ArrayLayout(config.part_bits, ports)
             source = {"available": In(ports), "take": Out(ports), "part": In(parts)}
         super().__init__(
@@ -75,8 +75,8 @@ class PartCache(wiring.Component):
         self.lost = Signal()
         # Cycles from the entrance to a part; places; parts between entrance and places; free places; the
         # level of those taken.
-        self._late = PartReader.LATENCY if config.decode else 0
-        self._places = _DECODE_PLACES if config.decode else _PLACES
+        self._late = PartReader.LATENCY if config.decodes else 0
+        self._places = _DECODE_PLACES if config.decodes else _PLACES
         self.under_way = Signal(3 + self._late)
         self.free = Signal(range(self._places + 1), init=self._places)
         self.level = Signal(range(self._places + 1))
@@ -84,7 +84,7 @@ class PartCache(wiring.Component):
     @staticmethod
     def latency(config: AttentionConfig) -> int:
         """Give the cycles from a part's entrance to ``o``."""
-        if config.decode:
+        if config.decodes:
             return 4 + PartReader.LATENCY
         return 4 if config.cached_keys else Skid.LATENCY
 
@@ -98,7 +98,7 @@ class PartCache(wiring.Component):
         port = Signal(range(config.ports))
         started = Signal()  # a part of the tile has gone
         now = Signal.like(port)
-        if config.decode:
+        if config.decodes:
             given = Array(self.part)[delay(m, "port", now, self._late, reset=False)]
             here = Array(self.available)[now]
         else:
@@ -112,7 +112,7 @@ class PartCache(wiring.Component):
             issue.eq(self.command.valid & room & (here | ~from_port)),
             self.command.ready.eq(issue & ends_tile),
         ]
-        takes = self.take if config.decode else [source.ready for source in self.i]
+        takes = self.take if config.decodes else [source.ready for source in self.i]
         for p, take in enumerate(takes):
             m.d.comb += take.eq(issue & from_port & (now == p))
         with m.If(issue):

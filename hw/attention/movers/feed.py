@@ -72,7 +72,7 @@ class StreamFeed(wiring.Component):
             **{f"{side}_axi": Out(port).array(ports) for side in "kv"},
             **{f"{side}_bytes": Out(data.ArrayLayout(48, ports)) for side in "kv"},
         }
-        if config.decode:
+        if config.decodes:
             for side in "kv":
                 members |= {
                     f"{side}_arrived": Out(ports),
@@ -111,11 +111,11 @@ class StreamFeed(wiring.Component):
             connect(m, cache.o, flipped(getattr(self, side)))
             for p in range(config.ports):
                 reader: Any = (
-                    PartReader(config) if config.decode else RowReader(config, data_width=self._data_width)
+                    PartReader(config) if config.decodes else RowReader(config, data_width=self._data_width)
                 )
                 m.submodules[f"{side}_reader_{p}"] = reader
                 connect(m, getattr(fetch, f"{side}_fetch")[p], reader.fetch)
-                if config.decode:
+                if config.decodes:
                     self._share(m, side, p, reader, cache)
                 else:
                     connect(m, reader.o, cache.i[p])

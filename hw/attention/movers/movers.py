@@ -38,8 +38,8 @@ from hw.attention.walk.passes import PassWalker
 from hw.attention.walk.row_table import RowWalker
 from hw.attention.walk.words import BITMAP_WORDS, WORD_TILES, TableWords
 from hw.lib import axi
+from hw.lib.dma.join_read import ReadJoin
 from hw.lib.fifo import Fifo
-from hw.lib.join_read import ReadJoin
 from hw.lib.skid import Skid
 
 #: Passes that may wait for a reader, the writer or the core: as deep as the RAM that one LUT makes.
@@ -99,7 +99,7 @@ class AttentionMovers(wiring.Component):
         bases = data.ArrayLayout(data.ArrayLayout(ADDRESS_BITS, config.ports), config.streams)
         port = axi.Signature(data_width=data_width, addr_width=ADDRESS_BITS)
         own: dict[str, Any] = {}
-        if config.decode:
+        if config.decodes:
             own = {"o_decode": Out(1)}
             own |= {name: Out(PartSource(config)) for name in ("o_own_key", "o_own_value")}
         super().__init__(
@@ -227,13 +227,13 @@ class AttentionMovers(wiring.Component):
                 through(value_port(config, s, p), feed.v_axi[p], feed.v_bytes[p])
         accept = passes.o.valid & passes.o.ready
         agrees = Signal()  # with the phase of what was begun
-        ready = [fifo.i.ready for fifo in queues] + [agrees] * config.decode
+        ready = [fifo.i.ready for fifo in queues] + [agrees] * config.decodes
         m.d.comb += [
             passes.o.ready.eq(Cat(*ready).all()),
             *(fifo.i.valid.eq(accept) for fifo in queues),
         ]
         written = self._finish(m, jobs, passes, writers)
-        if config.decode:
+        if config.decodes:
             self._phase(m, passes, written, agrees)
             self._lockstep(m, feeds)
         return m

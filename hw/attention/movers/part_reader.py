@@ -13,7 +13,7 @@ from hw.attention.config import AttentionConfig
 from hw.attention.walk.job import ADDRESS_BITS, UNIT_SHIFT
 from hw.attention.walk.layouts import RowsFetch
 from hw.lib import axi
-from hw.lib.burst import BurstSplitter
+from hw.lib.dma.burst import BurstSplitter
 from hw.lib.memory import uninitialised
 from hw.lib.skid import Skid
 
@@ -45,7 +45,7 @@ class PartReader(wiring.Component):
     Behaviour
     ---------
     Latency 2 cycles from ``fetch`` to ``arvalid``, and from ``rvalid`` to ``available``.  A part a cycle,
-    across commands.  ``rready`` is always high: as in `hw.lib.dma_read.ReadDMA`, an address is issued only
+    across commands.  ``rready`` is always high: as in `hw.lib.dma.read.ReadDMA`, an address is issued only
     when there is room for a longest burst.
 
     Why

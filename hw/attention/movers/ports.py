@@ -17,7 +17,7 @@ def port_count(config: AttentionConfig) -> int:
     results.  With ``decode`` there are those of values, then those of keys, and the others share them: tables
     and queries are read through the first ones of values, and results written through the first ones of keys.
     """
-    if config.decode:
+    if config.decodes:
         return 2 * config.decode_streams
     return result_port(config, config.result_ports)
 
@@ -29,21 +29,21 @@ def query_port(config: AttentionConfig, port: int) -> int:
 
 def key_port(config: AttentionConfig, stream: int, port: int) -> int:
     """Give the number of the memory port that a port of a stream's keys is."""
-    if config.decode:
+    if config.decodes:
         return config.decode_streams + value_port(config, stream, port)
     return query_port(config, config.query_ports) + 2 * config.ports * stream + port
 
 
 def value_port(config: AttentionConfig, stream: int, port: int) -> int:
     """Give the number of the memory port that a port of a stream's values is."""
-    if config.decode:
+    if config.decodes:
         return config.ports * stream + port
     return key_port(config, stream, port) + config.ports
 
 
 def result_port(config: AttentionConfig, port: int) -> int:
     """Give the number of the memory port that a port of results is."""
-    if config.decode:
+    if config.decodes:
         return config.decode_streams + port
     return key_port(config, config.streams, port)
 
@@ -68,6 +68,6 @@ class Moved(data.StructLayout):
 
     def __init__(self, config: AttentionConfig) -> None:
         written = [result_port(config, port) for port in range(config.result_ports)]
-        read = [n for n in range(port_count(config)) if config.decode or n not in written]
+        read = [n for n in range(port_count(config)) if config.decodes or n not in written]
         ways = [(n, "read") for n in read] + [(n, "write") for n in written]
         super().__init__({f"gmem{n}_{way}_bytes": 48 for n, way in ways})

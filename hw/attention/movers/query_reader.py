@@ -12,8 +12,8 @@ from hw.attention.config import AttentionConfig
 from hw.attention.walk.job import ADDRESS_BITS, UNIT_SHIFT
 from hw.attention.walk.layouts import QueryPass, read_rows
 from hw.lib import axi
-from hw.lib.align_read import packed_layout
-from hw.lib.dma_read import ReadDMA
+from hw.lib.dma.align_read import packed_layout
+from hw.lib.dma.read import ReadDMA
 from hw.lib.fifo import Fifo
 from hw.lib.rows.cutter import RowCutter, RowPart
 from hw.lib.skid import Skid

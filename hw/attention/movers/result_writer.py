@@ -12,7 +12,7 @@ from hw.attention.config import AttentionConfig
 from hw.attention.walk.job import ADDRESS_BITS, UNIT_SHIFT
 from hw.attention.walk.layouts import WritePass, written_rows
 from hw.lib import axi
-from hw.lib.dma_write import WriteDMA
+from hw.lib.dma.write import WriteDMA
 from hw.lib.fifo import Fifo
 from hw.lib.rows.packer import RowPacker
 from hw.lib.skid import Skid

@@ -15,8 +15,8 @@ from hw.attention.walk.geometry import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES, PAGE_
 from hw.attention.walk.job import ADDRESS_BITS
 from hw.attention.walk.layouts import TablePass
 from hw.lib import axi
-from hw.lib.align_read import packed_layout
-from hw.lib.dma_read import ReadDMA
+from hw.lib.dma.align_read import packed_layout
+from hw.lib.dma.read import ReadDMA
 from hw.lib.fifo import Fifo
 
 #: Bytes of a slope.

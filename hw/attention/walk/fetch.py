@@ -97,7 +97,7 @@ class TileFetch(wiring.Component):
         keys = (request.last + 1)[: config.index_bits + 1]
         row: Value = Cat(plan.held[ports : config.index_bits], _tile(config, request))
         prefills: Value = push
-        if config.decode:
+        if config.decodes:
             # Chosen with the plan, as the products begin with it.
             given, all_streams = self.i.payload, self.i.payload.request.source.decode
             of_stream = Cat(given.held[ports : config.index_bits], _tile(config, given.request))
@@ -113,7 +113,7 @@ class TileFetch(wiring.Component):
         for p in range(config.ports):
             skips, count = port_share(config, plan.held, keys, p)
             wanted = Mux(request.command.dummy, 0, count)[: config.index_bits + 1]
-            if config.decode:
+            if config.decodes:
                 wanted = Mux(request.source.decode, request.command.last_index + 1, wanted)
                 skips = skips & ~request.source.decode
             early = after(f"wanted_{p}", wanted)
@@ -156,7 +156,7 @@ class TileFetch(wiring.Component):
                     ),
                     queue.i.payload.length.eq(after(f"{side}_length_{p}", early * units_next, 2)),
                 ]
-                if not config.decode:
+                if not config.decodes:
                     m.d.comb += [
                         queue.i.payload.rows.rows.eq(count),
                         queue.i.payload.rows.units.eq(units_later),

@@ -167,7 +167,7 @@ class JobSetup(wiring.Component):
         q_ports, ports = config.query_ports, config.result_ports
         units = given.value_units << (config.result_bits // 16)
         per_tile = _per_pack(config.rows, config, given.pack)
-        if config.decode:
+        if config.decodes:
             per_tile = Mux(given.flags.decode, _per_pack(DECODE_ROWS, config, given.pack), per_tile)
         with m.If(self.i.ready):
             m.d.sync += [
@@ -197,7 +197,7 @@ class JobSetup(wiring.Component):
         ]
         held_tiles = Mux(ring, turns, slots)
         key_units, value_units = job.query_units, job.value_units
-        if config.decode:
+        if config.decodes:
             held_tiles = Mux(job.flags.decode, 0, held_tiles)
             key_units, value_units = (whole_parts(config, last) for last in (key_part, value_part))
         plan = o.payload
@@ -220,7 +220,7 @@ class JobSetup(wiring.Component):
                     Mux(job.flags.sparse, (tiles + 8 * BITMAP_ROW_BYTES - 1) // (8 * BITMAP_ROW_BYTES), 0)
                 ),
                 plan.slots.eq(held_tiles),
-                plan.ring.eq(ring & ~job.flags.decode if config.decode else ring),
+                plan.ring.eq(ring & ~job.flags.decode if config.decodes else ring),
             ]
             if config.paged:
                 of_page = job.page_keys[config.stream_bits + shift :]

@@ -28,7 +28,7 @@ class Flags(data.StructLayout):
 
     def __init__(self, config: AttentionConfig) -> None:
         names: tuple[str, ...] = ("causal", "windowed", "sparse", "reuse_kv")
-        names += ("paged",) * (config.paged or config.decode) + ("decode",) * config.decode
+        names += ("paged",) * (config.paged or config.decodes) + ("decode",) * config.decodes
         super().__init__(dict.fromkeys(names, 1))
 
 

@@ -183,7 +183,7 @@ class KeySource(data.StructLayout):
         }
         if config.logit_cap:
             members["cap"] = CAP_BITS
-        if config.decode:
+        if config.decodes:
             members["decode"] = 1
         if config.paged:
             tile = tile_shape(config)
@@ -352,8 +352,8 @@ class RowsFetch(data.StructLayout):
     def __init__(self, config: AttentionConfig) -> None:
         rows = read_rows(config)
         # A job that decodes reads T rows of a tile through each port.
-        most = config.tile_keys if config.decode else rows.most_rows
+        most = config.tile_keys if config.decodes else rows.most_rows
         length = range(most * config.max_head_dim // UNIT_ELEMENTS + 1)
         super().__init__(
-            {"address": ADDRESS_BITS, "length": length} | ({} if config.decode else {"rows": rows})
+            {"address": ADDRESS_BITS, "length": length} | ({} if config.decodes else {"rows": rows})
         )

@@ -202,7 +202,7 @@ class PassWalker(wiring.Component):
                 m.next = "JOB"
 
         key_units, value_units = job.query_units, job.value_units
-        if config.decode:
+        if config.decodes:
             key_units, value_units = (
                 whole_parts(config, last) for last in (plan.last_key_part, plan.last_value_part)
             )

@@ -179,7 +179,7 @@ class TileWalker(wiring.Component):
         """Assign what the core is told of the tile ``o``."""
         config, command = self._config, o.command
         first = Cat(Const(self._index, config.stream_bits), o.lead, o.tile)
-        if config.decode:
+        if config.decodes:
             of_all = Cat(Const(0, config.decode_stream_bits), o.lead, o.tile)
             first = Mux(o.source.decode, of_all, first)
         assignments = [
@@ -211,7 +211,7 @@ def tile_range(config: AttentionConfig, index: int, given: Any) -> tuple[Value, 
         first = (given.first + (config.streams - 1 - index)) >> config.stream_bits
         last = (given.end - 1 - index) >> config.stream_bits  # below 0 where the stream has none
         nothing = given.none | (last < first)
-    if config.decode:
+    if config.decodes:
         decode, shift = given.source.decode, config.decode_stream_bits
         nothing = Mux(decode, given.none, nothing)
         ends = ((given.first, first), ((given.end - 1)[: len(given.end)], last))

@@ -9,7 +9,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import AttentionConfig
-from hw.lib.align_read import packed_layout
+from hw.lib.dma.align_read import packed_layout
 from hw.lib.fifo import Fifo
 from hw.lib.width import WidthConverter
 

@@ -32,8 +32,8 @@ from hw.conv.movers.shared_read import SharedRead
 from hw.conv.movers.side_port import SidePort
 from hw.conv.walk.descriptor import used_bytes
 from hw.lib.descriptors.queue import DescriptorQueue
-from hw.lib.dma_read import ReadDMA
-from hw.lib.dma_write import WriteDMA
+from hw.lib.dma.read import ReadDMA
+from hw.lib.dma.write import WriteDMA
 from hw.lib.fifo import Fifo
 from hw.lib.rows.cutter import RowCutter
 from hw.lib.skid import Skid

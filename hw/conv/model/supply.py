@@ -12,7 +12,7 @@ from hw.conv.core.packets import RECORD_BITS
 from hw.conv.model.flow import Piece
 from hw.conv.model.latency import Latency
 from hw.conv.movers.movers import side_port
-from hw.lib.dma_read import ReadDMA
+from hw.lib.dma.read import ReadDMA
 from hw.lib.skid import Skid
 
 #: Words that wait between a port's queue and where they go.

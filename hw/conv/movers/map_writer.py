@@ -12,7 +12,7 @@ from hw.conv.config import SIDE_BITS, ConvConfig
 from hw.conv.movers.join import JoinCommand, WordTurn
 from hw.conv.movers.layouts import ADDRESS_BITS, MapWrite, PortWrite, map_rows
 from hw.lib import axi
-from hw.lib.dma_write import WriteDMA
+from hw.lib.dma.write import WriteDMA
 from hw.lib.fifo import Fifo
 from hw.lib.rows.packer import RowPacker
 from hw.lib.skid import Skid

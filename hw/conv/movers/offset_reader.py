@@ -11,8 +11,8 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import offset_entry
 from hw.conv.movers.layouts import ADDRESS_BITS, TOTAL_BITS, OffsetRead
-from hw.lib.align_read import packed_layout
-from hw.lib.burst import command_layout
+from hw.lib.dma.align_read import packed_layout
+from hw.lib.dma.burst import command_layout
 from hw.lib.fifo import Fifo
 from hw.lib.rows.command import RowsCommand
 from hw.lib.rows.cutter import RowCutter

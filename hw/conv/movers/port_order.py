@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.conv.movers.layouts import ADDRESS_BITS
 from hw.lib.arbiter import Arbiter
-from hw.lib.burst import command_layout
+from hw.lib.dma.burst import command_layout
 
 
 def port_commands(ports: int) -> data.ArrayLayout:

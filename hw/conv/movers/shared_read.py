@@ -11,8 +11,8 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.conv.movers.layouts import ADDRESS_BITS
 from hw.conv.movers.port_order import SourcedCommand
 from hw.lib import axi
-from hw.lib.align_read import packed_layout
-from hw.lib.dma_read import ReadDMA
+from hw.lib.dma.align_read import packed_layout
+from hw.lib.dma.read import ReadDMA
 from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
 

@@ -16,7 +16,7 @@ from hw.conv.movers.port_order import PortOrder
 from hw.conv.movers.shared_read import SharedRead
 from hw.conv.walk.descriptor import used_bytes
 from hw.lib import axi
-from hw.lib.dma_write import WriteDMA
+from hw.lib.dma.write import WriteDMA
 from hw.lib.fifo import Fifo
 
 #: Bytes of an entry of the log: the cycle, counted from the start, in which a job was in memory.

@@ -12,7 +12,7 @@ from hw.conv.config import ConvConfig
 from hw.conv.core.packets import RECORD_BITS, PacketHeader, Record, TileHeader
 from hw.conv.movers.layouts import ADDRESS_BITS, WeightRead
 from hw.lib import axi
-from hw.lib.dma_read import ReadDMA
+from hw.lib.dma.read import ReadDMA
 from hw.lib.skid import Skid
 
 

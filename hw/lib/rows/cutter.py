@@ -9,8 +9,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.errors import InputError
-from hw.lib.align_read import packed_layout
 from hw.lib.delay import payload_register
+from hw.lib.dma.align_read import packed_layout
 from hw.lib.loads import LOADS, copies, shifted_down
 from hw.lib.rows.command import RowsCommand
 from hw.lib.width import WidthConverter

@@ -9,8 +9,8 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from hw.lib.align_read import packed_layout
-from hw.lib.burst import LENGTH_BITS, command_layout
+from hw.lib.dma.align_read import packed_layout
+from hw.lib.dma.burst import LENGTH_BITS, command_layout
 from hw.lib.width import WidthConverter
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.core.layouts import MEMORY_ADDRESS_BITS
@@ -33,8 +33,8 @@ class Loader(wiring.Component):
         Of the image: a multiple of the word.
     records : In(32)
         At least 1.
-    command : Out(stream of hw.lib.burst.command_layout)
-    words : In(stream of hw.lib.align_read.packed_layout)
+    command : Out(stream of hw.lib.dma.burst.command_layout)
+    words : In(stream of hw.lib.dma.align_read.packed_layout)
         To and from the read DMA.
     table : Out(4)
         Of the record in ``row``.

@@ -10,10 +10,10 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from hw.lib import axi
-from hw.lib.align_read import packed_layout
-from hw.lib.burst import command_layout
-from hw.lib.dma_read import ReadDMA
-from hw.lib.dma_write import WriteDMA
+from hw.lib.dma.align_read import packed_layout
+from hw.lib.dma.burst import command_layout
+from hw.lib.dma.read import ReadDMA
+from hw.lib.dma.write import WriteDMA
 from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
 from hw.scheduler.config import SchedulerConfig
@@ -43,7 +43,7 @@ class Issue(wiring.Component):
     computed : In(step_bits)
         Steps computed: any other write of step ``s`` may run when this is more than ``s``.  For reads tied to
         ``begun``.
-    command : Out(stream of hw.lib.burst.command_layout)
+    command : Out(stream of hw.lib.dma.burst.command_layout)
     place : Out(stream of place_layout)
         Tag: the core, one-hot, of a stream; else 0.
 

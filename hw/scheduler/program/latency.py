@@ -7,8 +7,8 @@ what its blocks say of themselves; `tests/hw/scheduler/kernel` holds the sum of 
 from __future__ import annotations
 
 from hw.lib.axi import MAX_BURST_BEATS
-from hw.lib.dma_read import ReadDMA
-from hw.lib.dma_write import WriteDMA
+from hw.lib.dma.read import ReadDMA
+from hw.lib.dma.write import WriteDMA
 from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
 

@@ -121,7 +121,7 @@ def random_tensors(rng: np.random.Generator, config: AttentionConfig) -> dict[st
         queries = keys = np.minimum(queries, keys)
     if rng.random() < 0.2:
         queries = np.ones_like(queries)  # as in decoding
-    if config.decode and rng.random() < 0.7:
+    if config.decodes and rng.random() < 0.7:
         # Few queries on many keys; neither pages nor bitmaps, which are not for jobs that decode.
         some = rng.random(count) < 0.7
         queries = np.where(some, rng.integers(1, 4, count), queries)

@@ -78,8 +78,8 @@ class PlainJob:
                 "windowed": int(self.windowed),
                 "sparse": int(self.bits is not None),
                 "reuse_kv": int(self.reuse_kv),
-                **({"paged": int(self.page_keys > 0)} if config.paged or config.decode else {}),
-                **({"decode": int(self.decode)} if config.decode else {}),
+                **({"paged": int(self.page_keys > 0)} if config.paged or config.decodes else {}),
+                **({"decode": int(self.decode)} if config.decodes else {}),
             },
             "window": self.window,
             "multiplier": self.multiplier,
@@ -228,7 +228,7 @@ def positions(config: AttentionConfig, job: PlainJob) -> int:
 
 def key_bytes(config: AttentionConfig, size: int) -> int:
     """Bytes of a key or value in its port: with ``decode`` whole parts."""
-    return last_part(config, size) * config.lanes + config.lanes if config.decode else size
+    return last_part(config, size) * config.lanes + config.lanes if config.decodes else size
 
 
 def port_units(config, size):
@@ -308,7 +308,7 @@ def random_job(rng, config: AttentionConfig, *, most_keys=None, most_queries=Non
     )
     if config.output != "int16":
         job.scale = {"multiplier": int(rng.integers(2**16, 2**17)), "shift": int(rng.integers(19, 48))}
-    if config.decode:
+    if config.decodes:
         job.decode = bool(rng.random() < 0.5)
     for name, value in fixed.items():
         setattr(job, name, value)

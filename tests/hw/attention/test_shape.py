@@ -8,8 +8,6 @@ from hw.attention.config import MAX_KEYS, AttentionConfig
 from hw.attention.core.row.cell import Timing
 from hw.errors import InputError
 
-_TWO_PORTS = {"rows": 2, "streams": 2, "ports_per_stream": 1, "port_bits": 512, "decode": True}
-
 
 @pytest.mark.parametrize(
     ("changes", "message"),
@@ -47,14 +45,36 @@ _TWO_PORTS = {"rows": 2, "streams": 2, "ports_per_stream": 1, "port_bits": 512, 
         ({"output": "float16"}, "output must be int8, int16 or bfloat16, not 'float16'"),
         ({"logit_cap": 1}, "logit_cap must be true or false, not 1"),
         ({"alibi": "yes"}, "alibi must be true or false, not 'yes'"),
-        (_TWO_PORTS | {"query_ports": 2}, "query_ports must be below 2 with decode, not 2"),
-        (_TWO_PORTS | {"result_ports": 4}, "result_ports must be at most 2 with decode, not 4"),
     ],
 )
 def test_illegal_values(changes, message):
     with pytest.raises(InputError) as raised:
         AttentionConfig(**changes)
     assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    ("changes", "ports"),
+    [
+        ({}, 8),
+        ({"rows": 12}, 4),
+        ({"rows": 64}, 8),
+        ({"rows": 8, "streams": 8}, 2),
+        ({"rows": 4, "query_ports": 2, "result_ports": 4}, 2),
+        ({"decode": False}, None),
+        ({"rows": 1}, None),
+        ({"streams": 1}, None),
+        ({"lanes": 48}, None),
+        ({"cached_keys": 0}, None),
+        ({"rows": 2, "query_ports": 2}, None),
+        ({"rows": 2, "result_ports": 4}, None),
+    ],
+)
+def test_shapes_that_can_decode_have_a_port_for_each_pair_of_rows(changes, ports):
+    config = AttentionConfig(**{"rows": 16, "streams": 2, "ports_per_stream": 4, "decode": True} | changes)
+    assert config.decodes == (ports is not None)
+    assert config.ports == (ports or 4)
+    assert config.port_width(256) == (config.part_bits if config.decodes else 256)
 
 
 @pytest.mark.parametrize("bits", [8, 12, 16, 20])

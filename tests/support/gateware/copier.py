@@ -11,9 +11,9 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from hw.lib import axi
-from hw.lib.burst import command_layout
-from hw.lib.dma_read import ReadDMA
-from hw.lib.dma_write import WriteDMA
+from hw.lib.dma.burst import command_layout
+from hw.lib.dma.read import ReadDMA
+from hw.lib.dma.write import WriteDMA
 
 #: Prefix of the AXI port's signals.
 PREFIX = "m_axi"

@@ -12,8 +12,8 @@ from amaranth.lib import wiring
 from hw.lib import axi
 from hw.lib.arguments import Argument, ArgumentTable, Kind
 from hw.lib.counters import COUNTER_WIDTH, Counters, counter_names
-from hw.lib.dma_read import ReadDMA
-from hw.lib.dma_write import WriteDMA
+from hw.lib.dma.read import ReadDMA
+from hw.lib.dma.write import WriteDMA
 from hw.lib.kernel import BodySignature, Kernel
 
 NAME = "loomwork_mask"

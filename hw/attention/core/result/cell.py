@@ -48,7 +48,7 @@ class ResultControl(data.StructLayout):
             "normalize": NormalizeStep(config),
             "drain": OutputRead(config, beat_width),
         }
-        if config.decode:
+        if config.decodes:
             members |= {"decode": 1, "gather": GatherStep(config)}
         super().__init__(members)
 

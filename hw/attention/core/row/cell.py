@@ -207,7 +207,7 @@ class AttentionRows(wiring.Component):
             "o": Out(Final(config)).array(rows),
             "saturated": Out(range(rows + 1)),
         }
-        if config.decode:
+        if config.decodes:
             members |= {"decode": In(1), "own_key": In(elements), "own_value": In(elements)}
         super().__init__(members)
 
@@ -247,7 +247,7 @@ class AttentionRows(wiring.Component):
     def _chosen(self, m: Module, name: str) -> Any:
         """Give the part that is broadcast, or in passes that decode the cell's own."""
         given = getattr(self, name)
-        if not self._config.decode:
+        if not self._config.decodes:
             return given
         bits = Value.cast(given)
         own = Value.cast(getattr(self, f"own_{name}"))

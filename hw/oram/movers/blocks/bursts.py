@@ -10,8 +10,8 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from amaranth.utils import exact_log2
 
 from hw.lib import axi
-from hw.lib.burst import BurstSplitter
 from hw.lib.delay import delay
+from hw.lib.dma.burst import BurstSplitter
 from hw.lib.fifo import Fifo
 from hw.oram.config import BEAT_BYTES
 from hw.oram.core.layouts import ADDRESS_BITS, BEAT_BITS

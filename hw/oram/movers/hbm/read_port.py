@@ -11,7 +11,7 @@ from amaranth.utils import exact_log2
 
 from hw.lib import axi
 from hw.lib.arbiter import Arbiter
-from hw.lib.burst import BurstSplitter
+from hw.lib.dma.burst import BurstSplitter
 from hw.lib.fifo import Fifo
 from hw.lib.skid import Skid
 from hw.oram.movers.hbm.lines import (

@@ -126,7 +126,7 @@ def random_jobs(rng, config, count, *, decode):
     jobs = []
     for _ in range(count):
         job = random_job(rng, view, most_keys=5 * config.decode_streams, most_queries=5)
-        job.heads, job.bits = job.kv_group, None
+        job.heads, job.bits, job.decode = job.kv_group, None, False
         job.multiplier, job.shift = int(rng.integers(2**16, 2**17)), int(rng.integers(16, 23))
         jobs.append(CoreJob.random(rng, job, spread=int(rng.choice([8, 128]))))
     return jobs

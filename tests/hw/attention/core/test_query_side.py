@@ -130,7 +130,7 @@ def loaded_before_room(side):
 def test_passes_wait_for_room_behind_them():
     assert loaded_before_room(QuerySide) == ([n % 16 for n in range(20)], 8)
     with pytest.raises(Stuck):
-        loaded_before_room(mutant(QuerySide, ".any() & passes.i.ready)", ".any())"))
+        loaded_before_room(mutant(QuerySide, "~in_use & passes.i.ready)", "~in_use)"))
 
 
 def commands_before(commands, parts):

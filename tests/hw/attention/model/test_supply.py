@@ -1,7 +1,7 @@
 """Sources, and the channel of queries and results, by hand."""
 
 from hw.attention.model.supply import ResultChannel, Source, Supply
-from hw.lib.dma_write import WriteDMA
+from hw.lib.dma.write import WriteDMA
 
 
 def test_a_channel_that_is_ahead_sends_a_beat_a_cycle():

@@ -315,7 +315,7 @@ class Launch:
     def counts(self):
         """Items of each of the core's streams so far."""
         found = {"command": len(self.commands), "row": len(self.rows), "query": len(self.queries)}
-        if self.config.decode:
+        if self.config.decodes:
             found |= {f"own_{side}": len(given) for side, given in self.own.items()}
         for s in range(self.config.streams):
             found |= {

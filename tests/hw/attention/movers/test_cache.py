@@ -58,7 +58,7 @@ class Cached(wiring.Component):
             m.d.comb += [self.fetch.k_base[p].eq(base), self.fetch.v_base[p].eq(base + 2**40)]
             connect(m, self.fetch.k_fetch[p], flipped(self.k_fetch[p]))
             connect(m, self.fetch.v_fetch[p], flipped(self.v_fetch[p]))
-            if self.config.decode:
+            if self.config.decodes:
                 part = self.port[p].payload.elements
                 m.d.comb += [
                     self.cache.available[p].eq(self.port[p].valid),
@@ -107,7 +107,7 @@ class Requests:
             "last_value_part": last_value,
             "slots": slots,
             "ring": int(ring),
-            **({"decode": 0} if config.decode else {}),
+            **({"decode": 0} if config.decodes else {}),
         }
         content, seen = {}, {}
         for n in range(count):
@@ -174,7 +174,7 @@ class Requests:
                     {
                         "address": (address + rows[0] * 16 * units) % 2**64,
                         "length": len(rows) * units,
-                        **({} if config.decode else {"rows": {"rows": len(rows), "units": units}}),
+                        **({} if config.decodes else {"rows": {"rows": len(rows), "units": units}}),
                     }
                 )
 

@@ -40,7 +40,7 @@ def check_streams(config, launch, got):
         for name, expected in ((f"key{s}", launch.keys[s]), (f"value{s}", launch.values[s])):
             for part, want in zip(got[name], expected, strict=True):
                 assert want is None or part == want
-    if config.decode:
+    if config.decodes:
         assert (got["own_key"], got["own_value"]) == (launch.own["key"], launch.own["value"])
 
 
@@ -54,7 +54,7 @@ def run(config, launches, *, width=256, stall=0.0, latency=(1, 20), seed=0, limi
     outputs = {"command": movers.o_command, "row": movers.o_row, "query": movers.o_query}
     for s in range(config.streams):
         outputs |= {f"tile{s}": movers.o_tile[s], f"key{s}": movers.o_key[s], f"value{s}": movers.o_value[s]}
-    own = {"own_key": movers.o_own_key, "own_value": movers.o_own_value} if config.decode else {}
+    own = {"own_key": movers.o_own_key, "own_value": movers.o_own_value} if config.decodes else {}
     times = []
 
     got = [{name: [] for name in (*outputs, *own)} for _ in launches]
@@ -171,7 +171,7 @@ def run(config, launches, *, width=256, stall=0.0, latency=(1, 20), seed=0, limi
         background=[
             *(bench for memory in memories for bench in memory.testbenches()),
             *(rule_checker(port, name) for name, port in outputs.items()),
-            *([watch_phase] if config.decode else []),
+            *([watch_phase] if config.decodes else []),
         ],
         limit=limit,
     )

@@ -100,7 +100,7 @@ def expected_keys(config, this):
     }
     if config.logit_cap:
         source["cap"] = job.cap
-    if config.decode:
+    if config.decodes:
         source["decode"] = int(job.decode)
     if config.paged:
         entries, size = page_entries(this), config.tile_keys * config.streams

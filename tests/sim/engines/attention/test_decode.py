@@ -131,5 +131,5 @@ def test_cases_have_jobs_of_both_kinds():
     found = {case.name: kinds(ADAPTER.job(case.tensors, case.config)) for case in cases}
     assert all(set(each) == {False, True} for each in found.values())
     assert {each[0] for each in found.values()} == {False, True}
-    random = [case for case in ADAPTER.cases() if case.name.startswith("random") and case.config.decode]
+    random = [case for case in ADAPTER.cases() if case.name.startswith("random") and case.config.decodes]
     assert sum(any(kinds(ADAPTER.job(case.tensors, case.config))) for case in random) >= 8

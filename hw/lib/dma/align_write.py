@@ -9,8 +9,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import exact_log2
 
-from hw.lib.burst import span_layout
 from hw.lib.delay import payload_register
+from hw.lib.dma.burst import span_layout
 from hw.lib.loads import copies, shifted_down
 
 

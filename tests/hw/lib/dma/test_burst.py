@@ -8,7 +8,7 @@ import random
 import pytest
 
 from hw.errors import InputError
-from hw.lib.burst import BurstSplitter
+from hw.lib.dma.burst import BurstSplitter
 from tests.support.gateware.streams import STALLS, Side, exchange, seeds
 
 

@@ -6,14 +6,14 @@ import random
 
 import pytest
 
-import hw.lib.dma_read
-import hw.lib.dma_write
-from hw.lib.align_read import ReadAligner
-from hw.lib.align_write import WriteAligner
-from hw.lib.burst import BurstSplitter, span
-from hw.lib.dma_read import ReadDMA
-from hw.lib.dma_write import WriteDMA
-from tests.hw.lib import test_dma_read, test_dma_write
+import hw.lib.dma.read
+import hw.lib.dma.write
+from hw.lib.dma.align_read import ReadAligner
+from hw.lib.dma.align_write import WriteAligner
+from hw.lib.dma.burst import BurstSplitter, span
+from hw.lib.dma.read import ReadDMA
+from hw.lib.dma.write import WriteDMA
+from tests.hw.lib.dma import test_read, test_write
 from tests.support.proofs.mutants import mutant
 
 #: Part that has the bug, its source, the bug.
@@ -88,30 +88,30 @@ def some_at_once(bugs):
 
 def read_tests():
     for stall, stall_o in ((0.0, 0.0), (0.3, 0.3), (0.0, 0.7), (0.7, 0.0)):
-        dut = test_dma_read.ReadDMA(data_width=32, fifo_beats=16, commands=4)
-        commands = test_dma_read.some_commands(random.Random(2), 8, 200)
-        test_dma_read.run(dut, commands, stall=stall, stall_o=stall_o, seed=2, limit=8_000)
+        dut = test_read.ReadDMA(data_width=32, fifo_beats=16, commands=4)
+        commands = test_read.some_commands(random.Random(2), 8, 200)
+        test_read.run(dut, commands, stall=stall, stall_o=stall_o, seed=2, limit=8_000)
     # A deep FIFO behind a slow consumer, and more commands than may be outstanding.
-    dut = test_dma_read.ReadDMA(data_width=32, fifo_beats=128, commands=2)
+    dut = test_read.ReadDMA(data_width=32, fifo_beats=128, commands=2)
     commands = [{"address": 64 * n, "length": 4} for n in range(12)] + [{"address": 2, "length": 600}]
-    test_dma_read.run(dut, commands, stall_o=0.3, stall_command=0.0, seed=2, limit=8_000)
-    test_dma_read.test_latency(64, 2)
-    test_dma_read.test_unaligned_command_as_long_as_its_words_has_no_gap()
-    test_dma_read.test_asks_only_for_what_the_fifo_holds()
+    test_read.run(dut, commands, stall_o=0.3, stall_command=0.0, seed=2, limit=8_000)
+    test_read.test_latency(64, 2)
+    test_read.test_unaligned_command_as_long_as_its_words_has_no_gap()
+    test_read.test_asks_only_for_what_the_fifo_holds()
     for faulty in (None, 0x80):
-        test_dma_read.test_error_stays(faulty)
+        test_read.test_error_stays(faulty)
 
 
 def write_tests():
     for stall, stall_i in ((0.0, 0.0), (0.3, 0.3), (0.0, 0.7), (0.7, 0.0)):
-        dut = test_dma_write.WriteDMA(data_width=32, fifo_beats=32, commands=4, outstanding=2)
-        commands = test_dma_write.some_commands(random.Random(2), 8, 200)
-        test_dma_write.run(dut, commands, stall=stall, stall_i=stall_i, seed=2, limit=8_000)
-    test_dma_write.test_memory_that_takes_an_address_only_after_its_data(0.7)
-    test_dma_write.test_address_waits_for_the_whole_burst()
-    test_dma_write.test_tokens_nobody_takes_hold_the_responses()
+        dut = test_write.WriteDMA(data_width=32, fifo_beats=32, commands=4, outstanding=2)
+        commands = test_write.some_commands(random.Random(2), 8, 200)
+        test_write.run(dut, commands, stall=stall, stall_i=stall_i, seed=2, limit=8_000)
+    test_write.test_memory_that_takes_an_address_only_after_its_data(0.7)
+    test_write.test_address_waits_for_the_whole_burst()
+    test_write.test_tokens_nobody_takes_hold_the_responses()
     for faulty, tokens in ((0x100, [0, 1, 0]), (0x80, [1, 0, 0])):
-        test_dma_write.test_error_stays_and_marks_its_command(faulty, tokens)
+        test_write.test_error_stays_and_marks_its_command(faulty, tokens)
 
 
 def test_without_a_bug_all_pass():
@@ -124,19 +124,19 @@ def plant(monkeypatch, module, tests, part, bug):
     name = part.__name__
     if part is span:
         # The splitter finds `span` in its own module, the DMA in its own.
-        monkeypatch.setattr("hw.lib.burst.span", bug)
+        monkeypatch.setattr("hw.lib.dma.burst.span", bug)
     monkeypatch.setattr(tests if hasattr(tests, name) else module, name, bug)
 
 
 @pytest.mark.parametrize(("part", "old", "new"), some_at_once(SHARED + READ))
 def test_bug_of_reading_is_found(monkeypatch, part, old, new):
-    plant(monkeypatch, hw.lib.dma_read, test_dma_read, part, mutant(part, old, new))
+    plant(monkeypatch, hw.lib.dma.read, test_read, part, mutant(part, old, new))
     with pytest.raises(AssertionError):
         read_tests()
 
 
 @pytest.mark.parametrize(("part", "old", "new"), some_at_once(SHARED + WRITE))
 def test_bug_of_writing_is_found(monkeypatch, part, old, new):
-    plant(monkeypatch, hw.lib.dma_write, test_dma_write, part, mutant(part, old, new))
+    plant(monkeypatch, hw.lib.dma.write, test_write, part, mutant(part, old, new))
     with pytest.raises(AssertionError):
         write_tests()

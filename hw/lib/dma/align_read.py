@@ -8,8 +8,8 @@ from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from hw.lib.burst import span_layout
 from hw.lib.delay import payload_register
+from hw.lib.dma.burst import span_layout
 from hw.lib.loads import copies, shifted_down
 
 

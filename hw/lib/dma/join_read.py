@@ -42,7 +42,7 @@ class ReadJoin(wiring.Component):
     ---
     With one ID for all, bursts are answered in the order of their addresses, so a queue of whose they are
     says where each beat goes.  A beat waits if its manager is not ready, and those behind it with it: as long
-    as managers that are always ready, like `hw.lib.dma_read.ReadDMA`, are joined, they do not meet but in the
+    as managers that are always ready, like `hw.lib.dma.read.ReadDMA`, are joined, they do not meet but in the
     port's rate.
     """
 

@@ -10,8 +10,8 @@ from amaranth.lib.wiring import In, Out, connect
 
 from hw.errors import InputError
 from hw.lib import axi
-from hw.lib.align_read import ReadAligner, packed_layout
-from hw.lib.burst import BurstSplitter, check_bursts, command_layout, span, span_layout
+from hw.lib.dma.align_read import ReadAligner, packed_layout
+from hw.lib.dma.burst import BurstSplitter, check_bursts, command_layout, span, span_layout
 from hw.lib.fifo import Fifo
 from hw.lib.loads import LOADS, copies
 from hw.lib.skid import Skid

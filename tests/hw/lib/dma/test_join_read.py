@@ -10,9 +10,9 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.errors import InputError
-from hw.lib.dma_read import ReadDMA
-from hw.lib.join_read import ReadJoin
-from tests.hw.lib.test_dma_read import expected_words, received_words, some_commands
+from hw.lib.dma.join_read import ReadJoin
+from hw.lib.dma.read import ReadDMA
+from tests.hw.lib.dma.test_read import expected_words, received_words, some_commands
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import STALLS, Side, exchange, grid
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from hw.errors import InputError
-from hw.lib.dma_write import WriteDMA
+from hw.lib.dma.write import WriteDMA
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import STALLS, get, put, rule_checker, seeds, simulate
 

@@ -1,0 +1,1 @@
+"""Reading and writing ranges of bytes through an AXI port."""
