@@ -64,7 +64,8 @@ class AttentionCore(wiring.Component):
         With ``decode`` of the configuration only, as the next: passes decode.  It changes while nothing is
         under way, and nothing comes in the next two cycles.
     i_own_key, i_own_value : In(PartSource)
-        Parts of passes that decode.
+        Parts of passes that decode; valid only while ``decode`` is high, as streams of keys and values are
+        only while it is low.
 
     Behaviour
     ---------

@@ -117,8 +117,8 @@ class KeySide(wiring.Component):
         ]
         if self._leads:
             m.d.comb += [
-                self.i_key.ready.eq(ready & ~self.decode),
-                self.issue.eq(ready & Mux(self.decode, self.own_valid, self.i_key.valid)),
+                # Either comes in passes of its own kind only.
+                self.issue.eq(ready & (self.own_valid | self.i_key.valid)),
                 self.own_take.eq(self.issue & self.decode),
             ]
         # In every cycle, as nobody looks at a part that was not taken: an enable would have 8 D loads.

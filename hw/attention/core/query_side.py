@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Module, Mux, Signal, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -92,10 +92,12 @@ class QuerySide(wiring.Component):
         offered: Any = -1
         if config.decodes:
             # The queries of the pass before are still picked, as late as the keys of one that decodes come.
-            taken: list[Any] = [self.take[0]]
-            for n in range(1, PART_LATENCY - 1):
-                taken.append(delay(m, f"taken_{n}", taken[-1], 1))
-            in_use |= self.decode & (self.loaded[0] | Cat(taken[1:]).any())
+            late = Signal(range(PART_LATENCY - 1))
+            with m.If(self.take[0]):
+                m.d.sync += late.eq(PART_LATENCY - 2)
+            with m.Elif(late != 0):
+                m.d.sync += late.eq(late - 1)
+            in_use |= self.decode & (self.loaded[0] | (late != 0))
             offered = Mux(self.decode, 1, -1)
         m.d.comb += [
             room.eq(self.i_command.valid & ~in_use & passes.i.ready),

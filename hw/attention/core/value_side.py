@@ -154,8 +154,7 @@ class ValueSide(wiring.Component):
         ]
         if self._leads:
             m.d.comb += [
-                there.eq(Mux(self.decode, self.own_valid, self.i_value.valid)),
-                self.i_value.ready.eq(room & ~self.decode),
+                there.eq(self.own_valid | self.i_value.valid),  # each in passes of its own kind only
                 self.own_take.eq(issue & self.decode),
             ]
         with m.If(issue):

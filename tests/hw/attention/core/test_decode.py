@@ -99,14 +99,14 @@ def own_feed(config, jobs, rng):
     return items
 
 
-def source(port, items, latency, stall, seed):
+def source(core, port, items, latency, stall, seed):
     """Make a testbench that gives ``items`` as a `PartSource`, each ``latency`` cycles after it is taken."""
 
     async def give(ctx):
         rng, left = random.Random(seed), iter(items)
         there, ready, on_the_way = len(items), False, [None] * (latency - 1)
         while True:
-            ready = bool(there) and (ready or rng.random() >= stall)
+            ready = ctx.get(core.decode) and bool(there) and (ready or rng.random() >= stall)
             ctx.set(port.valid, ready)
             _, _, take = await ctx.tick().sample(port.take)
             if take:
@@ -141,7 +141,7 @@ def run_phases(config, phases, *, stall=0.0, seed=0):
     latencies = {"own_key": PART_LATENCY, "own_value": Timing(config).step}
     for name, latency in latencies.items():
         items = [item for of_phase in fed for item in of_phase.get(name, [])]
-        background.append(source(getattr(core, f"i_{name}"), items, latency, stall, f"{name} {seed}"))
+        background.append(source(core, getattr(core, f"i_{name}"), items, latency, stall, f"{name} {seed}"))
 
     async def bench(ctx):
         for (decode, jobs), items in zip(phases, fed, strict=True):
