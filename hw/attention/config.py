@@ -61,7 +61,8 @@ class AttentionConfig:
         Memory ports that the keys (and again the values) of one stream are spread over: a power of two from 1
         to 16; P is this or, with ``decode``, `ports`.
     query_ports
-        Q, ports that queries are spread over by units of 16 bytes: 1, 2 or 4, a divisor of D / 16.
+        Q, ports that queries are spread over: 1, 2 or 4.  With ``decode`` parts of D elements take turns,
+        else units of 16 bytes, of which a part has a multiple of Q.
     result_ports
         W, memory ports that results are spread over: a power of two from 1 to 4.  A pass of fewer cycles than
         its results have beats waits for them.
@@ -123,7 +124,7 @@ class AttentionConfig:
         check_power_of_two("tile_keys", self.tile_keys, 16, 128)
         check_power_of_two("streams", self.streams, 1, 16)
         check_power_of_two("ports_per_stream", self.ports_per_stream, 1, 16)
-        if self.query_ports not in (1, 2, 4) or self.lanes % (16 * self.query_ports):
+        if self.query_ports not in (1, 2, 4) or (self.lanes % (16 * self.query_ports) and not self.decodes):
             raise InputError("query_ports", self.query_ports, "1, 2 or 4, a divisor of lanes / 16")
         check_power_of_two("result_ports", self.result_ports, 1, 4)
         check_power_of_two("port_bits", self.port_bits, 128, 1024, or_zero=True)
@@ -260,8 +261,16 @@ class AttentionConfig:
         return OUTPUT_WIDTHS[self.output]
 
     def query_units(self, query_size: int) -> int:
-        """Units of `UNIT_BITS` that a query of ``query_size`` elements takes at each of its ports."""
+        """Units of `UNIT_BITS` that a query of ``query_size`` elements takes at each of its ports or, with
+        ``decode``, at all of them together: whole parts.
+        """
+        if self.decodes:
+            return self.key_units(query_size)
         return -(-query_size * 8 // (UNIT_BITS * self.query_ports))
+
+    def query_bytes(self, query_size: int) -> int:
+        """Bytes that a query of ``query_size`` elements takes at all of its ports together."""
+        return self.query_units(query_size) * UNIT_BITS // 8 * (1 if self.decodes else self.query_ports)
 
     def key_units(self, size: int) -> int:
         """Units of `UNIT_BITS` that a key or value of ``size`` elements takes at its port: with ``decode``

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hw.attention.config import AttentionConfig
 from hw.attention.movers.cache import PartCache
 from hw.attention.movers.lockstep import Lockstep
+from hw.attention.movers.query_parts import QueryParts
 from hw.attention.movers.result_writer import ResultWriter
 from hw.attention.walk.descriptor import USED_BYTES
 from hw.attention.walk.fetch import TileFetch
@@ -13,6 +14,7 @@ from hw.attention.walk.pages import PageLookup
 from hw.attention.walk.passes import PassWalker
 from hw.attention.walk.segments import TileWalker
 from hw.attention.walk.tags import CacheTags
+from hw.lib.dma.join_read import ReadJoin
 from hw.lib.dma.read import ReadDMA
 from hw.lib.fifo import Fifo
 from hw.lib.rows.cutter import RowCutter
@@ -68,8 +70,10 @@ class Latency:
     def __init__(self, config: AttentionConfig, *, data_width: int, memory_cycles: int) -> None:
         read = ReadDMA.ADDRESS_LATENCY + memory_cycles + ReadDMA.DATA_LATENCY
         cut = Skid.LATENCY + RowCutter.latency(config.part_bits, data_width) + Skid.LATENCY
+        join = 0
         if config.decodes:
             cut = 0  # rows are whole parts
+            join = ReadJoin.ADDRESS_LATENCY  # tables and queries share their ports with values
         query_bits = config.part_bits // config.query_ports
         cut_query = Skid.LATENCY + RowCutter.latency(query_bits, data_width) + Skid.LATENCY
         self.first_pass = JobSetup.LATENCY + PassWalker.LATENCY
@@ -77,9 +81,12 @@ class Latency:
         self.next_pass = PassWalker.INTERVAL
         self.descriptor_words = 8 * USED_BYTES // data_width
         self.queue = Fifo.LATENCY + Skid.LATENCY
-        self.descriptor = read + Fifo.LATENCY + self.descriptor_words
+        self.descriptor = join + read + Fifo.LATENCY + self.descriptor_words
         self.query = self.queue + read + cut_query + Fifo.LATENCY
-        self.bitmap = self.queue + read + WidthConverter.LATENCY + Fifo.LATENCY
+        if config.decodes:
+            ask, come = QueryParts.ADDRESS_LATENCY + join, QueryParts.DATA_LATENCY
+            self.query = self.queue + ask + memory_cycles + come
+        self.bitmap = self.queue + join + read + WidthConverter.LATENCY + Fifo.LATENCY
         self.entry = self.bitmap + PageLookup.ENTRY_LATENCY
         self.tile = self.queue + TileWalker.LATENCY
         self.tiles = CacheTags.interval(config)

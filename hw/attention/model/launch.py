@@ -19,12 +19,14 @@ from hw.attention.config import UNIT_BITS, AttentionConfig
 from hw.attention.model.channel import PieceTimes
 from hw.attention.model.cycles import Run, Schedule, Waits
 from hw.attention.model.latency import Latency
-from hw.attention.model.places import Pieces, Places, Reads
-from hw.attention.model.results import sent
+from hw.attention.model.places import Pieces, Places, Reads, dealt
+from hw.attention.model.results import bursts, sent
 from hw.attention.model.shapes import JobPass, JobShape, Tiles
 from hw.attention.model.supply import Known, ResultChannel, Supply
 from hw.attention.model.traffic import fetches, traffic
 from hw.attention.movers.movers import port_count
+from hw.attention.movers.part_reader import PartReader
+from hw.attention.movers.query_parts import QueryParts
 from hw.attention.movers.query_reader import PARTS_AHEAD
 from hw.attention.walk.descriptor import DESCRIPTOR_BYTES, USED_BYTES
 from hw.attention.walk.geometry import BITMAP_ROW_BYTES
@@ -71,11 +73,11 @@ def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape])
     results = Results(config, board)
     for job, this, fetched in fetches(config, jobs):
         runs = [_runs(tiles, missing) for tiles, missing in zip(this.tiles, fetched, strict=True)]
-        query_beats = this.shape.rows * config.query_units(job.query_size) * UNIT_BITS / width
+        query_beats = this.shape.rows * config.query_bytes(job.query_size) * 8 / width
         known = replace(walk.known(job, this), result_cycles=results.add(job, this))
-        schedule.add(this.shape, runs, known=known, query_beats=config.query_ports * query_beats)
+        schedule.add(this.shape, runs, known=known, query_beats=query_beats)
         results.drain(schedule.last_output)
-    done = results.sent + board.idle_write_cycles + latency.done
+    done = results.written + board.idle_write_cycles + latency.done
     return schedule.waits.plus(Waits(idle=done - sum(schedule.waits)))
 
 
@@ -89,8 +91,8 @@ class Results:
 
     Members
     -------
-    sent : int
-        Cycle of the last beat on the bus.
+    sent, written : int
+        Cycle of the last beat on the bus, and in which its channel is ready for it.
     """
 
     def __init__(self, config: AttentionConfig, board: Board) -> None:
@@ -98,7 +100,12 @@ class Results:
         self._beat_bytes = config.port_width(board.memory.port_data_width) // 8
         self._burst_beats = board.memory.burst_beats
         self._places, self._times = Places(config), PieceTimes(board, write=True)
-        self.sent = 0
+        timing = board.memory.timing
+        assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
+        granule_cycles = board.cycles(1e3 * timing.data_ck / timing.command_clock_mhz)
+        # What a beat takes longer of the channel than of the bus.
+        self._behind = max(0.0, self._beat_bytes / timing.granule_bytes * granule_cycles - 1)
+        self.sent = self.written = 0
 
     def add(self, job: JobShape, this: JobPass) -> float:
         """Go on to the next pass; give the cycles that a channel takes for its results at least."""
@@ -108,14 +115,20 @@ class Results:
 
     def drain(self, drained: int) -> None:
         """Send the results of the pass, whose last beat the core gives in the cycle ``drained``."""
+        pieces = self._pieces
         self.sent = sent(
             drained,
             free=self.sent,
-            pieces=self._pieces,
+            pieces=pieces,
             row_bytes=self._row_bytes,
             beat_bytes=self._beat_bytes,
             burst_beats=self._burst_beats,
         )
+        end = pieces.first + (pieces.count - 1) * pieces.stride + pieces.length
+        *_, (beats, _) = bursts(
+            end - pieces.length, end, beat_bytes=self._beat_bytes, burst_beats=self._burst_beats
+        )
+        self.written = self.sent + math.floor((beats - 1) * self._behind)
 
 
 class Walk:
@@ -157,6 +170,8 @@ class Walk:
             self._pass += latency.next_set if this.opens_set else latency.next_pass
         query_bytes = self._config.query_units(job.query_size) * UNIT_BITS // 8
         queries = self._queries.add(job, this, row_bytes=query_bytes)
+        if self._config.decodes:
+            queries = dealt(queries, ports=self._config.query_ports, unit=self._config.part_bits // 8)
         taken = max(self._pass + latency.tile, self._gave + 1 + TileWalker.LATENCY)
         numbers = max((own.numbers for own in this.tiles), key=len)
         clears = this.opens_head and not (this.first and job.reuse_kv)
@@ -265,6 +280,9 @@ def _runs(tiles: Tiles, fetched: NDArray[np.int_]) -> list[Run]:
 def _query_supply(
     config: AttentionConfig, job: JobShape, width: int, latency: Latency, idle_read_cycles: int
 ) -> Supply:
+    if config.decodes:
+        ahead = config.query_ports * PartReader.PARTS + QueryParts.PARTS_AHEAD
+        return Supply(latency=latency.query, depth=ahead - idle_read_cycles)
     parts = -(-job.query_size // config.lanes)
     beats = max(1.0, config.query_units(job.query_size) * UNIT_BITS / width / parts)
     depth = PARTS_AHEAD + Skid.CAPACITY + max(0.0, (ReadDMA.FIFO_BEATS - idle_read_cycles) / beats)

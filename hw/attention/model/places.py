@@ -57,6 +57,22 @@ class Places:
         return pieces
 
 
+def dealt(pieces: Pieces, *, ports: int, unit: int) -> Pieces:
+    """Give what the port that has most of ``pieces`` has of them, when units of so many bytes take turns."""
+    units = pieces.length // unit
+    if units >= ports:
+        length, count, stride = -(-units // ports) * unit, pieces.count, pieces.stride // ports
+        return Pieces(first=pieces.first // ports, stride=stride // unit * unit, count=count, length=length)
+    places: list[list[int]] = [[] for _ in range(ports)]
+    for n in range(pieces.count):
+        for part in range(units):
+            place, port = divmod((pieces.first + n * pieces.stride) // unit + part, ports)
+            places[port].append(place * unit)
+    most = max(places, key=len)
+    stride = most[1] - most[0] if len(most) > 1 else 0
+    return Pieces(first=most[0], stride=stride, count=len(most), length=unit)
+
+
 class Reads:
     """What a port's reads take less, or more, than one of idle memory whose row is closed.
 

@@ -128,7 +128,7 @@ def traffic(config: AttentionConfig, jobs: Iterable[JobShape]) -> Traffic:
         missing = alike * sum(int(of_stream.sum()) for of_stream in fetched)
         keys += missing * config.key_units(job.query_size) * UNIT_BITS // 8
         values += missing * config.key_units(job.value_size) * UNIT_BITS // 8
-        queries += this.shape.rows * config.query_ports * config.query_units(job.query_size) * UNIT_BITS // 8
+        queries += this.shape.rows * config.query_bytes(job.query_size)
         results += (
             this.shape.rows * config.result_ports * config.result_units(job.value_size) * UNIT_BITS // 8
         )

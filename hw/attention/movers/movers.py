@@ -26,6 +26,7 @@ from hw.attention.movers.ports import (
     result_port,
     value_port,
 )
+from hw.attention.movers.query_parts import QueryParts
 from hw.attention.movers.query_reader import QueryReader
 from hw.attention.movers.result_writer import ResultWriter
 from hw.attention.movers.tables import TablePort
@@ -194,14 +195,22 @@ class AttentionMovers(wiring.Component):
         queue("command_queue", QueryCommand(config), current.command, flipped(self.o_command))
         queue("table_queue", TablePass(config), current.tables, tables.i)
         queue("row_pass_queue", RowPass(config), current.rows, rows.i)
-        readers = []
-        for n in range(config.query_ports):
-            m.submodules[f"query_{n}"] = reader = QueryReader(config, data_width=width)
-            queue(f"query_queue_{n}", QueryPass(config), current.queries, reader.i)
-            through(query_port(config, n), reader.axi, reader.bytes_useful)
-            m.d.comb += reader.base.eq(self.q_base[n])
-            readers.append(reader)
-        self._join(m, [reader.o for reader in readers])
+        if config.decodes:
+            m.submodules.queries = queries = QueryParts(config)
+            queue("query_queue", QueryPass(config), current.queries, queries.i)
+            connect(m, queries.o, flipped(self.o_query))
+            m.d.comb += queries.base.eq(self.q_base)
+            for n in range(config.query_ports):
+                through(query_port(config, n), queries.axi[n], queries.bytes_useful[n])
+        else:
+            readers = []
+            for n in range(config.query_ports):
+                m.submodules[f"query_{n}"] = reader = QueryReader(config, data_width=width)
+                queue(f"query_queue_{n}", QueryPass(config), current.queries, reader.i)
+                through(query_port(config, n), reader.axi, reader.bytes_useful)
+                m.d.comb += reader.base.eq(self.q_base[n])
+                readers.append(reader)
+            self._join(m, [reader.o for reader in readers])
         writers = []
         for w in range(config.result_ports):
             m.submodules[f"writer_{w}"] = writer = ResultWriter(config, data_width=width)

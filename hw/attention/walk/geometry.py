@@ -48,7 +48,7 @@ def bitmap_rows_shape(config: AttentionConfig) -> Any:
 
 
 def query_units_shape(config: AttentionConfig) -> Any:
-    """Give the shape of the units that a query takes at each of its ports."""
+    """Give the shape of the units that a query takes, see `AttentionConfig.query_units`."""
     return range(config.query_units(config.max_head_dim) + 1)
 
 
@@ -72,9 +72,11 @@ class Plan(data.StructLayout):
     diagonal : signed 18
         Key index of query 0's position: keys - queries.
     q_head, o_head, k_head, v_head
-        Bytes of a query head in a port, of its results in a port, and of a K/V head in a port.
+        Bytes of a query head in a port, of its results in a port, and of a K/V head in a port; of queries,
+        with ``decode``, in all ports.
     q_units, o_units
-        Units of a query in a port, and of a row of results in a port, of `UNIT_BITS`.
+        Units of a query in a port, and of a row of results in a port, of `UNIT_BITS`; of queries, with
+        ``decode``, in all ports.
     last_key_part, last_value_part
         See `hw.attention.core.command.QueryCommand`.
     bitmap_rows
@@ -165,6 +167,10 @@ class JobSetup(wiring.Component):
         if config.paged:
             head_tiles = Mux(given.flags.paged, given.page_keys >> (config.stream_bits + shift), all_tiles)
         q_ports, ports = config.query_ports, config.result_ports
+        last_query_part = _last_part(config, given.query_units)
+        query_units: Value = (given.query_units + q_ports - 1) >> q_ports.bit_length() - 1
+        if config.decodes:
+            query_units = whole_parts(config, last_query_part)
         units = given.value_units << (config.result_bits // 16)
         per_tile = _per_pack(config.rows, config, given.pack)
         if config.decodes:
@@ -176,10 +182,10 @@ class JobSetup(wiring.Component):
                 tiles.eq(all_tiles),
                 # T is at least as many as there are ports, so this is exact.
                 port_rows.eq((head_tiles << shift) >> (config.ports.bit_length() - 1)),
-                q_units.eq((given.query_units + q_ports - 1) >> q_ports.bit_length() - 1),
+                q_units.eq(query_units),
                 o_units.eq((units + ports - 1) >> ports.bit_length() - 1),
                 positions.eq(per_tile),
-                key_part.eq(_last_part(config, given.query_units)),
+                key_part.eq(last_query_part),
                 value_part.eq(_last_part(config, given.value_units)),
             ]
         with m.If(advance):

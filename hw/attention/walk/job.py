@@ -44,7 +44,8 @@ class Job(data.StructLayout):
     -------
     q_offset : 64
         Bytes added to the base address of every port of queries, behind which lies int8 ``[heads, queries,
-        Q-th of dqk]``.
+        Q-th of dqk]``.  With ``decode``: bytes of parts, dealt to all ports, before those of int8 ``[heads,
+        queries, parts of dqk]``.
     o_offset : 64
         Bytes added to the base address of every port of results, behind which lies ``[heads, queries, W-th of
         dv]`` of the configuration's output type, which is written.

@@ -85,12 +85,12 @@ class TablePass(data.StructLayout):
 
 
 class QueryPass(data.StructLayout):
-    """What a pass reads of the queries at each of their ports.
+    """What a pass reads of the queries at each of their ports, with ``decode`` at all of them.
 
     Members
     -------
     q : Segments
-        Addresses count from the port's base.
+        Addresses count from the port's base, or the bytes of all ports.
     units
         Bytes of one query by 16.
     """

@@ -46,6 +46,8 @@ class Layout:
         self.sizes = dict.fromkeys("qokv", 0)
         #: Bytes of a query, and of a row of results, at a port.
         self.query_bytes = config.query_units(inputs.q.shape[2]) * UNIT_BITS // 8
+        # What queries are counted in: bytes at each port, or with `decode` bytes of all of them.
+        self._shared = config.query_ports if config.decodes else 1
         self.row_bytes = config.result_units(inputs.v.shape[2]) * UNIT_BITS // 8
         for tokens in inputs.sequences:
             lengths = {
@@ -55,8 +57,11 @@ class Layout:
                 "v": self._key_bytes(inputs.v, tokens.key_count),
             }
             self.sequences.append(self.sizes)
+            aligns = dict.fromkeys("okv", _ALIGN) | {"q": self._shared * max(_ALIGN, config.part_bits // 8)}
             self.sizes = {
-                name: -(-(start + lengths[name]) // _ALIGN) * _ALIGN for name, start in self.sizes.items()
+                name: -(-(start + lengths[name]) // align) * align
+                for name, start in self.sizes.items()
+                for align in (aligns[name],)
             }
         if inputs.page_keys:
             # Sequences have nothing of their own: offsets count from the pool.
@@ -119,8 +124,10 @@ class Layout:
         return whole
 
     def _queries(self) -> Bytes:
-        """Give what lies behind each port, in which units of queries take turns: ``[Q, bytes]``."""
+        """Give what lies behind each port, in which units or parts of queries take turns: ``[Q, bytes]``."""
         inputs, ports, unit = self._job.inputs, self._config.query_ports, UNIT_BITS // 8
+        if self._config.decodes:
+            return self._dealt_queries(self._config.part_bits // 8)
         whole = np.zeros((ports, self.sizes["q"]), np.uint8)
         padding = ports * self.query_bytes - inputs.q.shape[2]
         for tokens, offsets in zip(inputs.sequences, self.sequences, strict=True):
@@ -128,6 +135,17 @@ class Layout:
             content = np.moveaxis(rows.reshape(-1, ports, unit), 1, 0).reshape(ports, -1)
             whole[:, offsets["q"] : offsets["q"] + content.shape[1]] = content
         return whole
+
+    def _dealt_queries(self, unit: int) -> Bytes:
+        """Give the same where units of so many bytes take turns, whosever they are."""
+        inputs = self._job.inputs
+        whole = np.zeros(self.sizes["q"], np.uint8)
+        padding = self.query_bytes - inputs.q.shape[2]
+        for tokens, offsets in zip(inputs.sequences, self.sequences, strict=True):
+            rows = np.pad(inputs.q[:, tokens.queries], ((0, 0), (0, 0), (0, padding))).view(np.uint8)
+            whole[offsets["q"] : offsets["q"] + rows.size] = rows.reshape(-1)
+        units = whole.reshape(-1, self._config.query_ports, unit)
+        return np.ascontiguousarray(np.moveaxis(units, 1, 0)).reshape(self._config.query_ports, -1)
 
     def _ports(self, side: str, tensor: Tensor) -> Bytes:
         """Give what lies behind each port: ``[S * P, bytes]``."""

@@ -237,7 +237,11 @@ def port_units(config, size):
 
 
 def query_units(config, size):
-    """Units of 16 bytes that a query of ``size`` elements has at each port: they are dealt out in turn."""
+    """Units of 16 bytes that a query of ``size`` elements has at each port: they are dealt out in turn.  With
+    ``decode``, where whole parts are, those that it has at all ports.
+    """
+    if config.decodes:
+        return key_bytes(config, size) // 16
     return _most_units(size // 16, config.query_ports)
 
 

@@ -29,7 +29,7 @@ def test_default_fits_its_board(name):
 def test_cards_with_hbm_get_the_full_array():
     config = ENGINE.default_config(load_board("u55c"))
     shape = {"rows": 16, "streams": 2, "lanes": 64, "tile_keys": 32, "merge_lanes": 4, "cached_keys": 8192}
-    assert config == AttentionConfig(**shape, query_ports=2, result_ports=4, decode=True)
+    assert config == AttentionConfig(**shape, query_ports=4, result_ports=4, decode=True)
     assert (config.ports, config.decode_streams) == (8, 16)
 
 

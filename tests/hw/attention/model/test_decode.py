@@ -24,7 +24,7 @@ FULL = AttentionConfig(
     tile_keys=32,
     streams=2,
     ports_per_stream=8,
-    query_ports=2,
+    query_ports=4,
     result_ports=4,
     port_bits=512,
     merge_lanes=4,
@@ -184,7 +184,7 @@ def test_every_pass_reads_its_rows_of_all_ports(seed):
     # Rows in memory have whole parts of 32 elements.
     parts = [-(-size // 32) for size in (job.query_size, job.value_size)]
     assert [moved.key_bytes, moved.value_bytes] == [4 * 32 * sum(map(len, rows)) * each for each in parts]
-    assert moved.query_bytes == job.heads * job.queries * job.query_size
+    assert moved.query_bytes == job.heads * job.queries * 32 * parts[0]
 
 
 def test_jobs_between_those_that_decode_read_whole_parts_once():

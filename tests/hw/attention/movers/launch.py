@@ -173,12 +173,25 @@ class Launch:
     def _query(self, job, row, query):
         """Put a query in memory, units of it in turn at each port; zeros where it has none."""
         config, units = self.config, query_units(self.config, job.dqk)
+        if config.decodes:
+            padded = query.ljust(16 * units, b"\0")
+            for n, (port, place) in enumerate(self._query_parts(job, row)):
+                part = padded[n * config.lanes : (n + 1) * config.lanes]
+                self._fill(query_port(config, port), self.query_base[port] + place, part)
+            return
         for port, base in enumerate(self.query_base):
             content = b"".join(
                 query[at : at + 16] for at in range(16 * port, job.dqk, 16 * config.query_ports)
             )
             start = base + job.address["q_offset"] + 16 * row * units
             self._fill(query_port(config, port), start, content.ljust(16 * units, b"\0"))
+
+    def _query_parts(self, job, row):
+        """Give the port of each part of a query where whole parts take turns, and its place there."""
+        lanes, size = self.config.lanes, key_bytes(self.config, job.dqk)
+        first = job.address["q_offset"] + row * size
+        numbers = range(first // lanes, (first + size) // lanes)
+        return [(n % self.config.query_ports, n // self.config.query_ports * lanes) for n in numbers]
 
     def _row(self, job, side, size, head, stream, n):
         """Row n of a stream's keys or values of a head, with the zeros behind it."""
@@ -236,8 +249,13 @@ class Launch:
         config, job = self.config, this.job
         self.commands.append((len(this.rows), job.dqk, job.dv, job.scale))
         self.beats.append([])
-        for port in range(config.query_ports):
-            self.read[query_port(config, port)] += 16 * len(this.rows) * query_units(config, job.dqk)
+        for head, query in this.rows:
+            if config.decodes:
+                for port, _ in self._query_parts(job, head * job.queries + query):
+                    self.read[query_port(config, port)] += config.lanes
+                continue
+            for port in range(config.query_ports):
+                self.read[query_port(config, port)] += 16 * query_units(config, job.dqk)
         if job.bits is not None:
             self.read[0] += 32 * -(-job.keys // (256 * config.tile_keys * config.streams))
         self.read[0] += 8 * len(page_entries(this))
