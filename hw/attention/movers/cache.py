@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, signed
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -13,6 +13,7 @@ from hw.attention.movers.part_reader import PartReader
 from hw.attention.walk.layouts import PartCommand
 from hw.lib.delay import delay
 from hw.lib.fifo import Fifo
+from hw.lib.loads import LOADS, copies
 from hw.lib.memory import RamStyle, uninitialised
 from hw.lib.rows.cutter import RowPart
 from hw.lib.skid import Skid
@@ -99,7 +100,7 @@ class PartCache(wiring.Component):
         started = Signal()  # a part of the tile has gone
         now = Signal.like(port)
         if config.decodes:
-            given = Array(self.part)[delay(m, "port", now, self._late, reset=False)]
+            given = self._given(m, now)
             here = Array(self.available)[now]
         else:
             given = Array([source.payload.elements for source in self.i])[now]
@@ -138,6 +139,17 @@ class PartCache(wiring.Component):
             ]
         return m
 
+    def _given(self, m: Module, now: Signal) -> Value:
+        """Give what comes of the port ``now``: its number has a register for some bits each."""
+        width = self._config.part_bits
+        early = delay(m, "port", now, self._late - 1, reset=False)
+        own = copies(Signal(early.shape(), name="chosen"), -(-width // LOADS))
+        m.d.sync += [copy.eq(early) for copy in own]
+        return Cat(
+            Array([part[low : low + LOADS] for part in self.part])[copy]
+            for low, copy in zip(range(0, width, LOADS), own, strict=True)
+        )
+
     def _with_memory(
         self, m: Module, room: Signal, issue: Signal, from_port: Signal, given: Any, started: Signal
     ) -> None:
@@ -158,7 +170,9 @@ class PartCache(wiring.Component):
 
         address = Signal(range(config.cached_keys), reset_less=True)
         valid = [Signal(name=f"valid_{n}") for n in range(3)]
-        ported = [Signal(name=f"from_port_{n}", reset_less=True) for n in range(3)]
+        ported = [Signal(name=f"from_port_{n}", reset_less=True) for n in range(2)]
+        # What chooses between memory and port, for some bits each.
+        of_ports = copies(Signal(name="of_port", reset_less=True), -(-config.part_bits // LOADS))
         parts = [Signal(config.part_bits, name=f"part_{n}", reset_less=True) for n in range(3)]
         stored = Signal()
         read_out = Signal(config.part_bits, reset_less=True)
@@ -179,6 +193,7 @@ class PartCache(wiring.Component):
             *(later.eq(now) for now, later in zip([issued[-1], *valid], valid, strict=False)),
             *(later.eq(now) for now, later in zip([of_port, *ported], ported, strict=False)),
             *(later.eq(now) for now, later in zip([given, *parts], parts, strict=False)),
+            *(chosen.eq(ported[1]) for chosen in of_ports),
             read_out.eq(read.data),
         ]
         m.d.comb += [
@@ -195,7 +210,12 @@ class PartCache(wiring.Component):
             self.level.eq(places.level),
             self.lost.eq(places.i.valid & ~places.i.ready),
             places.i.valid.eq(valid[2]),
-            places.i.payload.eq(Mux(ported[2], parts[2], read_out)),
+            places.i.payload.eq(
+                Cat(
+                    Mux(chosen, parts[2][low : low + LOADS], read_out[low : low + LOADS])
+                    for low, chosen in zip(range(0, config.part_bits, LOADS), of_ports, strict=True)
+                )
+            ),
             self.o.payload.eq(places.o.payload),
             self.o.valid.eq(places.o.valid),
             places.o.ready.eq(self.o.ready),

@@ -19,6 +19,7 @@ from hw.attention.core.result.output import OutputBuffer, OutputRead
 from hw.attention.core.result.reciprocal import Divide, Reciprocal
 from hw.lib.arithmetic.adder_tree import adder_tree
 from hw.lib.delay import delay
+from hw.lib.loads import copies
 
 
 class ResultControl(data.StructLayout):
@@ -146,8 +147,14 @@ class ResultRows(wiring.Component):
         m.d.comb += gather.step.eq(control.gather)
         for group, cells in enumerate((self.i, *self.others)):
             m.d.comb += [gather.i[group][n].eq(cells[n][row]) for n in range(config.streams)]
-        with m.If(control.decode):
-            m.d.comb += [reciprocal.i.eq(gather.total), normalizer.i.eq(gather.lanes)]
+        # Equal registers, one for each of what they choose.
+        chosen = copies(Signal(name=f"decode_{row}", reset_less=True), 1 + config.merge_lanes)
+        m.d.sync += [own.eq(self.control.decode) for own in chosen]
+        with m.If(chosen[0]):
+            m.d.comb += reciprocal.i.eq(gather.total)
+        for lane, own in enumerate(chosen[1:]):
+            with m.If(own):
+                m.d.comb += normalizer.i[lane].eq(gather.lanes[lane])
 
     def _read(self, m: Module, row: int, output: OutputBuffer) -> Value:
         """Give what a row reads, and 0 in cycles in which it does not."""

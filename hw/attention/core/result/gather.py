@@ -132,12 +132,14 @@ class Gather(wiring.Component):
         # O.
         held = [Signal(RESCALE_BITS, name=f"held_{n}", reset_less=True) for n in streams]
         m.d.sync += [held[n].eq(Array(group[n] for group in shifts)[here.group]) for n in streams]
-        opens = delay(m, "lanes_opens", step.opens, 1 + levels, reset=False)
+        early = delay(m, "lanes_opens", step.opens, levels, reset=False)
+        opens = copies(Signal(name="opens", reset_less=True), config.merge_lanes)
+        m.d.sync += [own.eq(early) for own in opens]
         for lane in range(config.merge_lanes):
             parts = [self._rescaled(m, f"lane_{lane}_{n}", chosen[n].lanes[lane], held[n]) for n in streams]
             added = adder_tree(m, f"lane_{lane}_added", parts, config.output_bits)
             output = Signal(signed(config.output_bits), name=f"output_{lane}", reset_less=True)
-            m.d.sync += output.eq(Mux(opens, 0, output) + added)
+            m.d.sync += output.eq(Mux(opens[lane], 0, output) + added)
             m.d.comb += self.lanes[lane].eq(output)
         return m
 
