@@ -25,13 +25,15 @@ def shifted_down(m: Module, lanes: Sequence[Value], amount: Signal, count: int) 
     The highest bit of ``amount`` shifts first, so that later ones shift few lanes more than ``count``.  Tools
     take the bits of ``>>`` in the reverse order: each then moves all lanes that a later one may ask for.
     """
-    width = len(lanes[0])
+    width, left = len(lanes[0]), len(lanes)
+    value: Value = Cat(lanes)
     for bit in reversed(range(len(amount))):
         step = 1 << bit
-        kept = min(len(lanes), count + step - 1)
+        kept = min(left, count + step - 1)
         # A signal of its own: as an expression it would be written out for each of its uses, and so on.
         shifted = Signal(width * kept, name=f"{amount.name}_{bit}")
-        further = Cat(lanes[min(n + step, len(lanes) - 1)] for n in range(kept))
-        m.d.comb += shifted.eq(Mux(amount[bit], further, Cat(lanes[:kept])))
-        lanes = [shifted[n * width : (n + 1) * width] for n in range(kept)]
-    return list(lanes[:count])
+        beyond = max(0, min(kept, step + kept - left))
+        further = Cat(value[width * step :], value[-width:].replicate(beyond))
+        m.d.comb += shifted.eq(Mux(amount[bit], further, value))
+        value, left = shifted, kept
+    return [value[n * width : (n + 1) * width] for n in range(min(count, left))]

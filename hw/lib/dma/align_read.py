@@ -100,9 +100,11 @@ class ReadAligner(wiring.Component):
 
         planes = []
         for bit, (valid, offset) in enumerate(zip(heads, offsets, strict=True)):
-            second = self.i.payload[bit::8]
-            first = Signal(beat_bytes, name=f"first_{bit}")
-            m.d.comb += first.eq(Mux(valid, head[bit::8], second))
+            first, second = (Signal(beat_bytes, name=f"{name}_{bit}") for name in ("first", "second"))
+            m.d.comb += [
+                second.eq(self.i.payload[bit::8]),
+                first.eq(Mux(valid, head[bit::8], second)),
+            ]
             planes.append(shifted_down(m, [*first, *second], offset, beat_bytes))
         last = left == current.extra
         with m.If(emit):

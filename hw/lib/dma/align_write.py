@@ -89,7 +89,9 @@ class WriteAligner(wiring.Component):
         planes = []
         for bit, offset in enumerate(offsets):
             # Up by the offset is down in the reverse order.
-            plane = [*reversed(self.i.payload[bit::8]), *reversed(previous[bit::8])]
+            new, old = (Signal(beat_bytes, name=f"{name}_{bit}") for name in ("new", "old"))
+            m.d.comb += [new.eq(self.i.payload[bit::8]), old.eq(previous[bit::8])]
+            plane = [*reversed(new), *reversed(old)]
             planes.append(reversed(shifted_down(m, plane, offset, beat_bytes)))
         end = (current.offset + current.tail)[:lanes]  # lane of the command's last byte in its last beat
         strobes = [
