@@ -52,6 +52,15 @@ of the core: to load R queries, from the last key to its tile's maximum (15), to
 merge lanes, 16-bit results and four ports of 256 bits.
 `hw.attention.model.cycles` computes any job exactly, and adds what memory takes at both ends.
 
+**Decode.**  With the configuration's ``decode`` a job may give each pair of rows in each stream, S P in all,
+keys of its own, and all of them the same two queries.  They go in lockstep under the control of stream 0;
+what they have of a pass is gathered in the results of the first two rows, one pair after another::
+
+    keys, values of S P ports ─► PartReader x S P ─► Lockstep ─► all cells ─► Gather ─► Reciprocal ...
+
+A pass takes no less than its gathering does: 2 P + 3 cycles for maxima and sums, and P for each merge_lanes
+elements, 147 in all for the default and 64 elements.
+
 **Layers.**  `core` knows no memory: commands and streams in, a stream out.  `movers` turn jobs into DMA
 commands and streams.  `kernel` has the argument table and the body for the shell; `engine` tells the
 generator of it all.

@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from hw.errors import InputError
 from hw.lib.delay import payload_register
+from hw.lib.loads import LOADS, copies
 
 
 class Beat(data.StructLayout):
@@ -130,8 +131,10 @@ class WidthConverter(wiring.Component):
         #: Pieces left, the one on ``o`` included, minus one.
         left = Signal(range(self.ratio))
         final = left == 0
+        taken = Signal()
         m.d.comb += [
-            i.ready.eq(~o.valid | (o.ready & final)),
+            i.ready.eq(~o.valid | taken),
+            taken.eq(o.ready & final),
             o.p.data.eq(held_data),
             o.p.keep.eq(held_keep),
             o.p.last.eq(held_last & final),
@@ -139,17 +142,24 @@ class WidthConverter(wiring.Component):
         with m.If(i.ready):
             m.d.sync += [
                 o.valid.eq(i.valid),
-                held_data.eq(i.p.data),
                 held_keep.eq(i.p.keep),
                 held_last.eq(i.p.last),
                 left.eq(Mux(i.p.last, self._last_kept(m, i.p.keep), self.ratio - 1)),
             ]
         with m.Elif(o.ready):
             m.d.sync += [
-                held_data.eq(held_data >> piece_width),
                 held_keep.eq(held_keep >> self.o_lanes),
                 left.eq(left - 1),
             ]
+        # The data, by an equal register of `o.valid` for some bits each.
+        valids = copies(Signal(name="valid"), -(-len(held_data) // LOADS))
+        for low, valid in zip(range(0, len(held_data), LOADS), valids, strict=True):
+            bits = slice(low, min(low + LOADS, len(held_data)))
+            loads = ~valid | taken
+            with m.If(loads):
+                m.d.sync += [valid.eq(i.valid), held_data[bits].eq(i.p.data[bits])]
+            with m.Elif(o.ready):
+                m.d.sync += held_data[bits].eq((held_data >> piece_width)[bits])
         return m
 
     def _last_kept(self, m: Module, keep: Value) -> Signal:

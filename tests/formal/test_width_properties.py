@@ -124,8 +124,8 @@ BUGS = {
     ),
     "split: beat overwritten": (
         (2, 1),
-        "~o.valid | (o.ready & final)",
-        "~o.valid | o.ready",
+        "taken.eq(o.ready & final)",
+        "taken.eq(o.ready)",
         "ends|marked|lost|at once",
     ),
 }

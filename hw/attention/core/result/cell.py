@@ -160,6 +160,8 @@ class ResultRows(wiring.Component):
         """Give what a row reads, and 0 in cycles in which it does not."""
         ports, drain = self._config.result_ports, self.control.drain
         slices = []
+        valid = Signal(name=f"valid_{row}", attrs={"keep": 1})
+        m.d.sync += valid.eq(drain.valid & self.drained[row])
         for port in range(ports):
             # Equal registers, which are not to become one: each has the loads of a slice.
             read, reads = (
@@ -169,7 +171,7 @@ class ResultRows(wiring.Component):
             m.d.sync += [
                 read.eq(drain),  # as late as `control` is otherwise
                 read.valid.eq(drain.valid & self.drained[row]),
-                reads.eq(read.valid),
+                reads.eq(valid),
             ]
             m.d.comb += output.read[port].eq(read)
             slices.append(
