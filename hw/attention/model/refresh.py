@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hw.board import Board
 from hw.board.dram_timing import DramTiming
 
-#: Cycles from memory's start to the kernel's, of the default of a U55C: the host writes 105 words of arguments.
+#: Cycles from memory's start to the kernel's: a host writes 105 words of arguments for the default of a U55C.
 HOST_CYCLES = 460
 
 
