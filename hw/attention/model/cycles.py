@@ -203,7 +203,7 @@ class StreamSchedule:
         loaded = max(self.taken, self.ended) + 1
         held = keys - run.fetched
         fetched_parts = run.fetched * shape.key_parts
-        coming = self._keys.ask(fetched_parts, known=known.keys)
+        coming = self._keys.ask(fetched_parts, known=known.keys + known.keys_later)
         come = max(loaded, known.cached, coming[0] if coming and not held else 0)
         first = come
         if len(self._tiles) == LOGIT_TILES:
@@ -223,7 +223,7 @@ class StreamSchedule:
         # A part taken now is on the row's port in the next cycle.
         parts = keys * shape.value_parts
         fetched_parts = run.fetched * shape.value_parts
-        coming = self._values.ask(fetched_parts, known=known.keys)
+        coming = self._values.ask(fetched_parts, known=known.keys + known.values_later)
         value_first = last + 1 + self._ready
         if coming and not held:
             value_first = max(value_first, coming[0])

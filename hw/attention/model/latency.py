@@ -57,6 +57,8 @@ class Latency:
         From a tile that clears the caches to the first part of keys or values out of memory, likewise.
     part
         From a tile to the first parts of keys or values of a job that decodes, likewise.
+    fetch, join
+        From a tile that clears the caches to its read's address, and what a port adds that several share.
     replay
         From a tile that clears the caches to the first part of keys out of them, or of a dummy.
     tile
@@ -94,5 +96,6 @@ class Latency:
         plan = Skid.LATENCY + CacheTags.latency(config, clears=True) + TileFetch.LATENCY
         self.key = plan + read + cut + PartCache.latency(config)
         self.part = plan + read + Lockstep.latency(config) - 1
+        self.join, self.fetch = join, plan + ReadDMA.ADDRESS_LATENCY
         self.replay = plan + Skid.LATENCY + PartCache.latency(config)
         self.done = ResultWriter.DONE_LATENCY

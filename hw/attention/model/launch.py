@@ -8,7 +8,7 @@ between jobs that decode and others the engine drains, so that each run of jobs 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -20,12 +20,13 @@ from hw.attention.model.channel import PieceTimes
 from hw.attention.model.cycles import Run, Schedule, Waits
 from hw.attention.model.latency import Latency
 from hw.attention.model.places import Pieces, Places, Reads, dealt
+from hw.attention.model.refresh import Refreshes
 from hw.attention.model.results import bursts, sent
 from hw.attention.model.shapes import JobPass, JobShape, Tiles
 from hw.attention.model.supply import Known, ResultChannel, Supply
 from hw.attention.model.traffic import fetches, traffic
-from hw.attention.movers.movers import port_count
 from hw.attention.movers.part_reader import PartReader
+from hw.attention.movers.ports import key_port, port_count, query_port, value_port
 from hw.attention.movers.query_parts import QueryParts
 from hw.attention.movers.query_reader import PARTS_AHEAD
 from hw.attention.walk.descriptor import DESCRIPTOR_BYTES, USED_BYTES
@@ -38,6 +39,9 @@ from hw.board import Board
 from hw.board.dram_timing import DramTiming
 from hw.lib.dma.read import ReadDMA
 from hw.lib.skid import Skid
+
+#: The number of the memory port of a stream's port.
+PortNumber = Callable[[AttentionConfig, int, int], int]
 
 
 def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape]) -> Waits:
@@ -74,7 +78,7 @@ def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape])
     for job, this, fetched in fetches(config, jobs):
         runs = [_runs(tiles, missing) for tiles, missing in zip(this.tiles, fetched, strict=True)]
         query_beats = this.shape.rows * config.query_bytes(job.query_size) * 8 / width
-        known = replace(walk.known(job, this), result_cycles=results.add(job, this))
+        known = replace(walk.known(job, this, fetched), result_cycles=results.add(job, this))
         schedule.add(this.shape, runs, known=known, query_beats=query_beats)
         results.drain(schedule.last_output)
     done = results.written + board.idle_write_cycles + latency.done
@@ -145,7 +149,9 @@ class Walk:
     def __init__(self, config: AttentionConfig, board: Board, latency: Latency) -> None:
         self._config = config
         self._latency = latency
-        self._queries, self._query_reads = Places(config), Reads(board)
+        query_channels = [query_port(config, n) for n in range(config.query_ports)]
+        self._queries, self._query_reads = Places(config), Reads(board, query_channels)
+        self._refreshes = Refreshes(board)
         self._query_times = PieceTimes(board, write=False)
         self._descriptor_reads, self._bitmap_reads = Reads(board), Reads(board)
         self._bitmap_bytes = 0  # read so far
@@ -161,7 +167,7 @@ class Walk:
         self._page = (0, 0, 0)
         self._tags_free = (0, 0)
 
-    def known(self, job: JobShape, this: JobPass) -> Known:
+    def known(self, job: JobShape, this: JobPass, fetched: Sequence[NDArray[np.int_]] = ()) -> Known:
         """Give when what the next pass needs is known."""
         latency = self._latency
         if this.first:
@@ -196,13 +202,31 @@ class Walk:
             # Entries are passed over on the way to the last tile, and those left behind it.
             self._gave = max(self._gave, come + look[-1]) + len(this.entries) - look[-1] - 1
         looked = tile if clears else tile + latency.cleared
+        keys_later, values_later = (
+            self._refreshes.wait(self._channels(number, job, fetched), looked + latency.fetch + join)
+            for number, join in ((key_port, 0), (value_port, latency.join))
+        )
         return Known(
+            keys_later=keys_later,
+            values_later=values_later,
             queries=self._pass,
             keys=looked,
             cached=looked + latency.replay,
             later=self._query_reads.later(self._pass, queries),
             query_cycles=self._query_times.cycles(queries),
         )
+
+    def _channels(self, number: PortNumber, job: JobShape, fetched: Sequence[NDArray[np.int_]]) -> list[int]:
+        """Give the channels that a pass reads keys, or values, from."""
+        config = self._config
+        ports = [
+            (s, port)
+            for s, keys in enumerate(fetched)
+            for port in range(min(config.ports, int(keys.max(initial=0))))
+        ]
+        if job.decode and fetched:
+            ports = [(s, port) for s in range(config.streams) for port in range(config.ports)]
+        return [number(config, s, port) for s, port in ports]
 
     def _first_pass(self) -> int:
         """Give the cycle of the first pass of the next job."""

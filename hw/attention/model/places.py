@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hw.attention.config import AttentionConfig
+from hw.attention.model.refresh import Refreshes
 from hw.attention.model.shapes import JobPass, JobShape
 from hw.board import Board
 from hw.board.dram_timing import DramTiming
+
+#: Where the places of the next port begin, for all that asks whether two are in one row.
+_PORT_BYTES = 1 << 48
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +63,10 @@ class Places:
 
 
 def dealt(pieces: Pieces, *, ports: int, unit: int) -> Pieces:
-    """Give what the port that has most of ``pieces`` has of them, when units of so many bytes take turns."""
+    """Give what the port that has most of ``pieces`` has of them, when units of so many bytes take turns.
+
+    Of pieces that not all ports have something of, the places are beyond those of ports before.
+    """
     units = pieces.length // unit
     if units >= ports:
         length, count, stride = -(-units // ports) * unit, pieces.count, pieces.stride // ports
@@ -70,38 +78,38 @@ def dealt(pieces: Pieces, *, ports: int, unit: int) -> Pieces:
             places[port].append(place * unit)
     most = max(places, key=len)
     stride = most[1] - most[0] if len(most) > 1 else 0
-    return Pieces(first=most[0], stride=stride, count=len(most), length=unit)
+    first = most[0] + places.index(most) * _PORT_BYTES
+    return Pieces(first=first, stride=stride, count=len(most), length=unit)
 
 
 class Reads:
     """What a port's reads take less, or more, than one of idle memory whose row is closed.
 
-    A row stays open until the next refresh.  When these come cannot be known: the first one is taken to
-    come half an interval after the start, so that a launch meets as many as it most likely does.
+    A row stays open until the next refresh.
 
     Parameters
     ----------
     board
         Where the engine runs.
+    channels
+        What is read lies in all of them alike; the places are those of the first one.
     """
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: Board, channels: Sequence[int] = (0,)) -> None:
         timing = board.memory.timing
         assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
         self._row, self._granule = ~timing.column_mask, timing.granule_bytes
         self._groups = timing.bank_groups
         self._saved = board.idle_read_cycles - 1 - math.floor(board.cycles(timing.open_read_ns))
-        self._request = board.cycles(timing.request_ns)
-        self._interval = board.cycles(timing.refresh_interval_ns)
-        self._blocked = board.cycles(timing.refresh_ns)
+        self._refreshes, self._channels = Refreshes(board), channels
         self._open: set[int] = set()
-        self._refreshes = 0
+        self._seen = 0
 
     def later(self, cycle: int, pieces: Pieces) -> int:
         """Give the cycles by which the first data of ``pieces``, asked for in this cycle, come later."""
-        refreshes, since = divmod(cycle + self._request + self._interval / 2, self._interval)
-        if refreshes != self._refreshes:
-            self._refreshes = int(refreshes)
+        seen, _ = self._refreshes.since(self._channels[0], cycle)
+        if seen != self._seen:
+            self._seen = seen
             self._open.clear()
         hit = pieces.first & self._row in self._open
         # Neighbours may lie in different bank groups: what was read last has left a row of each open.
@@ -111,5 +119,4 @@ class Reads:
             for n in range(pieces.count)
             for m in range(most)
         }
-        waits = max(0.0, self._blocked - since) if refreshes else 0.0
-        return int(waits) - hit * self._saved
+        return self._refreshes.wait(self._channels, cycle) - hit * self._saved

@@ -48,8 +48,8 @@ class Known:
         From when on memory can be asked for its queries, and for its keys and values.
     cached
         From when on its keys can come from the caches.
-    later
-        By how many cycles the first of its queries comes later than memory's latency says.
+    later, keys_later, values_later
+        By how many cycles the first of its queries, keys and values comes later than memory's latency says.
     query_cycles, result_cycles
         What the channels of its queries, and of its results, take for them at least.
     """
@@ -58,6 +58,8 @@ class Known:
     keys: int = 0
     cached: int = 0
     later: int = 0
+    keys_later: int = 0
+    values_later: int = 0
     query_cycles: float = 0.0
     result_cycles: float = 0.0
 

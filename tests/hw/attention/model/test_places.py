@@ -8,8 +8,8 @@ from hw.board import load_board
 from tests.hw.attention.plain import random_job, shape_of, small
 
 BOARD = load_board("u55c")
-#: Cycles from the start to the first refresh, in the middle of 3,510 cycles of 900 MHz.
-REFRESH = 585
+#: Cycles from the start to the request that the first refresh of channel 0 holds.
+REFRESH = 148
 
 
 def piece(first, length=64):

@@ -174,8 +174,8 @@ def test_jobs_wait_for_descriptors_and_these_for_refreshes():
     job = JobShape(queries=1, keys=1, query_size=64, value_size=64)
     (this,) = job.passes(config)
     known = [walk.known(job, this).queries for _ in range(61)]
-    assert known[20] - known[12] == 60 + 65
-    assert 40 < known[60] - known[12] - 6 * (60 + 65) < 110  # one refresh
+    assert known[28] - known[20] == 60 + 65
+    assert 40 < known[60] - known[4] - 7 * (60 + 65) < 110  # one refresh
 
 
 @pytest.mark.parametrize("board", ["u55c", "zcu104"])
