@@ -36,7 +36,7 @@ _CORE_LUT, _CORE_FF, _CORE_DSP = 12000, 8000, 6
 _STREAM_FF_A_LANE, _STREAM_DSP, _STREAM_BRAM = 100, 4, 2
 # A port at 256 bits: DMA, cutter, queues; and a length.
 _PORT_LUT, _PORT_FF, _PORT_DSP = 5000, 4300, 1
-# A kernel that decodes: a port of keys or values, whose rows nobody cuts; a bit that a cell chooses between
+# A kernel that decodes: a port of queries, keys or values, whose rows nobody cuts; a bit that a cell chooses between
 # the part of its stream and one of its own; what joins the sums of all cells.
 _PART_PORT_LUT, _PART_PORT_FF = 400, 600
 _CHOICE_LUT, _CHOICE_FF = 1, 2
@@ -95,8 +95,8 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
 
 def _ports(config: AttentionConfig, width: float) -> tuple[float, float]:
     """Give LUT and FF of the ports, each ``width`` times 256 bits wide, and of the ways of parts to cells."""
-    others = (1 + config.query_ports + config.result_ports) * width
-    part_ports = 2 * config.streams * config.ports
+    others = (1 + config.result_ports) * width
+    part_ports = config.query_ports + 2 * config.streams * config.ports
     if not config.decodes:
         others += part_ports * width
         return others * _PORT_LUT, others * _PORT_FF
