@@ -36,8 +36,8 @@ _CORE_LUT, _CORE_FF, _CORE_DSP = 12000, 8000, 6
 _STREAM_FF_A_LANE, _STREAM_DSP, _STREAM_BRAM = 100, 4, 2
 # A port at 256 bits: DMA, cutter, queues; and a length.
 _PORT_LUT, _PORT_FF, _PORT_DSP = 5000, 4300, 1
-# A kernel that decodes: a port of queries, keys or values, whose rows nobody cuts; a bit that a cell chooses between
-# the part of its stream and one of its own; what joins the sums of all cells.
+# A kernel that decodes: a port of queries, keys or values, whose rows nobody cuts; a bit that a cell chooses
+# between the part of its stream and one of its own; what joins the sums of all cells.
 _PART_PORT_LUT, _PART_PORT_FF = 400, 600
 _CHOICE_LUT, _CHOICE_FF = 1, 2
 _CELLS_LUT, _CELLS_FF = 5000, 5000
