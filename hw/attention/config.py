@@ -36,6 +36,8 @@ UNIT_BITS = 128
 RESULT_BANKS = 4
 #: Most keys that come a cycle to a job that decodes: with values, twice as many ports are what HBM has.
 MOST_DECODE_STREAMS = 16
+#: Most ports of queries where jobs decode: they give more than the part a cycle that rows take.
+MOST_QUERY_PORTS = 4
 #: What a result may be, and its bits.
 OUTPUT_WIDTHS = {"int8": 8, "int16": 16, "bfloat16": 16}
 
@@ -61,8 +63,8 @@ class AttentionConfig:
         Memory ports that the keys (and again the values) of one stream are spread over: a power of two from 1
         to 16; P is this or, with ``decode``, `ports`.
     query_ports
-        Q, ports that queries are spread over: 1, 2 or 4.  With ``decode`` parts of D elements take turns,
-        else units of 16 bytes, of which a part has a multiple of Q.
+        Ports that queries are spread over by units of 16 bytes: 1, 2 or 4, a divisor of D / 16; Q is this or,
+        with ``decode``, `query_port_count`.
     result_ports
         W, memory ports that results are spread over: a power of two from 1 to 4.  A pass of fewer cycles than
         its results have beats waits for them.
@@ -89,9 +91,10 @@ class AttentionConfig:
     decode
         Whether jobs may decode, with keys and values for each pair of rows in every stream, so that up to 16
         keys come a cycle to two queries.  It counts where a shape has two streams or more of two rows or
-        more, lanes that are a power of two, a cache, and no fewer such pairs than ports of results, and than
-        those of queries and one: `decodes` tells.  There are as many ports then as such pairs, for keys and
-        again for values, each as wide as a part, whatever ``ports_per_stream`` and ``port_bits`` say.
+        more, lanes that are a power of two, a cache, and no fewer such pairs than ports of results: `decodes`
+        tells.  There are as many ports then as such pairs, for keys and again for values, each as wide as a
+        part, and up to four of them for queries, whatever ``ports_per_stream``, ``port_bits`` and
+        ``query_ports`` say.
     """
 
     rows: int = 32
@@ -124,7 +127,7 @@ class AttentionConfig:
         check_power_of_two("tile_keys", self.tile_keys, 16, 128)
         check_power_of_two("streams", self.streams, 1, 16)
         check_power_of_two("ports_per_stream", self.ports_per_stream, 1, 16)
-        if self.query_ports not in (1, 2, 4) or (self.lanes % (16 * self.query_ports) and not self.decodes):
+        if self.query_ports not in (1, 2, 4) or self.lanes % (16 * self.query_ports):
             raise InputError("query_ports", self.query_ports, "1, 2 or 4, a divisor of lanes / 16")
         check_power_of_two("result_ports", self.result_ports, 1, 4)
         check_power_of_two("port_bits", self.port_bits, 128, 1024, or_zero=True)
@@ -148,7 +151,7 @@ class AttentionConfig:
             and self.streams > 1
             and self.cached_keys > 0
             and not self.lanes & (self.lanes - 1)
-            and max(self.query_ports + 1, self.result_ports) <= self.streams * self._paired_ports
+            and self.result_ports <= self.streams * self._paired_ports
         )
 
     @property
@@ -180,6 +183,13 @@ class AttentionConfig:
     def stream_bits(self) -> int:
         """Bits of a key's index that say which stream has it: the lowest ones."""
         return self.streams.bit_length() - 1
+
+    @property
+    def query_port_count(self) -> int:
+        """Q, ports that queries are spread over: with ``decode`` a power of two of those of values."""
+        if not self.decodes:
+            return self.query_ports
+        return min(MOST_QUERY_PORTS, 1 << (self.decode_streams - 1).bit_length() - 1)
 
     @property
     def decode_streams(self) -> int:

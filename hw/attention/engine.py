@@ -42,14 +42,12 @@ class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
         """Give 64 lanes with caches if there is room, and the most rows times streams, up to 32, that leave
         a fifth of the board free.  Where there are channels for them there are two streams, with ports for a
         key and a value each a cycle, two for queries and four for results; else one stream, whose ports share
-        the channel.  Where there are channels for a key and a value of 16 streams, jobs may decode, and
-        queries have four ports.
+        the channel.  Jobs may decode where there are channels for a key and a value of 16 streams.
         """
         channels = board.memory.channels
         config = _TWO_STREAMS if channels > 1 else AttentionConfig(ports_per_stream=1)
         slices = max(1, config.part_bits // board.memory.port_data_width) if channels > 1 else 1
-        if channels >= 2 * MOST_DECODE_STREAMS:
-            config = replace(config, decode=True, query_ports=4)
+        config = replace(config, decode=channels >= 2 * MOST_DECODE_STREAMS)
         cached = (_ULTRA_KEYS if board.user.uram else _BLOCK_KEYS) // config.streams
         share = Resources(**{name: int(_FILL * count) for name, count in board.user.items()})
         for rows in _DEFAULT_ROWS:

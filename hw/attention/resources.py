@@ -65,7 +65,7 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
     cache_rams = caches * -(-config.cached_keys // words)
     # Every reader buffers 512 beats, and so does every writer, with strobes beside the data.
     writers = config.result_ports
-    readers = 1 + config.query_ports + 2 * streams * config.ports
+    readers = 1 + config.query_port_count + 2 * streams * config.ports
     buffers = readers * -(-data_width // _RAM_BITS) + writers * -(
         -(data_width + data_width // 8 + 1) // _RAM_BITS
     )
@@ -96,7 +96,7 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
 def _ports(config: AttentionConfig, width: float) -> tuple[float, float]:
     """Give LUT and FF of the ports, each ``width`` times 256 bits wide, and of the ways of parts to cells."""
     others = (1 + config.result_ports) * width
-    part_ports = config.query_ports + 2 * config.streams * config.ports
+    part_ports = config.query_port_count + 2 * config.streams * config.ports
     if not config.decodes:
         others += part_ports * width
         return others * _PORT_LUT, others * _PORT_FF

@@ -47,7 +47,7 @@ def stream_ports(config: AttentionConfig) -> list[tuple[int, int]]:
 def bytes_counters(config: AttentionConfig) -> dict[str, str]:
     """Give the names and documentation of the counters of bytes, as in `hw.attention.movers.ports.Moved`."""
     read = {TABLE_PORT: "descriptors, bitmaps, slopes and page tables"}
-    read |= {query_port(config, n): f"q{n}" for n in range(config.query_ports)}
+    read |= {query_port(config, n): f"q{n}" for n in range(config.query_port_count)}
     for n, (s, p) in enumerate(stream_ports(config)):
         read[key_port(config, s, p)] = f"k{n}"
         values = value_port(config, s, p)
@@ -95,7 +95,7 @@ def argument_table(config: AttentionConfig) -> ArgumentTable:
             pointer("jobs", TABLE_PORT, "Descriptors of 256 bytes of the jobs after the first one"),
             *(
                 pointer(f"q{n}", query_port(config, n), f"Port {n} of queries, int8, all heads")
-                for n in range(config.query_ports)
+                for n in range(config.query_port_count)
             ),
             *(pointer_ for s in range(config.streams) for side in "kv" for pointer_ in slices(side, s)),
             *(

@@ -112,7 +112,7 @@ class AttentionBody(wiring.Component):
             movers.jobs.eq(self.args.jobs),
             movers.job_count.eq(self.args.job_count),
         ]
-        assignments += [movers.q_base[n].eq(self.args[f"q{n}"]) for n in range(self._config.query_ports)]
+        assignments += [movers.q_base[n].eq(self.args[f"q{n}"]) for n in range(self._config.query_port_count)]
         assignments += [movers.o_base[w].eq(self.args[f"o{w}"]) for w in range(self._config.result_ports)]
         for n, (s, p) in enumerate(stream_ports(self._config)):
             assignments += [

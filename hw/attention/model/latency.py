@@ -76,7 +76,7 @@ class Latency:
         if config.decodes:
             cut = 0  # rows are whole parts
             join = ReadJoin.ADDRESS_LATENCY  # tables and queries share their ports with values
-        query_bits = config.part_bits // config.query_ports
+        query_bits = config.part_bits // config.query_port_count
         cut_query = Skid.LATENCY + RowCutter.latency(query_bits, data_width) + Skid.LATENCY
         self.first_pass = JobSetup.LATENCY + PassWalker.LATENCY
         self.next_set, self.next_job = PassWalker.SET_INTERVAL, PassWalker.JOB_INTERVAL

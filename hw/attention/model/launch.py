@@ -149,7 +149,7 @@ class Walk:
     def __init__(self, config: AttentionConfig, board: Board, latency: Latency) -> None:
         self._config = config
         self._latency = latency
-        query_channels = [query_port(config, n) for n in range(config.query_ports)]
+        query_channels = [query_port(config, n) for n in range(config.query_port_count)]
         self._queries, self._query_reads = Places(config), Reads(board, query_channels)
         self._refreshes = Refreshes(board)
         self._query_times = PieceTimes(board, write=False)
@@ -177,7 +177,7 @@ class Walk:
         query_bytes = self._config.query_units(job.query_size) * UNIT_BITS // 8
         queries = self._queries.add(job, this, row_bytes=query_bytes)
         if self._config.decodes:
-            queries = dealt(queries, ports=self._config.query_ports, unit=self._config.part_bits // 8)
+            queries = dealt(queries, ports=self._config.query_port_count, unit=self._config.part_bits // 8)
         taken = max(self._pass + latency.tile, self._gave + 1 + TileWalker.LATENCY)
         numbers = max((own.numbers for own in this.tiles), key=len)
         clears = this.opens_head and not (this.first and job.reuse_kv)
@@ -305,7 +305,7 @@ def _query_supply(
     config: AttentionConfig, job: JobShape, width: int, latency: Latency, idle_read_cycles: int
 ) -> Supply:
     if config.decodes:
-        ahead = config.query_ports * PartReader.PARTS + QueryParts.PARTS_AHEAD
+        ahead = config.query_port_count * PartReader.PARTS + QueryParts.PARTS_AHEAD
         return Supply(latency=latency.query, depth=ahead - idle_read_cycles)
     parts = -(-job.query_size // config.lanes)
     beats = max(1.0, config.query_units(job.query_size) * UNIT_BITS / width / parts)
@@ -345,7 +345,7 @@ def _result_channel(
     channels = board.memory.channels
     # Results of a kernel that decodes share channels with keys and values, which caches keep idle where there
     # are many results.
-    apart = config.decodes and 1 + config.query_ports + config.result_ports <= channels
+    apart = config.decodes and 1 + config.query_port_count + config.result_ports <= channels
     if port_count(config) <= channels or apart:
         return ResultChannel(write_interval=interval)
     runs = beat_bytes / (timing.direction_granules * timing.granule_bytes)
@@ -366,4 +366,4 @@ def _port_bytes(config: AttentionConfig, board: Board, jobs: Sequence[JobShape])
     moved = traffic(config, jobs)
     streamed = moved.key_bytes + moved.value_bytes
     others = channel * (1 - streamed / moved.moved_bytes) if streamed else 0.0
-    return (channel - min(others, (config.query_ports + config.result_ports) * width / 8)) / shared
+    return (channel - min(others, (config.query_port_count + config.result_ports) * width / 8)) / shared

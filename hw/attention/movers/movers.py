@@ -112,7 +112,7 @@ class AttentionMovers(wiring.Component):
                 "k_base": In(bases),
                 "v_base": In(bases),
                 "o_base": In(data.ArrayLayout(ADDRESS_BITS, config.result_ports)),
-                "q_base": In(data.ArrayLayout(ADDRESS_BITS, config.query_ports)),
+                "q_base": In(data.ArrayLayout(ADDRESS_BITS, config.query_port_count)),
                 "done": Out(1),
                 "o_command": Out(stream.Signature(QueryCommand(config))),
                 "o_row": Out(stream.Signature(RowSettings(config))),
@@ -200,11 +200,11 @@ class AttentionMovers(wiring.Component):
             queue("query_queue", QueryPass(config), current.queries, queries.i)
             connect(m, queries.o, flipped(self.o_query))
             m.d.comb += queries.base.eq(self.q_base)
-            for n in range(config.query_ports):
+            for n in range(config.query_port_count):
                 through(query_port(config, n), queries.axi[n], queries.bytes_useful[n])
         else:
             readers = []
-            for n in range(config.query_ports):
+            for n in range(config.query_port_count):
                 m.submodules[f"query_{n}"] = reader = QueryReader(config, data_width=width)
                 queue(f"query_queue_{n}", QueryPass(config), current.queries, reader.i)
                 through(query_port(config, n), reader.axi, reader.bytes_useful)

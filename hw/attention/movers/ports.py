@@ -31,7 +31,7 @@ def key_port(config: AttentionConfig, stream: int, port: int) -> int:
     """Give the number of the memory port that a port of a stream's keys is."""
     if config.decodes:
         return config.decode_streams + value_port(config, stream, port)
-    return query_port(config, config.query_ports) + 2 * config.ports * stream + port
+    return query_port(config, config.query_port_count) + 2 * config.ports * stream + port
 
 
 def value_port(config: AttentionConfig, stream: int, port: int) -> int:
@@ -54,7 +54,7 @@ def port_users(config: AttentionConfig) -> Counter[int]:
     return Counter(
         [
             TABLE_PORT,
-            *(query_port(config, n) for n in range(config.query_ports)),
+            *(query_port(config, n) for n in range(config.query_port_count)),
             *(number(config, s, p) for number in (key_port, value_port) for s, p in lanes),
             *(result_port(config, w) for w in range(config.result_ports)),
         ]

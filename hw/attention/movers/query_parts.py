@@ -68,17 +68,17 @@ class QueryParts(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(QueryPass(config))),
-                "base": In(data.ArrayLayout(ADDRESS_BITS, config.query_ports)),
+                "base": In(data.ArrayLayout(ADDRESS_BITS, config.query_port_count)),
                 "o": Out(stream.Signature(self._elements)),
-                "axi": Out(port).array(config.query_ports),
-                "bytes_useful": Out(data.ArrayLayout(48, config.query_ports)),
+                "axi": Out(port).array(config.query_port_count),
+                "bytes_useful": Out(data.ArrayLayout(48, config.query_port_count)),
             }
         )
 
     def elaborate(self, platform: Any) -> Module:
         """Pieces of passes -> a reader for each port -> their parts in turn -> those that wait."""
         m = Module()
-        config, ports = self._config, self._config.query_ports
+        config, ports = self._config, self._config.query_port_count
         port_bits, part_shift = exact_log2(ports), exact_log2(config.part_bits // UNIT_BITS)
 
         # A piece: the number of its first part, and of its parts.

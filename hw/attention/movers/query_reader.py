@@ -53,7 +53,7 @@ class QueryReader(wiring.Component):
     def __init__(self, config: AttentionConfig, *, data_width: int) -> None:
         self._config = config
         self._data_width = data_width
-        self._part_bits = config.part_bits // config.query_ports
+        self._part_bits = config.part_bits // config.query_port_count
         self._dma = ReadDMA(data_width=data_width, addr_width=ADDRESS_BITS, commands=_COMMANDS)
         super().__init__(
             {

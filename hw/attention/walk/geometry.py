@@ -166,7 +166,7 @@ class JobSetup(wiring.Component):
         head_tiles = Value.cast(all_tiles)  # of a head, or of it in a page
         if config.paged:
             head_tiles = Mux(given.flags.paged, given.page_keys >> (config.stream_bits + shift), all_tiles)
-        q_ports, ports = config.query_ports, config.result_ports
+        q_ports, ports = config.query_port_count, config.result_ports
         last_query_part = _last_part(config, given.query_units)
         query_units: Value = (given.query_units + q_ports - 1) >> q_ports.bit_length() - 1
         if config.decodes:

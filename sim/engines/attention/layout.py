@@ -47,7 +47,7 @@ class Layout:
         #: Bytes of a query, and of a row of results, at a port.
         self.query_bytes = config.query_units(inputs.q.shape[2]) * UNIT_BITS // 8
         # What queries are counted in: bytes at each port, or with `decode` bytes of all of them.
-        self._shared = config.query_ports if config.decodes else 1
+        self._shared = config.query_port_count if config.decodes else 1
         self.row_bytes = config.result_units(inputs.v.shape[2]) * UNIT_BITS // 8
         for tokens in inputs.sequences:
             lengths = {
@@ -125,7 +125,7 @@ class Layout:
 
     def _queries(self) -> Bytes:
         """Give what lies behind each port, in which units or parts of queries take turns: ``[Q, bytes]``."""
-        inputs, ports, unit = self._job.inputs, self._config.query_ports, UNIT_BITS // 8
+        inputs, ports, unit = self._job.inputs, self._config.query_port_count, UNIT_BITS // 8
         if self._config.decodes:
             return self._dealt_queries(self._config.part_bits // 8)
         whole = np.zeros((ports, self.sizes["q"]), np.uint8)
@@ -144,8 +144,8 @@ class Layout:
         for tokens, offsets in zip(inputs.sequences, self.sequences, strict=True):
             rows = np.pad(inputs.q[:, tokens.queries], ((0, 0), (0, 0), (0, padding))).view(np.uint8)
             whole[offsets["q"] : offsets["q"] + rows.size] = rows.reshape(-1)
-        units = whole.reshape(-1, self._config.query_ports, unit)
-        return np.ascontiguousarray(np.moveaxis(units, 1, 0)).reshape(self._config.query_ports, -1)
+        units = whole.reshape(-1, self._config.query_port_count, unit)
+        return np.ascontiguousarray(np.moveaxis(units, 1, 0)).reshape(self._config.query_port_count, -1)
 
     def _ports(self, side: str, tensor: Tensor) -> Bytes:
         """Give what lies behind each port: ``[S * P, bytes]``."""

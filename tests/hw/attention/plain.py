@@ -242,7 +242,7 @@ def query_units(config, size):
     """
     if config.decodes:
         return key_bytes(config, size) // 16
-    return _most_units(size // 16, config.query_ports)
+    return _most_units(size // 16, config.query_port_count)
 
 
 def _most_units(units, ports):

@@ -29,8 +29,8 @@ def test_default_fits_its_board(name):
 def test_cards_with_hbm_get_the_full_array():
     config = ENGINE.default_config(load_board("u55c"))
     shape = {"rows": 16, "streams": 2, "lanes": 64, "tile_keys": 32, "merge_lanes": 4, "cached_keys": 8192}
-    assert config == AttentionConfig(**shape, query_ports=4, result_ports=4, decode=True)
-    assert (config.ports, config.decode_streams) == (8, 16)
+    assert config == AttentionConfig(**shape, query_ports=2, result_ports=4, decode=True)
+    assert (config.ports, config.decode_streams, config.query_port_count) == (8, 16, 4)
 
 
 def test_arguments_are_the_adapters():
@@ -87,9 +87,9 @@ def test_decoding_takes_wires_and_buffers_but_no_multipliers():
     shape = {"rows": 8, "lanes": 32, "streams": 2, "tile_keys": 32, "ports_per_stream": 4, "port_bits": 256}
     plain, decode = (estimate(AttentionConfig(**shape, decode=decode), 256) for decode in (False, True))
     assert decode.dsp == plain.dsp
-    # A cell chooses between two keys and two values; its readers cut nothing.
-    ports = 16 * (5000 - 400)
-    assert decode.lut == plain.lut - ports + 8 * 2 * 256 + 5000
+    # A cell chooses between two keys and two values; readers cut nothing, and four of them are for queries.
+    ports = (16 + 1) * 5000 - (16 + 4) * 400
+    assert decode.lut == plain.lut - ports + (16 + 4) * 256 + 5000
 
 
 def test_two_rows_share_multipliers():

@@ -66,7 +66,6 @@ def test_illegal_values(changes, message):
         ({"streams": 1}, None),
         ({"lanes": 48}, None),
         ({"cached_keys": 0}, None),
-        ({"rows": 2, "query_ports": 2}, None),
         ({"rows": 2, "result_ports": 4}, None),
     ],
 )

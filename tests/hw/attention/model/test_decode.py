@@ -24,7 +24,6 @@ FULL = AttentionConfig(
     tile_keys=32,
     streams=2,
     ports_per_stream=8,
-    query_ports=4,
     result_ports=4,
     port_bits=512,
     merge_lanes=4,

@@ -70,7 +70,7 @@ class Launch:
         self.results = [{} for _ in range(config.result_ports)]  # bytes, None for any, by address
         self.result_base = [O_BASE + self.rng.randrange(1 << 20) * self.grain for _ in self.results]
         self.query_base = [
-            Q_BASE + self.rng.randrange(1 << 20) * self.grain for _ in range(config.query_ports)
+            Q_BASE + self.rng.randrange(1 << 20) * self.grain for _ in range(config.query_port_count)
         ]
         self.saturated = Counter()  # logits and results, if `golden`
         self.needed = []  # what a pass and all before it need before the pass has results
@@ -181,7 +181,7 @@ class Launch:
             return
         for port, base in enumerate(self.query_base):
             content = b"".join(
-                query[at : at + 16] for at in range(16 * port, job.dqk, 16 * config.query_ports)
+                query[at : at + 16] for at in range(16 * port, job.dqk, 16 * config.query_port_count)
             )
             start = base + job.address["q_offset"] + 16 * row * units
             self._fill(query_port(config, port), start, content.ljust(16 * units, b"\0"))
@@ -191,7 +191,9 @@ class Launch:
         lanes, size = self.config.lanes, key_bytes(self.config, job.dqk)
         first = job.address["q_offset"] + row * size
         numbers = range(first // lanes, (first + size) // lanes)
-        return [(n % self.config.query_ports, n // self.config.query_ports * lanes) for n in numbers]
+        return [
+            (n % self.config.query_port_count, n // self.config.query_port_count * lanes) for n in numbers
+        ]
 
     def _row(self, job, side, size, head, stream, n):
         """Row n of a stream's keys or values of a head, with the zeros behind it."""
@@ -254,7 +256,7 @@ class Launch:
                 for port, _ in self._query_parts(job, head * job.queries + query):
                     self.read[query_port(config, port)] += config.lanes
                 continue
-            for port in range(config.query_ports):
+            for port in range(config.query_port_count):
                 self.read[query_port(config, port)] += 16 * query_units(config, job.dqk)
         if job.bits is not None:
             self.read[0] += 32 * -(-job.keys // (256 * config.tile_keys * config.streams))

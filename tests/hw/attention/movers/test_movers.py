@@ -218,7 +218,6 @@ def test_random_jobs_of_both_phases(seed):
         folds=int(rng.integers(1, 4)),
         streams=streams,
         ports_per_stream=ports,
-        query_ports=int(rng.choice([q for q in (1, 2, 4) if q < streams * ports])),
         result_ports=int(rng.choice([1, 2])),
         logit_cap=bool(rng.random() < 0.5),
         alibi=bool(rng.random() < 0.5),

@@ -13,8 +13,9 @@ from tests.support.gateware.streams import STALLS, plain, put, seeds, simulate
 
 
 def shape(ports, lanes=16):
-    """Give a configuration with room for so many ports of queries."""
-    return decoding(lanes=lanes, streams=4, ports_per_stream=2, query_ports=ports)
+    """Give a configuration with so many ports of queries."""
+    streams, ports_per_stream = {1: (2, 1), 2: (2, 2), 4: (4, 2)}[ports]
+    return decoding(lanes=lanes, streams=streams, ports_per_stream=ports_per_stream)
 
 
 def passes(rng, config, count, *, most_pieces):
@@ -37,10 +38,10 @@ def run(config, asked, numbers, *, stall=0.0, stall_take=0.0, patience=0, seed=0
     """Take every part, after ``patience`` cycles; gives the memories, and the cycles in which parts came."""
     reader, step = QueryParts(config), config.lanes
     memories = [AxiMemory(port, stall=stall, seed=seed + n, **model) for n, port in enumerate(reader.axi)]
-    bases = [random.Random(n).randrange(1 << 20) * step for n in range(config.query_ports)]
+    bases = [random.Random(n).randrange(1 << 20) * step for n in range(config.query_port_count)]
     came, wanted = [], []
     for number in numbers:
-        place, port = divmod(number, config.query_ports)
+        place, port = divmod(number, config.query_port_count)
         wanted.append(memories[port].content(bases[port] + place * step, step))
 
     async def send(ctx):
@@ -65,9 +66,10 @@ def run(config, asked, numbers, *, stall=0.0, stall_take=0.0, patience=0, seed=0
         for _ in range(20):
             _, _, valid = await ctx.tick().sample(reader.o.valid)
             assert not valid
-        moved = [ctx.get(reader.bytes_useful[n]) for n in range(config.query_ports)]
+        moved = [ctx.get(reader.bytes_useful[n]) for n in range(config.query_port_count)]
         assert moved == [
-            step * sum(n % config.query_ports == port for n in numbers) for port in range(config.query_ports)
+            step * sum(n % config.query_port_count == port for n in numbers)
+            for port in range(config.query_port_count)
         ]
 
     simulate(reader, send, take, background=[each for memory in memories for each in memory.testbenches()])
