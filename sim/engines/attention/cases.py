@@ -57,7 +57,7 @@ CONFIGS = (
     (
         "u55c",
         AttentionConfig(
-            rows=8, lanes=32, folds=2, tile_keys=32, streams=2, ports_per_stream=4, result_ports=2,
+            rows=4, lanes=32, folds=2, tile_keys=32, streams=2, ports_per_stream=2, result_ports=2,
             port_bits=256, merge_lanes=4, cached_keys=128, probability_bits=16, output="int8",
             logit_cap=True, alibi=True, paged=True, decode=True,
         ),
