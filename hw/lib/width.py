@@ -155,8 +155,7 @@ class WidthConverter(wiring.Component):
         valids = copies(Signal(name="valid"), -(-len(held_data) // LOADS))
         for low, valid in zip(range(0, len(held_data), LOADS), valids, strict=True):
             bits = slice(low, min(low + LOADS, len(held_data)))
-            loads = ~valid | taken
-            with m.If(loads):
+            with m.If(~valid | taken):
                 m.d.sync += [valid.eq(i.valid), held_data[bits].eq(i.p.data[bits])]
             with m.Elif(o.ready):
                 m.d.sync += held_data[bits].eq((held_data >> piece_width)[bits])

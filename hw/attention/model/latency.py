@@ -72,22 +72,20 @@ class Latency:
     def __init__(self, config: AttentionConfig, *, data_width: int, memory_cycles: int) -> None:
         read = ReadDMA.ADDRESS_LATENCY + memory_cycles + ReadDMA.DATA_LATENCY
         cut = Skid.LATENCY + RowCutter.latency(config.part_bits, data_width) + Skid.LATENCY
-        join = 0
+        query_bits = config.part_bits // config.query_ports
+        cut_query = Skid.LATENCY + RowCutter.latency(query_bits, data_width) + Skid.LATENCY
+        join, query = 0, read + cut_query + Fifo.LATENCY
         if config.decodes:
             cut = 0  # rows are whole parts
             join = ReadJoin.ADDRESS_LATENCY  # tables and queries share their ports with values
-        query_bits = config.part_bits // config.query_port_count
-        cut_query = Skid.LATENCY + RowCutter.latency(query_bits, data_width) + Skid.LATENCY
+            query = join + QueryParts.ADDRESS_LATENCY + memory_cycles + QueryParts.DATA_LATENCY
         self.first_pass = JobSetup.LATENCY + PassWalker.LATENCY
         self.next_set, self.next_job = PassWalker.SET_INTERVAL, PassWalker.JOB_INTERVAL
         self.next_pass = PassWalker.INTERVAL
         self.descriptor_words = 8 * USED_BYTES // data_width
         self.queue = Fifo.LATENCY + Skid.LATENCY
         self.descriptor = join + read + Fifo.LATENCY + self.descriptor_words
-        self.query = self.queue + read + cut_query + Fifo.LATENCY
-        if config.decodes:
-            ask, come = QueryParts.ADDRESS_LATENCY + join, QueryParts.DATA_LATENCY
-            self.query = self.queue + ask + memory_cycles + come
+        self.query = self.queue + query
         self.bitmap = self.queue + join + read + WidthConverter.LATENCY + Fifo.LATENCY
         self.entry = self.bitmap + PageLookup.ENTRY_LATENCY
         self.tile = self.queue + TileWalker.LATENCY

@@ -167,8 +167,8 @@ class Walk:
         self._page = (0, 0, 0)
         self._tags_free = (0, 0)
 
-    def known(self, job: JobShape, this: JobPass, fetched: Sequence[NDArray[np.int_]] = ()) -> Known:
-        """Give when what the next pass needs is known."""
+    def known(self, job: JobShape, this: JobPass, fetched: Sequence[NDArray[np.int_]]) -> Known:
+        """Give when what the next pass needs is known; ``fetched`` are the keys of its tiles from memory."""
         latency = self._latency
         if this.first:
             self._pass = self._first_pass()
@@ -219,14 +219,12 @@ class Walk:
     def _channels(self, number: PortNumber, job: JobShape, fetched: Sequence[NDArray[np.int_]]) -> list[int]:
         """Give the channels that a pass reads keys, or values, from."""
         config = self._config
-        ports = [
-            (s, port)
-            for s, keys in enumerate(fetched)
-            for port in range(min(config.ports, int(keys.max(initial=0))))
+        # Streams in lockstep read through all ports, whichever stands for them.
+        used = [
+            config.ports if job.decode else min(config.ports, int(keys.max(initial=0))) for keys in fetched
         ]
-        if job.decode and fetched:
-            ports = [(s, port) for s in range(config.streams) for port in range(config.ports)]
-        return [number(config, s, port) for s, port in ports]
+        streams = used * config.streams if job.decode else used
+        return [number(config, s, port) for s, ports in enumerate(streams) for port in range(ports)]
 
     def _first_pass(self) -> int:
         """Give the cycle of the first pass of the next job."""

@@ -19,8 +19,8 @@ from hw.lib.fifo import Fifo
 from hw.lib.loads import LOADS, copies
 from hw.lib.skid import Skid
 
-#: Pieces of passes whose parts may be outstanding, and parts that may wait behind the ports.
-_PIECES, _PARTS = 64, 32
+#: Pieces of passes whose parts may be outstanding.
+_PIECES = 64
 
 
 class QueryParts(wiring.Component):
@@ -55,8 +55,8 @@ class QueryParts(wiring.Component):
     cutter, where a port of units of 16 bytes takes both.
     """
 
-    #: Parts that memory may be ahead of the core.
-    PARTS_AHEAD: ClassVar = _PARTS
+    #: Parts that may wait behind the ports.
+    PARTS_AHEAD: ClassVar = 32
     #: Cycles from a pass to its first ``arvalid``, and from ``rvalid`` to ``o.valid``.
     ADDRESS_LATENCY: ClassVar = 1 + Skid.LATENCY + PartReader.ADDRESS_LATENCY
     DATA_LATENCY: ClassVar = PartReader.DATA_LATENCY + PartReader.LATENCY + Fifo.LATENCY + Skid.LATENCY
@@ -142,9 +142,9 @@ class QueryParts(wiring.Component):
     def _take(self, m: Module, order: Any, readers: list[PartReader]) -> None:
         """Take parts in the order of their pieces, as long as there is room for them."""
         index = Signal.like(order.payload.parts)
-        room = Signal(range(_PARTS + 1), init=_PARTS)
+        room = Signal(range(self.PARTS_AHEAD + 1), init=self.PARTS_AHEAD)
         turn = (order.payload.port + index)[: len(order.payload.port)]
-        m.submodules.waiting = waiting = Fifo(self._elements, depth=_PARTS)
+        m.submodules.waiting = waiting = Fifo(self._elements, depth=self.PARTS_AHEAD)
         m.submodules.skid = skid = Skid(self._elements)
         connect(m, waiting.o, skid.i)
         connect(m, skid.o, flipped(self.o))

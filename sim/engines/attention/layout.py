@@ -36,7 +36,7 @@ class Layout:
     """The places of a launch's tensors in memory.
 
     ``sequences`` has the byte offsets of each sequence's tensors in every port of theirs by name, ``sizes``
-    the bytes of such a port.
+    the bytes of such a port; of queries, those of all ports together.
     """
 
     def __init__(self, job: AttentionJob, config: AttentionConfig) -> None:
@@ -44,10 +44,9 @@ class Layout:
         self._job, self._config = job, config
         self.sequences: list[dict[str, int]] = []
         self.sizes = dict.fromkeys("qokv", 0)
-        #: Bytes of a query, and of a row of results, at a port.
-        self.query_bytes = config.query_units(inputs.q.shape[2]) * UNIT_BITS // 8
-        # What queries are counted in: bytes at each port, or with `decode` bytes of all of them.
-        self._shared = config.query_port_count if config.decodes else 1
+        #: Bytes of a query at all of its ports together, and of a row of results at a port.
+        self.query_bytes = config.query_bytes(inputs.q.shape[2])
+        self._query_unit = (config.part_bits if config.decodes else UNIT_BITS) // 8
         self.row_bytes = config.result_units(inputs.v.shape[2]) * UNIT_BITS // 8
         for tokens in inputs.sequences:
             lengths = {
@@ -57,11 +56,11 @@ class Layout:
                 "v": self._key_bytes(inputs.v, tokens.key_count),
             }
             self.sequences.append(self.sizes)
-            aligns = dict.fromkeys("okv", _ALIGN) | {"q": self._shared * max(_ALIGN, config.part_bits // 8)}
+            every = config.query_port_count * max(_ALIGN, self._query_unit)
+            aligns = dict.fromkeys("okv", _ALIGN) | {"q": every}
             self.sizes = {
-                name: -(-(start + lengths[name]) // align) * align
+                name: -(-(start + lengths[name]) // aligns[name]) * aligns[name]
                 for name, start in self.sizes.items()
-                for align in (aligns[name],)
             }
         if inputs.page_keys:
             # Sequences have nothing of their own: offsets count from the pool.
@@ -125,27 +124,14 @@ class Layout:
 
     def _queries(self) -> Bytes:
         """Give what lies behind each port, in which units or parts of queries take turns: ``[Q, bytes]``."""
-        inputs, ports, unit = self._job.inputs, self._config.query_port_count, UNIT_BITS // 8
-        if self._config.decodes:
-            return self._dealt_queries(self._config.part_bits // 8)
-        whole = np.zeros((ports, self.sizes["q"]), np.uint8)
-        padding = ports * self.query_bytes - inputs.q.shape[2]
-        for tokens, offsets in zip(inputs.sequences, self.sequences, strict=True):
-            rows = np.pad(inputs.q[:, tokens.queries], ((0, 0), (0, 0), (0, padding))).view(np.uint8)
-            content = np.moveaxis(rows.reshape(-1, ports, unit), 1, 0).reshape(ports, -1)
-            whole[:, offsets["q"] : offsets["q"] + content.shape[1]] = content
-        return whole
-
-    def _dealt_queries(self, unit: int) -> Bytes:
-        """Give the same where units of so many bytes take turns, whosever they are."""
-        inputs = self._job.inputs
+        inputs, ports = self._job.inputs, self._config.query_port_count
         whole = np.zeros(self.sizes["q"], np.uint8)
         padding = self.query_bytes - inputs.q.shape[2]
         for tokens, offsets in zip(inputs.sequences, self.sequences, strict=True):
             rows = np.pad(inputs.q[:, tokens.queries], ((0, 0), (0, 0), (0, padding))).view(np.uint8)
             whole[offsets["q"] : offsets["q"] + rows.size] = rows.reshape(-1)
-        units = whole.reshape(-1, self._config.query_port_count, unit)
-        return np.ascontiguousarray(np.moveaxis(units, 1, 0)).reshape(self._config.query_port_count, -1)
+        turns = np.moveaxis(whole.reshape(-1, ports, self._query_unit), 1, 0)
+        return np.ascontiguousarray(turns).reshape(ports, -1)
 
     def _ports(self, side: str, tensor: Tensor) -> Bytes:
         """Give what lies behind each port: ``[S * P, bytes]``."""
@@ -228,8 +214,10 @@ class Layout:
             PAGED: page_keys > 0,
             DECODE: piece.share.shape.decode,
         }
+        # Of all ports, or of each of them.
+        first = offsets["q"] + piece.share.heads.start * queries * self.query_bytes
         return {
-            "q_offset": offsets["q"] + piece.share.heads.start * queries * self.query_bytes,
+            "q_offset": first if self._config.decodes else first // self._config.query_port_count,
             "o_offset": offsets["o"] + piece.share.heads.start * queries * self.row_bytes,
             "k_offset": offsets["k"] + kv_head * rows * key_bytes(self._config, query_size),
             "v_offset": offsets["v"] + kv_head * rows * key_bytes(self._config, value_size),

@@ -126,7 +126,7 @@ def test_walk_over_passes_and_jobs():
     jobs = [job(config, queries=40, keys=1), job(config, queries=5, keys=1, heads=2), job(config, keys=1)]
     seen = transfers(config, jobs, width)
     walk = Walk(config, PLAIN, latency)
-    known = [walk.known(shape, this) for shape in map(shape_of, jobs) for this in shape.passes(config)]
+    known = [walk.known(shape, this, []) for shape in map(shape_of, jobs) for this in shape.passes(config)]
     assert seen["command"] == [each.queries + latency.queue for each in known]
     assert seen["key"][19] == known[19].cached
 
@@ -148,7 +148,7 @@ def test_tiles_from_a_bitmap(bits):
     sparse = job(config, bits=np.array([bits], bool))
     seen = transfers(config, [sparse], width)
     (this,) = shape_of(sparse).passes(config)
-    known = Walk(config, PLAIN, latency).known(shape_of(sparse), this)
+    known = Walk(config, PLAIN, latency).known(shape_of(sparse), this, [])
     assert seen["key"][0] == known.keys + latency.key
 
 
@@ -163,5 +163,5 @@ def test_pages(bits, window, page_keys):
     paged = job(config, bits=bitmap, windowed=window > 0, window=window, page_keys=page_keys)
     seen = transfers(config, [paged], width)
     (this,) = shape_of(paged).passes(config)
-    known = Walk(config, PLAIN, latency).known(shape_of(paged), this)
+    known = Walk(config, PLAIN, latency).known(shape_of(paged), this, [])
     assert seen["key"][0] == known.keys + latency.key

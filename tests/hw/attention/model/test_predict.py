@@ -173,7 +173,7 @@ def test_jobs_wait_for_descriptors_and_these_for_refreshes():
     walk = Walk(config, BOARD, Latency(config, data_width=width, memory_cycles=BOARD.idle_read_cycles))
     job = JobShape(queries=1, keys=1, query_size=64, value_size=64)
     (this,) = job.passes(config)
-    known = [walk.known(job, this).queries for _ in range(61)]
+    known = [walk.known(job, this, []).queries for _ in range(61)]
     assert known[28] - known[20] == 60 + 65
     assert 40 < known[60] - known[4] - 7 * (60 + 65) < 110  # one refresh
 

@@ -212,12 +212,11 @@ def test_random_jobs(seed):
 @pytest.mark.parametrize("seed", seeds(3, 30))
 def test_random_jobs_of_both_phases(seed):
     rng = np.random.default_rng(seed)
-    streams, ports = int(rng.choice([2, 4])), int(rng.choice([1, 2]))
     config = decoding(
         lanes=int(rng.choice([16, 32])),
         folds=int(rng.integers(1, 4)),
-        streams=streams,
-        ports_per_stream=ports,
+        streams=int(rng.choice([2, 4])),
+        ports_per_stream=int(rng.choice([1, 2])),
         result_ports=int(rng.choice([1, 2])),
         logit_cap=bool(rng.random() < 0.5),
         alibi=bool(rng.random() < 0.5),
