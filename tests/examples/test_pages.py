@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hw.edge import read_document
+from hw.board import load_board
+from hw.config import load_config
+from hw.registry import find_engine
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.attention.cases import SMALL
 from tests.support.command_line import call
@@ -53,8 +55,6 @@ def test_the_tutorial():
             Path(title).write_text(text)
             if kind == "python":
                 exec(text, {})
-    assert read_document(Path("small.yaml")).data == {
-        name: getattr(SMALL, name) for name in read_document(Path("small.yaml")).data
-    }
+    assert load_config(find_engine("attention"), "small.yaml", load_board("u55c")) == SMALL
     files = "out.npz", "report.json", "page.html", "kernel/loomwork_attention.v", "card.json", "plan.json"
     assert all(Path(file).exists() for file in files)

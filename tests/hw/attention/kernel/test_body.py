@@ -119,7 +119,7 @@ def test_slopes_do_not_wait_for_entries_of_pages():
     run_body([Launch(config, [job], 0, 256, golden=True)], limit=6000)
 
 
-@pytest.mark.parametrize("output", ["int8", "int16"])
+@pytest.mark.parametrize("output", [pytest.param("int8", marks=pytest.mark.soak), "int16"])
 def test_numbers_that_saturate_are_counted(output):
     """In two streams, with a last pass of one query in two rows, and afresh for each launch."""
     config = small(rows=2, streams=2, output=output)

@@ -289,7 +289,7 @@ def test_jobs_that_share_keys_and_values():
     assert sum(launch.read[key_port(config, 0, 0) :]) == twice
 
 
-@pytest.mark.parametrize("streams", [1, 2, 4])
+@pytest.mark.parametrize("streams", [1, 2, pytest.param(4, marks=pytest.mark.soak)])
 def test_windows_that_move_on_and_back(streams):
     """Windows begin within tiles that take turns in the caches; sets of heads and jobs go back."""
     rng = np.random.default_rng(streams)
@@ -317,7 +317,9 @@ def test_empty_jobs_are_done_at_once():
     assert max(times[:3]) <= 5
 
 
-@pytest.mark.parametrize(("tiles", "cached"), [(1, 128), (2, 128), (1, 0)])
+@pytest.mark.parametrize(
+    ("tiles", "cached"), [(1, 0), (2, 128), pytest.param(1, 128, marks=pytest.mark.soak)]
+)
 def test_pages_cost_nothing_but_the_first_read(tiles, cached):
     """Keys come in the same cycles as without pages, but for those in which the first entries are read."""
     rng = np.random.default_rng(5)
@@ -325,7 +327,7 @@ def test_pages_cost_nothing_but_the_first_read(tiles, cached):
     sparse = {"queries": 16, "bits": np.array([[1, 0, 1, 1, 0], [0, 0, 0, 0, 1]], bool)}
     modes = [{"queries": 16}, {"queries": 8, "causal": True}, sparse]
     modes.append({"queries": 20, "windowed": True, "window": 60})
-    common = {"keys": 150, "heads": 2, "kv_group": 1, "pack": 1, "bits": None, "dqk": 32, "dv": 32}
+    common = {"keys": 150, "heads": 1, "kv_group": 1, "pack": 1, "bits": None, "dqk": 32, "dv": 32}
     common |= {"causal": False, "windowed": False}
     begins = []
     for page_keys in (0, 32 * tiles):
