@@ -23,7 +23,7 @@ from hw.attention.model.places import Pieces, Places, Reads, dealt
 from hw.attention.model.refresh import Refreshes
 from hw.attention.model.results import bursts, sent
 from hw.attention.model.shapes import JobPass, JobShape, Tiles
-from hw.attention.model.supply import Known, ResultChannel, Supply
+from hw.attention.model.supply import Known, Lockstep, ResultChannel, Supply
 from hw.attention.model.traffic import fetches, traffic
 from hw.attention.movers.part_reader import PartReader
 from hw.attention.movers.ports import key_port, port_count, query_port, value_port
@@ -56,24 +56,25 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
     """
     waits = Waits()
     for _, alike in groupby(jobs, key=lambda job: job.decode):
-        waits = waits.plus(_run_cycles(config, board, list(alike)))
+        waits = waits.plus(_run_cycles(config, board, list(alike), start=sum(waits)))
     return waits
 
 
-def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape]) -> Waits:
-    """Give the cycles of jobs that all decode, or of which none does."""
+def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape], *, start: int) -> Waits:
+    """Give the cycles of jobs that all decode, or of which none does, ``start`` cycles after the launch's."""
     width = config.port_width(board.memory.port_data_width)
     latency = Latency(config, data_width=width, memory_cycles=board.idle_read_cycles)
+    refreshes = Refreshes(board, start=start)
     schedule = Schedule(
         config,
         beat_width=config.result_ports * config.result_slice(width),
         queries=_query_supply(config, jobs[0], width, latency, board.idle_read_cycles),
-        keys=_key_supply(config, board, jobs, jobs[0].query_size, latency),
-        values=_key_supply(config, board, jobs, jobs[0].value_size, latency),
+        keys=_key_supply(config, board, jobs, jobs[0].query_size, latency, refreshes, key_port),
+        values=_key_supply(config, board, jobs, jobs[0].value_size, latency, refreshes, value_port),
         channel=_result_channel(config, board, jobs, width),
         decode=jobs[0].decode,
     )
-    walk = Walk(config, board, latency)
+    walk = Walk(config, board, latency, refreshes)
     results = Results(config, board)
     for job, this, fetched in fetches(config, jobs):
         runs = [_runs(tiles, missing) for tiles, missing in zip(this.tiles, fetched, strict=True)]
@@ -144,16 +145,18 @@ class Walk:
         The engine and where it runs.
     latency
         Of its movers.
+    refreshes
+        Of the board's memory.
     """
 
-    def __init__(self, config: AttentionConfig, board: Board, latency: Latency) -> None:
+    def __init__(self, config: AttentionConfig, board: Board, latency: Latency, refreshes: Refreshes) -> None:
         self._config = config
         self._latency = latency
         query_channels = [query_port(config, n) for n in range(config.query_port_count)]
-        self._queries, self._query_reads = Places(config), Reads(board, query_channels)
-        self._refreshes = Refreshes(board)
+        self._queries, self._query_reads = Places(config), Reads(board, refreshes, query_channels)
+        self._refreshes = refreshes
         self._query_times = PieceTimes(board, write=False)
-        self._descriptor_reads, self._bitmap_reads = Reads(board), Reads(board)
+        self._descriptor_reads, self._bitmap_reads = Reads(board, refreshes), Reads(board, refreshes)
         self._bitmap_bytes = 0  # read so far
         self._pass = 0  # the last one
         self._ends: list[int] = []  # last passes of the jobs before
@@ -207,8 +210,9 @@ class Walk:
             for number, join in ((key_port, 0), (value_port, latency.join))
         )
         return Known(
-            keys_later=keys_later,
-            values_later=values_later,
+            # Readers in lockstep wait for refreshes one by one.
+            keys_later=0 if job.decode else keys_later,
+            values_later=0 if job.decode else values_later,
             queries=self._pass,
             keys=looked,
             cached=looked + latency.replay,
@@ -312,7 +316,13 @@ def _query_supply(
 
 
 def _key_supply(
-    config: AttentionConfig, board: Board, jobs: Sequence[JobShape], size: int, latency: Latency
+    config: AttentionConfig,
+    board: Board,
+    jobs: Sequence[JobShape],
+    size: int,
+    latency: Latency,
+    refreshes: Refreshes,
+    number: PortNumber,
 ) -> Supply:
     """Give the supply of parts of keys, or of values, of ``size`` elements."""
     parts = -(-size // config.lanes)
@@ -325,7 +335,23 @@ def _key_supply(
     depth = ReadDMA.FIFO_BEATS / beats - board.idle_read_cycles / interval
     first = (latency.part if decode else latency.key) + math.ceil(gap) - 1
     turn = parts * ports
-    return Supply(latency=first, interval=interval, gap=gap, depth=max(1.0, depth), turn=turn, beats=beats)
+    lockstep = None
+    if decode:
+        interval = max(gap, interval * (1 - refreshes.share))
+        lockstep = Lockstep(
+            channels=[number(config, s, p) for s in range(config.streams) for p in range(config.ports)],
+            refreshes=refreshes,
+            behind=first - latency.fetch - (latency.join if number is value_port else 0),
+        )
+    return Supply(
+        lockstep=lockstep,
+        latency=first,
+        interval=interval,
+        gap=gap,
+        depth=max(1.0, depth),
+        turn=turn,
+        beats=beats,
+    )
 
 
 def _result_channel(

@@ -91,17 +91,19 @@ class Reads:
     ----------
     board
         Where the engine runs.
+    refreshes
+        Of its memory.
     channels
         What is read lies in all of them alike; the places are those of the first one.
     """
 
-    def __init__(self, board: Board, channels: Sequence[int] = (0,)) -> None:
+    def __init__(self, board: Board, refreshes: Refreshes, channels: Sequence[int] = (0,)) -> None:
         timing = board.memory.timing
         assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
         self._row, self._granule = ~timing.column_mask, timing.granule_bytes
         self._groups = timing.bank_groups
         self._saved = board.idle_read_cycles - 1 - math.floor(board.cycles(timing.open_read_ns))
-        self._refreshes, self._channels = Refreshes(board), channels
+        self._refreshes, self._channels = refreshes, channels
         self._open: set[int] = set()
         self._seen = 0
 

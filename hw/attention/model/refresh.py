@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from hw.board import Board
@@ -21,23 +22,40 @@ class Refreshes:
     ----------
     board
         Where the engine runs.
+    start
+        Cycles from the kernel's start to the cycle that is called 0.
     """
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: Board, *, start: int = 0) -> None:
         timing = board.memory.timing
         assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
         self._request = board.cycles(timing.request_ns)
         self._interval = board.cycles(timing.refresh_interval_ns)
         self._blocked = board.cycles(timing.refresh_ns)
         self._channels = board.memory.channels
+        self._begun = HOST_CYCLES + start
+
+    @property
+    def share(self) -> float:
+        """Give the share of the time in which a channel moves nothing."""
+        return self._blocked / self._interval
 
     def since(self, channel: int, cycle: float) -> tuple[int, float]:
         """Give how many refreshes of a channel a request of this cycle has behind it, and the time since the
         last one's beginning.
         """
-        first = self._interval * ((channel % self._channels + 1) / self._channels + 0.5) - HOST_CYCLES
+        first = self._interval * ((channel % self._channels + 1) / self._channels + 0.5) - self._begun
         count, since = divmod(cycle + self._request - first, self._interval)
         return int(count) + 1, since
+
+    def moved(self, channel: int, cycle: float, cycles: float) -> float:
+        """Give when a channel that begins in this cycle has moved what takes it so many without refreshes."""
+        count, since = self.since(channel, cycle)
+        if count > 0 and since < self._blocked:
+            cycle, since = cycle + self._blocked - since, self._blocked
+        since += min(count, 0) * self._interval  # there was none before the first one
+        refreshes = max(0, math.ceil((since + cycles - self._interval) / (self._interval - self._blocked)))
+        return cycle + cycles + refreshes * self._blocked
 
     def wait(self, channels: Iterable[int], cycle: float) -> int:
         """Give for how long the slowest of the channels holds requests of this cycle."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hw.attention.model.refresh import Refreshes
 from hw.lib.dma.write import WriteDMA
 from hw.lib.skid import Skid
 
@@ -28,6 +30,8 @@ class Supply:
     turn, beats
         Items that all ports give together, and the beats of an item: what is asked for at once begins a new
         turn, and so ends in a whole number of them.
+    lockstep
+        Where an item is one of every port: when these refresh.  ``interval`` is that between refreshes then.
     """
 
     latency: float = 0.0
@@ -36,6 +40,30 @@ class Supply:
     depth: float = math.inf
     turn: int = 1
     beats: float = 0.0
+    lockstep: Lockstep | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lockstep:
+    """Ports of which each gives a part of every item.
+
+    Members
+    -------
+    channels
+        A port's each.
+    refreshes
+        Of these.
+    behind
+        Cycles from a request to its part.
+    """
+
+    channels: Sequence[int]
+    refreshes: Refreshes
+    behind: int
+
+    def moved(self, channel: int, cycle: float, cycles: float) -> float:
+        """Give when the part is there that a port gives so many cycles of moving after this cycle."""
+        return self.refreshes.moved(channel, cycle - self.behind, cycles) + self.behind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +145,7 @@ class Source:
         self.supply = supply
         self.count = 0
         self._next = self._moved = 0.0
+        self._ports = [0.0] * (len(supply.lockstep.channels) if supply.lockstep else 0)  # as `_next`
         self._last = -math.inf
         self._taken: deque[tuple[int, int]] = deque()  # items, and when the last of them was taken
 
@@ -133,6 +162,8 @@ class Source:
         while self._taken and self._taken[0][0] < place:
             self._taken.popleft()
         room = self._taken[0][1] if self._taken and place > 0 else 0
+        if self.supply.lockstep:
+            return self._ask_ports(items, self.supply.lockstep, known=known, room=room)
         first = max(self._next, known + self.supply.latency, room - (items - 1) * self.supply.interval)
         last = first + (items - 1) * self.supply.interval
         # The channel may be ahead of the port that its data go through.
@@ -140,6 +171,18 @@ class Source:
         last = max(last, self._moved)
         turns = -(-items // self.supply.turn) * self.supply.turn
         self._next = first + max(last - first + self.supply.interval, turns * self.supply.beats)
+        self.count += items
+        return math.ceil(first), math.ceil(max(last, self._last + items * self.supply.gap))
+
+    def _ask_ports(self, items: int, ports: Lockstep, *, known: int, room: int) -> tuple[int, int]:
+        """Give the first and the last cycle likewise: those of the port that is last."""
+        between = (items - 1) * self.supply.interval
+        first = last = 0.0
+        for n, channel in enumerate(ports.channels):
+            begins = max(self._ports[n], known + self.supply.latency, room - between)
+            first = max(first, ports.moved(channel, begins, 0))
+            last = max(last, ports.moved(channel, begins, between))
+            self._ports[n] = ports.moved(channel, begins, between + self.supply.interval)
         self.count += items
         return math.ceil(first), math.ceil(max(last, self._last + items * self.supply.gap))
 
@@ -157,5 +200,6 @@ class Source:
         """Repeat what happened last, ``items`` in all, in ``cycles``: memory was no slower."""
         self.count += items
         self._next += items * self.supply.interval
+        self._ports = [cycle + items * self.supply.interval for cycle in self._ports]
         self._last += cycles
         self._taken = deque((count + items, cycle + cycles) for count, cycle in self._taken)

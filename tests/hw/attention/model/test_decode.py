@@ -230,5 +230,7 @@ def test_a_change_of_mode_is_a_launch():
     prefill = JobShape(queries=64, keys=256, heads=2, query_size=64, value_size=64)
     decode = JobShape(queries=1, keys=2048, heads=3, query_size=64, value_size=64, decode=True)
     apart = [sum(launch_cycles(FULL, BOARD, [job])) for job in (prefill, decode)]
-    assert sum(launch_cycles(FULL, BOARD, [prefill, decode])) == sum(apart)
+    # Of the second run the refreshes come at other times.
+    refresh = BOARD.cycles(BOARD.memory.timing.refresh_ns)
+    assert 0 < abs(sum(launch_cycles(FULL, BOARD, [prefill, decode])) - sum(apart)) < refresh
     assert sum(launch_cycles(FULL, BOARD, [decode, decode])) < 2 * apart[1]

@@ -10,6 +10,7 @@ import pytest
 from hw.attention.model.latency import Latency
 from hw.attention.model.launch import Walk
 from hw.attention.model.places import Pieces
+from hw.attention.model.refresh import Refreshes
 from hw.attention.model.results import sent
 from hw.attention.movers.movers import AttentionMovers, port_count
 from hw.attention.movers.result_writer import ResultWriter
@@ -125,7 +126,7 @@ def test_walk_over_passes_and_jobs():
     config, width, latency = made(*SHAPES[1])
     jobs = [job(config, queries=40, keys=1), job(config, queries=5, keys=1, heads=2), job(config, keys=1)]
     seen = transfers(config, jobs, width)
-    walk = Walk(config, PLAIN, latency)
+    walk = Walk(config, PLAIN, latency, Refreshes(PLAIN))
     known = [walk.known(shape, this, []) for shape in map(shape_of, jobs) for this in shape.passes(config)]
     assert seen["command"] == [each.queries + latency.queue for each in known]
     assert seen["key"][19] == known[19].cached
@@ -148,7 +149,7 @@ def test_tiles_from_a_bitmap(bits):
     sparse = job(config, bits=np.array([bits], bool))
     seen = transfers(config, [sparse], width)
     (this,) = shape_of(sparse).passes(config)
-    known = Walk(config, PLAIN, latency).known(shape_of(sparse), this, [])
+    known = Walk(config, PLAIN, latency, Refreshes(PLAIN)).known(shape_of(sparse), this, [])
     assert seen["key"][0] == known.keys + latency.key
 
 
@@ -163,5 +164,5 @@ def test_pages(bits, window, page_keys):
     paged = job(config, bits=bitmap, windowed=window > 0, window=window, page_keys=page_keys)
     seen = transfers(config, [paged], width)
     (this,) = shape_of(paged).passes(config)
-    known = Walk(config, PLAIN, latency).known(shape_of(paged), this, [])
+    known = Walk(config, PLAIN, latency, Refreshes(PLAIN)).known(shape_of(paged), this, [])
     assert seen["key"][0] == known.keys + latency.key

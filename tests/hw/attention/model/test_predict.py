@@ -11,6 +11,7 @@ from hw.attention.model import cycles
 from hw.attention.model.cycles import core_cycles
 from hw.attention.model.latency import Latency
 from hw.attention.model.launch import Walk
+from hw.attention.model.refresh import Refreshes
 from hw.attention.model.shapes import JobShape, pass_shapes
 from hw.attention.model.supply import Source, Supply
 from hw.attention.model.workload import AttentionWorkload, bitmap_text
@@ -170,7 +171,8 @@ def test_jobs_wait_for_descriptors_and_these_for_refreshes():
     """Four descriptors are read at a time, which takes 60 cycles, 5 more where a row of memory is opened."""
     config = AttentionEngine().default_config(BOARD)
     width = BOARD.memory.port_data_width
-    walk = Walk(config, BOARD, Latency(config, data_width=width, memory_cycles=BOARD.idle_read_cycles))
+    latency = Latency(config, data_width=width, memory_cycles=BOARD.idle_read_cycles)
+    walk = Walk(config, BOARD, latency, Refreshes(BOARD))
     job = JobShape(queries=1, keys=1, query_size=64, value_size=64)
     (this,) = job.passes(config)
     known = [walk.known(job, this, []).queries for _ in range(61)]

@@ -22,3 +22,22 @@ def test_waits_are_those_of_a_list(board):
     slowest = max(refreshes.wait([channel], 500) for channel in range(channels))
     assert refreshes.wait(range(channels), 500) == slowest
     assert refreshes.wait([], 500) == 0
+
+
+def test_what_is_moved_is_what_a_channel_moves_cycle_by_cycle():
+    board = load_board("u55c")
+    timing = board.memory.timing
+    interval, blocked = (board.cycles(time) for time in (timing.refresh_interval_ns, timing.refresh_ns))
+    for start in (0, 777):
+        refreshes = Refreshes(board, start=start)
+        assert refreshes.share == blocked / interval
+        for channel in (0, 13, 31):
+            first = interval / 2 + interval * (channel + 1) / board.memory.channels - HOST_CYCLES - start
+            begins = [first + n * interval - board.cycles(timing.request_ns) for n in range(8)]
+            for cycle in range(0, 2_400, 173):
+                for cycles in (1, 300, 1_500, 3_000):
+                    moved, now = 0, cycle
+                    while moved < cycles:
+                        moved += not any(begin <= now < begin + blocked for begin in begins)
+                        now += 1
+                    assert abs(refreshes.moved(channel, cycle, cycles) - now) <= 2

@@ -1,7 +1,13 @@
 """Sources, and the channel of queries and results, by hand."""
 
-from hw.attention.model.supply import ResultChannel, Source, Supply
+import math
+
+from hw.attention.model.refresh import Refreshes
+from hw.attention.model.supply import Lockstep, ResultChannel, Source, Supply
+from hw.board import load_board
 from hw.lib.dma.write import WriteDMA
+
+BOARD = load_board("u55c")
 
 
 def test_a_channel_that_is_ahead_sends_a_beat_a_cycle():
@@ -55,3 +61,26 @@ def test_a_channel_is_ahead_by_no_more_than_there_is_room():
     source.ask(10)
     source.take(100)
     assert source.ask(10, least=20.0) == (91, 120)
+
+
+def test_ports_in_lockstep_give_an_item_when_the_last_of_them_does():
+    """Two ports, a part each in 2 cycles: one refreshes during the first ask, the other during the second."""
+    refreshes = Refreshes(BOARD)
+    behind = 50
+    ports = Lockstep(channels=(0, 16), refreshes=refreshes, behind=behind)
+    source = Source(Supply(latency=100, interval=2, lockstep=ports))
+    times = dict.fromkeys(ports.channels, 0.0)
+    apart = []
+    for items, known in ((60, 20), (300, 0), (1, 2_000), (200, 2_000)):
+        came = []  # a port's, part by part
+        for channel, before in times.items():
+            begins = max(before, known + 100) - behind
+            parts = [refreshes.moved(channel, begins, 0)]
+            while len(parts) <= items:
+                parts.append(refreshes.moved(channel, parts[-1], 2))
+            came.append([parts[n] + behind for n in (0, items - 1, items)])
+        first, last, after = zip(*came, strict=True)
+        times = dict(zip(times, after, strict=True))
+        assert source.ask(items, known=known) == (math.ceil(max(first)), math.ceil(max(last)))
+        apart.append(times[0] != times[16])
+    assert apart[0]
