@@ -205,14 +205,15 @@ class Walk:
             # Entries are passed over on the way to the last tile, and those left behind it.
             self._gave = max(self._gave, come + look[-1]) + len(this.entries) - look[-1] - 1
         looked = tile if clears else tile + latency.cleared
-        keys_later, values_later = (
-            self._refreshes.wait(self._channels(number, job, fetched), looked + latency.fetch + join)
-            for number, join in ((key_port, 0), (value_port, latency.join))
-        )
+        keys_later = values_later = 0
+        if not job.decode:  # readers in lockstep wait for refreshes one by one
+            keys_later, values_later = (
+                self._refreshes.wait(self._channels(number, fetched), looked + latency.fetch + join)
+                for number, join in ((key_port, 0), (value_port, latency.join))
+            )
         return Known(
-            # Readers in lockstep wait for refreshes one by one.
-            keys_later=0 if job.decode else keys_later,
-            values_later=0 if job.decode else values_later,
+            keys_later=keys_later,
+            values_later=values_later,
             queries=self._pass,
             keys=looked,
             cached=looked + latency.replay,
@@ -220,15 +221,10 @@ class Walk:
             query_cycles=self._query_times.cycles(queries),
         )
 
-    def _channels(self, number: PortNumber, job: JobShape, fetched: Sequence[NDArray[np.int_]]) -> list[int]:
+    def _channels(self, number: PortNumber, fetched: Sequence[NDArray[np.int_]]) -> list[int]:
         """Give the channels that a pass reads keys, or values, from."""
-        config = self._config
-        # Streams in lockstep read through all ports, whichever stands for them.
-        used = [
-            config.ports if job.decode else min(config.ports, int(keys.max(initial=0))) for keys in fetched
-        ]
-        streams = used * config.streams if job.decode else used
-        return [number(config, s, port) for s, ports in enumerate(streams) for port in range(ports)]
+        used = [min(self._config.ports, int(keys.max(initial=0))) for keys in fetched]
+        return [number(self._config, s, port) for s, ports in enumerate(used) for port in range(ports)]
 
     def _first_pass(self) -> int:
         """Give the cycle of the first pass of the next job."""
