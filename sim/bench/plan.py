@@ -16,7 +16,7 @@ PROGRESS_FILE = "progress"
 
 #: Bytes watched on both sides of every buffer: a kernel that writes outside its buffers is found out. The two
 #: between neighbours are whole rows of all banks of a channel, 16 KiB on HBM and 128 KiB on DDR4, so that
-#: buffers share banks as where XRT packs them, page by page, and no more often.
+#: buffers share banks as if they lay page behind page.
 GUARD_BYTES = 1 << 16
 
 

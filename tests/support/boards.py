@@ -1,6 +1,8 @@
-"""A small board for tests that are not about any real one."""
+"""A small board for tests that are not about any real one, and a real one whose memory is simpler."""
 
 from __future__ import annotations
+
+import dataclasses
 
 from hw.board import Board, ClockBudget, Memory
 from hw.board.memory_timing import DdrTiming
@@ -39,3 +41,9 @@ def small_board() -> Board:
         budget=ClockBudget(uncertainty_ps=35.0, skew_ps=50.0, slr_crossing_ps=1000.0, delay_factor=1.0),
         memories=(small_memory(),),
     )
+
+
+def of_fixed_latency(board: Board) -> Board:
+    """Give a board whose memory has neither rows to open nor refreshes."""
+    timing = dataclasses.replace(board.memory.timing, rcd_read_ck=0, refresh_interval_ck=10**9)
+    return dataclasses.replace(board, memories=(dataclasses.replace(board.memory, timing=timing),))

@@ -15,7 +15,7 @@ from hw.attention.model.shapes import PassShape
 from hw.lib.place import InlinePlacer
 from tests.hw.attention.core.feeds import CoreJob, beats, built_core, feed, row_settings
 from tests.hw.attention.plain import last_part, parts, passes, random_job, span
-from tests.support.gateware.streams import Side, exchange_within, simulate
+from tests.support.gateware.streams import Side, exchange_within, seeds, simulate
 
 CONFIGS = [
     AttentionConfig(
@@ -36,10 +36,9 @@ BEAT_WIDTH = 128
 RUNS = pytest.mark.parametrize(
     ("config", "seed"),
     [
-        pytest.param(config, seed, id=f"{config.streams}x{config.rows}-{seed}", marks=marks)
+        pytest.param(config, *seed.values, id=f"{config.streams}x{config.rows}-{n}", marks=seed.marks)
         for config in CONFIGS
-        for seed in range(20)
-        for marks in [[pytest.mark.soak] if seed >= (1 if config.rows == 8 else 2) else []]
+        for n, seed in enumerate(seeds(1 if config.rows == 8 else 2, 20))
     ],
 )
 

@@ -1,7 +1,6 @@
 # amaranth: UnusedElaboratable=no
 """Latencies that the model derives, against the movers' gates before a memory of fixed latency."""
 
-import dataclasses
 import functools
 
 import numpy as np
@@ -18,6 +17,7 @@ from hw.board import load_board
 from hw.lib.rows.cutter import RowCutter
 from tests.hw.attention.movers.launch import JOBS, Launch
 from tests.hw.attention.plain import PlainJob, shape_of, small
+from tests.support.boards import of_fixed_latency
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import simulate
 
@@ -33,17 +33,7 @@ SHAPES = [
     (32, 2, 2, 64, 128),
     (16, 1, 1, 64, 256),
 ]
-#: A board whose memory has neither rows to open nor refreshes, as a memory of fixed latency.
-PLAIN = load_board("u55c")
-PLAIN = dataclasses.replace(
-    PLAIN,
-    memories=(
-        dataclasses.replace(
-            PLAIN.memory,
-            timing=dataclasses.replace(PLAIN.memory.timing, rcd_read_ck=0, refresh_interval_ck=10**9),
-        ),
-    ),
-)
+PLAIN = of_fixed_latency(load_board("u55c"))
 
 
 @functools.cache
