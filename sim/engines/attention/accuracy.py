@@ -65,9 +65,33 @@ def measured(
     return rms, largest
 
 
+def quantization_error(*, kind: str, spread: float, seed: int, per_channel: bool) -> float:
+    """Give the relative RMS error against exact attention on floating-point tensors.
+
+    4 heads of 512 queries, as many keys and d = 64, drawn by ``seed``; ``spread`` is the standard deviation
+    of the logits.  Of ``kind`` "normal" all elements are of one size; "channels": those of the channels of
+    each head differ by normal factors of e, for values by roots of such; "off centre": the keys of each
+    channel of each head lie around a middle, itself 4 times as far from 0 as the keys from it.
+    """
+    rng = np.random.default_rng(seed)
+    q, k, v = rng.normal(size=(3, 4, 512, 64))
+    if kind == "channels":
+        k *= np.exp(rng.normal(size=(4, 1, 64)))
+        v *= np.exp(rng.normal(size=(4, 1, 64)) / 2)
+    if kind == "off centre":
+        k += 4 * rng.normal(size=(4, 1, 64))
+    logits = np.einsum("hqd,hkd->hqk", q, k - k.mean(1, keepdims=True)) / 8
+    tensors = {"q": q * (spread / logits.std()), "k": k, "v": v, "per_channel": np.asarray(per_channel)}
+    shape = AttentionConfig(rows=16, merge_lanes=8)
+    job = ADAPTER.job(tensors, shape)
+    return ADAPTER.errors(job, shape, ADAPTER.golden(job, shape))["relative_rms_error_given_inputs"]
+
+
 _LENGTHS = (1024, 8192)
 _SPREADS = (0.02, 1.0, 2.0, 3.0, 6.0)
 _SEEDS = 4
+#: Of tensors, see `quantization_error`.
+KINDS = ("normal", "channels", "off centre")
 #: Natural units by which an attention sink leads.
 _LEADS = (6, 8, 10, 11, 12, 13, 14)
 
@@ -107,6 +131,19 @@ def tables() -> Iterator[str]:
     }
     leads = {f"{lead}": {"keys": _LENGTHS[0], "spread": 1.0, "sink": lead} for lead in _LEADS}
     yield from _errors("B, S; a sink", leads, sinks)
+    yield ""
+    drawn = [(kind, spread) for kind in KINDS for spread in (1.0, 3.0)]
+    yield "| int8 | " + " | ".join(f"{kind}, {spread:g}" for kind, spread in drawn) + " |"
+    yield "|---|" + "---|" * len(drawn)
+    for name, per_channel in (("a step for each tensor", False), ("`per_channel`", True)):
+        errors = (
+            max(
+                quantization_error(kind=kind, spread=spread, seed=seed, per_channel=per_channel)
+                for seed in range(_SEEDS)
+            )
+            for kind, spread in drawn
+        )
+        yield f"| {name} | " + " | ".join(f"{error:.1e}" for error in errors) + " |"
 
 
 def _table(title: str, lengths: Sequence[int], rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

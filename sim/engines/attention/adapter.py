@@ -71,12 +71,17 @@ class AttentionAdapter(EngineAdapter):
     def results(
         self, job: AttentionJob, config: AttentionConfig, integers: Mapping[str, Tensor]
     ) -> dict[str, Tensor]:
-        """Give ``o`` (float32), ``o_int`` (as in memory) and ``o_scale`` (one number, or one a head)."""
-        scale, size = job.output_scale, job.inputs.value_size
+        """Give ``o`` (float32), ``o_int`` (as in memory) and ``o_scale``: one number, or one a head, or
+        ``[H, dv]``.
+        """
+        size = job.inputs.value_size
+        scale = job.output_scale[:, :size]
+        if (scale == scale[:, :1]).all():
+            scale = scale[:, 0]
         return {
             "o": job.real(integers["o"])[..., :size].astype(np.float32),
             "o_int": integers["o"][..., :size],
-            "o_scale": np.asarray(scale[0] if (scale == scale[0]).all() else scale),
+            "o_scale": scale.reshape(-1)[0] if (scale == scale.reshape(-1)[0]).all() else scale,
         }
 
     def write_results(self, path: Path, results: Tensors, golden: Tensors) -> None:

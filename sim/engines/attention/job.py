@@ -87,11 +87,11 @@ class AttentionJob:
 
     @property
     def output_scale(self) -> Floats:
-        """Real value of one step of the results of each head."""
-        scale = np.empty(self.inputs.heads)
+        """Real value of one step of the results of each head and channel: ``[H, dv]``."""
+        steps = np.empty(self.inputs.heads)
         for piece in self.pieces:
-            scale[piece.share.heads] = piece.output_step
-        return scale
+            steps[piece.share.heads] = piece.output_step
+        return self.inputs.channels * steps[:, None]
 
     def assembled(self, parts: Iterator[Tensor]) -> Tensor:
         """Put the results of all pieces into their places: ``[H, Nq, dv]``."""
@@ -105,7 +105,7 @@ class AttentionJob:
         """Give results in real units."""
         kind = self.pieces[0].golden.output.kind
         values = bfloat16_values(integers) if kind == "bfloat16" else integers
-        return np.asarray(values * self.output_scale[:, None, None], np.float64)
+        return np.asarray(values * self.output_scale[:, None], np.float64)
 
     def exact_on_given(self) -> Floats | None:
         """Give float64 attention on the user's own floating-point tensors, or None."""
@@ -133,7 +133,7 @@ def make_job(inputs: Inputs, config: AttentionConfig, *, exact: bool = True) -> 
         most = _MOST_STEPS * step
         if exact:
             own = piece.exact(inputs, inputs.q, inputs.k, inputs.v, piece.factor) * step
-            reference[piece.place] = own
+            reference[piece.place] = own * inputs.channels[piece.share.heads, None]
             most = float(np.abs(own).max())
         largest[step] = max(largest.get(step, 0.0), most)
     whole = max(largest.values())

@@ -37,7 +37,7 @@ def _results(job: AttentionJob, piece: Piece) -> int:
     if output.kind == "bfloat16":
         return 0
     ends = np.iinfo(output.dtype)
-    steps = job.exact[piece.place] / piece.output_step
+    steps = job.exact[piece.place] / (job.inputs.channels[piece.share.heads, None] * piece.output_step)
     return int(((steps >= ends.max + 0.5) | (steps < ends.min - 0.5)).sum())
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from hw.attention.config import MAX_KEYS, AttentionConfig
 from hw.attention.model.workload import size_in_memory
 from hw.errors import InputError, check_power_of_two
+from sim.engines.attention.quantize import common_step, equalized, quantized
 from sim.run.adapter import Tensor
 
 Floats = NDArray[np.float64]
@@ -25,7 +26,7 @@ NAMES = (
     *("q", "k", "v", "q_scale", "k_scale", "v_scale", "softmax_scale", "logit_cap", "alibi_slopes"),
     *("causal", "window", "bitmap", "bitmap_queries", "bitmap_keys", "pack"),
     *("sequence_lengths", "query_lengths", "key_lengths", "block_table", "page_keys"),
-    *("output_fraction", "output_scale"),
+    *("per_channel", "output_fraction", "output_scale"),
 )
 _BITMAP = re.compile(r"bitmap_(0|[1-9][0-9]*)")
 
@@ -67,6 +68,8 @@ class Inputs:
     q_scale: Floats
     k_scale: Floats
     v_scale: Floats
+    #: ``[H, dv in memory]``: what results are to be multiplied by, channel by channel, besides.
+    channels: Floats
     #: q, k, v in real units if any of them was floating point, else None.
     real: tuple[Tensor, Tensor, Tensor] | None
     softmax_scale: Floats  #: ``[H]``.
@@ -116,9 +119,7 @@ def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Input
     heads, kv_heads = q.shape[0], k.shape[0]
     if heads % kv_heads:
         raise InputError("heads of q", heads, f"a multiple of the {kv_heads} heads of k")
-    (q8, q_scale), (k8, k_scale), (v8, v_scale) = (
-        _quantized(tensors, name, tensor) for name, tensor in (("q", q), ("k", k), ("v", v))
-    )
+    ((q8, q_scale), (k8, k_scale), (v8, v_scale)), channels = _quantized(tensors, q, k, v)
     real = None
     if any(tensor.dtype.kind == "f" for tensor in (q, k, v)):
         real = (
@@ -163,6 +164,7 @@ def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Input
         q_scale=q_scale,
         k_scale=k_scale,
         v_scale=v_scale,
+        channels=channels.repeat(heads // kv_heads, 0),
         real=real,
         softmax_scale=np.full(heads, q.shape[2] ** -0.5) if softmax_scale is None else softmax_scale,
         sequences=sequences,
@@ -246,17 +248,32 @@ def _in_real_units(tensor: Tensor, steps: Tensor) -> Tensor:
     return tensor if tensor.dtype.kind == "f" else tensor * steps[:, None, None]
 
 
-def _quantized(tensors: Mapping[str, Tensor], name: str, tensor: Tensor) -> tuple[NDArray[np.int8], Floats]:
-    """Give the tensor in int8 and the value of one step of each head; floats are quantized per tensor."""
-    scale = _for_heads(tensors, f"{name}_scale", len(tensor))
-    if tensor.dtype == np.int8:
-        if scale is None:
+def _quantized(
+    tensors: Mapping[str, Tensor], q: Tensor, k: Tensor, v: Tensor
+) -> tuple[list[tuple[NDArray[np.int8], Floats]], Floats]:
+    """Give each tensor in int8 with the real value of one step of each head; and the factors of results."""
+    given = {"q": q, "k": k, "v": v}
+    scales = {name: _for_heads(tensors, f"{name}_scale", len(tensor)) for name, tensor in given.items()}
+    channels = np.ones((len(v), size_in_memory(v.shape[2])))
+    if _whole(tensors, "per_channel", 0, 1):
+        for name, tensor in given.items():
+            if tensor.dtype == np.int8 or scales[name] is not None:
+                why = f"{name} is int8" if tensor.dtype == np.int8 else f"{name}_scale is given"
+                raise InputError("per_channel", 1, f"0 where {why}")
+        equal = equalized(q, k, v, centre="logit_cap" not in tensors)
+        given = {"q": equal.q, "k": equal.k, "v": equal.v}
+        channels[:, : v.shape[2]] = equal.channels
+        scales = dict(zip(given, equal.steps, strict=True))
+    found = []
+    for name, tensor in given.items():
+        scale = scales[name]
+        if tensor.dtype != np.int8:
+            scale = common_step(tensor) if scale is None else scale
+            tensor = quantized(tensor, scale)
+        elif scale is None:
             raise InputError(f"{name}_scale", "missing", f"given beside an int8 {name}")
-        return tensor.astype(np.int8), scale
-    if scale is None:
-        scale = np.full(len(tensor), float(np.abs(tensor).max()) / 127 or 1.0)
-    steps = tensor.astype(np.float64) / scale[:, None, None]
-    return np.clip(np.rint(steps), -128, 127).astype(np.int8), scale
+        found.append((tensor, scale))
+    return found, channels
 
 
 def _whole(tensors: Mapping[str, Tensor], name: str, low: int, high: int) -> int:

@@ -47,6 +47,12 @@ BITS = np.ones((2, 1), bool)
         (with_(q=np.full((2, 5, 32), np.nan)), "tensor q must be finite everywhere, not 'NaN or infinity'"),
         (with_(k=np.full((1, 7, 32), np.inf)), "tensor k must be finite everywhere"),
         (with_(q=INT8), "q_scale must be given beside an int8 q, not 'missing'"),
+        (with_(per_channel=2), "per_channel must be a whole number from 0 to 1, not 2"),
+        (with_(per_channel=1, k_scale=np.ones(1)), "per_channel must be 0 where k_scale is given, not 1"),
+        (
+            with_(per_channel=1, q=INT8, q_scale=np.ones(1)),
+            "per_channel must be 0 where q is int8, not 1",
+        ),
         (
             with_(q_scale=np.float64(0)),
             "q_scale must be one positive number, or one for each of 2 heads, not 0.0",

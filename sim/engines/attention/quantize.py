@@ -1,0 +1,77 @@
+"""Floating-point tensors of attention in int8: with one step for all of a tensor, or equalized by channel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.run.adapter import Tensor
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Equalized:
+    """Tensors of the same attention as those they are made from, but for the factors of its results."""
+
+    q: Floats  #: ``[H, Nq, dqk]``.
+    k: Floats  #: ``[Hkv, Nk, dqk]``.
+    v: Floats  #: ``[Hkv, Nk, dv]``.
+    channels: Floats  #: ``[Hkv, dv]``: results of each channel are to be multiplied by it; at most 1.
+
+    @property
+    def steps(self) -> tuple[Floats, Floats, Floats]:
+        """Real value of a step of each head; one for all queries of a group, which so remain one job."""
+        group = len(self.q) // len(self.k)
+        queries = np.abs(self.q).reshape(len(self.k), -1).max(1)
+        return (
+            np.repeat(_step(queries), group),
+            _step(np.abs(self.k).max((1, 2))),
+            _step(np.abs(self.v).max((1, 2))),
+        )
+
+
+def equalized(q: Tensor, k: Tensor, v: Tensor, *, centre: bool) -> Equalized:
+    """Make the channels of each K/V head, and of the query heads of its group, equally large.
+
+    With ``centre`` the middle of its range is taken off each channel of the keys: that moves all logits of a
+    query alike, which softmax does not see, but a cap on logits would.  Then keys are divided, and queries
+    multiplied, by the root of the ratio of their largest elements (SmoothQuant, section 4, where the product
+    is that of activations and weights, with strength 1/2), and values divided by the largest element of their
+    channel over that of their head.
+    """
+    queries, keys, values = (tensor.astype(np.float64) for tensor in (q, k, v))
+    if centre:
+        keys = keys - (keys.max(1, keepdims=True) + keys.min(1, keepdims=True)) / 2
+    groups = queries.reshape(len(keys), -1, queries.shape[2])
+    ratio = np.sqrt(_ratio(np.abs(keys).max(1), np.abs(groups).max(1)))[:, None]
+    largest = np.abs(values).max(1)
+    channels = _ratio(largest, np.broadcast_to(largest.max(1, keepdims=True), largest.shape))
+    return Equalized(
+        q=(groups * ratio).reshape(queries.shape),
+        k=keys / ratio,
+        v=values / channels[:, None],
+        channels=channels,
+    )
+
+
+def common_step(tensor: Tensor) -> Floats:
+    """Give the real value of a step of each head, the same for all of the tensor."""
+    return _step(np.full(len(tensor), float(np.abs(tensor).max())))
+
+
+def quantized(tensor: Tensor, steps: Floats) -> NDArray[np.int8]:
+    """Round a floating-point tensor [heads, ...] to each head's steps, cut to the range of int8."""
+    found = tensor.astype(np.float64) / steps[:, None, None]
+    return np.clip(np.rint(found), -128, 127).astype(np.int8)
+
+
+def _step(largest: Floats) -> Floats:
+    return np.where(largest > 0, largest / 127, 1.0)
+
+
+def _ratio(a: Floats, b: Floats) -> Floats:
+    """Divide, where both are not zero; 1 elsewhere."""
+    return np.divide(a, b, out=np.ones_like(a), where=(a > 0) & (b > 0))
