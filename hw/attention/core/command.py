@@ -12,8 +12,9 @@ its head), and within a pass as said:
 ``value[s]`` D x int8          for each tile ``last_index + 1`` values of ``last_value_part + 1`` parts
 ========== ================== ==============================================================================
 
-It answers with results, row after row: each row starts in a new beat of its own, from lane 0, and takes as
-many beats as its ``16 * value_units`` elements need; what lies behind them in the last beat has no meaning.
+It answers with results, row after row, with zeros for an empty pass.  Each row starts in a new beat of its
+own, from lane 0, and takes as many beats as its ``16 * value_units`` elements need; what lies behind them in
+the last beat has no meaning.
 """
 
 from __future__ import annotations
@@ -72,8 +73,9 @@ class TileCommand(data.StructLayout):
     opens, closes : 1
         It is the first, the last one that this stream has in its pass.
     dummy : 1
-        It is there only for every stream to have a tile in every pass: its one key has the index `NO_KEY`,
-        which no row sees, and parts without meaning (but there are parts, as for every other tile).
+        It is there only for every stream to have a tile in every pass that is not empty: its one key has the
+        index `NO_KEY`, which no row sees, and parts without meaning (but there are parts, as for every other
+        tile).
     last_key_part, last_value_part
         See `QueryCommand`.
     cap : 23

@@ -53,7 +53,7 @@ class AttentionCore(wiring.Component):
 
     Members
     -------
-    i_command, i_row, i_query, i_tile, i_key, i_value
+    i_command, i_row, i_query, i_empty, i_tile, i_key, i_value
         See `hw.attention.core.command`; the last three are arrays of S streams.
     o : Out(stream of OutputBeat)
         Results of each pass, row by row, lowest lane in the low bits.
@@ -90,6 +90,7 @@ class AttentionCore(wiring.Component):
             "i_command": In(stream.Signature(QueryCommand(config))),
             "i_row": In(stream.Signature(RowSettings(config))),
             "i_query": In(stream.Signature(elements)),
+            "i_empty": In(stream.Signature(1)),
             "i_tile": In(stream.Signature(TileCommand(config))).array(config.streams),
             "i_key": In(stream.Signature(elements)).array(config.streams),
             "i_value": In(stream.Signature(elements)).array(config.streams),
@@ -113,7 +114,9 @@ class AttentionCore(wiring.Component):
         connect(m, flipped(self.i_command), queries.i_command)
         connect(m, flipped(self.i_row), queries.i_row)
         connect(m, flipped(self.i_query), queries.i_query)
+        connect(m, flipped(self.i_empty), queries.i_empty)
         connect(m, queries.o, finish.i)
+        connect(m, queries.results, drain.passes)
         connect(m, finish.result, drain.i)
         connect(m, drain.o, flipped(self.o))
         m.d.comb += finish.drained.eq(drain.freed)

@@ -9,8 +9,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.attention.config import RESULT_BANKS, AttentionConfig
-from hw.attention.core.command import UNIT_ELEMENTS
-from hw.attention.core.finish import Result
+from hw.attention.core.command import UNIT_ELEMENTS, QueryCommand
 from hw.attention.core.result.output import OutputRead
 from hw.attention.core.row.cell import row_cells
 from hw.lib.delay import delay
@@ -18,6 +17,27 @@ from hw.lib.fifo import Fifo
 
 #: Beats on their way and waiting: as many as a beat a cycle takes.
 _PLACES = 4
+#: Passes between the loading of their queries and the last beat of their results: as deep as the RAM that one
+#: LUT makes.
+PASSES_AHEAD = 32
+
+
+class PassResult(data.StructLayout):
+    """What leaves the rows for a pass.
+
+    Members
+    -------
+    rows
+        How many of them count.
+    units
+        Elements of each by `UNIT_ELEMENTS`.
+    empty : 1
+        Zeros, as no row sees a key: nothing was computed.
+    """
+
+    def __init__(self, config: AttentionConfig) -> None:
+        command = QueryCommand(config)
+        super().__init__({"rows": command["rows"].shape, "units": command["value_units"].shape, "empty": 1})
 
 
 class OutputBeat(data.StructLayout):
@@ -39,8 +59,11 @@ class Drain(wiring.Component):
 
     Members
     -------
-    i : In(stream of Result)
-        Passes whose results are complete; always ready, as there is a place for each bank of them.
+    passes : In(stream of PassResult)
+        Every pass in order.
+    i : In(stream of a bank)
+        For each that is not empty, where its results are complete; always ready, as there is a place for each
+        bank of them.
     read : Out(OutputRead), row : Out(rows)
         To all rows: what is read, and a bit for the row that reads it.
     cells : In(beat_width) array of cells
@@ -51,8 +74,8 @@ class Drain(wiring.Component):
 
     Behaviour
     ---------
-    First beat 3 cycles after a result is taken, then one a cycle, across passes too; as many for each row as
-    its elements need.
+    First beat 3 cycles after a result, or an empty pass, is taken, then one a cycle, across passes too; as
+    many for each row as its elements need.
 
     Why
     ---
@@ -70,7 +93,8 @@ class Drain(wiring.Component):
         self._beats = config.output_beats(beat_width)
         super().__init__(
             {
-                "i": In(stream.Signature(Result(config), always_ready=True)),
+                "passes": In(stream.Signature(PassResult(config))),
+                "i": In(stream.Signature(range(RESULT_BANKS), always_ready=True)),
                 "read": Out(OutputRead(config, beat_width)),
                 "row": Out(config.rows),
                 "cells": In(beat_width).array(len(row_cells(config))),
@@ -83,25 +107,30 @@ class Drain(wiring.Component):
         """Walk over rows and beats; then the buffers' output latch, then the register on ``o``."""
         m = Module()
         config = self._config
-        m.submodules.results = results = Fifo(Result(config), depth=RESULT_BANKS)
+        m.submodules.results = results = Fifo(range(RESULT_BANKS), depth=RESULT_BANKS)
         m.d.comb += [results.i.payload.eq(self.i.payload), results.i.valid.eq(self.i.valid)]
-        result = results.o.payload
+        m.submodules.passes = passes = Fifo(PassResult(config), depth=PASSES_AHEAD)
+        connect(m, flipped(self.passes), passes.i)
+        result = passes.o.payload
 
         row = Signal(range(config.rows))
         beat = Signal(range(self._beats))
-        last_beat, last_row = Signal(), Signal()
+        gives, last_beat, last_row, last = Signal(), Signal(), Signal(), Signal()
         free = Signal(range(_PLACES + 1), init=_PLACES)
         m.d.comb += [
             last_beat.eq(beat == self._last_beat(result)[: len(beat)]),
             last_row.eq(row == (result.rows - 1)[: len(row)]),
             self.row.eq(1 << row),
-            self.read.valid.eq(results.o.valid & (free != 0)),
-            self.read.bank.eq(result.bank),
+            gives.eq(passes.o.valid & (results.o.valid | result.empty) & (free != 0)),
+            last.eq(gives & last_beat & last_row),
+            passes.o.ready.eq(last),
+            self.read.valid.eq(gives & ~result.empty),
+            self.read.bank.eq(results.o.payload),
             self.read.beat.eq(beat),
-            self.freed.eq(self.read.valid & last_beat & last_row),
+            self.freed.eq(last & ~result.empty),
             results.o.ready.eq(self.freed),
         ]
-        with m.If(self.read.valid):
+        with m.If(gives):
             m.d.sync += beat.eq(beat + 1)
             with m.If(last_beat):
                 m.d.sync += [beat.eq(0), row.eq(Mux(last_row, 0, row + 1))]
@@ -109,12 +138,12 @@ class Drain(wiring.Component):
         later = Drain.LATENCY - Fifo.LATENCY
         m.submodules.places = places = Fifo(OutputBeat(self._beat_width), depth=_PLACES)
         m.d.comb += [
-            places.i.valid.eq(delay(m, "valid", self.read.valid, later)),
+            places.i.valid.eq(delay(m, "valid", gives, later)),
             places.i.payload.data.eq(_any(list(self.cells))),
-            places.i.payload.last.eq(delay(m, "last", self.freed, later, reset=False)),
+            places.i.payload.last.eq(delay(m, "last", last, later, reset=False)),
         ]
         connect(m, places.o, flipped(self.o))
-        m.d.sync += free.eq(free - self.read.valid + (self.o.valid & self.o.ready))
+        m.d.sync += free.eq(free - gives + (self.o.valid & self.o.ready))
         return m
 
     def _last_beat(self, result: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from amaranth.hdl import Module, Mux, Signal, Value
-from amaranth.lib import data, stream, wiring
+from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import RESULT_BANKS, AttentionConfig
@@ -22,29 +22,6 @@ from hw.lib.delay import delay
 from hw.lib.steps import count_steps
 
 
-class Result(data.StructLayout):
-    """Results that lie in the output buffers.
-
-    Members
-    -------
-    bank
-    rows
-        How many of them count.
-    units
-        Elements of each by `UNIT_ELEMENTS`.
-    """
-
-    def __init__(self, config: AttentionConfig) -> None:
-        command = QueryCommand(config)
-        super().__init__(
-            {
-                "bank": range(RESULT_BANKS),
-                "rows": command["rows"].shape,
-                "units": command["value_units"].shape,
-            }
-        )
-
-
 class Finish(wiring.Component):
     """Steps the results of all rows through combination, division and normalization.
 
@@ -56,15 +33,16 @@ class Finish(wiring.Component):
     Members
     -------
     i : In(stream of QueryCommand)
-        Each pass, before it is closed.
+        Each pass that has tiles, before it is closed.
     closed : In(streams)
         The stream has read the last logit of its pass.
     final, sum_bank
         To the rows of all streams, see `hw.attention.core.row.cell.RowControl`.
     combine, divide, normalize
         To the rows' results, see `hw.attention.core.result.cell.ResultControl`.
-    result : Out(stream of Result)
-        Valid for a cycle; a queue that takes one cycle gives it when the last result is in its buffer.
+    result : Out(stream of a bank)
+        Where results lie in the output buffers.  Valid for a cycle; a queue that takes one cycle gives it
+        when the last result is there.
     drained : In(1)
         Results of a pass have left their bank.
     bank_freed : Out(1)
@@ -90,7 +68,7 @@ class Finish(wiring.Component):
             "combine": Out(1),
             "divide": Out(Divide(config)),
             "normalize": Out(NormalizeStep(config)),
-            "result": Out(stream.Signature(Result(config), always_ready=True)),
+            "result": Out(stream.Signature(range(RESULT_BANKS), always_ready=True)),
             "drained": In(1),
             "bank_freed": Out(1),
         }
@@ -133,17 +111,13 @@ class Finish(wiring.Component):
             ends = self._gather(m, begins, current, last_step, ends)
         bank = Signal(range(RESULT_BANKS))
         m.d.sync += bank.eq(bank + ends)
-        result = Signal(Result(config))
         latency = Combine.lane_latency(config) + Normalizer.latency(config)
         m.d.comb += [
             self.normalize.bank.eq(bank),
             self.normalize.scale.eq(current.scale),
             self.final.bank.eq(bank),
-            result.bank.eq(bank),
-            result.rows.eq(current.rows),
-            result.units.eq(current.value_units),
             self.result.valid.eq(delay(m, "result_valid", ends, latency)),
-            self.result.payload.eq(delay(m, "result", result, latency, reset=False)),
+            self.result.payload.eq(delay(m, "result", bank, latency, reset=False)),
         ]
         if config.decodes:
             with m.If(self.restart):

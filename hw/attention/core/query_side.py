@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import PART_LATENCY, QueryCommand
+from hw.attention.core.drain import PassResult
 from hw.attention.core.row.cell import Timing
 from hw.attention.core.row.score import QueryPlace
 from hw.attention.core.settings import RowSettings
@@ -32,7 +33,7 @@ class QuerySide(wiring.Component):
     -------
     i_command : In(stream of QueryCommand), i_row : In(stream of RowSettings)
         See `hw.attention.core.command`.
-    i_query : In(stream of D x int8)
+    i_query : In(stream of D x int8), i_empty : In(stream of 1 bit)
         See `hw.attention.core.command`.
     query : Out(D x int8), place : Out(QueryPlace), load : Out(rows)
         To the rows of all streams.
@@ -45,7 +46,9 @@ class QuerySide(wiring.Component):
     waiting : Out(1)
         There is a command that is not loaded.
     o : Out(stream of QueryCommand)
-        Every pass once it is loaded.
+        Every pass once it is loaded, but for empty ones.
+    results : Out(stream of PassResult)
+        Every pass likewise.
     decode, restart : In(1)
         With ``decode`` of the configuration only: see `hw.attention.core.core.AttentionCore`.
 
@@ -55,6 +58,9 @@ class QuerySide(wiring.Component):
     loads from the cycle in which the last stream takes it.  A pass that decodes is offered to stream 0; the
     next one loads as much later as `KeySide` is.  A row's settings are taken with its last part.
     ``ready`` of each input depends on ``valid`` of the others.
+
+    An empty pass is offered to nobody, so that its parts are taken while both banks are in use, too.  What a
+    pass is need not be known before its last part comes, as long as a bank is free for it.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
@@ -64,6 +70,7 @@ class QuerySide(wiring.Component):
             "i_command": In(stream.Signature(QueryCommand(config))),
             "i_row": In(stream.Signature(RowSettings(config))),
             "i_query": In(stream.Signature(elements)),
+            "i_empty": In(stream.Signature(1)),
             "query": Out(elements),
             "place": Out(QueryPlace(config)),
             "load": Out(config.rows),
@@ -73,6 +80,7 @@ class QuerySide(wiring.Component):
             "take": In(config.streams),
             "waiting": Out(1),
             "o": Out(stream.Signature(QueryCommand(config))),
+            "results": Out(stream.Signature(PassResult(config))),
         }
         if config.decodes:
             members |= {"decode": In(1), "restart": In(1)}
@@ -87,7 +95,9 @@ class QuerySide(wiring.Component):
 
         row = Signal(range(config.rows))
         place = Signal(QueryPlace(config))
-        room, load, ends_row, ends_pass = Signal(), Signal(), Signal(), Signal()
+        room, take, load, offers = Signal(), Signal(), Signal(), Signal()
+        ends_row, last, ends_pass = Signal(), Signal(), Signal()
+        known, empty = self.i_empty.valid, self.i_empty.payload
         in_use: Any = (self.loaded & ~self.take).any()
         offered: Any = -1
         if config.decodes:
@@ -100,32 +110,45 @@ class QuerySide(wiring.Component):
             in_use |= self.decode & (self.loaded[0] | (late != 0))
             offered = Mux(self.decode, 1, -1)
         m.d.comb += [
-            room.eq(self.i_command.valid & ~in_use & passes.i.ready),
             ends_row.eq(place.part == command.last_key_part),
-            load.eq(room & self.i_query.valid & (self.i_row.valid | ~ends_row)),
-            ends_pass.eq(load & ends_row & (row == (command.rows - 1)[: len(row)])),
+            last.eq(ends_row & (row == (command.rows - 1)[: len(row)])),
+            room.eq(
+                self.i_command.valid
+                & passes.i.ready
+                & self.results.ready
+                & Mux(known & empty, 1, ~in_use & (known | ~last))
+            ),
+            take.eq(room & self.i_query.valid & (self.i_row.valid | ~ends_row)),
+            load.eq(take & ~in_use),
+            ends_pass.eq(take & last),
+            offers.eq(ends_pass & ~empty),
             self.i_query.ready.eq(room & (self.i_row.valid | ~ends_row)),
             self.i_row.ready.eq(room & self.i_query.valid & ends_row),
             self.i_command.ready.eq(ends_pass),
+            self.i_empty.ready.eq(ends_pass),
             self.waiting.eq(self.i_command.valid),
             passes.i.payload.eq(command),
-            passes.i.valid.eq(ends_pass),
+            passes.i.valid.eq(offers),
+            self.results.payload.rows.eq(command.rows),
+            self.results.payload.units.eq(command.value_units),
+            self.results.payload.empty.eq(empty),
+            self.results.valid.eq(ends_pass),
         ]
         m.d.sync += [
-            self.loaded.eq(Mux(ends_pass, offered, self.loaded & ~self.take)),
+            self.loaded.eq(Mux(offers, offered, self.loaded & ~self.take)),
             self.load.eq(Mux(load, 1 << row, 0)),
             # In every cycle, as they count with `load` only: an enable would have 8 D loads.
             self.query.eq(self.i_query.payload),
             self.place.eq(place),
         ]
-        with m.If(load):
-            m.d.sync += [
-                place.part.eq(Mux(ends_row, 0, place.part + 1)),
-            ]
+        with m.If(take):
+            m.d.sync += place.part.eq(Mux(ends_row, 0, place.part + 1))
             with m.If(ends_row):
                 m.d.sync += row.eq(row + 1)
         with m.If(ends_pass):
-            m.d.sync += [row.eq(0), place.bank.eq(~place.bank)]
+            m.d.sync += row.eq(0)
+        with m.If(offers):
+            m.d.sync += place.bank.eq(~place.bank)
         if config.decodes:
             with m.If(self.restart):
                 m.d.sync += place.bank.eq(0)

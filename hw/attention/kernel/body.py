@@ -66,6 +66,7 @@ class AttentionBody(wiring.Component):
         connect(m, movers.o_command, core.i_command)
         connect(m, movers.o_row, core.i_row)
         connect(m, movers.o_query, core.i_query)
+        connect(m, movers.o_empty, core.i_empty)
         for s in range(config.streams):
             connect(m, movers.o_tile[s], core.i_tile[s])
             connect(m, movers.o_key[s], core.i_key[s])

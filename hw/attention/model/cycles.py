@@ -1,27 +1,31 @@
 """How many cycles the core takes, computed: its schedule, tile by tile.
 
 In the core only a few places may wait, with fixed times between them, so its schedule is a short list of
-"not before": queries not before the pass before has begun in all streams; a key not before its queries, not
-before its entry of the logit buffer is free; a value not before its tile is complete; the end of a tile not
-before the merge of the tile before has begun, nor before there is room for results; a merge not before the
-one before is done; a division not before all streams have closed the pass.  `core_cycles` follows these
-exactly; `hw.attention.model.predict` adds when the streams begin and how fast they can come.
+"not before": queries not before the pass before has begun in all streams, unless their pass is empty; a key
+not before its queries, not before its entry of the logit buffer is free; a value not before its tile is
+complete; the end of a tile not before the merge of the tile before has begun, nor before there is room for
+results; a merge not before the one before is done; a division not before all streams have closed the pass.
+`core_cycles` follows these exactly; `hw.attention.model.predict` adds when the streams begin and how fast
+they can come.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from hw.attention.config import RESULT_BANKS, AttentionConfig
 from hw.attention.core.command import UNIT_ELEMENTS
-from hw.attention.core.drain import Drain
+from hw.attention.core.drain import PASSES_AHEAD, Drain
 from hw.attention.core.row.cell import Timing
 from hw.attention.core.row.maximum import LOGIT_TILES
 from hw.attention.core.value_side import FINAL_BANKS, banks_behind, spacing
 from hw.attention.model.phase import Phase
 from hw.attention.model.shapes import PassShape
 from hw.attention.model.supply import Known, ResultChannel, Source, Supply
+from hw.lib.fifo import Fifo
 
 
 class _Tile(NamedTuple):
@@ -330,7 +334,10 @@ class Schedule:
         ]
         self.loaded = -1
         self._adopted = 0  # when the rows had the last pass's queries
-        # Of the last passes: when their results had left, and when the streams' sums were needed no more.
+        self._waits_from = sys.maxsize  # since when queries of empty passes have waited
+        # Of the last passes: when their results had left; and of those with tiles, and when their streams'
+        # sums were needed no more.
+        self._left: list[int] = []
         self._drained: list[int] = []
         self._read: list[int] = []
         self._divisor_free = 0
@@ -362,9 +369,18 @@ class Schedule:
         config, timing, phase = self._config, self._timing, self._phase
         parts = shape.rows * shape.key_parts
         coming = self._queries.ask(parts, known=known.queries + known.later, least=known.query_cycles)
-        self.loaded = max(max(self.loaded + 1, self._adopted) + parts - 1, coming[1] if coming else 0)
+        begins = max(self.loaded, self._left[0] if len(self._left) == PASSES_AHEAD else -1) + 1
+        if not shape.empty:
+            begins = max(begins, self._adopted)
+        self.loaded = max(begins + parts - 1, coming[1] if coming else 0, known.empty)
         self._queries.take(self.loaded)
         self._channel.read(query_beats, first=self.loaded - parts)
+        if shape.empty:
+            self._drain(shape, self.loaded + Fifo.LATENCY, known)
+            self._waits_from = min(self._waits_from, known.queries)
+            return
+        known = replace(known, queries=min(known.queries, self._waits_from))
+        self._waits_from = sys.maxsize
         banks = self._drained if config.streams == 1 else self._read
         behind = banks_behind(config)
         bank = banks[-behind] + 1 if len(banks) >= behind else 0
@@ -387,12 +403,17 @@ class Schedule:
             begins = max(begins, self._divisor_free, free)
             self._divisor_free = begins + phase.interval(steps)
             self._read = [*self._read[1 - FINAL_BANKS :], begins + phase.read(steps)]
-        complete = begins + phase.drained(steps)
-        start = max(complete, self._drained[-1] + 1 if self._drained else 0)
-        beats = -(-shape.value_units * UNIT_ELEMENTS * config.result_bits // self._beat_width)
-        drained, sent = self._channel.write(shape.rows * beats, first=start, least=known.result_cycles)
+        drained = self._drain(shape, begins + phase.drained(steps), known)
         self._drained = [*self._drained[1 - RESULT_BANKS :], drained]
+
+    def _drain(self, shape: PassShape, complete: int, known: Known) -> int:
+        """Let the results of a pass leave; give when the last one has left the rows."""
+        start = max(complete, self._left[-1] + 1 if self._left else 0)
+        beats = -(-shape.value_units * UNIT_ELEMENTS * self._config.result_bits // self._beat_width)
+        drained, sent = self._channel.write(shape.rows * beats, first=start, least=known.result_cycles)
+        self._left = [*self._left[1 - PASSES_AHEAD :], drained]
         self.last_output = sent + Drain.LATENCY
+        return drained
 
 
 def core_cycles(

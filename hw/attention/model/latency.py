@@ -63,6 +63,8 @@ class Latency:
         From a tile that clears the caches to the first part of keys out of them, or of a dummy.
     tile
         From a pass to its first tile without a bitmap; ``tiles`` from a tile to the next.
+    empty
+        From where a walk over tiles finds whether a pass is empty to the core.
     cleared
         What a tile that clears the caches saves of ``key`` and ``replay``, and of ``tiles`` behind it.
     done
@@ -89,6 +91,7 @@ class Latency:
         self.bitmap = self.queue + join + read + WidthConverter.LATENCY + Fifo.LATENCY
         self.entry = self.bitmap + PageLookup.ENTRY_LATENCY
         self.tile = self.queue + TileWalker.LATENCY
+        self.empty = TileWalker.EMPTY_LATENCY + Fifo.LATENCY
         self.tiles = CacheTags.interval(config)
         self.cleared = CacheTags.latency(config, clears=False) - CacheTags.latency(config, clears=True)
         plan = Skid.LATENCY + CacheTags.latency(config, clears=True) + TileFetch.LATENCY

@@ -166,6 +166,7 @@ class Walk:
         self._gave = -2
         self._bits = 0  # when the bits of the next bitmap row can come, behind those before them
         self._entries = 0  # when the next entry of a page table can come, likewise
+        self._owed = False  # a clear, by a pass without tiles
         # Of its lookup for the next tile: its cycles, when it can be, and entries that it passes over.
         self._page = (0, 0, 0)
         self._tags_free = (0, 0)
@@ -183,7 +184,8 @@ class Walk:
             queries = dealt(queries, ports=self._config.query_port_count, unit=self._config.part_bits // 8)
         taken = max(self._pass + latency.tile, self._gave + 1 + TileWalker.LATENCY)
         numbers = max((own.numbers for own in this.tiles), key=len)
-        clears = this.opens_head and not (this.first and job.reuse_kv)
+        clears = self._owed or (this.opens_head and not (this.first and job.reuse_kv))
+        self._owed = clears and this.shape.empty
         rows = 0 if job.bitmap is None else -(-job.bitmap.shape[1] // (8 * BITMAP_ROW_BYTES))
         pace, look, self._page = 1, None, (0, 0, 0)
         if this.entries:
@@ -194,13 +196,22 @@ class Walk:
             come = max(self._pass + rows + latency.entry, self._entries)
             self._entries = come + len(this.entries)
             self._page = PageLookup.LATENCY, come, look[0]
-        if job.bitmap is None:
-            tile = self._give(taken, max(1, len(numbers)), clears=clears, pace=pace)
-        else:
-            words = np.bincount(numbers // WORD_TILES, minlength=rows * 8 * BITMAP_ROW_BYTES // WORD_TILES)
+        told = taken - TileWalker.LATENCY  # whether it is empty
+        words: list[int] = []
+        if job.bitmap is not None:
+            length = rows * 8 * BITMAP_ROW_BYTES // WORD_TILES
+            words = np.bincount(numbers // WORD_TILES, minlength=length).tolist()
             bits = max(self._pass + latency.bitmap + self._bitmap_later(rows), self._bits)
             self._bits = bits + len(words)
-            tile = self._over_bits(max(taken, bits), words.tolist(), clears=clears)
+            taken = max(taken, bits)
+            before = next((n for n, tiles in enumerate(words) if tiles), len(words))
+            told = taken + before * (TileWalker.BITS_LATENCY + TileWalker.WORD_LATENCY)
+        if this.shape.empty:
+            tile = self._gave = told
+        elif words:
+            tile = self._over_bits(taken, words, clears=clears)
+        else:
+            tile = self._give(taken, max(1, len(numbers)), clears=clears, pace=pace)
         if look is not None:
             # Entries are passed over on the way to the last tile, and those left behind it.
             self._gave = max(self._gave, come + look[-1]) + len(this.entries) - look[-1] - 1
@@ -216,6 +227,7 @@ class Walk:
             values_later=values_later,
             queries=self._pass,
             keys=looked,
+            empty=told + latency.empty,
             cached=looked + latency.replay,
             later=self._query_reads.later(self._pass, queries),
             query_cycles=self._query_times.cycles(queries),

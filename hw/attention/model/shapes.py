@@ -27,7 +27,8 @@ class PassShape:
         Rows in use.
     keys
         Keys in all tiles that a stream has of the pass: only the first and the last one may be short; a dummy
-        has 1.  The streams of a job that decodes go in lockstep, and one number stands for all of them.
+        has 1, and an empty pass none.  The streams of a job that decodes go in lockstep, and one number
+        stands for all of them.
     leads
         Keys that the first of these tiles is given without.
     key_parts, value_parts
@@ -42,6 +43,11 @@ class PassShape:
     key_parts: int = 1
     value_parts: int = 1
     value_units: int
+
+    @property
+    def empty(self) -> bool:
+        """Say whether none of the rows sees a key, so that nothing is computed."""
+        return not any(self.keys)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +154,9 @@ class JobShape:
             end = max(0, position + positions) if self.causal else self.keys
             row = None if self.bitmap is None else self.bitmap[n]
             tiles = _stream_tiles(config, self._ranges(config, oldest, end), row)
-            keys = tuple(max(1, int(given.keys.sum())) for given in tiles)
+            empty = not self.page_keys and (oldest >= end or (row is not None and not row.any()))
+            least = 0 if empty and not self.decode else 1
+            keys = tuple(max(least, int(given.keys.sum())) for given in tiles)
             leads = tuple(int(given.leads.sum()) for given in tiles)
             of_blocks.append((positions, tiles, keys, leads, _entries(self.page_keys, oldest, end)))
         sets = [min(self.pack, self.kv_group - first) for first in range(0, self.kv_group, self.pack)]

@@ -74,6 +74,8 @@ class Known:
     -------
     queries, keys
         From when on memory can be asked for its queries, and for its keys and values.
+    empty
+        From when on it is whether it is empty.
     cached
         From when on its keys can come from the caches.
     later, keys_later, values_later
@@ -84,6 +86,7 @@ class Known:
 
     queries: int = 0
     keys: int = 0
+    empty: int = 0
     cached: int = 0
     later: int = 0
     keys_later: int = 0

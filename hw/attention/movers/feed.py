@@ -45,6 +45,8 @@ class StreamFeed(wiring.Component):
         With ``paged`` only: see `PageLookup`.
     k_base, v_base : In(P x 64)
         See `TileFetch`.
+    empty : Out(stream of 1 bit)
+        Of stream 0 only: see `TileWalker`.
     tile : Out(stream of TileCommand)
     k, v : Out(stream of D x int8)
         To the core, see `hw.attention.core.command`.
@@ -72,6 +74,8 @@ class StreamFeed(wiring.Component):
             **{f"{side}_axi": Out(port).array(ports) for side in "kv"},
             **{f"{side}_bytes": Out(data.ArrayLayout(48, ports)) for side in "kv"},
         }
+        if not index:
+            members["empty"] = Out(stream.Signature(1, always_ready=True))
         if config.decodes:
             for side in "kv":
                 members |= {
@@ -92,6 +96,8 @@ class StreamFeed(wiring.Component):
         m.submodules.fetch = fetch = TileFetch(config, index=self._index)
         connect(m, flipped(self.i), walker.i)
         connect(m, flipped(self.words), walker.words)
+        if not self._index:
+            connect(m, walker.empty, flipped(self.empty))
         # That a bitmap has another tile follows from all of its bits; that the tags take one is known late.
         m.submodules.found = found = Skid(TileRequest(config))
         if config.paged:

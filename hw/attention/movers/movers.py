@@ -74,7 +74,7 @@ class AttentionMovers(wiring.Component):
         Address of each port's queries.
     done : Out(1)
         One-cycle pulse: every result is in memory.
-    o_command, o_row, o_query, o_tile, o_key, o_value
+    o_command, o_row, o_query, o_empty, o_tile, o_key, o_value
         To the core, see `hw.attention.core.command`; the last three are arrays of S streams.
     o_decode : Out(1)
         With ``decode`` only: what the core is given is of jobs that decode.
@@ -117,6 +117,7 @@ class AttentionMovers(wiring.Component):
                 "o_command": Out(stream.Signature(QueryCommand(config))),
                 "o_row": Out(stream.Signature(RowSettings(config))),
                 "o_query": Out(stream.Signature(elements)),
+                "o_empty": Out(stream.Signature(1)),
                 "o_tile": Out(stream.Signature(TileCommand(config))).array(config.streams),
                 "o_key": Out(stream.Signature(elements)).array(config.streams),
                 "o_value": Out(stream.Signature(elements)).array(config.streams),
@@ -225,6 +226,11 @@ class AttentionMovers(wiring.Component):
             feeds.append(feed)
             queue(f"key_queue_{s}", KeyPass(config), current.keys, feed.i)
             connect(m, bitmaps.o[s], feed.words)
+            if not s:
+                # Always room: the commands of these passes are in their queue, or in the registers behind.
+                m.submodules.empty = empty = Fifo(1, depth=PASSES_AHEAD + Skid.CAPACITY)
+                m.d.comb += [empty.i.payload.eq(feed.empty.payload), empty.i.valid.eq(feed.empty.valid)]
+                connect(m, empty.o, flipped(self.o_empty))
             if config.paged:
                 connect(m, pages.o[s], feed.entries)
             connect(m, feed.tile, flipped(self.o_tile[s]))

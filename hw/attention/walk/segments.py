@@ -34,26 +34,34 @@ class TileWalker(wiring.Component):
     i : In(stream of KeyPass)
     words : In(stream of WORD_TILES bits)
         For each pass with bitmap rows, bits of its tiles from the first on; all of them are taken.
+    empty : Out(stream of 1 bit)
+        Of stream 0 only, for each pass: it has no tiles at all, in any stream.  Always ready.
     o : Out(stream of TileRequest)
-        The tiles of a pass in order, or a dummy if there are none.  The one with the first key of the pass's
-        range begins at this key, all others at their first one.  Of a job that decodes each stream lists all
-        tiles, from the first row of S P keys to the last one that has a key of the range.
+        The tiles of a pass in order; a dummy if there are none, though the pass is not ``empty``.  The one
+        with the first key of the pass's range begins at this key, all others at their first one.  Of a job
+        that decodes each stream lists all tiles, from the first row of S P keys to the last one that has a
+        key of the range.
 
     Behaviour
     ---------
     First tile of a pass in the cycle after it was taken, then one a cycle; with a bitmap, one in three
-    cycles, and three cycles more for each word.
+    cycles, and three cycles more for each word.  A pass is empty if its range of keys is, or its bitmap row;
+    but not one that decodes, nor one with pages.
 
     Why
     ---
     Whether a tile closes its pass is known only when the next one is found or none is: a tile from a bitmap
     waits for that, for all other passes the last tile follows from the last key.  Bits outside the pass's
     range are taken off before they are looked at, so that tiles that other rules hide cost nothing either.
+    What is empty is the same for all streams, though each has a range of its own: so it is asked before bits
+    are taken off.
     """
 
     #: Cycles from a pass to its first tile; from a word of a bitmap to the search for a bit; from one search
     #: to the next; from one that finds none, and from the last word, to what comes next.
     LATENCY: ClassVar = 1
+    #: Cycles from where it is found that a pass is empty, or is not, to ``empty``.
+    EMPTY_LATENCY: ClassVar = 1
     BITS_LATENCY: ClassVar = 2
     BIT_INTERVAL: ClassVar = 3
     WORD_LATENCY: ClassVar = 1
@@ -61,18 +69,25 @@ class TileWalker(wiring.Component):
     def __init__(self, config: AttentionConfig, *, index: int) -> None:
         self._config = config
         self._index = index
-        super().__init__(
-            {
-                "i": In(stream.Signature(KeyPass(config))),
-                "words": In(stream.Signature(WORD_TILES)),
-                "o": Out(stream.Signature(TileRequest(config))),
-            }
-        )
+        members = {
+            "i": In(stream.Signature(KeyPass(config))),
+            "words": In(stream.Signature(WORD_TILES)),
+            "o": Out(stream.Signature(TileRequest(config))),
+        }
+        if not index:
+            members["empty"] = Out(stream.Signature(1, always_ready=True))
+        super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
         m = Module()
         config, o = self._config, self.o.payload
+        told, empty = Signal(), Signal()  # whether it is empty is known, in this cycle
+        if not self._index:
+            m.d.sync += [self.empty.valid.eq(told), self.empty.payload.eq(empty)]
+        unknown = Signal()  # whether the pass at hand is empty
+        no_keys = Signal()  # in its range
+        owed = Signal()  # a clear, by a pass without tiles
         current = Signal(KeyPass(config), reset_less=True)
         tile, last_tile = Signal(tile_shape(config)), Signal(tile_shape(config))
         none, outside, opens, closes = (Signal(name=name) for name in ("none", "outside", "opens", "closes"))
@@ -82,12 +97,12 @@ class TileWalker(wiring.Component):
             o.tile.eq(tile),
             o.lead.eq(lead),
             o.last.eq(Mux(tile == last_tile, last_key, config.tile_keys - 1)),
-            o.clear.eq(current.clear & opens),
+            o.clear.eq((current.clear | owed) & opens),
             o.source.eq(current.source),
             self._command(o, none=none, opens=opens, closes=closes),
         ]
         with m.If(self.o.valid & self.o.ready):
-            m.d.sync += [opens.eq(0), lead.eq(0)]
+            m.d.sync += [opens.eq(0), lead.eq(0), owed.eq(0)]
 
         first_n, first_index, last_n, last_index, nothing = tile_range(config, self._index, self.i.payload)
         words_left = Signal(range(self._words(1) * (bitmap_rows_shape(config).stop - 1) + 1))
@@ -124,11 +139,22 @@ class TileWalker(wiring.Component):
                     base.eq(-len(bits)),
                     words_left.eq(self._words(self.i.payload.bitmap_rows)),
                 ]
+                given = self.i.payload
+                may_be_empty = self._may_be_empty(given)
+                sparse = given.bitmap_rows != 0
+                m.d.sync += [unknown.eq(may_be_empty), no_keys.eq(given.none)]
                 with m.If(self.i.valid):
+                    m.d.comb += [
+                        told.eq(~(may_be_empty & sparse)),
+                        empty.eq(may_be_empty & given.none),
+                    ]
                     m.next = "TILES"
-                    with m.If(self.i.payload.bitmap_rows != 0):
+                    with m.If(sparse):
                         m.d.sync += none.eq(1)  # until one is found
                         m.next = "WORD"
+                    with m.Elif(empty):
+                        m.d.sync += owed.eq(owed | given.clear)
+                        m.next = "PASS"
             with m.State("TILES"):
                 m.d.comb += [self.o.valid.eq(1), closes.eq(none | (tile == last_tile))]
                 with m.If(self.o.ready):
@@ -141,6 +167,10 @@ class TileWalker(wiring.Component):
                 m.d.sync += bits.eq(self.words.payload)
                 with m.If(words_left == 0):
                     m.next = "CLOSE"
+                    with m.If(unknown):
+                        m.d.comb += [told.eq(1), empty.eq(1)]
+                        m.d.sync += owed.eq(owed | current.clear)
+                        m.next = "PASS"
                 with m.Elif(self.words.valid):
                     m.d.sync += [
                         words_left.eq(words_left - 1),
@@ -151,6 +181,9 @@ class TileWalker(wiring.Component):
                     m.next = "MASK"
             with m.State("MASK"):
                 m.d.sync += bits.eq(Mux(outside, 0, bits & within(to_first, to_last, width=len(bits))))
+                with m.If(unknown & groups.any() & ~no_keys):
+                    m.d.comb += told.eq(1)
+                    m.d.sync += unknown.eq(0)
                 m.next = "FIND"
             with m.State("FIND"):
                 m.next = "WORD"
@@ -170,6 +203,15 @@ class TileWalker(wiring.Component):
                 with m.If(self.o.ready):
                     m.next = "PASS"
         return m
+
+    def _may_be_empty(self, given: Any) -> Value:
+        """Say whether a pass may do without tiles: pages are looked up with them, and lockstep needs one."""
+        may: Value = Const(1)
+        if self._config.paged:
+            may &= ~given.source.paged
+        if self._config.decodes:
+            may &= ~given.source.decode
+        return may
 
     def _words(self, rows: Any) -> Any:
         """Count the words that this stream gets for ``rows`` times 32 bytes of a bitmap row."""

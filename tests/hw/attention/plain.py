@@ -201,6 +201,17 @@ def tiles(config: AttentionConfig, this: PlainPass, stream: int) -> list[tuple[i
     return found
 
 
+def is_empty(this: PlainPass) -> bool:
+    """Say whether the movers take a pass for empty: its range of keys or its bitmap row says so."""
+    job = this.job
+    if job.decode or job.page_keys:
+        return False
+    if job.bits is None:
+        return span(this) == (0, 0)
+    size = len(bitmap_rows(job)) // len(job.bits)
+    return span(this) == (0, 0) or not any(bitmap_rows(job)[this.block * size : (this.block + 1) * size])
+
+
 def page_entries(this: PlainPass) -> list[int]:
     """List the pages whose entries are read: of the visible range, and what lies in the same 32 bytes."""
     first, end = span(this)
@@ -336,7 +347,7 @@ def bitmap_rows(job: PlainJob) -> bytes:
     tiles_of_row = job.bits.shape[1]
     padded = np.zeros((len(job.bits), -(-tiles_of_row // 256) * 256), np.uint8)
     padded[:, :tiles_of_row] = job.bits
-    padded[:, tiles_of_row:] = 1  # what the padding has does not matter
+    padded[1::2, tiles_of_row:] = 1  # what the padding has does not matter
     return np.packbits(padded, axis=1, bitorder="little").tobytes()
 
 

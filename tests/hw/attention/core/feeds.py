@@ -15,7 +15,7 @@ from hw.lib.place import InlinePlacer
 from sim.golden.attention.formats import Arithmetic, Output
 from sim.golden.attention.mask import Mask
 from sim.golden.attention.model import GoldenJob, Scaling, attention_job
-from tests.hw.attention.plain import PlainJob, PlainPass, last_part, parts, passes, tiles
+from tests.hw.attention.plain import PlainJob, PlainPass, last_part, parts, passes, span, tiles
 from tests.support.gateware.streams import Side, exchange
 
 
@@ -81,6 +81,12 @@ def tile_list(config: AttentionConfig, this: PlainPass, stream: int) -> list[tup
     ] or [(NO_KEY, 1)]
 
 
+def is_empty(this: PlainPass) -> bool:
+    """Say whether the core is told that a pass has no tiles; others that see no key have dummies."""
+    bits = this.job.bits
+    return span(this) == (0, 0) or (bits is not None and not bits[this.block].any())
+
+
 def row_settings(config: AttentionConfig, this: PlainPass) -> list[dict]:
     """What each row of a pass is told."""
     job, settings = this.job, []
@@ -100,7 +106,7 @@ def row_settings(config: AttentionConfig, this: PlainPass) -> list[dict]:
 
 def feed(config: AttentionConfig, jobs: list[CoreJob], rng) -> dict[str, list]:
     """Give the items of all inputs of the core, by name; those of stream s are ``tile_s`` and so on."""
-    items: dict[str, list] = {name: [] for name in ("command", "row", "query")}
+    items: dict[str, list] = {name: [] for name in ("command", "row", "query", "empty")}
     items |= {f"{name}_{s}": [] for name in ("tile", "key", "value") for s in range(config.streams)}
     for given in jobs:
         job = given.job
@@ -114,7 +120,8 @@ def feed(config: AttentionConfig, jobs: list[CoreJob], rng) -> dict[str, list]:
             items["row"] += row_settings(config, this)
             for head, query in this.rows:
                 items["query"] += parts(config, given.q[head, query].tobytes())
-            for s in range(config.streams):
+            items["empty"].append(int(is_empty(this)))
+            for s in range(config.streams) if not is_empty(this) else ():
                 tiles_here = tile_list(config, this, s)
                 for n, (first, keys) in enumerate(tiles_here):
                     dummy = first == NO_KEY
@@ -232,7 +239,10 @@ def shapes(config: AttentionConfig, jobs: list[CoreJob]) -> list[PassShape]:
     return [
         PassShape(
             rows=len(this.rows),
-            keys=tuple(sum(keys for _, keys in tile_list(config, this, s)) for s in range(config.streams)),
+            keys=tuple(
+                0 if is_empty(this) else sum(keys for _, keys in tile_list(config, this, s))
+                for s in range(config.streams)
+            ),
             leads=tuple(sum(lead for _, lead, _ in tiles(config, this, s)) for s in range(config.streams)),
             key_parts=last_part(config, given.job.dqk) + 1,
             value_parts=last_part(config, given.job.dv) + 1,

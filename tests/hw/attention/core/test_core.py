@@ -14,7 +14,7 @@ from tests.hw.attention.core.feeds import BarePlacer, CoreJob, run_core, shapes,
 from tests.hw.attention.plain import PlainJob, random_job, small
 from tests.support.gateware.streams import seeds
 
-INPUTS = ("command", "row", "query", "tile", "key", "value")
+INPUTS = ("command", "row", "query", "empty", "tile", "key", "value")
 
 
 def random_config(rng, **fixed):

@@ -73,7 +73,7 @@ def shapes(config, jobs):
 def own_feed(config, jobs, rng):
     """Give the items of the core's streams, and what each cell takes: ``own_key`` and ``own_value``."""
     view, places = decoding(config), config.decode_streams
-    items = {name: [] for name in ("command", "row", "query", "tile_0", "own_key", "own_value")}
+    items = {name: [] for name in ("command", "row", "query", "empty", "tile_0", "own_key", "own_value")}
     for given in jobs:
         job = given.job
         last = {"last_key_part": last_part(config, job.dqk), "last_value_part": last_part(config, job.dv)}
@@ -81,6 +81,7 @@ def own_feed(config, jobs, rng):
             items["command"].append(
                 {"rows": len(this.rows), "value_units": job.dv // 16, "scale": job.scale} | last
             )
+            items["empty"].append(0)
             items["row"] += row_settings(config, this)
             for head, query in this.rows:
                 items["query"] += parts(config, given.q[head, query].tobytes())

@@ -22,23 +22,24 @@ def test_drain(beat_width, output, stall):
     config = small(rows=3, lanes=48, folds=2, output=output)
     rng = random.Random(f"{beat_width} {stall}")
     unit = Drain(config, beat_width=beat_width)
-    results = [
+    passes = [
         {
-            "bank": n % RESULT_BANKS,
             "rows": rng.randint(1, config.rows),
             "units": rng.randint(1, config.max_head_dim // 16),
+            "empty": int(rng.random() < 0.3),
         }
-        for n in range(12)
+        for n in range(18)
     ]
-    expected, beats_of = [], []
-    for result in results:
-        beats = -(-result["units"] * 16 * config.result_bits // beat_width)
-        beats_of.append(result["rows"] * beats)
+    expected, beats_of, banks = [], [], 0
+    for this in passes:
+        beats = -(-this["units"] * 16 * config.result_bits // beat_width)
+        beats_of.append(this["rows"] * beats)
         tile = [
-            {"data": beat_of(row, result["bank"], beat), "last": 0}
-            for row in range(result["rows"])
+            {"data": 0 if this["empty"] else beat_of(row, banks % RESULT_BANKS, beat), "last": 0}
+            for row in range(this["rows"])
             for beat in range(beats)
         ]
+        banks += not this["empty"]
         tile[-1]["last"] = 1
         expected += tile
     freed, given = [], []
@@ -58,10 +59,10 @@ def test_drain(beat_width, output, stall):
 
     async def give(ctx):
         """No more than all banks are full at a time."""
-        for n, result in enumerate(results):
+        for n in range(banks):
             while len(freed) <= n - RESULT_BANKS or rng.random() < stall / 2:
                 await ctx.tick()
-            ctx.set(unit.i.payload, result)
+            ctx.set(unit.i.payload, n % RESULT_BANKS)
             ctx.set(unit.i.valid, 1)
             await ctx.tick()
             given.append(cycle[0])
@@ -77,13 +78,17 @@ def test_drain(beat_width, output, stall):
             cycle[0] += 1
 
     out = Side(unit.o, count=len(expected), stall=stall)
-    exchange(unit, {"o": out}, background=[rows, give, count])
+    sides = {"o": out, "passes": Side(unit.passes, items=passes, stall=stall)}
+    exchange(unit, sides, background=[rows, give, count])
     assert out.received == expected
-    assert len(freed) == len(results)
+    assert len(freed) == banks
     if not stall:
-        # A bank is read, a beat a cycle, from the cycle after it was given or the bank before was empty.
-        end = -1
-        for n, beats in enumerate(beats_of):
-            end = max(given[n] + 1, end + 1) + beats - 1
-            assert freed[n] == end
-        assert out.cycles[-1] == freed[-1] + Drain.LATENCY
+        # A bank is read, a beat a cycle, from the cycle after it was given or the one before was read, and
+        # zeros of an empty pass likewise from where it was.
+        end, number = -1, 0
+        for come, (this, beats) in enumerate(zip(passes, beats_of, strict=True)):
+            end = max((come if this["empty"] else given[number]) + 1, end + 1) + beats - 1
+            if not this["empty"]:
+                assert freed[number] == end
+                number += 1
+        assert out.cycles[-1] == end + Drain.LATENCY

@@ -108,8 +108,7 @@ def test_finish(config, slow):
             sequences["normalize"][cycle] = {**where, "bank": n % RESULT_BANKS, "scale": scale}
             sequences["final"][cycle] = {**where, "bank": n % FINAL_BANKS}
         ready = begin + timing.normalize + steps[n] - 1 + Combine.lane_latency(config)
-        given = {"bank": n % RESULT_BANKS, "rows": commands[n]["rows"], "units": commands[n]["value_units"]}
-        assert results[n] == (ready + Normalizer.latency(config), given)
+        assert results[n] == (ready + Normalizer.latency(config), n % RESULT_BANKS)
         # A queue that takes a cycle follows.
         complete = begin + timing.drained - config.merge_steps + steps[n]
         assert results[n][0] + 1 == complete

@@ -28,8 +28,10 @@ def test_queries(streams, folds, stall):
         }
         for _ in range(15)
     ]
-    places = [  # of every part: bank, row, part, and whether it is its row's last one
-        (n % 2, row, part, part == command["last_key_part"])
+    empty = [int(rng.random() < 0.3) for _ in commands]
+    banks = [sum(1 - bit for bit in empty[:n]) % 2 for n in range(len(commands))]
+    places = [  # of every part: bank, row, part, whether it is its row's last one, and its pass
+        (banks[n], row, part, part == command["last_key_part"], n)
         for n, command in enumerate(commands)
         for row in range(command["rows"])
         for part in range(command["last_key_part"] + 1)
@@ -68,35 +70,56 @@ def test_queries(streams, folds, stall):
         "command": Side(unit.i_command, items=commands, stall=stall),
         "row": Side(unit.i_row, items=settings, stall=stall),
         "query": Side(unit.i_query, items=queries, stall=stall),
-        "o": Side(unit.o, count=len(commands), stall=stall / 2),
+        "empty": Side(unit.i_empty, items=empty, stall=stall),
+        "o": Side(unit.o, count=empty.count(0), stall=stall / 2),
+        "results": Side(unit.results, count=len(commands), stall=stall / 2),
     }
     exchange(unit, sides, background=[note, *(stream(n) for n in range(streams))])
-    assert sides["o"].received == commands
+    computed = [n for n, bit in enumerate(empty) if not bit]
+    assert sides["o"].received == [commands[n] for n in computed]
+    assert sides["results"].received == [
+        {"rows": command["rows"], "units": command["value_units"], "empty": bit}
+        for command, bit in zip(commands, empty, strict=True)
+    ]
 
-    loads = [(cycle, now) for cycle, now in enumerate(trace) if now["load"]]
-    for (cycle, now), (bank, row, part, _), query in zip(loads, places, queries, strict=False):
-        assert (now["load"], now["query"]) == (1 << row, query)
-        assert now["place"] == {"bank": bank, "part": part}
+    # What is not loaded is of an empty pass, for which no bank was free.
+    loads, number = [], 0
+    for cycle, now in enumerate(trace):
+        if not now["load"]:
+            continue
+        while (now["load"], now["query"]) != (1 << places[number][1], queries[number]):
+            assert empty[places[number][4]]
+            number += 1
+        loads.append((cycle, number))
+        number += 1
+    assert all(empty[place[4]] for place in places[number:])
+    for cycle, number in loads:
+        bank, _, part, _, n = places[number]
+        assert trace[cycle]["place"] == {"bank": bank, "part": part}
         # In the register since the cycle before; the other bank's pass is not taken before, by any stream.
         passes_before = sum(1 for other in range(streams) for take in takes[other] if take <= cycle - 1)
-        number = commands_before(commands, len([c for c, _ in loads if c < cycle]))
-        assert passes_before >= number * streams
-    assert len(loads) == len(places)
+        assert passes_before >= len([other for other in computed if other < n]) * streams
     configured = [(cycle, now) for cycle, now in enumerate(trace) if now["configure"]]
-    lasts = [(cycle, place) for (cycle, _), place in zip(loads, places, strict=True) if place[3]]
+    row_settings = dict(
+        zip([number for number, place in enumerate(places) if place[3]], settings, strict=True)
+    )
+    lasts = [(cycle, number) for cycle, number in loads if places[number][3]]
     later = Timing(config).adopt + 1
-    for (cycle, now), (loaded, place), row in zip(configured, lasts, settings, strict=False):
-        assert (cycle, now["configure"]) == (loaded + later, 1 << place[1])
-        assert now["settings"] == row
+    for (cycle, now), (loaded, number) in zip(configured, lasts, strict=False):
+        assert (cycle, now["configure"]) == (loaded + later, 1 << places[number][1])
+        assert now["settings"] == row_settings[number]
     assert len(configured) >= len(lasts) - later - 1  # the run may end before the last ones
     if not stall and streams == 1:
-        # The next pass loads from the cycle on in which this one is taken, a part a cycle.
-        for number, take in enumerate(takes[0][: len(commands) - 1]):
-            begin = sum(commands[n]["rows"] * (commands[n]["last_key_part"] + 1) for n in range(number + 1))
-            count = commands[number + 1]["rows"] * (commands[number + 1]["last_key_part"] + 1)
-            assert [cycle for cycle, _ in loads[begin : begin + count]] == list(
-                range(take + 1, take + 1 + count)
-            )
+        # A pass loads from the cycle on in which the one before is taken, a part a cycle, or sooner behind
+        # empty ones, which do not wait for any to be taken.
+        come = {number: cycle for cycle, number in loads}
+        begin = 0
+        for n, command in enumerate(commands):
+            count = command["rows"] * (command["last_key_part"] + 1)
+            if n and not empty[n] and not empty[n - 1]:
+                take = takes[0][computed.index(n) - 1]
+                assert [come[begin + at] for at in range(count)] == list(range(take + 1, take + 1 + count))
+            begin += count
 
 
 def loaded_before_room(side):
@@ -122,7 +145,9 @@ def loaded_before_room(side):
         received.extend(await get(ctx, unit.o, count))
 
     feeds = (unit.i_command, numbered), (unit.i_row, [row] * count), (unit.i_query, [[0] * 16] * count)
+    feeds += ((unit.i_empty, [0] * count),)
     sides = [functools.partial(put, stream=stream, payloads=payloads) for stream, payloads in feeds]
+    sides.append(functools.partial(get, stream=unit.results, count=count))
     simulate(unit, divides, background=[computes, *sides], limit=400)
     return [command["scale"]["fraction"] for command in received], len(early)
 
@@ -130,13 +155,4 @@ def loaded_before_room(side):
 def test_passes_wait_for_room_behind_them():
     assert loaded_before_room(QuerySide) == ([n % 16 for n in range(20)], 8)
     with pytest.raises(Stuck):
-        loaded_before_room(mutant(QuerySide, "~in_use & passes.i.ready)", "~in_use)"))
-
-
-def commands_before(commands, parts):
-    """Give the number of the pass that the part with this number belongs to."""
-    for number, command in enumerate(commands):
-        parts -= command["rows"] * (command["last_key_part"] + 1)
-        if parts < 0:
-            return number
-    raise AssertionError("more parts than there are")
+        loaded_before_room(mutant(QuerySide, "& passes.i.ready\n", "\n"))

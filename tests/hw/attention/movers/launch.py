@@ -18,6 +18,7 @@ from tests.hw.attention.plain import (
     PlainCache,
     PlainJob,
     bitmap_rows,
+    is_empty,
     key_bytes,
     page_entries,
     parts,
@@ -50,6 +51,7 @@ class Launch:
     grain: int = 1
     golden: bool = False
     commands: list = field(default_factory=list)
+    empty: list = field(default_factory=list)
     rows: list = field(default_factory=list)
     queries: list = field(default_factory=list)
 
@@ -250,6 +252,7 @@ class Launch:
     def _pass(self, this):
         config, job = self.config, this.job
         self.commands.append((len(this.rows), job.dqk, job.dv, job.scale))
+        self.empty.append(int(is_empty(this)))
         self.beats.append([])
         for head, query in this.rows:
             if config.decodes:
@@ -302,7 +305,7 @@ class Launch:
                         if index >= lead + held:
                             port = number(config, s, row % config.ports)
                             self.read[port] += key_bytes(config, size)
-            if not found:
+            if not found and not is_empty(this):
                 self.tiles[s].append((None, 1, True, True, job.cap))
                 self.keys[s] += [None] * -(-job.dqk // config.lanes)
                 self.values[s] += [None] * -(-job.dv // config.lanes)
@@ -335,6 +338,7 @@ class Launch:
     def counts(self):
         """Items of each of the core's streams so far."""
         found = {"command": len(self.commands), "row": len(self.rows), "query": len(self.queries)}
+        found["empty"] = len(self.empty)
         if self.config.decodes:
             found |= {f"own_{side}": len(given) for side, given in self.own.items()}
         for s in range(self.config.streams):

@@ -29,7 +29,7 @@ def check_streams(config, launch, got):
     for row, want in zip(got["row"], launch.rows, strict=True):
         assert list(range(row.pop("first"), row.pop("end"))) == want["seen"]
         assert row == {name: value for name, value in want.items() if name != "seen"}
-    assert got["query"] == launch.queries
+    assert (got["query"], got["empty"]) == (launch.queries, launch.empty)
     for s in range(config.streams):
         for tile, (first, keys, opens, closes, cap) in zip(got[f"tile{s}"], launch.tiles[s], strict=True):
             assert (tile["last_index"], tile["opens"], tile["closes"]) == (keys - 1, opens, closes)
@@ -52,6 +52,7 @@ def run(config, launches, *, width=256, stall=0.0, latency=(1, 20), seed=0, limi
         for n in range(port_count(config))
     ]
     outputs = {"command": movers.o_command, "row": movers.o_row, "query": movers.o_query}
+    outputs["empty"] = movers.o_empty
     for s in range(config.streams):
         outputs |= {f"tile{s}": movers.o_tile[s], f"key{s}": movers.o_key[s], f"value{s}": movers.o_value[s]}
     own = {"own_key": movers.o_own_key, "own_value": movers.o_own_value} if config.decodes else {}
