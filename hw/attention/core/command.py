@@ -80,6 +80,8 @@ class TileCommand(data.StructLayout):
         See `QueryCommand`.
     cap : 23
         With ``logit_cap`` only: c, 0 for none.
+    keep : 1
+        With the configuration's ``decode`` only: the next pass has the same keys and values.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
@@ -94,6 +96,8 @@ class TileCommand(data.StructLayout):
         }
         if config.logit_cap:
             members["cap"] = CAP_BITS
+        if config.decodes:
+            members["keep"] = 1
         super().__init__(members)
 
 
@@ -106,7 +110,7 @@ class Tile(data.StructLayout):
         Index of its last key: one less than its keys.
     opens, closes : 1
         It is the first, the last of its pass.
-    last_value_part
+    last_value_part, keep
         Of its command.
     """
 
@@ -117,6 +121,7 @@ class Tile(data.StructLayout):
                 "opens": 1,
                 "closes": 1,
                 "last_value_part": range(config.folds),
+                **({"keep": 1} if config.decodes else {}),
             }
         )
 
@@ -130,6 +135,9 @@ class PartSource(wiring.Signature):
         There is a part for every two rows of every stream.
     take : In(1)
         They are taken; only in cycles in which ``valid`` is high.
+    last, keep : In(1)
+        With ``take``: they are the last ones of a pass; and those of the pass are to come again for the next
+        one, before any others.
     parts : Out(D x int8 for each of the S P ports)
         `PART_LATENCY` cycles later, those of values when their probabilities come (``step`` of
         `hw.attention.core.row.cell.Timing`): key ``n`` of the head is at place ``n mod (S P)``.
@@ -141,6 +149,8 @@ class PartSource(wiring.Signature):
             {
                 "valid": Out(1),
                 "take": In(1),
+                "last": In(1),
+                "keep": In(1),
                 "parts": Out(data.ArrayLayout(part, config.decode_streams)),
             }
         )

@@ -192,6 +192,8 @@ class AttentionCore(wiring.Component):
                     side.decode.eq(decode),
                     side.own_valid.eq(source.valid),
                     source.take.eq(side.own_take),
+                    source.last.eq(side.own_last),
+                    source.keep.eq(side.own_keep),
                 ]
         elif config.decodes:
             own, control = control, Signal(RowControl(config), name=f"chosen_control_{n}")

@@ -50,7 +50,7 @@ class KeySide(wiring.Component):
         has come, or because there is no pass.
     restart : In(1)
         With ``decode`` of the configuration only: see `hw.attention.core.core.AttentionCore`.
-    decode, own_valid : In(1), own_take : Out(1)
+    decode, own_valid : In(1), own_take, own_last, own_keep : Out(1)
         With ``leads`` only: passes decode; parts of keys, one for each cell, of a `PartSource`.
 
     Behaviour
@@ -88,7 +88,8 @@ class KeySide(wiring.Component):
         if config.decodes:
             members["restart"] = In(1)
         if leads:
-            members |= {"decode": In(1), "own_valid": In(1), "own_take": Out(1)}
+            members |= {"decode": In(1), "own_valid": In(1)}
+            members |= {name: Out(1) for name in ("own_take", "own_last", "own_keep")}
         super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:
@@ -120,6 +121,8 @@ class KeySide(wiring.Component):
                 # Either comes in passes of its own kind only.
                 self.issue.eq(ready & (self.own_valid | self.i_key.valid)),
                 self.own_take.eq(self.issue & self.decode),
+                self.own_last.eq(ends_pass),
+                self.own_keep.eq(tile.keep),
             ]
         # In every cycle, as nobody looks at a part that was not taken: an enable would have 8 D loads.
         m.d.sync += self.key.eq(self.i_key.payload)
@@ -160,6 +163,8 @@ class KeySide(wiring.Component):
             complete.closes.eq(tile.closes),
             complete.last_value_part.eq(tile.last_value_part),
         ]
+        if config.decodes:
+            m.d.comb += complete.keep.eq(tile.keep)
         # A part taken now is on `key` in the next cycle; a queue that takes one cycle follows `tile`.
         above: Any = Cat(Const(0, config.stream_bits), index)
         if self._leads:

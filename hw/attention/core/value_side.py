@@ -74,7 +74,7 @@ class ValueSide(wiring.Component):
         In this cycle the last key of a tile had to wait as all banks are full; or there was no value.
     restart : In(1)
         With ``decode`` of the configuration only: see `hw.attention.core.core.AttentionCore`.
-    decode, own_valid : In(1), own_take : Out(1)
+    decode, own_valid : In(1), own_take, own_last, own_keep : Out(1)
         With ``leads`` only: passes decode; parts of values, one for each cell, of a `PartSource`, which come
         to the cells as late as `value` would.
 
@@ -112,7 +112,8 @@ class ValueSide(wiring.Component):
         if config.decodes:
             members["restart"] = In(1)
         if leads:
-            members |= {"decode": In(1), "own_valid": In(1), "own_take": Out(1)}
+            members |= {"decode": In(1), "own_valid": In(1)}
+            members |= {name: Out(1) for name in ("own_take", "own_last", "own_keep")}
         super().__init__(members)
 
     def elaborate(self, platform: Any) -> Module:
@@ -156,6 +157,8 @@ class ValueSide(wiring.Component):
             m.d.comb += [
                 there.eq(self.own_valid | self.i_value.valid),  # each in passes of its own kind only
                 self.own_take.eq(issue & self.decode),
+                self.own_last.eq(ends_key & last_key & tile.closes),
+                self.own_keep.eq(tile.keep),
             ]
         with m.If(issue):
             m.d.sync += part.eq(Mux(ends_key, 0, part + 1))

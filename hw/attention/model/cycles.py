@@ -243,8 +243,8 @@ class StreamSchedule:
         value_last = max(value_last, (bank or 0) + shape.value_parts - 1)
         merged = max(value_last, previous.merged + previous.spacing) if previous else value_last
 
-        self._keys.take(last)
-        self._values.take(value_last)
+        self._keys.take(last, again=known.again, keep=known.keep)
+        self._values.take(value_last, again=known.again, keep=known.keep)
         self._logits += keys
         space = spacing(self._config, parts=shape.value_parts, closes=bank is not None)
         # What is left of the cycles from the last key on: logits could not leave, and as long as a tile

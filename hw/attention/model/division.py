@@ -170,9 +170,9 @@ def _cycles(job: JobShape, config: AttentionConfig) -> float:
     """Estimate the cycles of a K/V head: of each pass what its slowest stage takes.
 
     A pass takes a cycle for each part of a key, or of a value, of a stream.  Beside that, one that does not
-    decode loads its queries, a part a cycle.  One that decodes takes its keys at the pace of memory, and its
-    combination, in which every step takes as many cycles as a stream has ports, must be over before that of
-    the next one begins.
+    decode loads its queries, a part a cycle.  One that decodes takes its keys at the pace of memory, unless
+    they are kept, and its combination, in which every step takes as many cycles as a stream has ports, must
+    be over before that of the next one begins.
     """
     begin, end = _limits(job, config)
     streams = job.streams(config)
@@ -181,7 +181,10 @@ def _cycles(job: JobShape, config: AttentionConfig) -> float:
     parts = keys * max(key_parts, value_parts)
     if job.decode:
         steps = job.value_size // config.merge_lanes * config.ports
-        passes = np.maximum(_BEAT_CYCLES * parts, steps + _COMBINE_CYCLES)
+        combined = steps + _COMBINE_CYCLES
+        if job.keeps(config):
+            return float(np.maximum(_BEAT_CYCLES * parts, _sets(job) * np.maximum(parts, combined)).sum())
+        passes = np.maximum(_BEAT_CYCLES * parts, combined)
     else:
         passes = np.maximum(parts, job.pack * min(job.positions(config), job.queries) * key_parts)
     return _sets(job) * float(passes.sum())

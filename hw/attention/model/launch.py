@@ -8,6 +8,7 @@ between jobs that decode and others the engine drains, so that each run of jobs 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -25,6 +26,7 @@ from hw.attention.model.results import bursts, sent
 from hw.attention.model.shapes import JobPass, JobShape, Tiles
 from hw.attention.model.supply import Known, Lockstep, ResultChannel, Supply
 from hw.attention.model.traffic import fetches, traffic
+from hw.attention.movers.movers import PASSES_AHEAD
 from hw.attention.movers.part_reader import PartReader
 from hw.attention.movers.ports import key_port, port_count, query_port, value_port
 from hw.attention.movers.query_parts import QueryParts
@@ -76,11 +78,14 @@ def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape],
     )
     walk = Walk(config, board, latency, refreshes)
     results = Results(config, board)
+    loaded: deque[int] = deque(maxlen=PASSES_AHEAD + Skid.CAPACITY)
     for job, this, fetched in fetches(config, jobs):
         runs = [_runs(tiles, missing) for tiles, missing in zip(this.tiles, fetched, strict=True)]
         query_beats = this.shape.rows * config.query_bytes(job.query_size) * 8 / width
-        known = replace(walk.known(job, this, fetched), result_cycles=results.add(job, this))
+        room = loaded[0] + 1 if len(loaded) == loaded.maxlen else 0
+        known = replace(walk.known(job, this, fetched, room=room), result_cycles=results.add(job, this))
         schedule.add(this.shape, runs, known=known, query_beats=query_beats)
+        loaded.append(schedule.loaded)
         results.drain(schedule.last_output)
     done = results.written + board.idle_write_cycles + latency.done
     return schedule.waits.plus(Waits(idle=done - sum(schedule.waits)))
@@ -171,13 +176,18 @@ class Walk:
         self._page = (0, 0, 0)
         self._tags_free = (0, 0)
 
-    def known(self, job: JobShape, this: JobPass, fetched: Sequence[NDArray[np.int_]]) -> Known:
-        """Give when what the next pass needs is known; ``fetched`` are the keys of its tiles from memory."""
+    def known(
+        self, job: JobShape, this: JobPass, fetched: Sequence[NDArray[np.int_]], *, room: int = 0
+    ) -> Known:
+        """Give when what the next pass needs is known; ``fetched`` are the keys of its tiles from memory, and
+        from the cycle ``room`` on there is room for its command.
+        """
         latency = self._latency
         if this.first:
             self._pass = self._first_pass()
         else:
             self._pass += latency.next_set if this.opens_set else latency.next_pass
+        self._pass = max(self._pass, room)
         query_bytes = self._config.query_units(job.query_size) * UNIT_BITS // 8
         queries = self._queries.add(job, this, row_bytes=query_bytes)
         if self._config.decodes:
@@ -231,6 +241,8 @@ class Walk:
             cached=looked + latency.replay,
             later=self._query_reads.later(self._pass, queries),
             query_cycles=self._query_times.cycles(queries),
+            again=this.again,
+            keep=this.keep,
         )
 
     def _channels(self, number: PortNumber, fetched: Sequence[NDArray[np.int_]]) -> list[int]:

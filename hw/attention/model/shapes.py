@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import UNIT_ELEMENTS
-from hw.attention.walk.geometry import PAGE_GROUP
+from hw.attention.walk.geometry import KEPT_PARTS, PAGE_GROUP
 
 #: Rows of a query tile of a job that decodes: those of a cell.
 DECODE_ROWS = 2
@@ -85,6 +85,9 @@ class JobPass:
         Whether it is the first of the job, of a K/V head, of a set of packed heads.
     entries
         Entries of a page table that are read for it.
+    again, keep
+        Whether its keys and values are those of the pass before, which readers have kept, or those of the
+        next one.
     """
 
     shape: PassShape
@@ -94,6 +97,8 @@ class JobPass:
     opens_head: bool
     opens_set: bool
     entries: range
+    again: bool
+    keep: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,6 +146,13 @@ class JobShape:
         """Give the streams that keys are dealt out to."""
         return config.decode_streams if self.decode else config.streams
 
+    def keeps(self, config: AttentionConfig) -> bool:
+        """Say whether the sets of heads of a K/V head decode with one reading of its keys and values."""
+        parts = -(-max(self.query_size, self.value_size) // config.lanes)
+        rows = KEPT_PARTS // parts
+        fits = self.queries <= self.positions(config) and self.keys <= rows * self.streams(config)
+        return self.decode and fits
+
     def passes(self, config: AttentionConfig) -> Iterator[JobPass]:
         """Give the passes in order."""
         if not self.queries or not self.keys or not self.heads:
@@ -160,6 +172,7 @@ class JobShape:
             leads = tuple(int(given.leads.sum()) for given in tiles)
             of_blocks.append((positions, tiles, keys, leads, _entries(self.page_keys, oldest, end)))
         sets = [min(self.pack, self.kv_group - first) for first in range(0, self.kv_group, self.pack)]
+        keeps = self.keeps(config)
         for head in range(self.heads // self.kv_group):
             for number, packed in enumerate(sets):
                 for n, (positions, tiles, keys, leads, entries) in enumerate(of_blocks):
@@ -178,6 +191,8 @@ class JobShape:
                         opens_head=not number and not n,
                         opens_set=not n,
                         entries=entries,
+                        again=keeps and number > 0,
+                        keep=keeps and number < len(sets) - 1,
                     )
 
     def _ranges(self, config: AttentionConfig, first: int, end: int) -> list[tuple[int, int]]:

@@ -82,6 +82,8 @@ class Known:
         By how many cycles the first of its queries, keys and values comes later than memory's latency says.
     query_cycles, result_cycles
         What the channels of its queries, and of its results, take for them at least.
+    again, keep
+        See `hw.attention.model.shapes.JobPass`.
     """
 
     queries: int = 0
@@ -93,6 +95,8 @@ class Known:
     values_later: int = 0
     query_cycles: float = 0.0
     result_cycles: float = 0.0
+    again: bool = False
+    keep: bool = False
 
 
 class ResultChannel:
@@ -193,10 +197,16 @@ class Source:
         """Give the cycles from the first of ``items`` to the last, wherever memory is."""
         return math.ceil(max(0, items - 1 - _ITEMS_READY) * self.supply.gap)
 
-    def take(self, cycle: int) -> None:
-        """Say when the last item that was asked for was taken."""
+    def take(self, cycle: int, *, again: bool = False, keep: bool = False) -> None:
+        """Say when the last item that was asked for was taken, maybe ``again``; those that are kept leave no
+        room.
+        """
         self._last = cycle
-        if self.supply.depth < math.inf and (not self._taken or self._taken[-1][0] < self.count):
+        if self.supply.depth == math.inf or keep:
+            return
+        if again and self._taken and self._taken[-1][0] == self.count:
+            self._taken.pop()
+        if not self._taken or self._taken[-1][0] < self.count:
             self._taken.append((self.count, cycle))
 
     def skip(self, items: int, cycles: int) -> None:

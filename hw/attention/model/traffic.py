@@ -92,7 +92,7 @@ class _Cache:
 
 
 class Fetch(NamedTuple):
-    """A pass, and of each stream how many keys of each tile come from memory: all where it decodes."""
+    """A pass, and of each stream how many keys of each tile come from memory."""
 
     job: JobShape
     of: JobPass
@@ -152,7 +152,8 @@ def fetches(config: AttentionConfig, jobs: Iterable[JobShape]) -> Iterator[Fetch
         slots, ring = cache_slots(config, job)
         for this in job.passes(config):
             if job.decode:
-                yield Fetch(job, this, tuple(tiles.keys for tiles in this.tiles))
+                fetched = (0 * tiles.keys if this.again else tiles.keys for tiles in this.tiles)
+                yield Fetch(job, this, tuple(fetched))
                 continue
             if this.opens_head and not (job.reuse_kv and this.first):
                 for cache in caches:

@@ -53,7 +53,8 @@ class StreamFeed(wiring.Component):
     k_axi, v_axi : Out(P x axi.ReadSignature)
     k_bytes, v_bytes : Out(P x 48)
         Bytes read through each port since reset.
-    k_arrived, v_arrived : Out(P), k_take, v_take : In(P), k_part, v_part : Out(P x 8 D bits)
+    k_arrived, v_arrived : Out(P), k_part, v_part : Out(P x 8 D bits)
+    k_take, k_last, k_keep, v_take, v_last, v_keep : In(P)
         With ``decode`` only: of each port's `PartReader`, whose parts are for the core and not for the cache
         in a job that decodes.
     """
@@ -80,7 +81,7 @@ class StreamFeed(wiring.Component):
             for side in "kv":
                 members |= {
                     f"{side}_arrived": Out(ports),
-                    f"{side}_take": In(ports),
+                    **{f"{side}_{name}": In(ports) for name in ("take", "last", "keep")},
                     f"{side}_part": Out(data.ArrayLayout(config.part_bits, ports)),
                 }
         if config.paged:
@@ -137,4 +138,6 @@ class StreamFeed(wiring.Component):
             getattr(self, f"{side}_arrived")[port].eq(reader.arrived),
             getattr(self, f"{side}_part")[port].eq(reader.part),
             reader.take.eq(cache.take[port] | getattr(self, f"{side}_take")[port]),
+            reader.last.eq(getattr(self, f"{side}_last")[port]),
+            reader.keep.eq(getattr(self, f"{side}_keep")[port]),
         ]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from amaranth.hdl import Cat, Module, Signal, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import PART_LATENCY, PartSource
 from hw.attention.movers.part_reader import PartReader
+from hw.attention.walk.geometry import KEPT_PARTS
 from hw.lib.delay import delay
 
 
@@ -30,7 +31,7 @@ class Lockstep(wiring.Component):
         What arrives counts; low while parts arrive that somebody else takes.
     arrived : In(S P)
         Of each `PartReader`: that of port p of stream s is number ``s + S p``.
-    take : Out(S P)
+    take, last, keep : Out(S P)
         To each of them.
     part : In(8 D bits for each)
     o : Out(PartSource)
@@ -38,7 +39,7 @@ class Lockstep(wiring.Component):
     Behaviour
     ---------
     A part of every reader a cycle.  From the last reader's ``arrived`` to ``valid`` it takes `latency`
-    cycles.
+    cycles; what comes again is valid 2 cycles after the last take of its pass.
 
     Why
     ---
@@ -59,7 +60,7 @@ class Lockstep(wiring.Component):
             {
                 "enable": In(1),
                 "arrived": In(ports),
-                "take": Out(ports),
+                **{name: Out(ports) for name in ("take", "last", "keep")},
                 "part": In(data.ArrayLayout(config.part_bits, ports)),
                 "o": Out(PartSource(config)),
             }
@@ -84,16 +85,25 @@ class Lockstep(wiring.Component):
 
         rounds = Signal(range(PartReader.PARTS + 1))
         token, take = level[0], self.o.take
-        later = delay(m, "later", take, self._wait)
+        taken = Signal(range(KEPT_PARTS))  # of the pass
+        again, more = Signal(), Signal(range(KEPT_PARTS + 1), reset_less=True)
+        m.d.sync += [again.eq(take & self.o.last & self.o.keep), more.eq(taken + 1)]
+        with m.If(take):
+            m.d.sync += taken.eq(Mux(self.o.last, 0, taken + 1))
+        there = (rounds + Mux(again, more, 0))[: len(rounds)]
         with m.If(token & ~take):
-            m.d.sync += [rounds.eq(rounds + 1), self.o.valid.eq(1)]
-        with m.If(take & ~token):
-            m.d.sync += [rounds.eq(rounds - 1), self.o.valid.eq(rounds != 1)]
-        for n in range(len(self.take)):
-            # One for each reader, and not one that tools make of equal ones: it may lie beside its reader.
-            own = Signal(name=f"take_{n}", attrs={"keep": 1})
-            m.d.sync += own.eq(later)
-            m.d.comb += self.take[n].eq(own)
+            m.d.sync += [rounds.eq(there + 1), self.o.valid.eq(1)]
+        with m.Elif(take & ~token):
+            m.d.sync += [rounds.eq(there - 1), self.o.valid.eq(again | (rounds != 1))]
+        with m.Elif(again):
+            m.d.sync += [rounds.eq(there), self.o.valid.eq(1)]
+        for name in ("take", "last", "keep"):
+            later = delay(m, f"later_{name}", getattr(self.o, name), self._wait)
+            for n in range(len(self.take)):
+                # One for each reader, beside which it may lie, and not one that tools make of equal ones.
+                own = Signal(name=f"{name}_{n}", attrs={"keep": 1})
+                m.d.sync += own.eq(later)
+                m.d.comb += getattr(self, name)[n].eq(own)
         m.d.comb += Cat(self.o.parts).eq(Cat(self.part))
         return m
 

@@ -296,7 +296,10 @@ class AttentionMovers(wiring.Component):
                     m.d.comb += [
                         lockstep.arrived[n].eq(getattr(feed, f"{side}_arrived")[p]),
                         lockstep.part[n].eq(getattr(feed, f"{side}_part")[p]),
-                        getattr(feed, f"{side}_take")[p].eq(lockstep.take[n]),
+                        *(
+                            getattr(feed, f"{side}_{name}")[p].eq(getattr(lockstep, name)[n])
+                            for name in ("take", "last", "keep")
+                        ),
                     ]
 
     def _join(self, m: Module, ports: list[Any]) -> None:

@@ -36,6 +36,10 @@ class PartReader(wiring.Component):
         There is a part that was not taken.
     take : In(1)
         It is taken; only in cycles in which it is available.
+    last, keep : In(1)
+        With ``take``: with this part a pass ends; and the parts of the pass are kept, and with its last one
+        become available again, before those that came behind them.  ``keep`` is the same for all of a pass,
+        which has at most `KEPT_PARTS` then: as many have room behind them.
     part : Out(8 D bits)
         `LATENCY` cycles after ``take``, in that cycle.
     axi : Out(axi.ReadSignature)
@@ -72,6 +76,8 @@ class PartReader(wiring.Component):
                 "arrived": Out(1),
                 "available": Out(1),
                 "take": In(1),
+                "last": In(1),
+                "keep": In(1),
                 "part": Out(config.part_bits),
                 "axi": Out(axi.ReadSignature(data_width=config.part_bits, addr_width=ADDRESS_BITS)),
                 "bytes_useful": Out(48),
@@ -100,7 +106,7 @@ class PartReader(wiring.Component):
         m.submodules.addresses = addresses = Skid(address)
         room = Signal(range(self.PARTS + 1), init=self.PARTS)
         roomy = room >= self._BURST_BEATS
-        taken, issue = Signal(), Signal()
+        taken, leaves, issue = Signal(), Signal(), Signal()
         m.d.comb += [
             addresses.i.payload.address.eq(splitter.o.payload.address[bytes_bits:]),
             addresses.i.payload.len.eq(splitter.o.payload.beats - 1),
@@ -112,11 +118,19 @@ class PartReader(wiring.Component):
             self.axi.arlen.eq(addresses.o.payload.len),
             addresses.o.ready.eq(self.axi.arready),
         ]
-        m.d.sync += [taken.eq(self.take), room.eq(room - Mux(issue, splitter.o.payload.beats, 0) + taken)]
+        m.d.sync += [
+            taken.eq(self.take),
+            leaves.eq(self.take & ~self.keep),
+            room.eq(room - Mux(issue, splitter.o.payload.beats, 0) + leaves),
+        ]
 
-        # Rows of the RAM: of the part that arrived last, and of the one that was taken last.
+        # Rows of the RAM: of the part that arrived last, of the one before the next to be taken, and of the
+        # one before the first of the pass.
         newest = Signal(range(self.PARTS), init=self.PARTS - 1)
-        last_taken = Signal.like(newest)
+        last_taken, mark = Signal.like(newest), Signal.like(newest)
+        address = Signal.like(newest, reset_less=True)  # of the part that is read
+        opens = Signal(init=1)  # a pass, with the next part
+        again = self.last & self.keep
         arrived_data = Signal(self._width, reset_less=True)
         following = (last_taken + 1)[: len(last_taken)]
         m.d.comb += self.axi.rready.eq(1)
@@ -124,11 +138,17 @@ class PartReader(wiring.Component):
         with m.If(self.axi.rvalid):
             m.d.sync += newest.eq(newest + 1)
         with m.If(self.take):
-            m.d.sync += last_taken.eq(last_taken + 1)
+            m.d.sync += [
+                address.eq(following),
+                last_taken.eq(Mux(again, Mux(opens, last_taken, mark), following)),
+                opens.eq(self.last),
+            ]
+            with m.If(opens):
+                m.d.sync += mark.eq(last_taken)
         with m.If(self.arrived & ~self.take):
             m.d.sync += self.available.eq(1)
         with m.If(self.take & ~self.arrived):
-            m.d.sync += self.available.eq(following != newest)
+            m.d.sync += self.available.eq(again | (following != newest))
         # The next one after the last that was taken, with others waiting: it has come around to their rows.
         m.d.comb += self.lost.eq(self.arrived & self.available & (newest == following))
 
@@ -140,7 +160,7 @@ class PartReader(wiring.Component):
             write.addr.eq(newest),
             write.data.eq(arrived_data),
             read.en.eq(taken),
-            read.addr.eq(last_taken),
+            read.addr.eq(address),
             self.part.eq(read_out),
         ]
         m.d.sync += read_out.eq(read.data)

@@ -41,7 +41,8 @@ class TileFetch(wiring.Component):
         None of a job that decodes.
     k_fetch, v_fetch : Out(P streams of RowsFetch)
         Key n of the stream's keys of a head is row n // P of port n % P.  A port without a row to read gets
-        no command.  In a job that decodes, each port reads a row for each S P keys of a tile.
+        no command.  In a job that decodes, each port reads a row for each S P keys of a tile, unless the pass
+        before had the same.
 
     Behaviour
     ---------
@@ -114,7 +115,8 @@ class TileFetch(wiring.Component):
             skips, count = port_share(config, plan.held, keys, p)
             wanted = Mux(request.command.dummy, 0, count)[: config.index_bits + 1]
             if config.decodes:
-                wanted = Mux(request.source.decode, request.command.last_index + 1, wanted)
+                of_all_ports = Mux(request.source.again, 0, request.command.last_index + 1)
+                wanted = Mux(request.source.decode, of_all_ports, wanted)
                 skips = skips & ~request.source.decode
             early = after(f"wanted_{p}", wanted)
             rows.append((after(f"rows_{p}", early, 2), after(f"skips_{p}", skips, 2), early))

@@ -12,6 +12,8 @@ from hw.attention.config import KEY_BITS, MAX_KEYS, POSITION_BITS, AttentionConf
 from hw.attention.core.command import UNIT_ELEMENTS
 from hw.attention.walk.job import UNIT_SHIFT, Job
 
+#: Most parts that a reader of a job that decodes keeps from one pass to the next.
+KEPT_PARTS = 256
 #: Bytes that rows of a bitmap are padded to.
 BITMAP_ROW_BYTES = 32
 #: Bytes of an entry of a page table; entries that are read together, and log2 of them.
@@ -83,6 +85,8 @@ class Plan(data.StructLayout):
         If ``sparse``: bytes of a bitmap row by `BITMAP_ROW_BYTES`; else 0.
     slots
         Tiles that a stream's cache holds; 0 of a job that decodes.
+    keeps : 1
+        With ``decode`` only: the passes of a K/V head have the same keys and values, which readers keep.
     ring : 1
         Tiles take slots in turn, because they are more than there are slots and a window moves over them;
         ``slots`` is a power of two then, or 0.
@@ -109,6 +113,8 @@ class Plan(data.StructLayout):
             "slots": slot_shape(config),
             "ring": 1,
         }
+        if config.decodes:
+            members["keeps"] = 1
         if config.paged:
             members |= {"page_shift": page_shift_shape(config), "page_mask": tile_shape(config)}
         super().__init__(members)
@@ -228,6 +234,12 @@ class JobSetup(wiring.Component):
                 plan.slots.eq(held_tiles),
                 plan.ring.eq(ring & ~job.flags.decode if config.decodes else ring),
             ]
+            if config.decodes:
+                most = _table(
+                    [KEPT_PARTS // (part + 1) * config.decode_streams for part in range(config.folds)],
+                    last_part,
+                )
+                m.d.sync += plan.keeps.eq(job.flags.decode & (job.queries <= positions) & (job.keys <= most))
             if config.paged:
                 of_page = job.page_keys[config.stream_bits + shift :]
                 m.d.sync += [

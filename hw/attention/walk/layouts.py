@@ -165,6 +165,8 @@ class KeySource(data.StructLayout):
         With ``logit_cap`` only.
     decode : 1
         With the configuration's ``decode`` only: the pass is one of a job that decodes.
+    again, keep : 1
+        Likewise: its keys and values are those of the pass before, which are kept; those of the next one.
     paged : 1, page_mask, first_paged
         With the configuration's ``paged`` only.  Entries of a page table come for the pass; see
         `hw.attention.walk.geometry.Plan`; and the first tile of the page of the first one of them.
@@ -184,7 +186,7 @@ class KeySource(data.StructLayout):
         if config.logit_cap:
             members["cap"] = CAP_BITS
         if config.decodes:
-            members["decode"] = 1
+            members |= {"decode": 1, "again": 1, "keep": 1}
         if config.paged:
             tile = tile_shape(config)
             members |= {"paged": 1, "page_mask": tile, "first_paged": tile}

@@ -73,6 +73,7 @@ class PassWalker(wiring.Component):
         group_left = Signal(COUNT_BITS)
         k_offset, v_offset = Signal(ADDRESS_BITS), Signal(ADDRESS_BITS)
         clear = Signal()
+        opens_group = Signal()
         # Of the set.
         heads = Signal(range(config.rows + 1))
         q_set, o_set, slopes = (Signal(ADDRESS_BITS, name=name) for name in ("q_set", "o_set", "slopes"))
@@ -127,6 +128,7 @@ class PassWalker(wiring.Component):
                     k_offset.eq(job.k_offset),
                     v_offset.eq(job.v_offset),
                     clear.eq(~job.flags.reuse_kv),
+                    opens_group.eq(1),
                     slopes.eq(job.slopes),
                 ]
                 begin_set(job.kv_group, job.q_offset, job.o_offset)
@@ -166,6 +168,12 @@ class PassWalker(wiring.Component):
                             first & ~Cat(Const(PAGE_GROUP - 1, PAGE_GROUP_SHIFT), plan.page_mask)
                         ),
                     ]
+                if config.decodes:
+                    # A set has one pass then.
+                    m.d.sync += [
+                        keys.source.again.eq(plan.keeps & ~opens_group),
+                        keys.source.keep.eq(plan.keeps & ~ends_group),
+                    ]
                 m.next = "OFFER"
             with m.State("OFFER"):
                 m.d.comb += self.o.valid.eq(1)
@@ -182,6 +190,7 @@ class PassWalker(wiring.Component):
                         m.next = "BLOCK"
                     with m.Else():
                         m.d.sync += [
+                            opens_group.eq(ends_group),
                             heads_left.eq(heads_left - heads),
                             group_left.eq(following_group),
                             slopes.eq(slopes + heads * _SLOPE_BYTES),

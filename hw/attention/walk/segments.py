@@ -235,6 +235,8 @@ class TileWalker(wiring.Component):
         ]
         if config.logit_cap:
             assignments.append(command.cap.eq(o.source.cap))
+        if config.decodes:
+            assignments.append(command.keep.eq(o.source.keep))
         return assignments
 
 

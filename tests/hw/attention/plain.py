@@ -212,6 +212,20 @@ def is_empty(this: PlainPass) -> bool:
     return span(this) == (0, 0) or not any(bitmap_rows(job)[this.block * size : (this.block + 1) * size])
 
 
+def keeps(config: AttentionConfig, job: PlainJob) -> bool:
+    """Say whether readers keep the keys and values of a pass for the other heads of its group."""
+    parts_of_row = last_part(config, max(job.dqk, job.dv)) + 1
+    rows = 256 // parts_of_row
+    return job.decode and job.queries <= positions(config, job) and job.keys <= rows * config.decode_streams
+
+
+def kept(config: AttentionConfig, this: PlainPass) -> tuple[bool, bool]:
+    """Say whether the keys and values of a pass are those of the one before, and those of the next one."""
+    first, last = (head % this.job.kv_group for head in (this.heads[0], this.heads[-1]))
+    yes = keeps(config, this.job)
+    return yes and first > 0, yes and last < this.job.kv_group - 1
+
+
 def page_entries(this: PlainPass) -> list[int]:
     """List the pages whose entries are read: of the visible range, and what lies in the same 32 bytes."""
     first, end = span(this)

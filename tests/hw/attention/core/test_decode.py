@@ -86,6 +86,7 @@ def own_feed(config, jobs, rng):
             for head, query in this.rows:
                 items["query"] += parts(config, given.q[head, query].tobytes())
             opens = lines = lines_of(config, this)
+            keep = int(rng.random() < 0.4)
             while lines:
                 size = config.tile_keys - lines.start % config.tile_keys
                 these, lines = lines[:size], lines[size:]
@@ -95,6 +96,7 @@ def own_feed(config, jobs, rng):
                     "opens": int(these.start == opens.start),
                     "closes": int(not lines),
                     "dummy": 0,
+                    "keep": keep,
                 }
                 if config.logit_cap:
                     tile["cap"] = job.cap
@@ -105,12 +107,18 @@ def own_feed(config, jobs, rng):
                         there = tensor[this.kv_head, line * places : (line + 1) * places]
                         rows[: len(there)] = there
                         cut = [parts(config, row.tobytes()) for row in rows]
-                        items[name] += [list(part) for part in zip(*cut, strict=True)]
+                        ends = not lines and line == these[-1]
+                        items[name] += [
+                            (list(part), ends and n == len(cut[0]) - 1, keep)
+                            for n, part in enumerate(zip(*cut, strict=True))
+                        ]
     return items
 
 
 def source(core, port, items, latency, stall, seed):
-    """Make a testbench that gives ``items`` as a `PartSource`, each ``latency`` cycles after it is taken."""
+    """Make a testbench that gives ``items`` as a `PartSource`, each ``latency`` cycles after it is taken, and
+    compares what it is told with each.
+    """
 
     async def give(ctx):
         rng, left = random.Random(seed), iter(items)
@@ -118,14 +126,17 @@ def source(core, port, items, latency, stall, seed):
         while True:
             ready = ctx.get(core.decode) and bool(there) and (ready or rng.random() >= stall)
             ctx.set(port.valid, ready)
-            _, _, take = await ctx.tick().sample(port.take)
+            _, _, take, last, keep = await ctx.tick().sample(port.take, port.last, port.keep)
+            part = None
             if take:
                 assert ready
                 there, ready = there - 1, False
-            on_the_way.append(next(left) if take else None)
+                part, *marks = next(left)
+                assert [last, keep] == marks
+            on_the_way.append(part)
             arrived = on_the_way.pop(0)
             if arrived is None:
-                arrived = [[rng.randrange(-128, 128) for _ in part] for part in items[0]]
+                arrived = [[rng.randrange(-128, 128) for _ in part] for part in items[0][0]]
             ctx.set(port.parts, arrived)
 
     return give

@@ -19,6 +19,7 @@ from tests.hw.attention.plain import (
     PlainJob,
     bitmap_rows,
     is_empty,
+    kept,
     key_bytes,
     page_entries,
     parts,
@@ -52,6 +53,7 @@ class Launch:
     golden: bool = False
     commands: list = field(default_factory=list)
     empty: list = field(default_factory=list)
+    keeps: list = field(default_factory=list)  # of the tiles of jobs that decode
     rows: list = field(default_factory=list)
     queries: list = field(default_factory=list)
 
@@ -61,6 +63,7 @@ class Launch:
         self.tiles, self.keys, self.values = ([[] for _ in range(streams)] for _ in range(3))
         self.read = [0] * port_count(config)
         self.own = {"key": [], "value": []}  # parts of all ports, of jobs that decode
+        self.marks = {"key": [], "value": []}  # whether each is the last of its pass, and is kept
         self.written, self.phases = [], []  # bytes after each pass; whether it decodes
         self.memory = [{} for _ in range(port_count(config))]
         self.base = [
@@ -314,12 +317,15 @@ class Launch:
     def _decode(self, this):
         """Note a pass of a job that decodes: tiles of one stream, and parts of all ports at once."""
         config, job = self.config, this.job
+        again, keep = kept(config, this)
         found = tiles(config, this, 0)
         for n, (tile, lead, rows) in enumerate(found):
             first = (tile * config.tile_keys + lead) * config.decode_streams
             self.tiles[0].append((first, rows, n == 0, n == len(found) - 1, job.cap))
+            self.keeps.append(keep)
         if not found:
             self.tiles[0].append((None, 1, True, True, job.cap))
+            self.keeps.append(keep)
         asked = [tile * config.tile_keys + lead + n for tile, lead, rows in found for n in range(rows)]
         for side, number, size in (("key", key_port, job.dqk), ("value", value_port, job.dv)):
             for row in asked or [0]:  # of a pass that sees nothing, too, a row is read
@@ -333,7 +339,10 @@ class Launch:
                 ]
                 self.own[side] += [list(round_) for round_ in zip(*by_port, strict=True)]
                 for s, p in np.ndindex(config.streams, config.ports):
-                    self.read[number(config, s, p)] += key_bytes(config, size)
+                    self.read[number(config, s, p)] += 0 if again else key_bytes(config, size)
+
+            count = len(self.own[side]) - len(self.marks[side])
+            self.marks[side] += [(n == count - 1, keep) for n in range(count)]
 
     def counts(self):
         """Items of each of the core's streams so far."""

@@ -107,7 +107,7 @@ class Requests:
             "last_value_part": last_value,
             "slots": slots,
             "ring": int(ring),
-            **({"decode": 0} if config.decodes else {}),
+            **(dict.fromkeys(("decode", "again", "keep"), 0) if config.decodes else {}),
         }
         content, seen = {}, {}
         for n in range(count):
@@ -129,6 +129,7 @@ class Requests:
                 "dummy": int(dummy),
                 "last_key_part": last_key,
                 "last_value_part": last_value,
+                **({"keep": 0} if config.decodes else {}),
             }
             self.tiles.append(command)
             place = {"tile": tile, "lead": lead, "last": asked[-1]}

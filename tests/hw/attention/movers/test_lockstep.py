@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hw.attention.core.command import PART_LATENCY
 from hw.attention.movers.lockstep import Lockstep
 from hw.attention.movers.part_reader import PartReader
-from tests.hw.attention.movers.test_part_reader import fetches
+from tests.hw.attention.movers.test_part_reader import fetches, in_passes
 from tests.hw.attention.plain import decoding
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import put, seeds, simulate
@@ -46,11 +46,13 @@ class Gang(wiring.Component):
                 lockstep.arrived[n].eq(reader.arrived),
                 lockstep.part[n].eq(reader.part),
                 reader.take.eq(lockstep.take[n]),
+                reader.last.eq(lockstep.last[n]),
+                reader.keep.eq(lockstep.keep[n]),
             ]
         return m
 
 
-def run(config, *, part_latency=PART_LATENCY, stall=0.0, stall_take=0.0, seed=0, latency=(1, 40)):
+def run(config, *, part_latency=PART_LATENCY, stall=0.0, stall_take=0.0, seed=0, latency=(1, 40), times=1):
     rng = random.Random(seed)
     gang = Gang(config, part_latency)
     memories = [
@@ -58,7 +60,7 @@ def run(config, *, part_latency=PART_LATENCY, stall=0.0, stall_take=0.0, seed=0,
         for n, port in enumerate(gang.axi)
     ]
     asked, places = fetches(rng, config, 8, 30)
-    takes, rounds = [], len(places)
+    takes, turns = [], in_passes(rng, places, times=times)
     shifted = [
         [item | {"address": item["address"] + (n << 40)} for item in asked] for n in range(len(memories))
     ]
@@ -71,7 +73,7 @@ def run(config, *, part_latency=PART_LATENCY, stall=0.0, stall_take=0.0, seed=0,
 
     async def take(ctx):
         rng, cycle, due = random.Random(seed), 0, {}
-        while len(takes) < rounds or due:
+        while len(takes) < len(turns) or due:
             if cycle in due:
                 address = due.pop(cycle)
                 for n, memory in enumerate(memories):
@@ -82,7 +84,9 @@ def run(config, *, part_latency=PART_LATENCY, stall=0.0, stall_take=0.0, seed=0,
                 assert not ctx.get(reader.take) or ctx.get(reader.available)
             ctx.set(gang.o.take, wanted)
             if wanted:
-                due[cycle + part_latency] = places[len(takes)]
+                due[cycle + part_latency], last, keep = turns[len(takes)]
+                ctx.set(gang.o.last, last)
+                ctx.set(gang.o.keep, keep)
                 takes.append(cycle)
             await ctx.tick()
             cycle += 1
@@ -105,7 +109,7 @@ def run(config, *, part_latency=PART_LATENCY, stall=0.0, stall_take=0.0, seed=0,
 def test_rounds_of_all(stall, stall_take, streams, ports, seed):
     config = decoding(streams=streams, ports_per_stream=ports)
     part_latency = PART_LATENCY + 3 * (seed % 2)
-    run(config, part_latency=part_latency, stall=stall, stall_take=stall_take, seed=seed)
+    run(config, part_latency=part_latency, stall=stall, stall_take=stall_take, seed=seed, times=1 + seed % 2)
 
 
 def test_a_round_a_cycle():

@@ -41,6 +41,9 @@ def check_streams(config, launch, got):
             for part, want in zip(got[name], expected, strict=True):
                 assert want is None or part == want
     if config.decodes:
+        assert sum(tile["keep"] for s in range(config.streams) for tile in got[f"tile{s}"]) == sum(
+            launch.keeps
+        )
         assert (got["own_key"], got["own_value"]) == (launch.own["key"], launch.own["value"])
 
 
@@ -96,6 +99,9 @@ def run(config, launches, *, width=256, stall=0.0, latency=(1, 20), seed=0, limi
                     ctx.set(source.take, wanted)
                     if wanted:
                         assert ctx.get(movers.o_decode)
+                        last, keep = launch.marks[name.removeprefix("own_")][len(taken)]
+                        ctx.set(source.last, last)
+                        ctx.set(source.keep, keep)
                         due.append(cycle + part_latencies[name])
                         taken.append(cycle)
                     await ctx.tick()

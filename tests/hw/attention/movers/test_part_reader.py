@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from hw.attention.movers.part_reader import PartReader
+from hw.attention.walk.geometry import KEPT_PARTS
 from tests.hw.attention.plain import decoding
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import STALLS, put, seeds, simulate
@@ -23,7 +24,23 @@ def fetches(rng, config, count, most):
     return asked, places
 
 
-def run(config, asked, places, *, stall=0.0, stall_take=0.0, patience=0, seed=0, **model):
+def once(places):
+    """Take all parts as one pass."""
+    return [(place, False, False) for place in places]
+
+
+def in_passes(rng, places, *, most=120, times=3):
+    """Cut parts into passes, each taken so many times at the most; gives (address, last, keep) of each."""
+    turns, start = [], 0
+    while start < len(places):
+        of_pass = places[start : start + rng.randint(1, most)]
+        start += len(of_pass)
+        for left in reversed(range(rng.randint(1, times))):
+            turns += [(place, n == len(of_pass) - 1, left > 0) for n, place in enumerate(of_pass)]
+    return turns
+
+
+def run(config, asked, turns, *, stall=0.0, stall_take=0.0, patience=0, seed=0, **model):
     """Take every part, after ``patience`` cycles; gives memory, and the cycles of takes."""
     reader = PartReader(config)
     memory = AxiMemory(reader.axi, stall=stall, seed=seed, **model)
@@ -34,21 +51,23 @@ def run(config, asked, places, *, stall=0.0, stall_take=0.0, patience=0, seed=0,
 
     async def take(ctx):
         rng, cycle, due = random.Random(seed), 0, {}
-        while len(takes) < len(places) or due:
+        while len(takes) < len(turns) or due:
             if cycle in due:
                 wanted = memory.content(due.pop(cycle), step)
                 assert ctx.get(reader.part).to_bytes(step, "little") == wanted
             wanted = cycle >= patience and ctx.get(reader.available) and rng.random() >= stall_take
             ctx.set(reader.take, wanted)
             if wanted:
-                due[cycle + PartReader.LATENCY] = places[len(takes)]
+                due[cycle + PartReader.LATENCY], last, keep = turns[len(takes)]
+                ctx.set(reader.last, last)
+                ctx.set(reader.keep, keep)
                 takes.append(cycle)
             await ctx.tick()
             cycle += 1
         for _ in range(20):
             await ctx.tick()
             assert not ctx.get(reader.available)
-        assert ctx.get(reader.bytes_useful) == step * len(places)
+        assert ctx.get(reader.bytes_useful) == step * sum(not keep for _, _, keep in turns)
 
     async def watch(ctx):
         while True:
@@ -60,14 +79,30 @@ def run(config, asked, places, *, stall=0.0, stall_take=0.0, patience=0, seed=0,
     return memory, takes
 
 
+@pytest.mark.parametrize("times", [1, 3])
 @pytest.mark.parametrize("seed", seeds(1, 6))
 @pytest.mark.parametrize("stall_take", STALLS[:3])
 @pytest.mark.parametrize("stall", STALLS[:3])
-def test_any_rows(stall, stall_take, seed):
+def test_any_rows(stall, stall_take, seed, times):
+    """Also such as are taken several times."""
     rng = random.Random(seed)
     config = decoding(lanes=rng.choice([16, 32, 64]))
     asked, places = fetches(rng, config, 25, 40)
-    run(config, asked, places, stall=stall, stall_take=stall_take, seed=seed, latency=(1, 40))
+    turns = in_passes(rng, places, times=times)
+    run(config, asked, turns, stall=stall, stall_take=stall_take, seed=seed, latency=(1, 40))
+
+
+def test_what_is_kept_leaves_room_for_as_much():
+    """As long as the longest pass that may be is taken for the first time, as many parts come behind it."""
+    rng = random.Random(3)
+    config = decoding()
+    asked, places = fetches(rng, config, 60, 32)
+    kept = [(place, n == KEPT_PARTS - 1, True) for n, place in enumerate(places[:KEPT_PARTS])]
+    again = [(place, last, False) for place, last, _ in kept]
+    turns = [*kept, *again, *in_passes(rng, places[KEPT_PARTS:])]
+    memory, takes = run(config, asked, turns, patience=1500, latency=(20, 20))
+    come = sum(cycle < takes[KEPT_PARTS] for cycle in memory.cycles["r"])
+    assert 512 - 16 < come <= 512
 
 
 def test_a_part_a_cycle_and_room_for_512():
@@ -77,7 +112,7 @@ def test_a_part_a_cycle_and_room_for_512():
     asked, places = fetches(rng, config, 60, 32)
     assert len(places) > 800
     # At the most so many behind a burst that there is no room for: bursts end where their blocks do.
-    memory, takes = run(config, asked, places, patience=1500, latency=(20, 20))
+    memory, takes = run(config, asked, once(places), patience=1500, latency=(20, 20))
     before = sum(cycle < 1500 for cycle in memory.cycles["r"])
     assert 512 - 16 < before <= 512
     assert all(later - earlier == 1 for earlier, later in pairwise(takes[:before]))
@@ -86,7 +121,7 @@ def test_a_part_a_cycle_and_room_for_512():
 def test_latency():
     config = decoding()
     asked, places = fetches(random.Random(1), config, 30, 32)
-    memory, takes = run(config, asked, places, latency=(9, 9))
+    memory, takes = run(config, asked, once(places), latency=(9, 9))
     assert memory.cycles["ar"][0] == PartReader.ADDRESS_LATENCY
     assert takes[0] - memory.cycles["r"][0] == PartReader.DATA_LATENCY
     beats = memory.cycles["r"]

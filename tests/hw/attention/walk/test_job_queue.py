@@ -12,6 +12,7 @@ from hw.attention.walk.job_queue import JOBS_AHEAD, JobQueue
 from hw.errors import InputError
 from tests.hw.attention.plain import (
     decoding,
+    keeps,
     key_bytes,
     last_part,
     port_rows,
@@ -150,6 +151,8 @@ def expected_plan(config, job):
         "slots": count,
         "ring": int(ring),
     }
+    if config.decodes:
+        plan["keeps"] = int(keeps(config, job))
     if config.paged:
         of_page = job.page_keys // size or 2 ** (65536 // size).bit_length()
         plan |= {"page_mask": of_page - 1, "page_shift": job.page_keys and of_page.bit_length() - 1}

@@ -12,6 +12,7 @@ from hw.attention.walk.passes import PassWalker
 from hw.attention.walk.row_table import RowWalker
 from tests.hw.attention.plain import (
     decoding,
+    kept,
     key_bytes,
     last_part,
     page_entries,
@@ -101,7 +102,8 @@ def expected_keys(config, this):
     if config.logit_cap:
         source["cap"] = job.cap
     if config.decodes:
-        source["decode"] = int(job.decode)
+        again, keep = kept(config, this)
+        source |= {"decode": int(job.decode), "again": int(again), "keep": int(keep)}
     if config.paged:
         entries, size = page_entries(this), config.tile_keys * config.streams
         of_page = job.page_keys // size or 2 ** (65536 // size).bit_length()
@@ -194,6 +196,28 @@ def test_passes(seed, phases):
         assert sides["o"].cycles[0] == 5
         assert steps.max() <= 7  # an empty job and a new one lie between two passes
         assert np.median(steps) <= 4
+
+
+def test_keys_are_kept_if_there_is_room_for_them():
+    rng = np.random.default_rng(0)
+    config = decoding(lanes=32, ports_per_stream=2)
+    shape = {"heads": 10, "kv_group": 5, "pack": 2, "decode": True, "bits": None, "dqk": 32}
+    jobs = [
+        addressed(rng, random_job(rng, config, **shape, dv=dv, keys=keys, queries=queries))
+        for dv, keys, queries in ((32, 1024, 1), (32, 1025, 1), (64, 512, 1), (48, 513, 1), (32, 40, 2))
+    ]
+    expected = [this for job in jobs for this in passes(config, job)]
+    walk = Walk(config)
+    sides = {
+        "i": Side(walk.i, items=[job.layout(config) for job in jobs]),
+        "o": Side(walk.o, count=len(expected)),
+    }
+    exchange(walk, sides)
+    for this, got in zip(expected, sides["o"].received, strict=True):
+        check_pass(config, this, got)
+    sources = [got["keys"]["source"] for got in sides["o"].received]
+    assert [source["keep"] for source in sources[:12]] == [1, 1, 0, 1, 1, 0] + 6 * [0]
+    assert [source["again"] for source in sources[:12]] == [0, 1, 1, 0, 1, 1] + 6 * [0]
 
 
 def test_heads_of_the_greatest_size():

@@ -33,6 +33,8 @@ def expected_tiles(config, this, stream):
     }
     if config.logit_cap:
         common["cap"] = this.job.cap
+    if config.decodes:
+        common["keep"] = keys["source"]["keep"]
     requests = []
     for n, (tile, lead, count) in enumerate(found):
         dummy, decode = tile is None, this.job.decode
