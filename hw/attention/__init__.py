@@ -45,6 +45,9 @@ cycle is lost as long as
 * a pass has as many parts of keys as its queries have parts, and beats at each of the Q ports that they are
   spread over, as its results have beats at each of their W ports, and as a division takes.
 
+A pass of which no row sees a key goes beside all that: `QuerySide` takes its queries while others compute,
+and `Drain` gives zeros for it.
+
 A job of ``passes`` query tiles with ``keys`` each, a multiple of S T, takes ``passes * keys / S + L`` cycles
 of the core: to load R queries, from the last key to its tile's maximum (15), to weigh the values of that tile
 (T), to merge, combine, divide and normalize (D / merge_lanes + 33; with one stream 26), and to put out R rows
@@ -58,7 +61,8 @@ what they have of a pass is gathered in the results of the first two rows, one p
 
     keys, values of S P ports ─► PartReader x S P ─► Lockstep ─► all cells ─► Gather ─► Reciprocal ...
 
-A pass takes no less than its gathering does: 2 P + 3 cycles for maxima and sums, and P for each merge_lanes
+Readers keep what one pass has read for the next one, of other query heads on the same keys, if it fits.  A
+pass takes no less than its gathering does: 2 P + 3 cycles for maxima and sums, and P for each merge_lanes
 elements, 147 in all for the default and 64 elements.
 
 **Layers.**  `core` knows no memory: commands and streams in, a stream out.  `movers` turn jobs into DMA
