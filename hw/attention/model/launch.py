@@ -20,7 +20,7 @@ from hw.attention.config import UNIT_BITS, AttentionConfig
 from hw.attention.model.channel import PieceTimes
 from hw.attention.model.cycles import Run, Schedule, Waits
 from hw.attention.model.latency import Latency
-from hw.attention.model.places import Pieces, Places, Reads, dealt
+from hw.attention.model.places import Pieces, Places, Reads, dealt, ports_used
 from hw.attention.model.refresh import Refreshes
 from hw.attention.model.results import bursts, sent
 from hw.attention.model.shapes import JobPass, JobShape, Tiles
@@ -190,8 +190,11 @@ class Walk:
         self._pass = max(self._pass, room)
         query_bytes = self._config.query_units(job.query_size) * UNIT_BITS // 8
         queries = self._queries.add(job, this, row_bytes=query_bytes)
+        channels: list[int] = []
         if self._config.decodes:
-            queries = dealt(queries, ports=self._config.query_port_count, unit=self._config.part_bits // 8)
+            turns = {"ports": self._config.query_port_count, "unit": self._config.part_bits // 8}
+            channels = [query_port(self._config, n) for n in ports_used(queries, **turns)]
+            queries = dealt(queries, **turns)
         taken = max(self._pass + latency.tile, self._gave + 1 + TileWalker.LATENCY)
         numbers = max((own.numbers for own in this.tiles), key=len)
         clears = self._owed or (this.opens_head and not (this.first and job.reuse_kv))
@@ -216,6 +219,7 @@ class Walk:
             taken = max(taken, bits)
             before = next((n for n, tiles in enumerate(words) if tiles), len(words))
             told = taken + before * (TileWalker.BITS_LATENCY + TileWalker.WORD_LATENCY)
+            told += not this.shape.empty
         if this.shape.empty:
             tile = self._gave = told
         elif words:
@@ -239,7 +243,7 @@ class Walk:
             keys=looked,
             empty=told + latency.empty,
             cached=looked + latency.replay,
-            later=self._query_reads.later(self._pass, queries),
+            later=self._query_reads.later(self._pass, queries, channels),
             query_cycles=self._query_times.cycles(queries),
             again=this.again,
             keep=this.keep,

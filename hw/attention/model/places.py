@@ -82,6 +82,16 @@ def dealt(pieces: Pieces, *, ports: int, unit: int) -> Pieces:
     return Pieces(first=first, stride=stride, count=len(most), length=unit)
 
 
+def ports_used(pieces: Pieces, *, ports: int, unit: int) -> set[int]:
+    """Give the ports that have something of ``pieces``, when units of so many bytes take turns."""
+    parts = range(min(ports, pieces.length // unit))
+    return {
+        ((pieces.first + n * pieces.stride) // unit + part) % ports
+        for n in range(pieces.count)
+        for part in parts
+    }
+
+
 class Reads:
     """What a port's reads take less, or more, than one of idle memory whose row is closed.
 
@@ -107,8 +117,11 @@ class Reads:
         self._open: set[int] = set()
         self._seen = 0
 
-    def later(self, cycle: int, pieces: Pieces) -> int:
-        """Give the cycles by which the first data of ``pieces``, asked for in this cycle, come later."""
+    def later(self, cycle: int, pieces: Pieces, channels: Sequence[int] = ()) -> int:
+        """Give the cycles by which the first data of ``pieces``, asked for in this cycle, come later.
+
+        They lie in these channels, or in all of them.
+        """
         seen, _ = self._refreshes.since(self._channels[0], cycle)
         if seen != self._seen:
             self._seen = seen
@@ -121,4 +134,4 @@ class Reads:
             for n in range(pieces.count)
             for m in range(most)
         }
-        return self._refreshes.wait(self._channels, cycle) - hit * self._saved
+        return self._refreshes.wait(channels or self._channels, cycle) - hit * self._saved

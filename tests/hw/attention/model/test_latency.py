@@ -54,6 +54,7 @@ def transfers(config, jobs, width):
         "command": movers.o_command,
         "row": movers.o_row,
         "query": movers.o_query,
+        "empty": movers.o_empty,
         "key": movers.o_key[0],
         "i": movers.i,
     }
@@ -67,7 +68,7 @@ def transfers(config, jobs, width):
             ctx.set(movers.k_base[0][p], launch.address("k", 0, p))
             ctx.set(movers.v_base[0][p], launch.address("v", 0, p))
         ctx.set(movers.o_base[0], launch.result_base[0])
-        for port in (movers.o_command, movers.o_row, movers.o_query):
+        for port in (movers.o_command, movers.o_row, movers.o_query, movers.o_empty):
             ctx.set(port.ready, 1)
         for port in (movers.o_tile[0], movers.o_key[0], movers.o_value[0]):
             ctx.set(port.ready, 1)
@@ -130,6 +131,29 @@ def test_last_results_on_the_bus(queries):
     pieces = Pieces(first=0, stride=0, count=1, length=64 * queries)
     last = sent(seen["i"][-1], free=0, pieces=pieces, row_bytes=64, beat_bytes=width // 8, burst_beats=16)
     assert seen["w"][-1] == last
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        {},
+        {"queries": 43, "causal": True},
+        {"queries": 6, "bits": [0, 1, 0]},
+        {"queries": 6, "bits": [1, 1, 0]},
+    ],
+    ids=str,
+)
+def test_it_is_known_which_passes_are_empty(shape):
+    """From ranges, and from bitmap rows, which are looked at word by word."""
+    config, width, latency = made(*SHAPES[1])
+    changes = dict(shape)
+    if "bits" in changes:
+        changes["bits"] = np.array([[bit, bit, 0] for bit in changes["bits"]], bool)
+    given = job(config, **changes)
+    seen = transfers(config, [given], width)
+    walk = Walk(config, PLAIN, latency, Refreshes(PLAIN))
+    known = [walk.known(shape_of(given), this, []) for this in shape_of(given).passes(config)]
+    assert seen["empty"] == [each.empty for each in known]
 
 
 @pytest.mark.parametrize("bits", [[1, 1, 0], [0, 0, 1]])
