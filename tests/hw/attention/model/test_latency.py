@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from hw.attention.model.latency import Latency
-from hw.attention.model.launch import Walk
 from hw.attention.model.places import Pieces
 from hw.attention.model.refresh import Refreshes
 from hw.attention.model.results import sent
+from hw.attention.model.walk import Walk
 from hw.attention.movers.movers import AttentionMovers, port_count
 from hw.attention.movers.result_writer import ResultWriter
 from hw.board import load_board
