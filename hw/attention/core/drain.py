@@ -17,9 +17,9 @@ from hw.lib.fifo import Fifo
 
 #: Beats on their way and waiting: as many as a beat a cycle takes.
 _PLACES = 4
-#: Passes between the loading of their queries and the last beat of their results: as deep as the RAM that one
-#: LUT makes.
-PASSES_AHEAD = 32
+#: Most passes between the loading of their queries and the last beat of their results: with those that come
+#: while nobody has heard of the last one, as deep as the RAM that one LUT makes.
+PASSES_AHEAD = 30
 
 
 class PassResult(data.StructLayout):
@@ -60,7 +60,7 @@ class Drain(wiring.Component):
     Members
     -------
     passes : In(stream of PassResult)
-        Every pass in order.
+        Every pass in order; see `LATENCY` and `PASSES_AHEAD`.
     i : In(stream of a bank)
         For each that is not empty, where its results are complete; always ready, as there is a place for each
         bank of them.
@@ -74,8 +74,8 @@ class Drain(wiring.Component):
 
     Behaviour
     ---------
-    First beat 3 cycles after a result, or an empty pass, is taken, then one a cycle, across passes too; as
-    many for each row as its elements need.
+    First beat 3 cycles after a result is taken, then one a cycle, across passes too; as many for each row as
+    its elements need.
 
     Why
     ---
@@ -84,8 +84,10 @@ class Drain(wiring.Component):
     would have as many loads as all cells have bits.
     """
 
-    #: Cycles from the read of a beat to ``o``: the rows' register, the buffers' output latch, the queue.
+    #: Cycles from the read of a beat to ``o``: the rows' register, the buffers' output latch, the queue; and
+    #: from an empty pass to its first beat.
     LATENCY: ClassVar = 2 + Fifo.LATENCY
+    EMPTY_LATENCY: ClassVar = 1 + Fifo.LATENCY
 
     def __init__(self, config: AttentionConfig, *, beat_width: int) -> None:
         self._config = config
@@ -109,8 +111,15 @@ class Drain(wiring.Component):
         config = self._config
         m.submodules.results = results = Fifo(range(RESULT_BANKS), depth=RESULT_BANKS)
         m.d.comb += [results.i.payload.eq(self.i.payload), results.i.valid.eq(self.i.valid)]
-        m.submodules.passes = passes = Fifo(PassResult(config), depth=PASSES_AHEAD)
-        connect(m, flipped(self.passes), passes.i)
+        m.submodules.passes = passes = Fifo(PassResult(config), depth=PASSES_AHEAD + 2)
+        # Two registers, as that a pass is loaded is known late, and what loads it waits for room here.
+        roomy, comes = Signal(init=1), Signal()
+        m.d.sync += [
+            roomy.eq(passes.level < PASSES_AHEAD),
+            comes.eq(self.passes.valid & roomy),
+            passes.i.payload.eq(self.passes.payload),
+        ]
+        m.d.comb += [self.passes.ready.eq(roomy), passes.i.valid.eq(comes)]
         result = passes.o.payload
 
         row = Signal(range(config.rows))

@@ -94,6 +94,7 @@ class QuerySide(wiring.Component):
         connect(m, passes.o, flipped(self.o))
 
         row = Signal(range(config.rows))
+        after = Signal(range(config.rows + 1), init=1)  # the row: kept, as all inputs wait for a comparison
         place = Signal(QueryPlace(config))
         room, take, load, offers = Signal(), Signal(), Signal(), Signal()
         ends_row, last, ends_pass = Signal(), Signal(), Signal()
@@ -111,7 +112,7 @@ class QuerySide(wiring.Component):
             offered = Mux(self.decode, 1, -1)
         m.d.comb += [
             ends_row.eq(place.part == command.last_key_part),
-            last.eq(ends_row & (row == (command.rows - 1)[: len(row)])),
+            last.eq(ends_row & (after == command.rows)),
             room.eq(
                 self.i_command.valid
                 & passes.i.ready
@@ -144,9 +145,9 @@ class QuerySide(wiring.Component):
         with m.If(take):
             m.d.sync += place.part.eq(Mux(ends_row, 0, place.part + 1))
             with m.If(ends_row):
-                m.d.sync += row.eq(row + 1)
+                m.d.sync += [row.eq(after), after.eq(after + 1)]
         with m.If(ends_pass):
-            m.d.sync += row.eq(0)
+            m.d.sync += [row.eq(0), after.eq(1)]
         with m.If(offers):
             m.d.sync += place.bank.eq(~place.bank)
         if config.decodes:

@@ -24,7 +24,6 @@ from hw.attention.model.phase import Phase
 from hw.attention.model.shapes import PassShape
 from hw.attention.model.stream import Run, StreamSchedule, Waits, uncached_runs
 from hw.attention.model.supply import Known, ResultChannel, Source, Supply
-from hw.lib.fifo import Fifo
 
 
 class Schedule:
@@ -109,14 +108,14 @@ class Schedule:
         config, timing, phase = self._config, self._timing, self._phase
         parts = shape.rows * shape.key_parts
         coming = self._queries.ask(parts, known=known.queries + known.later, least=known.query_cycles)
-        begins = max(self.loaded, self._left[0] if len(self._left) == PASSES_AHEAD else -1) + 1
+        begins = max(self.loaded, self._left[0] + 1 if len(self._left) == PASSES_AHEAD else -1) + 1
         if not shape.empty:
             begins = max(begins, self._adopted)
         self.loaded = max(begins + parts - 1, coming[1] if coming else 0, known.empty)
         self._queries.take(self.loaded)
         self._channel.read(query_beats, first=self.loaded - parts)
         if shape.empty:
-            self._drain(shape, self.loaded + Fifo.LATENCY, known)
+            self._drain(shape, self.loaded + Drain.EMPTY_LATENCY, known)
             self._waits_from = min(self._waits_from, known.queries)
             return
         known = replace(known, queries=min(known.queries, self._waits_from))

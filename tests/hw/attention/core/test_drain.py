@@ -87,7 +87,8 @@ def test_drain(beat_width, output, stall):
         # zeros of an empty pass likewise from where it was.
         end, number = -1, 0
         for come, (this, beats) in enumerate(zip(passes, beats_of, strict=True)):
-            end = max((come if this["empty"] else given[number]) + 1, end + 1) + beats - 1
+            first = come + Drain.EMPTY_LATENCY if this["empty"] else given[number] + 1
+            end = max(first, end + 1) + beats - 1
             if not this["empty"]:
                 assert freed[number] == end
                 number += 1
