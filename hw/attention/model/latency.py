@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from hw.attention.config import AttentionConfig
 from hw.attention.movers.cache import PartCache
 from hw.attention.movers.lockstep import Lockstep
@@ -14,12 +16,29 @@ from hw.attention.walk.pages import PageLookup
 from hw.attention.walk.passes import PassWalker
 from hw.attention.walk.segments import TileWalker
 from hw.attention.walk.tags import CacheTags
+from hw.board import Board
+from hw.board.dram_timing import DramTiming
 from hw.lib.dma.join_read import ReadJoin
 from hw.lib.dma.read import ReadDMA
 from hw.lib.fifo import Fifo
 from hw.lib.rows.cutter import RowCutter
 from hw.lib.skid import Skid
 from hw.lib.width import WidthConverter
+
+
+def idle_cycles(board: Board, data_width: int) -> tuple[int, int]:
+    """Give the cycles from an address to the first beat read, and from the last beat written to the response.
+
+    Memory is idle.  A port that is wider than what memory moves at once waits for all of its beat.
+    """
+    timing = board.memory.timing
+    assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
+    granules = max(1, data_width // 8 // timing.granule_bytes)
+    behind = (granules - 1) * 1e3 * timing.data_ck / timing.command_clock_mhz
+    return (
+        1 + math.floor(board.cycles(timing.idle_read_ns + behind)),
+        1 + math.ceil(board.cycles(timing.idle_write_ns + behind)),
+    )
 
 
 class Latency:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hw.attention.config import UNIT_BITS, AttentionConfig
 from hw.attention.model.channel import PieceTimes
 from hw.attention.model.cycles import Schedule
-from hw.attention.model.latency import Latency
+from hw.attention.model.latency import Latency, idle_cycles
 from hw.attention.model.places import Places
 from hw.attention.model.refresh import Refreshes
 from hw.attention.model.results import bursts, sent
@@ -58,7 +58,8 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
 def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape], *, start: int) -> Waits:
     """Give the cycles of jobs that all decode, or of which none does, ``start`` cycles after the launch's."""
     width = config.port_width(board.memory.port_data_width)
-    latency = Latency(config, data_width=width, memory_cycles=board.idle_read_cycles)
+    read_cycles, write_cycles = idle_cycles(board, width)
+    latency = Latency(config, data_width=width, memory_cycles=read_cycles)
     refreshes = Refreshes(board, start=start)
     schedule = Schedule(
         config,
@@ -80,7 +81,7 @@ def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape],
         schedule.add(this.shape, runs, known=known, query_beats=query_beats)
         loaded.append(schedule.loaded)
         results.drain(schedule.last_output)
-    done = results.written + board.idle_write_cycles + latency.done
+    done = results.written + write_cycles + latency.done
     return schedule.waits.plus(Waits(idle=done - sum(schedule.waits)))
 
 
