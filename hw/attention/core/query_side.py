@@ -57,7 +57,7 @@ class QuerySide(wiring.Component):
     A part a cycle.  A pass is offered to all streams in the cycle after its last part has come; the next one
     loads from the cycle in which the last stream takes it.  A pass that decodes is offered to stream 0; the
     next one loads as much later as `KeySide` is.  A row's settings are taken with its last part.
-    ``ready`` of each input depends on ``valid`` of the others.
+    ``ready`` of each input depends on ``valid`` of all.
 
     An empty pass is offered to nobody, so that its parts are taken while both banks are in use, too.  What a
     pass is need not be known before its last part comes, as long as a bank is free for it.
@@ -96,7 +96,9 @@ class QuerySide(wiring.Component):
         row = Signal(range(config.rows))
         after = Signal(range(config.rows + 1), init=1)  # the row: kept, as all inputs wait for a comparison
         place = Signal(QueryPlace(config))
-        room, take, load, offers = Signal(), Signal(), Signal(), Signal()
+        there, room, take, load, offers = (
+            Signal(name=name) for name in ("there", "room", "take", "load", "offers")
+        )
         ends_row, last, ends_pass = Signal(), Signal(), Signal()
         known, empty = self.i_empty.valid, self.i_empty.payload
         in_use: Any = (self.loaded & ~self.take).any()
@@ -113,18 +115,17 @@ class QuerySide(wiring.Component):
         m.d.comb += [
             ends_row.eq(place.part == command.last_key_part),
             last.eq(ends_row & (after == command.rows)),
-            room.eq(
-                self.i_command.valid
-                & passes.i.ready
-                & self.results.ready
-                & Mux(known & empty, 1, ~in_use & (known | ~last))
+            there.eq(
+                self.i_command.valid & passes.i.ready & self.results.ready & (self.i_row.valid | ~ends_row)
             ),
-            take.eq(room & self.i_query.valid & (self.i_row.valid | ~ends_row)),
+            # That a bank is in use is known last.
+            room.eq((there & known & empty) | ((there & (known | ~last)) & ~in_use)),
+            take.eq(room & self.i_query.valid),
             load.eq(take & ~in_use),
             ends_pass.eq(take & last),
             offers.eq(ends_pass & ~empty),
-            self.i_query.ready.eq(room & (self.i_row.valid | ~ends_row)),
-            self.i_row.ready.eq(room & self.i_query.valid & ends_row),
+            self.i_query.ready.eq(room),
+            self.i_row.ready.eq(take & ends_row),
             self.i_command.ready.eq(ends_pass),
             self.i_empty.ready.eq(ends_pass),
             self.waiting.eq(self.i_command.valid),

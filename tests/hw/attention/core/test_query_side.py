@@ -155,4 +155,4 @@ def loaded_before_room(side):
 def test_passes_wait_for_room_behind_them():
     assert loaded_before_room(QuerySide) == ([n % 16 for n in range(20)], 8)
     with pytest.raises(Stuck):
-        loaded_before_room(mutant(QuerySide, "& passes.i.ready\n", "\n"))
+        loaded_before_room(mutant(QuerySide, "& passes.i.ready & self", "& self"))
