@@ -26,15 +26,15 @@ from hw.lib.skid import Skid
 from hw.lib.width import WidthConverter
 
 
-def idle_cycles(board: Board, data_width: int) -> tuple[int, int]:
+def idle_cycles(board: Board, beat_bytes: int) -> tuple[int, int]:
     """Give the cycles from an address to the first beat read, and from the last beat written to the response.
 
-    Memory is idle.  A port that is wider than what memory moves at once waits for all of its beat.
+    Memory is idle.  It moves so many bytes of the beat, and maybe not all of them at once.
     """
     timing = board.memory.timing
     assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
-    granules = max(1, data_width // 8 // timing.granule_bytes)
-    behind = (granules - 1) * 1e3 * timing.data_ck / timing.command_clock_mhz
+    granules = max(1, -(-beat_bytes // timing.granule_bytes))
+    behind = (granules - 1) * 1e3 * timing.ccd_long_ck / timing.command_clock_mhz
     return (
         1 + math.floor(board.cycles(timing.idle_read_ns + behind)),
         1 + math.ceil(board.cycles(timing.idle_write_ns + behind)),
@@ -55,6 +55,8 @@ class Latency:
         Bits of a beat of the memory ports.
     memory_cycles
         From a read address to its first beat.
+    table_cycles
+        The same of tables, which may not fill a beat; `memory_cycles` by default.
 
     Members
     -------
@@ -90,8 +92,11 @@ class Latency:
         From the last response to the end.
     """
 
-    def __init__(self, config: AttentionConfig, *, data_width: int, memory_cycles: int) -> None:
+    def __init__(
+        self, config: AttentionConfig, *, data_width: int, memory_cycles: int, table_cycles: int = 0
+    ) -> None:
         read = ReadDMA.ADDRESS_LATENCY + memory_cycles + ReadDMA.DATA_LATENCY
+        table = read - memory_cycles + (table_cycles or memory_cycles)
         cut = Skid.LATENCY + RowCutter.latency(config.part_bits, data_width) + Skid.LATENCY
         query_bits = config.part_bits // config.query_ports
         cut_query = Skid.LATENCY + RowCutter.latency(query_bits, data_width) + Skid.LATENCY
@@ -105,9 +110,9 @@ class Latency:
         self.next_pass = PassWalker.INTERVAL
         self.descriptor_words = 8 * USED_BYTES // data_width
         self.queue = Fifo.LATENCY + Skid.LATENCY
-        self.descriptor = join + read + Fifo.LATENCY + self.descriptor_words
+        self.descriptor = join + table + Fifo.LATENCY + self.descriptor_words
         self.query = self.queue + query
-        self.bitmap = self.queue + join + read + WidthConverter.LATENCY + Fifo.LATENCY
+        self.bitmap = self.queue + join + table + WidthConverter.LATENCY + Fifo.LATENCY
         self.entry = self.bitmap + PageLookup.ENTRY_LATENCY
         self.tile = self.queue + TileWalker.LATENCY
         self.empty = TileWalker.EMPTY_LATENCY + Fifo.LATENCY

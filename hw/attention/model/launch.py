@@ -58,8 +58,10 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
 def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape], *, start: int) -> Waits:
     """Give the cycles of jobs that all decode, or of which none does, ``start`` cycles after the launch's."""
     width = config.port_width(board.memory.port_data_width)
-    read_cycles, write_cycles = idle_cycles(board, width)
-    latency = Latency(config, data_width=width, memory_cycles=read_cycles)
+    read_cycles, _ = idle_cycles(board, width // 8)
+    latency = Latency(
+        config, data_width=width, memory_cycles=read_cycles, table_cycles=board.idle_read_cycles
+    )
     refreshes = Refreshes(board, start=start)
     schedule = Schedule(
         config,
@@ -81,7 +83,7 @@ def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape],
         schedule.add(this.shape, runs, known=known, query_beats=query_beats)
         loaded.append(schedule.loaded)
         results.drain(schedule.last_output)
-    done = results.written + write_cycles + latency.done
+    done = results.written + latency.done
     return schedule.waits.plus(Waits(idle=done - sum(schedule.waits)))
 
 
@@ -96,11 +98,11 @@ class Results:
     Members
     -------
     sent, written : int
-        Cycle of the last beat on the bus, and in which its channel is ready for it.
+        Cycle of the last beat on the bus, and of the response to it.
     """
 
     def __init__(self, config: AttentionConfig, board: Board) -> None:
-        self._config = config
+        self._config, self._board = config, board
         self._beat_bytes = config.port_width(board.memory.port_data_width) // 8
         self._burst_beats = board.memory.burst_beats
         self._places, self._times = Places(config), PieceTimes(board, write=True)
@@ -132,7 +134,8 @@ class Results:
         *_, (beats, _) = bursts(
             end - pieces.length, end, beat_bytes=self._beat_bytes, burst_beats=self._burst_beats
         )
-        self.written = self.sent + math.floor((beats - 1) * self._behind)
+        _, response = idle_cycles(self._board, min(self._beat_bytes, pieces.length))
+        self.written = self.sent + math.floor((beats - 1) * self._behind) + response
 
 
 def _runs(tiles: Tiles, fetched: NDArray[np.int_]) -> list[Run]:
