@@ -105,7 +105,7 @@ class Walk:
             taken = max(taken, bits)
             before = next((n for n, tiles in enumerate(words) if tiles), len(words))
             told = taken + before * (TileWalker.BITS_LATENCY + TileWalker.WORD_LATENCY)
-            told += not this.shape.empty
+            told += 0 if this.shape.empty else TileWalker.BITS_LATENCY
         if this.shape.empty:
             tile = self._gave = told
         elif words:

@@ -20,7 +20,7 @@ from hw.lib.loads import LOADS, copies
 from hw.lib.skid import Skid
 
 #: Pieces of passes whose parts may be outstanding.
-_PIECES = 64
+_PIECES = 256
 
 
 class QueryParts(wiring.Component):
@@ -103,7 +103,7 @@ class QueryParts(wiring.Component):
                 ]
 
         order = data.StructLayout({"port": port_bits, "parts": parts.shape()})
-        m.submodules.orders = orders = Fifo(order, depth=_PIECES)
+        m.submodules.orders = orders = Fifo(order, depth=_PIECES, ram_style="distributed")
         m.submodules.order = turns = Skid(order)
         connect(m, orders.o, turns.i)
         first = place[:port_bits]

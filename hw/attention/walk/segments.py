@@ -87,6 +87,7 @@ class TileWalker(wiring.Component):
             m.d.sync += [self.empty.valid.eq(told), self.empty.payload.eq(empty)]
         unknown = Signal()  # whether the pass at hand is empty
         no_keys = Signal()  # in its range
+        some = Signal()  # of the word's bits, before any is taken off
         owed = Signal()  # a clear, by a pass without tiles
         current = Signal(KeyPass(config), reset_less=True)
         tile, last_tile = Signal(tile_shape(config)), Signal(tile_shape(config))
@@ -181,11 +182,12 @@ class TileWalker(wiring.Component):
                     m.next = "MASK"
             with m.State("MASK"):
                 m.d.sync += bits.eq(Mux(outside, 0, bits & within(to_first, to_last, width=len(bits))))
-                with m.If(unknown & groups.any() & ~no_keys):
-                    m.d.comb += told.eq(1)
-                    m.d.sync += unknown.eq(0)
+                m.d.sync += some.eq(groups.any() & ~no_keys)
                 m.next = "FIND"
             with m.State("FIND"):
+                with m.If(unknown & some):
+                    m.d.comb += told.eq(1)
+                    m.d.sync += unknown.eq(0)
                 m.next = "WORD"
                 with m.If(groups.any()):
                     m.next = "PLACE"
