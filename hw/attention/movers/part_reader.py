@@ -145,10 +145,9 @@ class PartReader(wiring.Component):
             ]
             with m.If(opens):
                 m.d.sync += mark.eq(last_taken)
-        with m.If(self.arrived & ~self.take):
-            m.d.sync += self.available.eq(1)
-        with m.If(self.take & ~self.arrived):
-            m.d.sync += self.available.eq(again | (following != newest))
+        # With gates and not with an enable: `take` follows from `available`, and both ways are long.
+        more = again | (following != newest)
+        m.d.sync += self.available.eq(self.arrived | (self.take & more) | (~self.take & self.available))
         # The next one after the last that was taken, with others waiting: it has come around to their rows.
         m.d.comb += self.lost.eq(self.arrived & self.available & (newest == following))
 
