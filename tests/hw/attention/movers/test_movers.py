@@ -325,7 +325,7 @@ def test_empty_jobs_are_done_at_once():
 
 
 @pytest.mark.parametrize(
-    ("tiles", "cached"), [(1, 0), (2, 128), pytest.param(1, 128, marks=pytest.mark.soak)]
+    ("tiles", "cached"), [(2, 128), *(pytest.param(1, cached, marks=pytest.mark.soak) for cached in (0, 128))]
 )
 def test_pages_cost_nothing_but_the_first_read(tiles, cached):
     """Keys come in the same cycles as without pages, but for those in which the first entries are read."""
