@@ -137,7 +137,7 @@ class PartSource(wiring.Signature):
         They are taken; only in cycles in which ``valid`` is high.
     last, keep : In(1)
         With ``take``: they are the last ones of a pass; and those of the pass are to come again for the next
-        one, before any others.
+        one, before any others.  ``keep`` is low while no pass decodes.
     parts : Out(D x int8 for each of the S P ports)
         `PART_LATENCY` cycles later, those of values when their probabilities come (``step`` of
         `hw.attention.core.row.cell.Timing`): key ``n`` of the head is at place ``n mod (S P)``.

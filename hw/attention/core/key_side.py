@@ -122,7 +122,7 @@ class KeySide(wiring.Component):
                 self.issue.eq(ready & (self.own_valid | self.i_key.valid)),
                 self.own_take.eq(self.issue & self.decode),
                 self.own_last.eq(ends_pass),
-                self.own_keep.eq(tile.keep),
+                self.own_keep.eq(tile.keep & self.decode),
             ]
         # In every cycle, as nobody looks at a part that was not taken: an enable would have 8 D loads.
         m.d.sync += self.key.eq(self.i_key.payload)

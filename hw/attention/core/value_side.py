@@ -158,7 +158,7 @@ class ValueSide(wiring.Component):
                 there.eq(self.own_valid | self.i_value.valid),  # each in passes of its own kind only
                 self.own_take.eq(issue & self.decode),
                 self.own_last.eq(ends_key & last_key & tile.closes),
-                self.own_keep.eq(tile.keep),
+                self.own_keep.eq(tile.keep & self.decode),  # without a tile, a queue gives anything
             ]
         with m.If(issue):
             m.d.sync += part.eq(Mux(ends_key, 0, part + 1))

@@ -129,7 +129,7 @@ class PartReader(wiring.Component):
         newest = Signal(range(self.PARTS), init=self.PARTS - 1)
         last_taken, mark = Signal.like(newest), Signal.like(newest)
         address = Signal.like(newest, reset_less=True)  # of the part that is read
-        opens = Signal(init=1)  # a pass, with the next part
+        opens = Signal(init=1)  # a pass, with the next part, if it is one that is kept
         again = self.last & self.keep
         arrived_data = Signal(self._width, reset_less=True)
         following = (last_taken + 1)[: len(last_taken)]
@@ -141,7 +141,7 @@ class PartReader(wiring.Component):
             m.d.sync += [
                 address.eq(following),
                 last_taken.eq(Mux(again, Mux(opens, last_taken, mark), following)),
-                opens.eq(self.last),
+                opens.eq(self.last | ~self.keep),
             ]
             with m.If(opens):
                 m.d.sync += mark.eq(last_taken)

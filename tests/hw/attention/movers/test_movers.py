@@ -236,6 +236,19 @@ def test_random_jobs_of_both_phases(seed):
     run(config, launches, width=config.port_bits, stall=float(rng.choice([0.0, 0.3, 0.7])), seed=seed)
 
 
+def test_keys_are_kept_whatever_was_before():
+    """Behind a prefill, too, and a prefill behind passes whose keys were kept."""
+    rng = np.random.default_rng(0)
+    config = decoding(lanes=32, folds=1)
+    decodes = {"decode": True, "queries": 1, "heads": 5, "kv_group": 5, "pack": 2}
+    prefills = {"decode": False, "queries": 3, "heads": 1, "kv_group": 1, "pack": 1, "bits": None}
+    modes = [prefills, decodes, prefills, decodes]
+    jobs = [random_job(rng, config, **mode, keys=30 + n, dqk=32, dv=32) for n, mode in enumerate(modes)]
+    launch = Launch(config, jobs, 0, config.port_bits, grain=config.lanes)
+    assert sum(launch.keeps) == 4
+    run(config, [launch], width=config.port_bits, stall=0.3)
+
+
 @pytest.mark.parametrize(("dqk", "dv"), [(32, 32), pytest.param(64, 48, marks=pytest.mark.soak)])
 @pytest.mark.parametrize(
     ("cached", "ports"), [(128, 1), (0, 1), pytest.param(128, 2, marks=pytest.mark.soak)]
