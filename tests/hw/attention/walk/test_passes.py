@@ -198,14 +198,8 @@ def test_passes(seed, phases):
         assert np.median(steps) <= 4
 
 
-def test_keys_are_kept_if_there_is_room_for_them():
-    rng = np.random.default_rng(0)
-    config = decoding(lanes=32, ports_per_stream=2)
-    shape = {"heads": 10, "kv_group": 5, "pack": 2, "decode": True, "bits": None, "dqk": 32}
-    jobs = [
-        addressed(rng, random_job(rng, config, **shape, dv=dv, keys=keys, queries=queries))
-        for dv, keys, queries in ((32, 1024, 1), (32, 1025, 1), (64, 512, 1), (48, 513, 1), (32, 40, 2))
-    ]
+def walked(config, jobs):
+    """Walk over jobs and check every pass; gives what was found of each."""
     expected = [this for job in jobs for this in passes(config, job)]
     walk = Walk(config)
     sides = {
@@ -215,7 +209,19 @@ def test_keys_are_kept_if_there_is_room_for_them():
     exchange(walk, sides)
     for this, got in zip(expected, sides["o"].received, strict=True):
         check_pass(config, this, got)
-    sources = [got["keys"]["source"] for got in sides["o"].received]
+    return sides["o"].received
+
+
+def test_keys_are_kept_if_there_is_room_for_them():
+    rng = np.random.default_rng(0)
+    config = decoding(lanes=32, ports_per_stream=2)
+    shape = {"heads": 10, "kv_group": 5, "pack": 2, "decode": True, "bits": None, "dqk": 32}
+    jobs = [
+        addressed(rng, random_job(rng, config, **shape, dv=dv, keys=keys, queries=queries))
+        for dv, keys, queries in ((32, 1024, 1), (32, 1025, 1), (64, 512, 1), (48, 513, 1), (32, 40, 2))
+    ]
+    given = walked(config, jobs)
+    sources = [got["keys"]["source"] for got in given]
     assert [source["keep"] for source in sources[:12]] == [1, 1, 0, 1, 1, 0] + 6 * [0]
     assert [source["again"] for source in sources[:12]] == [0, 1, 1, 0, 1, 1] + 6 * [0]
 
@@ -243,15 +249,7 @@ def test_entries_of_pages(queries, keys, window):
     config = small(paged=True)
     shape = {"queries": queries, "keys": keys, "causal": True, "windowed": window > 0, "window": window}
     jobs = [addressed(rng, random_job(rng, config, **shape, page_keys=page_keys)) for page_keys in (16, 32)]
-    expected = [this for job in jobs for this in passes(config, job)]
-    walk = Walk(config)
-    sides = {
-        "i": Side(walk.i, items=[job.layout(config) for job in jobs]),
-        "o": Side(walk.o, count=len(expected)),
-    }
-    exchange(walk, sides)
-    for this, got in zip(expected, sides["o"].received, strict=True):
-        check_pass(config, this, got)
+    walked(config, jobs)
 
 
 def slope_words(slopes, width):
