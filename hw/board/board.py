@@ -243,12 +243,22 @@ class Board:
 
         The address is seen at the end of its cycle; data that come within a cycle are seen at its end.
         """
-        return 1 + math.floor(self.cycles(self.memory.timing.idle_read_ns))
+        return self.beat_read_cycles(1)
 
     @property
     def idle_write_cycles(self) -> int:
         """Cycles from the last write data to the response, likewise; a cycle's rest goes into its channel."""
-        return 1 + math.ceil(self.cycles(self.memory.timing.idle_write_ns))
+        return self.beat_write_cycles(1)
+
+    def beat_read_cycles(self, beat_bytes: int) -> int:
+        """Give `idle_read_cycles` of a beat of which so many bytes are read, maybe not all at once."""
+        timing = self.memory.timing
+        return 1 + math.floor(self.cycles(timing.idle_read_ns + timing.behind_ns(beat_bytes)))
+
+    def beat_write_cycles(self, beat_bytes: int) -> int:
+        """Give `idle_write_cycles` likewise."""
+        timing = self.memory.timing
+        return 1 + math.ceil(self.cycles(timing.idle_write_ns + timing.behind_ns(beat_bytes)))
 
     @property
     def refresh_wait_cycles(self) -> float:

@@ -269,6 +269,11 @@ class DramTiming:
         """From a read address to its first data, of idle memory."""
         return self.request_ns + self.read_response_ns
 
+    def behind_ns(self, beat_bytes: int) -> float:
+        """By how much the last of so many bytes is behind the first that a channel moves at once."""
+        granules = max(1, -(-beat_bytes // self.granule_bytes))
+        return (granules - 1) * 1e3 * self.ccd_long_ck / self.command_clock_mhz
+
     @property
     def open_read_ns(self) -> float:
         """The same where the row is open."""

@@ -232,6 +232,10 @@ class HostTiming:
         """From the last write data to the response, of an idle link."""
         return self.write_response_ns
 
+    def behind_ns(self, beat_bytes: int) -> float:
+        """A link moves a beat at once."""
+        return 0.0
+
     @property
     def refresh_wait_ns(self) -> float:
         """A link does not refresh."""

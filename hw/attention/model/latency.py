@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from hw.attention.config import AttentionConfig
 from hw.attention.movers.cache import PartCache
 from hw.attention.movers.lockstep import Lockstep
@@ -16,29 +14,12 @@ from hw.attention.walk.pages import PageLookup
 from hw.attention.walk.passes import PassWalker
 from hw.attention.walk.segments import TileWalker
 from hw.attention.walk.tags import CacheTags
-from hw.board import Board
-from hw.board.dram_timing import DramTiming
 from hw.lib.dma.join_read import ReadJoin
 from hw.lib.dma.read import ReadDMA
 from hw.lib.fifo import Fifo
 from hw.lib.rows.cutter import RowCutter
 from hw.lib.skid import Skid
 from hw.lib.width import WidthConverter
-
-
-def idle_cycles(board: Board, beat_bytes: int) -> tuple[int, int]:
-    """Give the cycles from an address to the first beat read, and from the last beat written to the response.
-
-    Memory is idle.  It moves so many bytes of the beat, and maybe not all of them at once.
-    """
-    timing = board.memory.timing
-    assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
-    granules = max(1, -(-beat_bytes // timing.granule_bytes))
-    behind = (granules - 1) * 1e3 * timing.ccd_long_ck / timing.command_clock_mhz
-    return (
-        1 + math.floor(board.cycles(timing.idle_read_ns + behind)),
-        1 + math.ceil(board.cycles(timing.idle_write_ns + behind)),
-    )
 
 
 class Latency:
@@ -96,7 +77,7 @@ class Latency:
         self, config: AttentionConfig, *, data_width: int, memory_cycles: int, table_cycles: int = 0
     ) -> None:
         read = ReadDMA.ADDRESS_LATENCY + memory_cycles + ReadDMA.DATA_LATENCY
-        table = read - memory_cycles + (table_cycles or memory_cycles)
+        table = ReadDMA.ADDRESS_LATENCY + (table_cycles or memory_cycles) + ReadDMA.DATA_LATENCY
         cut = Skid.LATENCY + RowCutter.latency(config.part_bits, data_width) + Skid.LATENCY
         query_bits = config.part_bits // config.query_ports
         cut_query = Skid.LATENCY + RowCutter.latency(query_bits, data_width) + Skid.LATENCY

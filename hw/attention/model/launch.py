@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hw.attention.config import UNIT_BITS, AttentionConfig
 from hw.attention.model.channel import PieceTimes
 from hw.attention.model.cycles import Schedule
-from hw.attention.model.latency import Latency, idle_cycles
+from hw.attention.model.latency import Latency
 from hw.attention.model.places import Places
 from hw.attention.model.refresh import Refreshes
 from hw.attention.model.results import bursts, sent
@@ -58,9 +58,11 @@ def launch_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape
 def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape], *, start: int) -> Waits:
     """Give the cycles of jobs that all decode, or of which none does, ``start`` cycles after the launch's."""
     width = config.port_width(board.memory.port_data_width)
-    read_cycles, _ = idle_cycles(board, width // 8)
     latency = Latency(
-        config, data_width=width, memory_cycles=read_cycles, table_cycles=board.idle_read_cycles
+        config,
+        data_width=width,
+        memory_cycles=board.beat_read_cycles(width // 8),
+        table_cycles=board.idle_read_cycles,
     )
     refreshes = Refreshes(board, start=start)
     schedule = Schedule(
@@ -134,7 +136,7 @@ class Results:
         *_, (beats, _) = bursts(
             end - pieces.length, end, beat_bytes=self._beat_bytes, burst_beats=self._burst_beats
         )
-        _, response = idle_cycles(self._board, min(self._beat_bytes, pieces.length))
+        response = self._board.beat_write_cycles(min(self._beat_bytes, pieces.length))
         self.written = self.sent + math.floor((beats - 1) * self._behind) + response
 
 

@@ -39,7 +39,7 @@ class PartReader(wiring.Component):
     last, keep : In(1)
         With ``take``: with this part a pass ends; and the parts of the pass are kept, and with its last one
         become available again, before those that came behind them.  ``keep`` is the same for all of a pass,
-        which has at most `KEPT_PARTS` then: as many have room behind them.
+        which has at most `hw.attention.walk.geometry.KEPT_PARTS` then: as many have room behind them.
     part : Out(8 D bits)
         `LATENCY` cycles after ``take``, in that cycle.
     axi : Out(axi.ReadSignature)

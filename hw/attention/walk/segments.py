@@ -60,11 +60,11 @@ class TileWalker(wiring.Component):
     #: Cycles from a pass to its first tile; from a word of a bitmap to the search for a bit; from one search
     #: to the next; from one that finds none, and from the last word, to what comes next.
     LATENCY: ClassVar = 1
-    #: Cycles from where it is found that a pass is empty, or is not, to ``empty``.
-    EMPTY_LATENCY: ClassVar = 1
     BITS_LATENCY: ClassVar = 2
     BIT_INTERVAL: ClassVar = 3
     WORD_LATENCY: ClassVar = 1
+    #: Cycles from where it is found that a pass is empty, or is not, to ``empty``.
+    EMPTY_LATENCY: ClassVar = 1
 
     def __init__(self, config: AttentionConfig, *, index: int) -> None:
         self._config = config

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -132,18 +132,11 @@ def tables() -> Iterator[str]:
     leads = {f"{lead}": {"keys": _LENGTHS[0], "spread": 1.0, "sink": lead} for lead in _LEADS}
     yield from _errors("B, S; a sink", leads, sinks)
     yield ""
-    drawn = [(kind, spread) for kind in KINDS for spread in (1.0, 3.0)]
-    yield "| int8 | " + " | ".join(f"{kind}, {spread:g}" for kind, spread in drawn) + " |"
-    yield "|---|" + "---|" * len(drawn)
-    for name, per_channel in (("a step for each tensor", False), ("`per_channel`", True)):
-        errors = (
-            max(
-                quantization_error(kind=kind, spread=spread, seed=seed, per_channel=per_channel)
-                for seed in range(_SEEDS)
-            )
-            for kind, spread in drawn
-        )
-        yield f"| {name} | " + " | ".join(f"{error:.1e}" for error in errors) + " |"
+    drawn = {
+        f"{kind}, {spread:g}": {"kind": kind, "spread": spread} for kind in KINDS for spread in (1.0, 3.0)
+    }
+    chosen = {"a step for each tensor": {"per_channel": False}, "`per_channel`": {"per_channel": True}}
+    yield from _errors("int8", drawn, chosen, of=quantization_error)
 
 
 def _table(title: str, lengths: Sequence[int], rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -153,15 +146,22 @@ def _table(title: str, lengths: Sequence[int], rows: Mapping[str, Mapping[str, A
     return _errors(title, columns, rows)
 
 
+def _rms(**given: Any) -> float:
+    return measured(**given)[0]
+
+
 def _errors(
-    title: str, columns: Mapping[str, Mapping[str, Any]], rows: Mapping[str, Mapping[str, Any]]
+    title: str,
+    columns: Mapping[str, Mapping[str, Any]],
+    rows: Mapping[str, Mapping[str, Any]],
+    *,
+    of: Callable[..., float] = _rms,
 ) -> Iterator[str]:
     yield f"| {title} | " + " | ".join(columns) + " |"
     yield "|---|" + "---|" * len(columns)
     for name, changes in rows.items():
         errors = (
-            max(measured(seed=seed, **column, **changes)[0] for seed in range(_SEEDS))
-            for column in columns.values()
+            max(of(seed=seed, **column, **changes) for seed in range(_SEEDS)) for column in columns.values()
         )
         yield f"| {name} | " + " | ".join(f"{error:.1e}" for error in errors) + " |"
 

@@ -78,10 +78,12 @@ class AttentionAdapter(EngineAdapter):
         scale = job.output_scale[:, :size]
         if (scale == scale[:, :1]).all():
             scale = scale[:, 0]
+        if (scale == scale.flat[0]).all():
+            scale = scale.reshape(-1)[:1].reshape(())
         return {
             "o": job.real(integers["o"])[..., :size].astype(np.float32),
             "o_int": integers["o"][..., :size],
-            "o_scale": scale.reshape(-1)[0] if (scale == scale.reshape(-1)[0]).all() else scale,
+            "o_scale": scale,
         }
 
     def write_results(self, path: Path, results: Tensors, golden: Tensors) -> None:

@@ -328,8 +328,12 @@ def test_idle_latencies_and_shares_follow_from_the_timing():
     assert timing.column_mask == 0x7DF
     assert board.idle_read_cycles == 54
     assert board.idle_write_cycles == 26
+    # Beats of as many bytes as a channel moves at once, and of twice as many.
+    assert [board.beat_read_cycles(count) for count in (16, 32, 64)] == [54, 54, 55]
+    assert [board.beat_write_cycles(count) for count in (16, 32, 64)] == [26, 26, 27]
     assert board.channel_bytes_per_cycle * 32 * 300e6 == pytest.approx(
         board.memory.realistic_bytes_per_second
     )
     assert board.host.timing.idle_read_ns == board.host.timing.first_data_ns
     assert board.host.timing.idle_write_ns == board.host.timing.write_response_ns
+    assert board.host.timing.behind_ns(64) == 0
