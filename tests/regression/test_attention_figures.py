@@ -8,11 +8,15 @@ import dataclasses
 
 import pytest
 
+from hw.attention.config import UNIT_BITS
 from hw.attention.core.row.cell import Timing
 from hw.attention.engine import AttentionEngine
 from hw.attention.model.cycles import core_cycles
+from hw.attention.model.division import divide
+from hw.attention.model.places import Places
 from hw.attention.model.shapes import pass_shapes
 from hw.attention.model.workload import AttentionWorkload
+from hw.attention.walk.geometry import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES
 from hw.board import load_board
 from sim.api import config_of, simulate
 from sim.engines.attention.figures import BOARD, FIGURES, figures_of, measure
@@ -46,6 +50,32 @@ def test_figures_are_predicted_within_their_bars(figure):
         assert bar.holds(predicted), bar.text(predicted)
 
 
+def bytes_beside(figure):
+    """What whole beats carry beside what is asked for: what is read or written may begin or end within one.
+
+    Keys, values and queries of the figures fill beats.  Rows of bitmaps and entries of pages may not, nor
+    results: each row has a slice at each port.
+    """
+    config, board = figure.config, load_board(BOARD)
+    workload = workload_of(read_inputs(figure.tensors(), config))
+    beat, beside, places = config.port_width(board.memory.port_data_width) // 8, 0, Places(config)
+
+    def ends(first, length):
+        return first % beat + -(first + length) % beat if length else 0
+
+    for job in (share.shape for share in divide(workload, config)):
+        row_bytes = config.result_units(job.value_size) * UNIT_BITS // 8
+        bitmap_rows = 0 if job.bitmap is None else -(-job.bitmap.shape[1] // (8 * BITMAP_ROW_BYTES))
+        bitmap_bytes = bitmap_rows * BITMAP_ROW_BYTES
+        for number, this in enumerate(job.passes(config)):
+            beside += ends(number * bitmap_bytes, bitmap_bytes)
+            beside += ends(this.entries.start * PAGE_ENTRY_BYTES, len(this.entries) * PAGE_ENTRY_BYTES)
+            pieces = places.add(job, this, row_bytes=row_bytes)
+            for n in range(pieces.count):
+                beside += config.result_ports * ends(pieces.first + n * pieces.stride, pieces.length)
+    return beside
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize(
     "figure",
@@ -61,7 +91,7 @@ def test_figure(figure, tmp_path):
     assert report.prediction.predicted_write_error_bytes == 0
     assert abs(report.prediction.predicted_cycles_error_ratio) <= 0.02
     assert report.errors["relative_rms_error_int8_inputs"] <= 1.5e-3
-    assert report.traffic.bus_bytes == report.traffic.useful_bytes
+    assert report.traffic.bus_bytes - report.traffic.useful_bytes == bytes_beside(figure)
     # From the start bit on the bus to the interrupt pin: a few cycles around what the kernel counts.
     assert 0 <= report.simulation.cycles_start_to_done - report.cycles.cycles_total <= 12
     for bar in figure.bars:
@@ -119,12 +149,11 @@ def test_results_that_take_longer_than_keys_are_predicted(lanes, keys, query_siz
 
 @pytest.mark.soak
 def test_random_launches_are_predicted():
-    """Not all within 2 %: see ``docs/attention.md`` for what no prediction knows."""
+    """Of more launches not all are within 2 %: see ``docs/attention.md`` for what no prediction knows."""
     found = list(compare(range(200)))
-    errors = sorted(abs(each.error) for each in found)
+    errors = [abs(each.error) for each in found]
     assert sum(errors) <= 0.003 * len(errors), summary(found)
-    assert errors[-5] <= MOST, summary(found)
-    assert errors[-1] <= 0.07, summary(found)
+    assert max(errors) <= MOST, summary(found)
 
 
 def test_first_score_to_last_output_of_a_small_array():

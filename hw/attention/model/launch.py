@@ -29,7 +29,6 @@ from hw.attention.model.supply import Lockstep, ResultChannel, Supply
 from hw.attention.model.traffic import fetches, traffic
 from hw.attention.model.walk import PortNumber, Walk
 from hw.attention.movers.movers import PASSES_AHEAD
-from hw.attention.movers.part_reader import PartReader
 from hw.attention.movers.ports import key_port, port_count, value_port
 from hw.attention.movers.query_parts import QueryParts
 from hw.attention.movers.query_reader import PARTS_AHEAD
@@ -154,7 +153,7 @@ def _query_supply(
     config: AttentionConfig, job: JobShape, width: int, latency: Latency, idle_read_cycles: int
 ) -> Supply:
     if config.decodes:
-        ahead = config.query_port_count * PartReader.PARTS + QueryParts.PARTS_AHEAD
+        ahead = config.query_port_count * QueryParts.PORT_PARTS + QueryParts.PARTS_AHEAD
         return Supply(latency=latency.query, depth=ahead - idle_read_cycles)
     parts = -(-job.query_size // config.lanes)
     beats = max(1.0, config.query_units(job.query_size) * UNIT_BITS / width / parts)

@@ -25,6 +25,8 @@ class PartReader(wiring.Component):
     ----------
     config
         Shape of the engine, which has ``decode``: a beat of the port is a part, and rows are whole parts.
+    ahead
+        Parts that may be asked for and not yet taken, up to `PARTS`.
 
     Members
     -------
@@ -59,7 +61,7 @@ class PartReader(wiring.Component):
     ``take`` which nobody can hold up needs no handshake either.
     """
 
-    #: Parts that may be asked for and not yet taken: as many as a block RAM has rows.
+    #: Parts that there is room for: as many as a block RAM has rows.
     PARTS: ClassVar = 512
     #: Cycles from ``fetch`` to ``arvalid``; from ``rvalid`` to ``available``; from ``take`` to ``part``: the
     #: address of the RAM, its output latch, and its output register.
@@ -68,8 +70,9 @@ class PartReader(wiring.Component):
     LATENCY: ClassVar = 3
     _BURST_BEATS: ClassVar = 16
 
-    def __init__(self, config: AttentionConfig) -> None:
+    def __init__(self, config: AttentionConfig, *, ahead: int = PARTS) -> None:
         self._width = config.part_bits
+        self._ahead = ahead
         super().__init__(
             {
                 "fetch": In(stream.Signature(RowsFetch(config))),
@@ -104,7 +107,7 @@ class PartReader(wiring.Component):
 
         address = data.StructLayout({"address": ADDRESS_BITS - bytes_bits, "len": 4})
         m.submodules.addresses = addresses = Skid(address)
-        room = Signal(range(self.PARTS + 1), init=self.PARTS)
+        room = Signal(range(self._ahead + 1), init=self._ahead)
         roomy = room >= self._BURST_BEATS
         taken, leaves, issue = Signal(), Signal(), Signal()
         m.d.comb += [

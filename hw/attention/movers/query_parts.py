@@ -50,12 +50,15 @@ class QueryParts(wiring.Component):
 
     Why
     ---
-    Q ports give more than the part a cycle that the rows take, and have room for Q x `PartReader.PARTS` of
-    passes to come, which outlasts a refresh of their channels.  Whole parts need neither an aligner nor a
+    Q ports give more than the part a cycle that the rows take, and have room for Q x `PORT_PARTS` of passes
+    to come, which outlasts a refresh of their channels.  With more room the values that come through the same
+    ports would wait for queries of passes that are far away.  Whole parts need neither an aligner nor a
     cutter, where a port of units of 16 bytes takes both.
     """
 
-    #: Parts that may wait behind the ports.
+    #: Parts that may be asked for at a port and not yet taken.
+    PORT_PARTS: ClassVar = 72
+    #: Parts that were taken and may wait behind all of the ports.
     PARTS_AHEAD: ClassVar = 32
     #: Cycles from a pass to its first ``arvalid``, and from ``rvalid`` to ``o.valid``.
     ADDRESS_LATENCY: ClassVar = 1 + Skid.LATENCY + PartReader.ADDRESS_LATENCY
@@ -114,7 +117,7 @@ class QueryParts(wiring.Component):
         readers, roomy = [], [orders.i.ready]
         row = data.StructLayout({"place": len(place) - port_bits, "parts": parts.shape()})
         for n in range(ports):
-            m.submodules[f"reader_{n}"] = reader = PartReader(config)
+            m.submodules[f"reader_{n}"] = reader = PartReader(config, ahead=self.PORT_PARTS)
             m.submodules[f"row_{n}"] = skid = Skid(row)
             readers.append(reader)
             # Its first part is so many behind the piece's first one.
