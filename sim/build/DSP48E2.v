@@ -20,23 +20,26 @@ module DSP48E2 #(
   output signed [47:0] P, output signed [47:0] PCOUT
 );
   /*verilator inline_module*/  // with its constants, in the cell that places it
-  reg signed [26:0] a, d, ad;
-  reg signed [17:0] b1, b2;
-  reg signed [47:0] c, product, sum;
+  reg signed [26:0] a, d;
+  reg signed [17:0] b;
+  reg signed [47:0] c, sum;
   reg [1:0] z;
   wire [1:0] z_now = OPMODEREG == 1 ? z : OPMODE[5:4];
-  wire signed [26:0] factor = AMULTSEL == "AD" ? ad : a;
   wire signed [47:0] z_value = z_now == 1 ? PCIN : z_now == 2 ? sum : z_now == 3 ? c : 48'sd0;
+
+  // A and D have registers before the pre-adder, and its sum one behind it, the multiplier's; A alone has that one.
+  wire signed [26:0] factor = AMULTSEL == "AD" ? a + d : A[26:0];
+  wire signed [44:0] product;
+  DSP48E2_MULTIPLIER multiplier (
+    .CLK(CLK), .CEA(AMULTSEL == "AD" || CEA2), .A(factor), .B(BREG == 2 ? b : B), .M(product)
+  );
 
   always @(posedge CLK) begin
     if (CEA2) a <= A[26:0];
     if (CED) d <= D;
-    ad <= a + d;
-    b1 <= B;
-    b2 <= BREG == 2 ? b1 : B;
+    b <= B;
     if (CEC) c <= C;
     z <= OPMODE[5:4];
-    product <= factor * b2;
     sum <= z_value + product;
   end
   assign P = sum;
@@ -53,4 +56,19 @@ module DSP48E2 #(
         || !(CEAD & CEB2 & CECTRL & CEM & CEP) || RSTA || RSTB || RSTC || RSTD || RSTM || RSTP || RSTCTRL)
       $fatal(1, "a DSP48E2 is asked for what its model does not have");
 `endif
+endmodule
+
+// A multiplier between its registers: those of A and B, or of the pre-adder, and M.
+module DSP48E2_MULTIPLIER (
+  input CLK, CEA, input signed [26:0] A, input signed [17:0] B, output reg signed [44:0] M
+);
+  /*verilator inline_module*/
+  reg signed [26:0] a;
+  reg signed [17:0] b;
+
+  always @(posedge CLK) begin
+    if (CEA) a <= A;
+    b <= B;
+    M <= a * b;
+  end
 endmodule

