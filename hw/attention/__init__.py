@@ -62,8 +62,8 @@ what they have of a pass is gathered in the results of the first two rows, one p
     keys, values of S P ports ─► PartReader x S P ─► Lockstep ─► all cells ─► Gather ─► Reciprocal ...
 
 Readers keep what one pass has read for the next one, of other query heads on the same keys, if it fits.  A
-pass takes no less than its gathering does: 2 P + 3 cycles for maxima and sums, and P for each merge_lanes
-elements, 147 in all for the default and 64 elements.
+pass takes no less than its gathering does: P cycles for each merge_lanes elements, and about 2 for shifts,
+130 in all for the default and 64 elements; its maxima and sums, 2 P cycles, go beside the pass before.
 
 **Layers.**  `core` knows no memory: commands and streams in, a stream out.  `movers` turn jobs into DMA
 commands and streams.  `kernel` has the argument table and the body for the shell; `engine` tells the

@@ -75,21 +75,21 @@ class Finish(wiring.Component):
         if config.decodes:
             members |= {"decode": In(1), "restart": In(1), "gather": Out(GatherStep(config))}
         super().__init__(members)
-        # A pass that decodes is on its way from `Gathering`'s start to its end.
-        self.gathers = Signal()
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
         m = Module()
         config, timing = self._config, Timing(self._config)
         begins = Signal()
+        if config.decodes:
+            m.submodules.gathering = gathering = Gathering(config)
         if config.streams == 1:
             m.d.comb += [
                 begins.eq(delay(m, "closed", self.closed, timing.final)),
                 self.bank_freed.eq(self.drained),
             ]
         else:
-            self._join(m, begins)
+            self._join(m, begins, [gathering.free] if config.decodes else [])
             m.d.comb += self.bank_freed.eq(self.normalize.valid & (self.normalize.step == 0))
         m.d.comb += [self.i.ready.eq(begins), self.combine.eq(begins)]
         m.d.sync += self.sum_bank.eq(self.sum_bank ^ begins)
@@ -99,7 +99,8 @@ class Finish(wiring.Component):
             self.divide.valid.eq(delay(m, "divide_valid", begins, timing.divide)),
             self.divide.scale.eq(delay(m, "divide_scale", scale, timing.divide, reset=False)),
         ]
-        before = delay(m, "before", begins, timing.normalize - 1)
+        streamed = begins & ~self.decode if config.decodes else begins
+        before = delay(m, "before", streamed, timing.normalize - 1)
         command = delay(m, "command", self.i.payload, timing.normalize - 1, reset=False)
         current = Signal(QueryCommand(config), reset_less=True)
         with m.If(before):
@@ -108,7 +109,7 @@ class Finish(wiring.Component):
         ends: Value = count_steps(m, "normalize", before, last_step, self.normalize)
         m.d.comb += [self.final.valid.eq(self.normalize.valid), self.final.step.eq(self.normalize.step)]
         if config.decodes:
-            ends = self._gather(m, begins, current, last_step, ends)
+            ends = self._gather(m, gathering, begins & self.decode, current, last_step, ends)
         bank = Signal(range(RESULT_BANKS))
         m.d.sync += bank.eq(bank + ends)
         latency = Combine.lane_latency(config) + Normalizer.latency(config)
@@ -124,32 +125,37 @@ class Finish(wiring.Component):
                 m.d.sync += [self.sum_bank.eq(0), bank.eq(0)]
         return m
 
-    def _gather(self, m: Module, begins: Signal, current: Any, last_step: Value, ends: Value) -> Value:
+    def _gather(
+        self, m: Module, gathering: Gathering, start: Value, current: Any, last_step: Value, ends: Value
+    ) -> Value:
         """Have `Gathering` step a pass that decodes, and give where any pass's normalization ends."""
         config = self._config
-        m.submodules.gathering = gathering = Gathering(config)
         later = Gather.lane_latency(config) - Combine.lane_latency(config)
         ended = delay(m, "gathered", gathering.ends, later)
-        start = Signal()
+        # The command of the pass that started last; lanes of the one before may be read, and from which bank.
+        coming = Signal(QueryCommand(config), reset_less=True)
+        lane_bank = Signal()
         m.d.comb += [
-            start.eq(begins & self.decode),
             gathering.start.eq(start),
             gathering.last_step.eq(last_step),
             self.gather.eq(gathering.step),
         ]
-        m.d.sync += self.gathers.eq((self.gathers | start) & ~ended)
+        m.d.sync += lane_bank.eq((lane_bank ^ gathering.ends) & ~self.restart)
         with m.If(start):
-            m.d.sync += current.eq(self.i.payload)
+            m.d.sync += coming.eq(self.i.payload)
+        with m.If(gathering.opens):
+            m.d.sync += current.eq(coming)
         with m.If(self.decode):
             m.d.sync += self.sum_bank.eq(self.sum_bank ^ gathering.summed)
             m.d.comb += [
                 self.combine.eq(0),
                 self.divide.valid.eq(gathering.divide),
-                self.divide.scale.eq(current.scale),
+                self.divide.scale.eq(coming.scale),
                 self.normalize.valid.eq(gathering.normalize),
                 self.normalize.step.eq(gathering.final.step),
                 self.final.valid.eq(gathering.final.valid),
                 self.final.step.eq(gathering.final.step),
+                self.final.bank.eq(lane_bank),
                 self.bank_freed.eq(gathering.ends),
             ]
         return Mux(self.decode, ended, ends)
@@ -158,14 +164,14 @@ class Finish(wiring.Component):
         """Count the steps of a pass's normalization."""
         return command.value_units * (UNIT_ELEMENTS // self._config.merge_lanes)
 
-    def _join(self, m: Module, begins: Signal) -> None:
-        """Wait for the streams, for the divider, and for a bank of results."""
+    def _join(self, m: Module, begins: Signal, free: list[Value]) -> None:
+        """Wait for the streams, for the divider, for a bank of results, and for what else is to be free."""
         config, timing = self._config, Timing(self._config)
         banks_free = Signal(range(RESULT_BANKS + 1), init=RESULT_BANKS)
         wait = Signal(range(max(timing.interval, config.merge_steps)))
         steps = self._steps(self.i.payload)
         final = delay(m, "final", self.closed, timing.final - 1)
-        ready = []
+        ready = free
         for n in range(config.streams):
             passes = Signal(range(FINAL_BANKS + 1), name=f"passes_{n}")  # with final sums
             leaves: Value = begins
@@ -175,8 +181,6 @@ class Finish(wiring.Component):
             m.d.sync += passes.eq(passes + final[n] - leaves)
             ready.append(there)
         m.d.comb += begins.eq((wait == 0) & (banks_free != 0))
-        if config.decodes:
-            ready.append(~self.gathers)
         for condition in ready:
             with m.If(~condition):
                 m.d.comb += begins.eq(0)

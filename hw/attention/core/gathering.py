@@ -17,6 +17,9 @@ from hw.attention.core.result.reciprocal import Reciprocal
 #: Cycles from a `GatherStep` here to the one in the cells of results: their register, and one as late as the
 #: lanes that are read in the same cycle.
 STEP_LATENCY = 2
+#: Steps of a pass's lanes behind which those of the next pass can begin, beside which its maxima and its sums
+#: are read.
+STEPS_AHEAD = 2
 
 
 class Gathering(wiring.Component):
@@ -30,9 +33,13 @@ class Gathering(wiring.Component):
     Members
     -------
     start : In(1)
-        A pass's sums are final in all cells.  Not before ``ends`` of the pass before.
+        A pass's sums are final in all cells.  Only in cycles in which it is ``free``.
+    free : Out(1)
+        A pass may start.
+    opens : Out(1)
+        Its lanes are read from the next cycle on.
     last_step : In
-        The last step of its normalization; constant from ``start`` to ``ends``.
+        The last step of its normalization; constant from the cycle after ``opens`` to ``ends``.
     step : Out(GatherStep)
         To the cells of results, `STEP_LATENCY` cycles ahead.
     final : Out(FinalRead)
@@ -50,7 +57,9 @@ class Gathering(wiring.Component):
     Behaviour
     ---------
     From ``start``: all maxima, then all sums, a group a cycle; the division `divide_at` cycles after
-    ``start``; lanes from `lanes_at` on, each step as many cycles as there are groups.
+    ``start``; lanes from `lanes_at` on, each step as many cycles as there are groups.  A pass may start with
+    the last step but one of the pass before, with its last step, or behind it: its maxima and sums are in the
+    other bank then, and go through `Gather` beside lanes of the same group.
     """
 
     def __init__(self, config: AttentionConfig) -> None:
@@ -58,6 +67,8 @@ class Gathering(wiring.Component):
         super().__init__(
             {
                 "start": In(1),
+                "free": Out(1),
+                "opens": Out(1),
                 "last_step": In(range(config.merge_steps)),
                 "step": Out(GatherStep(config)),
                 "final": Out(FinalRead(config)),
@@ -84,19 +95,30 @@ class Gathering(wiring.Component):
         return max(shifts, quotient - first)
 
     @staticmethod
-    def cycles(config: AttentionConfig, steps: int) -> int:
-        """Cycles from ``start`` to ``ends`` of so many steps, and the fewest to the next ``start``."""
-        return Gathering.lanes_at(config) + steps * config.ports - 1
+    def starts(config: AttentionConfig, ready: int, *, before: int, steps: int) -> int:
+        """Give the first cycle from ``ready`` on in which a pass may start; the one before, of so many steps,
+        started in the cycle ``before``.
+        """
+        groups, end = config.ports, before + Gathering.lanes_at(config) + steps * config.ports - 1
+        free = max(ready, before + 1 + Gathering._busy(config))
+        beside = (end - rounds * groups for rounds in range(STEPS_AHEAD, -1, -1))
+        return next((cycle for cycle in beside if cycle >= free), max(free, end + 1))
+
+    @staticmethod
+    def _busy(config: AttentionConfig) -> int:
+        """Cycles behind ``start`` in which no other pass may start."""
+        return max(Gathering.lanes_at(config), Gathering.divide_at(config))
 
     def elaborate(self, platform: Any) -> Module:
         """A counter up to the first lanes, then one of groups and one of steps."""
         m = Module()
         config, groups = self._config, self._config.ports
-        last = max(self.lanes_at(config) - 1, self.divide_at(config))
+        last = self._busy(config)
         at = Signal(range(last + 1))  # cycles since `start`
         group = Signal(range(groups))
         lanes = Signal()
         step = Signal(range(config.merge_steps))
+        near = Signal()  # no more than `STEPS_AHEAD` steps are left behind this one
         find, add = Signal(), Signal()
         counts: Value = find | add | lanes
         ends_round = counts & (group == groups - 1)
@@ -110,7 +132,10 @@ class Gathering(wiring.Component):
             self.final.step.eq(step),
             self.normalize.eq(lanes & ends_round),
             self.ends.eq(self.normalize & (step == self.last_step)),
+            self.free.eq((at == 0) & (~lanes | (near & (group == groups - 1)))),
+            self.opens.eq(at == self.lanes_at(config) - 1),
         ]
+        m.d.sync += near.eq(step + ends_round + STEPS_AHEAD >= self.last_step)
         with m.If(counts):
             m.d.sync += group.eq(Mux(ends_round, 0, group + 1))
         with m.If(ends_round):
@@ -119,12 +144,10 @@ class Gathering(wiring.Component):
             m.d.sync += at.eq(Mux(at == last, 0, at + 1))
         with m.If(self.start):
             m.d.sync += [at.eq(1), find.eq(1)]
-        with m.If(at == self.lanes_at(config) - 1):
-            m.d.sync += [lanes.eq(1), step.eq(0)]
         with m.If(self.normalize):
-            m.d.sync += step.eq(step + 1)
-        with m.If(self.ends):
-            m.d.sync += lanes.eq(0)
+            m.d.sync += [step.eq(step + 1), lanes.eq(~self.ends)]
+        with m.If(self.opens):
+            m.d.sync += [lanes.eq(1), step.eq(0)]
         # What is read is a register late in the cells.
         m.d.comb += [
             self.summed.eq(at == 2 * groups + STEP_LATENCY),

@@ -79,7 +79,7 @@ class Schedule:
         self._left: list[int] = []
         self._drained: list[int] = []
         self._read: list[int] = []
-        self._divisor_free = 0
+        self._combined = -sys.maxsize, 0  # when the last pass was, and its steps
         self.last_output = 0
         self.waits = Waits()
 
@@ -136,11 +136,12 @@ class Schedule:
         self.waits = self.waits.plus(waits)
 
         begins = max(stream.closed for stream in self._streams) + timing.final
-        steps = phase.rounds * (shape.value_units * UNIT_ELEMENTS // config.merge_lanes)
+        steps = shape.value_units * UNIT_ELEMENTS // config.merge_lanes
         if config.streams > 1:
             free = self._drained[-RESULT_BANKS] + 1 if len(self._drained) >= RESULT_BANKS else 0
-            begins = max(begins, self._divisor_free, free)
-            self._divisor_free = begins + phase.interval(steps)
+            combined, its_steps = self._combined
+            begins = phase.combines(max(begins, free), before=combined, steps=its_steps)
+            self._combined = begins, steps
             self._read = [*self._read[1 - FINAL_BANKS :], begins + phase.read(steps)]
         drained = self._drain(shape, begins + phase.drained(steps), known)
         self._drained = [*self._drained[1 - RESULT_BANKS :], drained]

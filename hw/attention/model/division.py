@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
+from hw.attention.core.gathering import Gathering
 from hw.attention.model.shapes import DECODE_ROWS, JobShape
 from hw.attention.model.workload import AttentionWorkload, Bitmap, bitmap_bits, size_in_memory
 from hw.errors import InputError
 
 #: Cycles in which a port has a beat while all ports read: HBM gives about two thirds of their width.
 _BEAT_CYCLES = 1.5
-#: Cycles from the sums of all streams of a pass that decodes to its normalization, about.
-_COMBINE_CYCLES = 60
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -171,8 +170,7 @@ def _cycles(job: JobShape, config: AttentionConfig) -> float:
 
     A pass takes a cycle for each part of a key, or of a value, of a stream.  Beside that, one that does not
     decode loads its queries, a part a cycle.  One that decodes takes its keys at the pace of memory, unless
-    they are kept, and its combination, in which every step takes as many cycles as a stream has ports, must
-    be over before that of the next one begins.
+    they are kept, and no less than its combination.
     """
     begin, end = _limits(job, config)
     streams = job.streams(config)
@@ -180,8 +178,7 @@ def _cycles(job: JobShape, config: AttentionConfig) -> float:
     keys = -(-end // streams) - begin // streams
     parts = keys * max(key_parts, value_parts)
     if job.decode:
-        steps = job.value_size // config.merge_lanes * config.ports
-        combined = steps + _COMBINE_CYCLES
+        combined = Gathering.starts(config, 0, before=0, steps=job.value_size // config.merge_lanes)
         if job.keeps(config):
             return float(np.maximum(_BEAT_CYCLES * parts, _sets(job) * np.maximum(parts, combined)).sum())
         passes = np.maximum(_BEAT_CYCLES * parts, combined)

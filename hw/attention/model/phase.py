@@ -26,8 +26,6 @@ class Phase:
         Sides of keys and values, each with a schedule: one for each stream, or one for all in lockstep.
     behind
         Cycles by which a part of a key is later at the rows than one that a stream broadcasts.
-    rounds
-        Cycles of a step of the normalization: those that P cells take which meet in the results of a row.
     """
 
     def __init__(self, config: AttentionConfig, *, decode: bool) -> None:
@@ -36,30 +34,29 @@ class Phase:
         self._lanes = Gather.lane_latency(config) - Combine.lane_latency(config) if decode else 0
         self.sides = 1 if decode else config.streams
         self.behind = PART_LATENCY - 1 if decode else 0
-        self.rounds = config.ports if decode else 1
+        self._rounds = config.ports if decode else 1  # cycles of a step
 
     @property
     def normalize(self) -> int:
         """Give the cycles from the combination of a pass to the first step of its normalization."""
         return Gathering.lanes_at(self._config) if self._decode else self._timing.normalize
 
-    def interval(self, steps: int) -> int:
-        """Give the fewest cycles from the combination of a pass, whose normalization takes ``steps`` cycles,
-        to that of the next pass.
+    def combines(self, ready: int, *, before: int, steps: int) -> int:
+        """Give when a pass is combined that may be from the cycle ``ready`` on; the one before, of so many
+        steps, was in the cycle ``before``.
         """
-        if not self._decode:
-            return max(self._timing.interval, steps)
-        # Of the register that says that one is on its way, too.
-        return self.normalize + steps + self._lanes
+        if self._decode:
+            return Gathering.starts(self._config, ready, before=before, steps=steps)
+        return max(ready, before + max(self._timing.interval, steps))
 
     def read(self, steps: int) -> int:
         """Give the cycles from the combination of a pass until the sums of the streams may be overwritten.
 
         Without rounds they are read as fast as those of the next pass come, and no later.
         """
-        return self.normalize + (steps - 1 if self._decode else 0)
+        return self.normalize + (steps * self._rounds - 1 if self._decode else 0)
 
     def drained(self, steps: int) -> int:
         """Give the cycles from the combination of a pass until all its results may be read."""
         behind = self._timing.drained - self._timing.normalize - self._config.merge_steps
-        return self.normalize + steps + behind + self._lanes
+        return self.normalize + steps * self._rounds + behind + self._lanes

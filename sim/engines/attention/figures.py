@@ -181,6 +181,7 @@ FIGURES = (
     Figure("heads_64", "12 heads, N = 64", lambda: normal(12, 64), _useful(0.85)),
     Figure("heads_32", "12 heads, N = 32", lambda: normal(12, 32), _useful(0.6)),
     Figure("causal_1024", "12 heads, causal, N = 1,024", lambda: _causal(12, 1024), _useful(0.975)),
+    Figure("causal_512", "12 heads, causal, N = 512", lambda: _causal(12, 512), _useful(0.96)),
     Figure("causal_256", "12 heads, causal, N = 256", lambda: _causal(12, 256), _useful(0.88)),
     Figure(
         "window_64",
@@ -239,7 +240,7 @@ FIGURES = (
         "decode_grouped",
         "decode, 32 query heads on 8, 2,048 keys",
         _decode_grouped,
-        _useful(0.72),
+        _useful(0.8),
     ),
     Figure(
         "both_phases",

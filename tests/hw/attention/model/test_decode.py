@@ -67,10 +67,10 @@ def kinds(**launch):
         # Eight are four passes that decode; sixteen are the rows of one that does not.
         ({"queries": (1,), "keys": (8192,), "kv_heads": 1}, [(True, 2)]),
         ({"queries": (1,), "keys": (8192,), "heads": 16, "kv_heads": 1}, [(False, 16)]),
-        # The combination of a pass takes as long as the multiplications of one of 400 keys.
-        ({"queries": (1,), "keys": (300,)}, [(False, 1)]),
-        ({"queries": (1,), "keys": (500,)}, [(True, 1)]),
-        ({"queries": (1,), "keys": (8192,), "causal": True, "window": 300}, [(False, 1)]),
+        # The combination of a pass takes as long as the multiplications of one of 260 keys.
+        ({"queries": (1,), "keys": (250,)}, [(False, 1)]),
+        ({"queries": (1,), "keys": (270,)}, [(True, 1)]),
+        ({"queries": (1,), "keys": (8192,), "causal": True, "window": 250}, [(False, 1)]),
         # What the user says of packed heads holds for both.
         ({"queries": (1,), "keys": (8192,), "kv_heads": 1, "pack": 1}, [(True, 1)]),
         ({"queries": (1,), "keys": (8192,), "kv_heads": 1, "pack": 3}, [(False, 3)]),
@@ -90,7 +90,7 @@ def test_no_job_decodes_without_gates_for_it():
 
 @pytest.mark.parametrize("seed", range(30))
 def test_what_decodes_takes_fewer_cycles(seed):
-    """By the estimate it does; by the prediction it takes little more, if more at all."""
+    """By the estimate it does; by the prediction it does not take more."""
     rng = np.random.default_rng(seed)
     group = int(rng.choice([1, 2, 4, 8]))
     (share,) = shares(
@@ -106,7 +106,7 @@ def test_what_decodes_takes_fewer_cycles(seed):
     others = [dataclasses.replace(own, pack=pack, decode=not own.decode) for pack in packs]
     allowed = [job for job in others if not job.decode or job.pack <= 2]
     least = min(sum(launch_cycles(FULL, BOARD, [job])) for job in allowed)
-    assert sum(launch_cycles(FULL, BOARD, [own])) <= 1.2 * least
+    assert sum(launch_cycles(FULL, BOARD, [own])) <= 1.02 * least
 
 
 def test_jobs_of_a_kind_follow_one_another_behind_the_first():
@@ -221,8 +221,9 @@ def test_passes_of_many_keys_follow_without_a_gap():
 
 
 def test_passes_of_few_keys_wait_for_the_combination():
+    """Lanes of one pass follow those of another, but for two cycles between a pass's sums and its lanes."""
     few, many = (decoded(FULL, queries=1, keys=512, heads=heads) for heads in (8, 16))
-    assert many - few == 8 * Phase(FULL, decode=True).interval(8 * 16)
+    assert many - few == 8 * (8 * 16 + 2)
 
 
 def test_memory_sets_the_pace():

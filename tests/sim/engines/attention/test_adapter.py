@@ -372,5 +372,5 @@ def test_cases_have_names_of_their_own():
     cases = list(ADAPTER.cases())
     assert len({case.name for case in cases}) == len(cases)
     random = [case for case in cases if case.name.startswith("random")]
-    assert len(random) == 120
+    assert len(random) == 140
     assert len([case for case in random if not case.soak]) == 8
