@@ -97,11 +97,6 @@ class PassWalker(wiring.Component):
 
         following_group = Signal(COUNT_BITS)
         ends_group, ends_job = Signal(), Signal()
-        m.d.comb += [
-            ends_group.eq(group_left <= job.pack),
-            ends_job.eq(heads_left <= heads),
-            following_group.eq(Mux(ends_group, job.kv_group, group_left - job.pack)),
-        ]
 
         def begin_set(left: Value, q: Value, o: Value) -> None:
             """Assign what a set begins with; ``left`` heads of its group are not done."""
@@ -143,6 +138,8 @@ class PassWalker(wiring.Component):
             with m.State("ROWS"):
                 m.d.sync += self._visible(job, position, positions, keys)
                 m.d.sync += [
+                    ends_group.eq(group_left <= job.pack),
+                    ends_job.eq(heads_left <= heads),
                     current.command.rows.eq(heads * positions),
                     q_stride.eq((heads * (plan.q_head >> UNIT_SHIFT)) << UNIT_SHIFT),
                     o_stride.eq((heads * (plan.o_head >> UNIT_SHIFT)) << UNIT_SHIFT),
@@ -151,6 +148,7 @@ class PassWalker(wiring.Component):
             with m.State("BYTES"):
                 piece = Mux(plan.joined, current.command.rows, positions)
                 m.d.sync += [
+                    following_group.eq(Mux(ends_group, job.kv_group, group_left - job.pack)),
                     keys.none.eq(keys.end <= keys.first),
                     queries.q.rows.eq(piece),
                     queries.q.units.eq(piece * plan.q_units),
