@@ -146,14 +146,17 @@ endmodule
     return outer + re.sub(rf"(?<=\s)\\?{re.escape(name)}(?=[.\s])", r"\\block.inner", inner) + placed
 
 
+def for_ecp5(model: str) -> str:
+    """Give the model of a device cell with the multiplier of an ECP5."""
+    pattern = rf"^module {_MULTIPLIER} .*?^endmodule\n"
+    return re.sub(pattern, lambda _: _ECP5_MULTIPLIER, model, flags=re.MULTILINE | re.DOTALL)
+
+
 def routed_ps(block: str) -> float:
     """Place and route the module ``block`` of a text, and give its slowest path between registers."""
 
     def build(folder: Path) -> None:
-        models = "".join(path.read_text() for path in models_of(block))
-        text = block + re.sub(
-            rf"^module {_MULTIPLIER} .*?^endmodule\n", _ECP5_MULTIPLIER, models, flags=re.M | re.S
-        )
+        text = block + "".join(for_ecp5(path.read_text()) for path in models_of(block))
         run_yosys(folder, text, [f"synth_ecp5 -top block -json {_NETLIST}"], "block")
         options = ["--85k", "--out-of-context", "--timing-allow-fail", "--seed", "1", "--freq", "300"]
         command = [sys.executable, "-c", _RUN, "--json", _NETLIST, "--report", _REPORT, *options]

@@ -5,9 +5,11 @@ from typer.testing import CliRunner
 
 from hw.board import load_board
 from hw.errors import ToolError
+from sim.build.models import models_of
 from sim.cli.main import app
 from sim.timing import route
 from sim.timing.estimate import estimate
+from tests.support.gateware.bench import assert_equal
 
 #: Two blocks of the same lines, with a part inside and a cell in a cell, and one of its own.
 KERNEL = r"""
@@ -66,6 +68,47 @@ endmodule
   assign q = kept;
 endmodule
 """  # fmt: skip
+
+
+#: What an ECP5's cell does with the registers that are asked for.
+CELL = f"""
+module MULT18X18D #(
+  parameter REG_INPUTA_CLK = "", REG_INPUTA_CE = "", REG_INPUTB_CLK = "", REG_OUTPUT_CLK = ""
+) (
+  input {", ".join(f"{port}{n}" for port in "ABC" for n in range(18))},
+  input SIGNEDA, SIGNEDB, SOURCEA, SOURCEB, CLK0, CE0, CE1, RST0,
+  output {", ".join(f"P{n}" for n in range(36))}
+);
+  reg signed [17:0] a, b;
+  reg signed [35:0] product;
+  always @(posedge CLK0) begin
+    if (CE1) a <= {{{", ".join(f"A{n}" for n in reversed(range(18)))}}};
+    if (CE0) b <= {{{", ".join(f"B{n}" for n in reversed(range(18)))}}};
+    product <= a * b;
+  end
+  assign {{{", ".join(f"P{n}" for n in reversed(range(36)))}}} = product;
+endmodule
+"""
+
+
+@pytest.mark.soak
+def test_multipliers_of_an_ecp5_are_those_of_the_model(tmp_path):
+    (model,) = models_of("DSP48E2")
+    texts = {
+        "cell.v": CELL,
+        "gold.v": model.read_text(),
+        "gate.v": route.for_ecp5(model.read_text()).replace("DSP48E2", "Ecp5"),
+    }
+    assert "MULT18X18D" in texts["gate.v"]
+    pins = ".CLK(clk), .CEA(load), .A(a), .B(b)"
+    assert_equal(
+        tmp_path,
+        texts,
+        {"load": 1, "a": 27, "b": 18},
+        bits=45,
+        gold=f"DSP48E2_MULTIPLIER gold_i ({pins}, .M(gold));",
+        gate=f"Ecp5_MULTIPLIER gate_i ({pins}, .M(gate));",
+    )
 
 
 @pytest.mark.soak  # the router takes some 20 s to start
