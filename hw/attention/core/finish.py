@@ -55,7 +55,7 @@ class Finish(wiring.Component):
     ---------
     With one stream everything takes a fixed time from ``closed`` on and cannot wait: `ValueSide` sees to it.
     With several a pass begins here as soon as all streams' sums are final, the divider is free and a bank of
-    results is.  A pass that decodes waits for stream 0, which all go with, and for the one before.
+    results is.  A pass that decodes waits for stream 0, which all go with, and until `Gathering` is free.
     """
 
     def __init__(self, config: AttentionConfig) -> None:

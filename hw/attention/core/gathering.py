@@ -17,8 +17,7 @@ from hw.attention.core.result.reciprocal import Reciprocal
 #: Cycles from a `GatherStep` here to the one in the cells of results: their register, and one as late as the
 #: lanes that are read in the same cycle.
 STEP_LATENCY = 2
-#: Steps of a pass's lanes behind which those of the next pass can begin, beside which its maxima and its sums
-#: are read.
+#: Steps of a pass's lanes beside which the maxima and the sums of the next pass are read.
 STEPS_AHEAD = 2
 
 

@@ -231,7 +231,7 @@ def test_random_jobs_of_both_phases(seed):
     )
     launches = []
     for n in range(2):
-        jobs = [random_job(rng, config, most_keys=150, most_queries=5) for _ in range(2 + 2 * n)]
+        jobs = [random_job(rng, config, most_keys=100, most_queries=5) for _ in range(2 + n)]
         launches.append(Launch(config, jobs, seed + n, config.port_bits, grain=config.lanes))
     run(config, launches, width=config.port_bits, stall=float(rng.choice([0.0, 0.3, 0.7])), seed=seed)
 
@@ -309,7 +309,7 @@ def test_jobs_that_share_keys_and_values():
     assert sum(launch.read[key_port(config, 0, 0) :]) == twice
 
 
-@pytest.mark.parametrize("streams", [1, 2, pytest.param(4, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("streams", [2, *(pytest.param(n, marks=pytest.mark.soak) for n in (1, 4))])
 def test_windows_that_move_on_and_back(streams):
     """Windows begin within tiles that take turns in the caches; sets of heads and jobs go back."""
     rng = np.random.default_rng(streams)
@@ -347,7 +347,7 @@ def test_pages_cost_nothing_but_the_first_read(tiles, cached):
     sparse = {"queries": 16, "bits": np.array([[1, 0, 1, 1, 0], [0, 0, 0, 0, 1]], bool)}
     modes = [{"queries": 16}, {"queries": 8, "causal": True}, sparse]
     modes.append({"queries": 20, "windowed": True, "window": 60})
-    common = {"keys": 150, "heads": 1, "kv_group": 1, "pack": 1, "bits": None, "dqk": 32, "dv": 32}
+    common = {"keys": 110, "heads": 1, "kv_group": 1, "pack": 1, "bits": None, "dqk": 32, "dv": 32}
     common |= {"causal": False, "windowed": False}
     begins = []
     for page_keys in (0, 32 * tiles):
