@@ -1,7 +1,6 @@
 # amaranth: UnusedElaboratable=no
 """Slices as a device's cells, with the model that simulations have of these, and as registers written out."""
 
-import pytest
 from amaranth.back import verilog
 from amaranth.hdl import Module, signed
 from amaranth.lib import wiring
@@ -59,23 +58,25 @@ class Sums(wiring.Component):
         return m
 
 
-@pytest.mark.parametrize("component", [Chain, Sums], ids=lambda component: component.__name__)
-def test_a_slice_is_what_is_written_out(component, tmp_path):
-    inputs = {name: member.shape for name, member in component().signature.members.items() if name != "o"}
-    widths = {name: getattr(shape, "width", shape) for name, shape in inputs.items()}
-    texts = {
-        "gold.v": verilog.convert(component(), name="Gold"),
-        "gate.v": to_verilog(component(), name="Gate"),
-    }
-    assert "DSP48E2" in texts["gate.v"]
-    assert "DSP48E2" not in texts["gold.v"]
-    texts |= {path.name: path.read_text() for path in models_of(texts["gate.v"])}
-    pins = ", ".join(f".{name}({name})" for name in widths)
-    assert_equal(
-        tmp_path,
-        texts,
-        widths,
-        bits=len(component().o),
-        gold=f"Gold gold_i (.clk(clk), .rst(1'b0), {pins}, .o(gold));",
-        gate=f"Gate gate_i (.clk(clk), {pins}, .o(gate));",
-    )
+def test_slices_are_what_is_written_out(tmp_path):
+    """Both kinds in one bench, a part of its bits each."""
+    texts, widths, bits = {}, {}, 0
+    placed = {"gold": "", "gate": ""}
+    for component in (Chain, Sums):
+        name, members = component.__name__, component().signature.members.items()
+        inputs = {pin: getattr(member.shape, "width", member.shape) for pin, member in members if pin != "o"}
+        own = len(component().o)
+        texts |= {
+            f"gold_{name}.v": verilog.convert(component(), name=f"Gold{name}"),
+            f"gate_{name}.v": to_verilog(component(), name=f"Gate{name}"),
+        }
+        assert "DSP48E2" in texts[f"gate_{name}.v"]
+        assert "DSP48E2" not in texts[f"gold_{name}.v"]
+        pins = ", ".join(f".{pin}({name}_{pin})" for pin in inputs)
+        for kind, reset in (("gold", ".rst(1'b0), "), ("gate", "")):
+            out = f"{kind}[{bits + own - 1}:{bits}]"
+            placed[kind] += f"{kind.title()}{name} {kind}_{name} (.clk(clk), {reset}{pins}, .o({out}));\n"
+        widths |= {f"{name}_{pin}": width for pin, width in inputs.items()}
+        bits += own
+    texts |= {path.name: path.read_text() for path in models_of("".join(texts.values()))}
+    assert_equal(tmp_path, texts, widths, bits=bits, **placed)

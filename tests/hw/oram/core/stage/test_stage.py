@@ -160,16 +160,16 @@ def model_of(config, seed, *, keys=36, records=6):
 VARIANTS = {
     "both": ({"touch": "both"}, 0),
     "one, padded": ({"pad": "always"}, 0),
-    "both, padded": ({"touch": "both", "pad": "always"}, 30),
+    "both, padded": ({"touch": "both", "pad": "always"}, 20),
     "16 bytes, one AES lane": ({"value_bytes": 16, "aes_lanes": 1, "pad": "always"}, 0),
     "32 bytes, long lists": ({"value_bytes": 32, "slots": 16, "list_slots": 16, "touch": "both"}, 0),
-    "full pages": ({"slots": 12, "list_slots": 14}, 100),
+    "full pages": ({"slots": 12, "list_slots": 14}, 60),
     "64 bytes": ({"value_bytes": 64}, 0),  # of several rows as those of 192
     "128 bytes": ({"value_bytes": 128, "touch": "both", "pad": "always"}, 0),
     "512 bytes": ({"value_bytes": 512, "slots": 4}, 0),
-    "192 bytes, padded": ({"value_bytes": 192, "slots": 4, "list_slots": 7, "pad": "always"}, 16),
+    "192 bytes, padded": ({"value_bytes": 192, "slots": 4, "list_slots": 7, "pad": "always"}, 10),
     "short keys": ({"slots": 4, "list_slots": 5, "key_bits": 32}, 0),
-    "long pages": ({"slots": 20, "aes_lanes": 2, "pad": "always"}, 40),
+    "long pages": ({"slots": 20, "aes_lanes": 2, "pad": "always"}, 25),
     "one": ({}, 160),  # last, for the tests that follow have its simulator
 }
 RUNS = [
