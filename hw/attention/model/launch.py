@@ -73,7 +73,7 @@ def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape],
         channel=_result_channel(config, board, jobs, width),
         decode=jobs[0].decode,
     )
-    walk = Walk(config, board, latency, refreshes)
+    walk = Walk(config, board, latency, refreshes, goes_on=start > 0)
     results = Results(config, board)
     loaded: deque[int] = deque(maxlen=PASSES_AHEAD + Skid.CAPACITY)
     for job, this, fetched in fetches(config, jobs):

@@ -38,10 +38,20 @@ class Walk:
         Of its movers.
     refreshes
         Of the board's memory.
+    goes_on
+        Jobs of the other phase were before: descriptors that may be asked for ahead have come meanwhile.
     """
 
-    def __init__(self, config: AttentionConfig, board: Board, latency: Latency, refreshes: Refreshes) -> None:
-        self._config = config
+    def __init__(
+        self,
+        config: AttentionConfig,
+        board: Board,
+        latency: Latency,
+        refreshes: Refreshes,
+        *,
+        goes_on: bool = False,
+    ) -> None:
+        self._config, self._goes_on = config, goes_on
         self._latency = latency
         query_channels = [query_port(config, n) for n in range(config.query_port_count)]
         self._queries, self._query_reads = Places(config), Reads(board, refreshes, query_channels)
@@ -149,6 +159,8 @@ class Walk:
         asked = number if number <= JOBS_AHEAD else self._joined[number - JOBS_AHEAD]
         place = Pieces(first=(number - 1) * DESCRIPTOR_BYTES, stride=0, count=1, length=USED_BYTES)
         come = asked + latency.descriptor + self._descriptor_reads.later(asked, place)
+        if self._goes_on and number <= JOBS_AHEAD:
+            come = 0
         joined = max(come, self._taken + latency.descriptor_words)
         self._joined.append(joined)
         self._ends.append(self._pass)
