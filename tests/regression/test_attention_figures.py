@@ -65,8 +65,7 @@ def bytes_beside(figure):
 
     for job in (share.shape for share in divide(workload, config)):
         row_bytes = config.result_units(job.value_size) * UNIT_BITS // 8
-        bitmap_rows = 0 if job.bitmap is None else -(-job.bitmap.shape[1] // (8 * BITMAP_ROW_BYTES))
-        bitmap_bytes = bitmap_rows * BITMAP_ROW_BYTES
+        bitmap_bytes = job.bitmap_rows * BITMAP_ROW_BYTES
         for number, this in enumerate(job.passes(config)):
             beside += ends(number * bitmap_bytes, bitmap_bytes)
             beside += ends(this.entries.start * PAGE_ENTRY_BYTES, len(this.entries) * PAGE_ENTRY_BYTES)

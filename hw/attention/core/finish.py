@@ -171,7 +171,7 @@ class Finish(wiring.Component):
         wait = Signal(range(max(timing.interval, config.merge_steps)))
         steps = self._steps(self.i.payload)
         final = delay(m, "final", self.closed, timing.final - 1)
-        ready = free
+        ready = list(free)
         for n in range(config.streams):
             passes = Signal(range(FINAL_BANKS + 1), name=f"passes_{n}")  # with final sums
             leaves: Value = begins

@@ -18,7 +18,7 @@ from hw.attention.core.result.reciprocal import Reciprocal
 #: lanes that are read in the same cycle.
 STEP_LATENCY = 2
 #: Steps of a pass's lanes beside which the maxima and the sums of the next pass are read.
-STEPS_AHEAD = 2
+_STEPS_AHEAD = 2
 
 
 class Gathering(wiring.Component):
@@ -100,7 +100,7 @@ class Gathering(wiring.Component):
         """
         groups, end = config.ports, before + Gathering.lanes_at(config) + steps * config.ports - 1
         free = max(ready, before + 1 + Gathering._busy(config))
-        beside = (end - rounds * groups for rounds in range(STEPS_AHEAD, -1, -1))
+        beside = (end - rounds * groups for rounds in range(_STEPS_AHEAD, -1, -1))
         return next((cycle for cycle in beside if cycle >= free), max(free, end + 1))
 
     @staticmethod
@@ -117,7 +117,7 @@ class Gathering(wiring.Component):
         group = Signal(range(groups))
         lanes = Signal()
         step = Signal(range(config.merge_steps))
-        near = Signal()  # no more than `STEPS_AHEAD` steps are left behind this one
+        near = Signal()  # no more than `_STEPS_AHEAD` steps are left behind this one
         find, add = Signal(), Signal()
         counts: Value = find | add | lanes
         ends_round = counts & (group == groups - 1)
@@ -134,7 +134,7 @@ class Gathering(wiring.Component):
             self.free.eq((at == 0) & (~lanes | (near & (group == groups - 1)))),
             self.opens.eq(at == self.lanes_at(config) - 1),
         ]
-        m.d.sync += near.eq(step + ends_round + STEPS_AHEAD >= self.last_step)
+        m.d.sync += near.eq(step + ends_round + _STEPS_AHEAD >= self.last_step)
         with m.If(counts):
             m.d.sync += group.eq(Mux(ends_round, 0, group + 1))
         with m.If(ends_round):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import UNIT_ELEMENTS
-from hw.attention.walk.geometry import KEPT_PARTS, PAGE_GROUP
+from hw.attention.walk.geometry import BITMAP_ROW_BYTES, KEPT_PARTS, PAGE_GROUP
 
 #: Rows of a query tile of a job that decodes: those of a cell.
 DECODE_ROWS = 2
@@ -137,6 +137,11 @@ class JobShape:
     reuse_kv: bool = False
     page_keys: int = 0
     decode: bool = False
+
+    @property
+    def bitmap_rows(self) -> int:
+        """Give how many `BITMAP_ROW_BYTES` a row of the bitmap takes, 0 without one."""
+        return 0 if self.bitmap is None else -(-self.bitmap.shape[1] // (8 * BITMAP_ROW_BYTES))
 
     def positions(self, config: AttentionConfig) -> int:
         """Give the positions of the queries in a full tile."""

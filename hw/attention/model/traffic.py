@@ -140,7 +140,7 @@ def traffic(config: AttentionConfig, jobs: Iterable[JobShape]) -> Traffic:
 
 def _table_bytes(job: JobShape, this: JobPass) -> int:
     """Count what a pass reads of tables: its bitmap row, the slopes of its heads, entries of its pages."""
-    row = 0 if job.bitmap is None else -(-len(job.bitmap[0]) // (8 * BITMAP_ROW_BYTES)) * BITMAP_ROW_BYTES
+    row = job.bitmap_rows * BITMAP_ROW_BYTES
     slopes = this.heads * _SLOPE_BYTES if job.slopes and this.opens_set else 0
     return row + slopes + PAGE_ENTRY_BYTES * len(this.entries)
 

@@ -95,7 +95,7 @@ class Walk:
         numbers = max((own.numbers for own in this.tiles), key=len)
         clears = self._owed or (this.opens_head and not (this.first and job.reuse_kv))
         self._owed = clears and this.shape.empty
-        rows = 0 if job.bitmap is None else -(-job.bitmap.shape[1] // (8 * BITMAP_ROW_BYTES))
+        rows = job.bitmap_rows
         pace, look, self._page = 1, None, (0, 0, 0)
         if this.entries:
             tiles = job.page_keys // self._config.tile_span
