@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 
 import hypothesis
 import pytest
@@ -50,8 +51,10 @@ class _Scheduling(LoadScopeScheduling):
 def pytest_configure(config: pytest.Config) -> None:
     """Leave optimizing to the soak; collect garbage seldom, since designs are many objects that stay.
 
-    In the suite Hypothesis draws the same examples every time: no failure by chance.
+    In the suite Hypothesis draws the same examples every time: no failure by chance.  A shell has what it
+    starts in the background, and all that this starts, ignore Ctrl-C; tests of it need what a user has.
     """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.set_threshold(100_000, 20, 100)
     quick.install()
     if config.option.markexpr == "not soak":

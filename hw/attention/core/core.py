@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -20,6 +20,7 @@ from hw.attention.core.settings import RowSettings
 from hw.attention.core.value_side import ValueSide
 from hw.errors import InputError
 from hw.lib.arithmetic.adder_tree import adder_tree
+from hw.lib.loads import LOADS, copies
 from hw.lib.place import Placer
 
 
@@ -120,7 +121,7 @@ class AttentionCore(wiring.Component):
         connect(m, finish.result, drain.i)
         connect(m, drain.o, flipped(self.o))
         m.d.comb += finish.drained.eq(drain.freed)
-        decode, restart = Signal(), Signal()
+        decode, restart = Signal(attrs={"keep": 1} if config.decodes else {}), Signal()
         if config.decodes:
             m.d.sync += decode.eq(self.decode)
             m.d.comb += restart.eq(self.decode ^ decode)
@@ -153,6 +154,11 @@ class AttentionCore(wiring.Component):
         """Place the sides and the rows of a stream; ``lead`` is the control that passes that decode have."""
         config = self._config
         leads = config.decodes and n == 0
+        # Whether passes decode, in a register for some bits of the control that it chooses, and one a cell.
+        words = 0 if leads else -(-RowControl(config).size // LOADS)
+        decodes = copies(Signal(name=f"decode_{n}"), words + len(row_cells(config)))
+        if config.decodes:
+            m.d.sync += [register.eq(self.decode) for register in decodes]
         m.submodules[f"keys_{n}"] = keys = KeySide(config, leads=leads)
         m.submodules[f"values_{n}"] = values = ValueSide(config, leads=leads)
         connect(m, flipped(self.i_tile[n]), keys.i_tile)
@@ -197,12 +203,14 @@ class AttentionCore(wiring.Component):
                 ]
         elif config.decodes:
             own, control = control, Signal(RowControl(config), name=f"chosen_control_{n}")
-            m.d.comb += [
-                control.eq(Mux(decode, lead, own)),
-                values.bank_freed.eq(finish.bank_freed & ~decode),
-            ]
+            m.d.comb += values.bank_freed.eq(finish.bank_freed & ~decode)
+            chosen, led, alone = (Value.cast(each) for each in (control, lead, own))
+            for word in range(words):
+                m.d.comb += chosen.word_select(word, LOADS).eq(
+                    Mux(decodes[word], led.word_select(word, LOADS), alone.word_select(word, LOADS))
+                )
         cells = []
-        for first, count in row_cells(config):
+        for (first, count), decode_here in zip(row_cells(config), decodes[words:], strict=True):
 
             def make(count: int = count) -> AttentionRows:
                 return AttentionRows(config, rows=count)
@@ -219,14 +227,14 @@ class AttentionCore(wiring.Component):
             if config.decodes:
                 # Rows that have no port see nothing.
                 own = first // 2 < config.ports
-                m.d.comb += rows.decode.eq(decode)
-                with m.If(decode):
+                m.d.comb += rows.decode.eq(decode_here)
+                with m.If(decode_here):
                     m.d.comb += [
                         rows.load.eq(queries.load[:count] if own else 0),
                         rows.configure.eq(queries.configure[:count] if own else 0),
                     ]
                 if own:
-                    self._own(m, rows, n + config.streams * (first // 2), decode)
+                    self._own(m, rows, n + config.streams * (first // 2), decode_here)
             cells.append(rows)
         return keys, values, cells
 

@@ -36,8 +36,8 @@ READ = [
     (ReadAligner, "lane <= current.tail", "lane < current.tail"),
     (ReadAligner, "last = left == current.extra", "last = left == 0"),
     (ReadAligner, "current.tail + 1, beat_bytes", "current.tail, beat_bytes"),
-    (ReadAligner, "*second], offset, beat_bytes", "*second], offset[1:], beat_bytes"),
-    (ReadAligner, "*Mux(valid, first, second)", "*first"),
+    (ReadAligner, "[*first, *second], offset", "[*second, *first], offset"),
+    (ReadAligner, "Mux(valid, head[bit::8], second)", "head[bit::8]"),
     (ReadDMA, "+ taken)", ")"),
     (ReadDMA, "Mux(issue, splitter.o.payload.beats, 0)", "issue"),
     (ReadDMA, "& ~(beats.empty & ~front_full)", ""),
@@ -126,6 +126,12 @@ def plant(monkeypatch, module, tests, part, bug):
         # The splitter finds `span` in its own module, the DMA in its own.
         monkeypatch.setattr("hw.lib.dma.burst.span", bug)
     monkeypatch.setattr(tests if hasattr(tests, name) else module, name, bug)
+
+
+def test_every_bug_can_be_planted():
+    """Those of the soak, too: their text follows the source's."""
+    for bug in SHARED + READ + WRITE:
+        mutant(*bug)
 
 
 @pytest.mark.parametrize(("part", "old", "new"), some_at_once(SHARED + READ))
