@@ -99,14 +99,15 @@ def _refuse_unsupported(graph: onnx.GraphProto, where: str) -> None:
     unknown: dict[str, str] = {}
     for node in graph.node:
         given, name = set(filter(None, node.input)), full_name(node)
+        called = node.name or next(iter(node.output), "without a name")
         if name in _SHAPES or (given and constants >= given):
             constants.update(node.output)
         elif name not in {*OPERATORS, *PRODUCTS, *STAND_INS, *VIEWS}:
-            unknown.setdefault(name, node.name or node.output[0])
+            unknown.setdefault(name, called)
         elif node.domain == RUNTIME and any(
             each.name in ("channels_last", "packed_weights") and each.i for each in node.attribute
         ):
-            unknown.setdefault(f"{name} with channels last", node.name or node.output[0])
+            unknown.setdefault(f"{name} with channels last", called)
     if unknown:
         found = "; ".join(f"{name} (node {node}): {advice(name)}" for name, node in sorted(unknown.items()))
         legal = "supported ones, as docs/planner-graphs.md lists them"

@@ -75,6 +75,7 @@ def changes(value):
 HARMLESS = {
     "episodes.*.first_step": "it may begin a step early, or be fetched later, where its place is free",
     "episodes.*.last_step": "it may stay a step longer than needed where its place is free",
+    "episodes.*.address": "another free place is as good, where no transfer says the address",
     "fifos.*.address": "another free place is as good",
     "streams.*.window_bytes": "a wider window where there is room for it",
     "transfers.*.start_step": "it may begin at any time for which its place is its own",

@@ -129,6 +129,12 @@ def test_a_name_that_is_no_text():
     assert text == "model must be an ONNX model, and this is damaged: a name is no text, not 'model'"
 
 
+def test_a_node_without_a_name_nor_a_result():
+    text = refused(changed(small(), lambda graph: graph.node.add(op_type="Unheard")))
+    assert "operators of the model must be supported ones" in text
+    assert "Unheard (node without a name)" in text
+
+
 def test_a_damaged_constant_is_named():
     damaged = numpy_helper.from_array(whole(1, 2), "steps")
     damaged.dims[0] = 3

@@ -53,15 +53,15 @@ def front(interval):
 #: LUTs and picoseconds of the longest path at most.
 UNITS = {
     "aes_lane": (AesLane, 7248, 1518),
-    "gf_multiplier": (GfMultiplier, 5070, 1520),
-    "key_schedule": (lambda placer: KeySchedule(), 761, 1555),
-    "power_table": (lambda placer: PowerTable(PAGE, placer), 5196, 1520),
+    "gf_multiplier": (GfMultiplier, 5070, 1532),
+    "key_schedule": (lambda placer: KeySchedule(), 804, 1555),
+    "power_table": (lambda placer: PowerTable(PAGE, placer), 5196, 1532),
     "page_open": (lambda placer: PageOpen(PAGE, placer), 49260, 1831),
     "page_seal": (lambda placer: PageSeal(PAGE, placer), 49550, 1831),
     "record_open": (lambda placer: PageOpen(RECORD, placer), 13762, 1720),
     "record_seal": (lambda placer: PageSeal(RECORD, placer), 13811, 1720),
-    "front_4": (front(4), 14572, 1518),
-    "front_5": (front(5), 8846, 1518),
+    "front_4": (front(4), 14662, 1518),
+    "front_5": (front(5), 8891, 1518),
 }
 
 
