@@ -18,6 +18,11 @@ from sim.host.paths import check_readable
 
 #: Most bytes the tensors of one file may unpack to; far above any job, far below the memory of a machine.
 MAX_UNPACKED_BYTES = 4 << 30
+#: What NumPy and Python raise of an archive that is none; the last two of a shape that no memory holds.
+_DAMAGED = (
+    *(OSError, ValueError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error),
+    *(OverflowError, MemoryError),
+)
 
 
 def load_tensors(path: Path) -> dict[str, NDArray[Any]]:
@@ -38,7 +43,7 @@ def load_tensors(path: Path) -> dict[str, NDArray[Any]]:
             tensors = {name: loaded[name] for name in loaded.files}
     except InputError:
         raise
-    except (OSError, ValueError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
+    except _DAMAGED as error:
         raise InputError("input file", str(path), archive) from error
     if not tensors:
         raise InputError("input file", str(path), f"{archive}, and it is empty")

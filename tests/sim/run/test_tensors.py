@@ -87,6 +87,15 @@ def test_nan_and_infinity_are_refused_by_name(tmp_path, bad):
     refused(path, "tensor q must be finite everywhere, not 'NaN or infinity'")
 
 
+@pytest.mark.parametrize("extent", ["9" * 40, str(1 << 60)])
+def test_a_shape_that_no_memory_holds_is_refused(tmp_path, extent):
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({extent},)}}\n".encode()
+    path = tmp_path / "t.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("q.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    refused(path, "input file must be an .npz archive of tensors")
+
+
 def test_an_empty_archive_is_refused(tmp_path):
     path = tmp_path / "t.npz"
     np.savez(path)
