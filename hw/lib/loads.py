@@ -8,6 +8,8 @@ from amaranth.hdl import Cat, Module, Mux, Signal, Value
 
 #: Loads of a register of control: more fill an area that its net takes long to cross.
 LOADS = 64
+#: Bits that simulators compute at once; parts that begin between them take twice as many steps.
+_WORD_BITS = 32
 
 
 def copies(like: Signal, count: int) -> list[Signal]:
@@ -19,21 +21,27 @@ def copies(like: Signal, count: int) -> list[Signal]:
     return [Signal.like(like, name=f"{like.name}_{n}", attrs=attrs) for n in range(count)]
 
 
-def shifted_down(m: Module, lanes: Sequence[Value], amount: Signal, count: int) -> list[Value]:
-    """Give ``lanes[amount : amount + count]``, of lanes of equal width; those beyond the last repeat it.
+def shifted_down(m: Module, value: Value, width: int, amounts: Sequence[Signal], count: int) -> Value:
+    """Give ``count`` lanes of ``value``, of ``width`` bits each, from lane ``amount`` on; those beyond the
+    last repeat it.
 
-    The highest bit of ``amount`` shifts first, so that later ones shift few lanes more than ``count``.  Tools
-    take the bits of ``>>`` in the reverse order: each then moves all lanes that a later one may ask for.
+    ``amounts`` are `copies` of the amount, each of which shifts some neighbouring bits.  The highest bit of
+    an amount shifts first, so that later ones shift few lanes more than ``count``.  Tools take the bits of
+    ``>>`` in the reverse order: each then moves all lanes that a later one may ask for.
     """
-    width, left = len(lanes[0]), len(lanes)
-    value: Value = Cat(lanes)
-    for bit in reversed(range(len(amount))):
+    left = len(value) // width
+    for bit in reversed(range(len(amounts[0]))):
         step = 1 << bit
         kept = min(left, count + step - 1)
         # A signal of its own: as an expression it would be written out for each of its uses, and so on.
-        shifted = Signal(width * kept, name=f"{amount.name}_{bit}")
+        shifted = Signal(width * kept, name=f"{amounts[0].name}_{bit}")
         beyond = max(0, min(kept, step + kept - left))
         further = Cat(value[width * step :], value[-width:].replicate(beyond))
-        m.d.comb += shifted.eq(Mux(amount[bit], further, value))
+        share = -(-len(shifted) // len(amounts))
+        if share > _WORD_BITS:
+            share += -share % _WORD_BITS
+        for amount, first in zip(amounts, range(0, len(shifted), share), strict=False):
+            bits = slice(first, min(first + share, len(shifted)))
+            m.d.comb += shifted[bits].eq(Mux(amount[bit], further[bits], value[bits]))
         value, left = shifted, kept
-    return [value[n * width : (n + 1) * width] for n in range(min(count, left))]
+    return value[: width * count]

@@ -74,7 +74,7 @@ class ReadAligner(wiring.Component):
         left = current.after  # beats of the command after the window's first
         final = Signal()  # left is 0
         head = Signal(self._data_width, reset_less=True)
-        # Copies for a bit of every byte.
+        # Copies for some bits each.
         heads = copies(Signal(name="head_valid"), 8)
         head_valid = heads[0]
         offsets = copies(Signal.like(current.offset, name="offset", reset_less=True), 8)
@@ -98,14 +98,12 @@ class ReadAligner(wiring.Component):
                 *(valid.eq(self.i.valid & (head_valid | ~step)) for valid in heads),
             ]
 
-        planes = []
-        for bit, (valid, offset) in enumerate(zip(heads, offsets, strict=True)):
-            first, second = (Signal(beat_bytes, name=f"{name}_{bit}") for name in ("first", "second"))
-            m.d.comb += [
-                second.eq(self.i.payload[bit::8]),
-                first.eq(Mux(valid, head[bit::8], second)),
-            ]
-            planes.append(shifted_down(m, [*first, *second], offset, beat_bytes))
+        second = self.i.payload
+        first = Signal(self._data_width)
+        for n, valid in enumerate(heads):
+            bits = slice(n * beat_bytes, (n + 1) * beat_bytes)
+            m.d.comb += first[bits].eq(Mux(valid, head[bits], second[bits]))
+        word = shifted_down(m, Cat(first, second), 8, offsets, beat_bytes)
         last = left == current.extra
         with m.If(emit):
             m.d.comb += self.bytes_moved.eq(Mux(last, current.tail + 1, beat_bytes))
@@ -114,7 +112,7 @@ class ReadAligner(wiring.Component):
         payload = payload_register(m, self.o.payload)
         with m.If(emit):
             m.d.sync += [
-                payload.data.eq(Cat(zip(*planes, strict=True))),
+                payload.data.eq(word),
                 payload.keep.eq(Cat(~last | (lane <= current.tail) for lane in range(beat_bytes))),
                 payload.last.eq(last),
             ]

@@ -69,8 +69,8 @@ class WriteAligner(wiring.Component):
         active = Signal()
         first = Signal()
         current = Signal(self.span.payload.shape())
-        # Copies for a bit of every byte.
-        offsets = copies(Signal.like(current.offset, name="offset", reset_less=True), 8)
+        # Up by the offset is down by as many lanes less from the word before; copies for some bits each.
+        downs = copies(Signal.like(current.offset, name="down", reset_less=True), 8)
         left = current.after  # beats of the command after this one
         final = Signal()  # left is 0
         previous = Signal(self._data_width, reset_less=True)
@@ -86,13 +86,7 @@ class WriteAligner(wiring.Component):
             m.d.sync += previous.eq(self.i.payload)
             m.d.comb += self.bytes_taken.eq(Mux(left == current.extra, current.tail + 1, beat_bytes))
 
-        planes = []
-        for bit, offset in enumerate(offsets):
-            # Up by the offset is down in the reverse order.
-            new, old = (Signal(beat_bytes, name=f"{name}_{bit}") for name in ("new", "old"))
-            m.d.comb += [new.eq(self.i.payload[bit::8]), old.eq(previous[bit::8])]
-            plane = [*reversed(new), *reversed(old)]
-            planes.append(reversed(shifted_down(m, plane, offset, beat_bytes)))
+        word = shifted_down(m, Cat(previous[8:], self.i.payload), 8, downs, beat_bytes)
         end = (current.offset + current.tail)[:lanes]  # lane of the command's last byte in its last beat
         strobes = [
             (~first | (lane >= current.offset)) & (~final | (lane <= end)) for lane in range(beat_bytes)
@@ -103,7 +97,7 @@ class WriteAligner(wiring.Component):
         payload = payload_register(m, self.o.payload)
         with m.If(step):
             m.d.sync += [
-                payload.data.eq(Cat(zip(*planes, strict=True))),
+                payload.data.eq(word),
                 payload.strb.eq(Cat(strobes)),
                 payload.last.eq(final | block_ends),
             ]
@@ -113,7 +107,7 @@ class WriteAligner(wiring.Component):
             m.d.sync += [
                 active.eq(self.span.valid),
                 current.eq(self.span.payload),
-                *(offset.eq(self.span.payload.offset) for offset in offsets),
+                *(down.eq(~self.span.payload.offset) for down in downs),
                 first.eq(1),
                 final.eq(self.span.payload.after == 0),
             ]

@@ -134,12 +134,9 @@ class RowCutter(wiring.Component):
         cut = payload_register(m, o.payload)
         with m.If(o.ready):
             m.d.sync += o.valid.eq(0)
-        window = [Cat(head, word.payload.data).word_select(n, unit_bits) for n in range(2 * word_units)]
-        slices = []
-        for n, offset in enumerate(offsets):
-            bits = slice(n * slice_bits, min(unit_bits, (n + 1) * slice_bits))
-            slices.append(shifted_down(m, [unit[bits] for unit in window], offset, part_units))
-        lanes = [Cat(parts) for parts in zip(*slices, strict=True)]
+        window = Cat(head, word.payload.data)
+        shifted = shifted_down(m, window, unit_bits, offsets, part_units)
+        lanes = [shifted.word_select(n, unit_bits) for n in range(part_units)]
 
         def part(left: Any, at: Any, count: Any, ends: Any) -> list[Any]:
             after = at + count

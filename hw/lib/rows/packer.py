@@ -106,7 +106,10 @@ class RowPacker(wiring.Component):
             nothing = [Const(0, len(waiting[0]))] * word_units
             beat += nothing[beat_units:]
             # Up by the count is down in the reverse order.
-            lanes = shifted_down(m, [*nothing, *reversed(beat), *nothing], counts[n], 2 * word_units)
+            window = Cat(*nothing, *reversed(beat), *nothing)
+            lane_bits = len(waiting[0])
+            shifted = shifted_down(m, window, lane_bits, [counts[n]], 2 * word_units)
+            lanes = [shifted.word_select(unit, lane_bits) for unit in range(2 * word_units)]
             kept = [Mux(counts[n] > unit, waiting[unit], 0) for unit in range(word_units)]
             parts.append([a | b for a, b in zip([*kept, *nothing], reversed(lanes), strict=True)])
             with m.If(free & flushes[n]):

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from amaranth.hdl import Const, Module, Signal
+from amaranth.hdl import Cat, Const, Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
 
@@ -14,7 +14,8 @@ from tests.support.gateware.streams import simulate
 @pytest.mark.parametrize(
     ("lanes", "count", "bits"), [(64, 32, 5), (8, 4, 2), (7, 5, 3), (4, 4, 1), (3, 1, 2), (5, 5, 0)]
 )
-def test_lanes_are_those_from_the_amount_on(lanes, count, bits):
+@pytest.mark.parametrize("parts", [1, 3])
+def test_lanes_are_those_from_the_amount_on(lanes, count, bits, parts):
     rng = random.Random(f"{lanes} {count}")
     values = [rng.getrandbits(6) for _ in range(lanes)]
 
@@ -24,8 +25,10 @@ def test_lanes_are_those_from_the_amount_on(lanes, count, bits):
         def elaborate(self, platform):
             m = Module()
             self.o = [Signal(6, name=f"o_{n}") for n in range(count)]
-            shifted = shifted_down(m, [Const(value, 6) for value in values], self.amount, count)
-            m.d.comb += [o.eq(lane) for o, lane in zip(self.o, shifted, strict=True)]
+            amounts = copies(self.amount, parts)
+            shifted = shifted_down(m, Cat(Const(value, 6) for value in values), 6, amounts, count)
+            m.d.comb += [amount.eq(self.amount) for amount in amounts]
+            m.d.comb += Cat(self.o).eq(shifted)
             m.d.sync += Signal().eq(0)
             return m
 
