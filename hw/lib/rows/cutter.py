@@ -98,7 +98,7 @@ class RowCutter(wiring.Component):
 
         head = Signal(word_units * unit_bits, reset_less=True)
         head_valid = Signal()
-        # Where the next part begins in the head: copies for some bits of every unit.
+        # Where the next part begins in the head: copies for some bits each.
         slice_bits = max(1, LOADS // (part_units + word_units // 2))
         offsets = copies(Signal(range(word_units), name="offset"), -(-unit_bits // slice_bits))
         active = Signal()
