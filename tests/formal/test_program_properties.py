@@ -66,7 +66,7 @@ def test_table():
 _MORE = "more = sending & (position != self.count)"
 TABLE_BUGS = {
     "a row too few": (_MORE, "more = sending & (position + 1 < self.count)", "offered"),
-    "a row too many": (_MORE, "more = sending & (position <= self.count)", "only what"),
+    "a row too many": (_MORE, "more = sending & (position <= self.count)", "only what|in order"),
     "sent before the start": (_MORE, "more = position != self.count", "before the start"),
     "rows of the launch before": ("self.count.eq(0)", "self.count.eq(self.count)", "count is"),
     "not from the front": ("position.eq(0), sending", "position.eq(position), sending", "offered|in order"),

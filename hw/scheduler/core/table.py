@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Module, Signal
+from amaranth.hdl import Module, ResetInserter, Signal
 from amaranth.lib import data, memory, stream, wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.lib.memory import uninitialised
+from hw.lib.skid import Skid
 from hw.scheduler.program.image import Row
 
 
@@ -45,7 +46,8 @@ class Table(wiring.Component):
     Why
     ---
     A static schedule is read from front to back.  So no table needs an address from outside, and whoever
-    takes the rows runs as far ahead of the others as its own rules let it.
+    takes the rows runs as far ahead of the others as its own rules let it.  Who takes a row may compare its
+    steps first: so that `Skid` and not that comparison decides whether the RAM reads.
     """
 
     def __init__(self, layout: data.StructLayout, *, depth: int, rows: Sequence[Row] | None = None) -> None:
@@ -85,13 +87,18 @@ class Table(wiring.Component):
         sending = Signal()  # nothing is sent before the first start
         more = sending & (position != self.count)
         latched = Signal()  # a row is at the RAM's slow output
-        taken = ~self.o.valid | self.o.ready
-        advance = ~latched | taken
-        m.d.comb += [read.addr.eq(position), read.en.eq(advance & more)]
-        with m.If(taken):
-            m.d.sync += [self.o.valid.eq(latched), self.o.payload.eq(read.data)]
+        again = self.clear | self.start
+        m.submodules.skid = skid = ResetInserter(again)(Skid(self._layout))
+        advance = ~latched | skid.i.ready
+        m.d.comb += [
+            read.addr.eq(position),
+            read.en.eq(advance & more),
+            skid.i.valid.eq(latched),
+            skid.i.payload.eq(read.data),
+        ]
+        connect(m, skid.o, flipped(self.o))
         with m.If(advance):
             m.d.sync += [latched.eq(more), position.eq(position + more)]
-        with m.If(self.clear | self.start):
-            m.d.sync += [self.o.valid.eq(0), latched.eq(0), position.eq(0), sending.eq(self.start)]
+        with m.If(again):
+            m.d.sync += [latched.eq(0), position.eq(0), sending.eq(self.start)]
         return m
