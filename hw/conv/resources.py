@@ -8,7 +8,7 @@ from hw.conv.movers.movers import side_port
 from hw.lib.fifo import SHALLOW_DEPTH
 
 # DSPs and RAMs are those of the generator.  LUT and FF are fitted to what Yosys counts, by `synth_xilinx
-# -family xcup -flatten`, for the default of three boards (`tests/hw/conv/test_resources.py`): they give 8 to
+# -family xcup -flatten`, for the default of three boards (`tests/hw/conv/test_resources.py`): they give 7 to
 # 14 % more, as room for replication and for what placement leaves unpacked.
 
 # A lane of the depthwise array, each tap of it, and a strip.
@@ -22,7 +22,7 @@ _PRODUCT_LUT, _PRODUCT_FF = {4: 14, 8: 20}, {4: 37, 8: 50}
 _COLUMN_LUT, _COLUMN_FF, _COLUMN_DSP = 520, 900, 2
 # Control; a port at 256 bits; what a lane of a word costs in queues and shifters, and the second copy of it.
 _CORE_LUT, _CORE_FF, _CORE_DSP = 6500, 10000, 2
-_PORT_LUT, _PORT_FF = 8000, 7500
+_PORT_LUT, _PORT_FF = 7600, 7500
 _WORD_LANE_LUT, _WORD_LANE_FF = 430, 500
 _COPY_LANE_LUT, _COPY_LANE_FF = 180, 180
 # Gathering samples outside of the line buffer, a lane of it, and the products of a port's addresses.

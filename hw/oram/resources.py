@@ -25,7 +25,7 @@ _GATES = (5800, 7400)
 _BUCKETS, _BUCKET_PORT = (6700, 9000), (1140, 2200)
 _RECORDS, _RECORD_PORT = (6500, 4400), (1480, 2820)
 #: Ports to the host, registers, counters.
-_HOST = (10900, 15200)
+_HOST = (8500, 15900)
 #: Multipliers where lines are no power of two, of records and of pages.
 _RECORD_DSP, _PAGE_DSP = 3, 2
 #: Lines that may wait in a port to HBM, and small queues in block RAM.

@@ -24,7 +24,7 @@ SMALL = OramConfig(
     overflow_entries=64,
     position_cycles=384,
     touch_cycles=448,
-    settle_cycles=256,
+    settle_cycles=384,
 )
 
 

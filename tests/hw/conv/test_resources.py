@@ -14,9 +14,9 @@ ENGINE = ConvEngine()
 
 #: Counts of the default of three boards by ``loomwork resources conv --board BOARD``.
 COUNTED = {
-    "ultra96v2": Resources(lut=48_187, ff=63_125, dsp=280, bram36=51, uram=0),
-    "zcu104": Resources(lut=114_991, ff=154_841, dsp=1_131, bram36=78, uram=28),
-    "u55c": Resources(lut=309_857, ff=443_869, dsp=3_610, bram36=231, uram=130),
+    "ultra96v2": Resources(lut=47_519, ff=64_540, dsp=280, bram36=51, uram=0),
+    "zcu104": Resources(lut=113_365, ff=157_347, dsp=1_131, bram36=78, uram=28),
+    "u55c": Resources(lut=304_043, ff=450_342, dsp=3_610, bram36=231, uram=130),
 }
 
 

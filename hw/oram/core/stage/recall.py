@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -98,7 +98,6 @@ class Recall(wiring.Component):
                 records.enter.eq(1),
                 records.kind.eq(item.index),
                 records.present.eq(touch.record_valid),
-                records.word.eq(touch.record),
             ]
         for label in range(labels):
             with m.Elif(at[1 + label]):
@@ -106,8 +105,14 @@ class Recall(wiring.Component):
                     records.enter.eq(touch.last),
                     records.kind.eq(items + label),
                     records.present.eq(touch.keep),
-                    records.word.eq(touch.fresh[label]),
                 ]
+        # Registers of their own choose the word, which hundreds of places compare in this cycle.
+        word, before_it = touch.record, self.start
+        for label in range(labels):
+            chooses = Signal(name=f"chooses_fresh_{label}", attrs={"keep": 1})
+            m.d.sync += chooses.eq(before_it)
+            word, before_it = Mux(chooses, touch.fresh[label], word), chooses
+        m.d.comb += records.word.eq(word)
         m.d.comb += [
             keys.enter.eq(at[0] & touch.first),
             keys.present.eq(touch.keep),
