@@ -106,7 +106,7 @@ class Recall(wiring.Component):
                     records.kind.eq(items + label),
                     records.present.eq(touch.keep),
                 ]
-        # Registers of their own choose the word, which hundreds of places compare in this cycle.
+        # One multiplexer, without a word for other cycles: hundreds of places compare it in this one.
         word, before_it = touch.record, self.start
         for label in range(labels):
             chooses = Signal(name=f"chooses_fresh_{label}", attrs={"keep": 1})
