@@ -107,11 +107,9 @@ class Recall(wiring.Component):
                     records.present.eq(touch.keep),
                 ]
         # One multiplexer, without a word for other cycles: hundreds of places compare it in this one.
-        word, before_it = touch.record, self.start
+        word = touch.record
         for label in range(labels):
-            chooses = Signal(name=f"chooses_fresh_{label}", attrs={"keep": 1})
-            m.d.sync += chooses.eq(before_it)
-            word, before_it = Mux(chooses, touch.fresh[label], word), chooses
+            word = Mux(at[1 + label], touch.fresh[label], word)
         m.d.comb += records.word.eq(word)
         m.d.comb += [
             keys.enter.eq(at[0] & touch.first),
