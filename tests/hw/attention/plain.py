@@ -7,6 +7,7 @@ the arithmetic by which the gateware avoids these loops.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -144,6 +145,13 @@ class PlainPass:
         """Give (head, query) of each row."""
         return [(head, query) for head in self.heads for query in self.queries]
 
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """Give the first key that a row of the pass sees, and one past the last, bitmaps aside; or (0, 0)."""
+        sees = self.job.sees
+        seen = [key for key in range(self.job.keys) if any(sees(query, key) for query in self.queries)]
+        return (seen[0], seen[-1] + 1) if seen else (0, 0)
+
 
 def passes(config: AttentionConfig, job: PlainJob) -> list[PlainPass]:
     """List the passes of a job."""
@@ -169,19 +177,12 @@ def passes(config: AttentionConfig, job: PlainJob) -> list[PlainPass]:
     return found
 
 
-def span(this: PlainPass) -> tuple[int, int]:
-    """Give the first key, and one past the last, that a row of the pass sees, bitmaps aside; or (0, 0)."""
-    job = this.job
-    seen = [key for key in range(job.keys) if any(job.sees(query, key) for query in this.queries)]
-    return (seen[0], seen[-1] + 1) if seen else (0, 0)
-
-
 def tiles(config: AttentionConfig, this: PlainPass, stream: int) -> list[tuple[int, int, int]]:
     """List the tiles in which a stream has keys of a pass: number, leading keys left out, keys given.
 
     In a job that decodes all streams have the same, and these keys are rows of a key of each port.
     """
-    first, end = span(this)
+    first, end = this.span
     found = []
     if this.job.decode:
         size = config.tile_keys * config.decode_streams
@@ -207,9 +208,9 @@ def is_empty(this: PlainPass) -> bool:
     if job.decode or job.page_keys:
         return False
     if job.bits is None:
-        return span(this) == (0, 0)
+        return this.span == (0, 0)
     size = len(bitmap_rows(job)) // len(job.bits)
-    return span(this) == (0, 0) or not any(bitmap_rows(job)[this.block * size : (this.block + 1) * size])
+    return this.span == (0, 0) or not any(bitmap_rows(job)[this.block * size : (this.block + 1) * size])
 
 
 def keeps(config: AttentionConfig, job: PlainJob) -> bool:
@@ -228,7 +229,7 @@ def kept(config: AttentionConfig, this: PlainPass) -> tuple[bool, bool]:
 
 def page_entries(this: PlainPass) -> list[int]:
     """List the pages whose entries are read: of the visible range, and what lies in the same 32 bytes."""
-    first, end = span(this)
+    first, end = this.span
     groups = {key // this.job.page_keys // 4 for key in range(first, end)} if this.job.page_keys else set()
     return [4 * group + n for group in sorted(groups) for n in range(4)]
 

@@ -15,7 +15,7 @@ from hw.lib.place import InlinePlacer
 from sim.golden.attention.formats import Arithmetic, Output
 from sim.golden.attention.mask import Mask
 from sim.golden.attention.model import GoldenJob, Scaling, attention_job
-from tests.hw.attention.plain import PlainJob, PlainPass, last_part, parts, passes, span, tiles
+from tests.hw.attention.plain import PlainJob, PlainPass, last_part, parts, passes, tiles
 from tests.support.gateware.streams import Side, exchange
 
 
@@ -84,7 +84,7 @@ def tile_list(config: AttentionConfig, this: PlainPass, stream: int) -> list[tup
 def is_empty(this: PlainPass) -> bool:
     """Say whether the core is told that a pass has no tiles; others that see no key have dummies."""
     bits = this.job.bits
-    return span(this) == (0, 0) or (bits is not None and not bits[this.block].any())
+    return this.span == (0, 0) or (bits is not None and not bits[this.block].any())
 
 
 def row_settings(config: AttentionConfig, this: PlainPass) -> list[dict]:

@@ -14,7 +14,7 @@ from hw.attention.model.cycles import core_cycles
 from hw.attention.model.shapes import PassShape
 from hw.lib.place import InlinePlacer
 from tests.hw.attention.core.feeds import CoreJob, beats, built_core, feed, row_settings
-from tests.hw.attention.plain import last_part, parts, passes, random_job, span
+from tests.hw.attention.plain import last_part, parts, passes, random_job
 from tests.support.gateware.streams import Side, exchange_within, seeds, simulate
 
 CONFIGS = [
@@ -50,7 +50,7 @@ def decoding(config):
 
 def lines_of(config, this):
     """Give the rounds of keys, one for each cell, that a pass takes."""
-    first, end = span(this)
+    first, end = this.span
     return range(first // config.decode_streams, max(first, end - 1) // config.decode_streams + 1)
 
 

@@ -23,7 +23,6 @@ from tests.hw.attention.plain import (
     random_job,
     slots,
     small,
-    span,
 )
 from tests.hw.attention.walk.test_job_queue import addressed
 from tests.support.gateware.streams import STALLS, Side, exchange, seeds
@@ -86,7 +85,7 @@ def pieces_of(fields, unit=16):
 
 def expected_keys(config, this):
     job = this.job
-    first, end = span(this)
+    first, end = this.span
     rows = port_rows(config, job.page_keys or job.keys)
     count, ring = slots(config, job)
     source = {
