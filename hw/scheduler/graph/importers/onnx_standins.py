@@ -101,6 +101,14 @@ def plain_node(node: onnx.NodeProto, opset: int) -> onnx.NodeProto:
     return plain
 
 
+def _whole(attributes: Attributes, name: str) -> int:
+    """Give an attribute, which in a damaged model has any type, or none."""
+    value = attributes[name]
+    if not isinstance(value, int):
+        raise ValueError(f"{name} is {value!r}, no whole number")
+    return value
+
+
 def _like_first(shapes: Sequence[Shape], attributes: Attributes) -> list[Shape]:
     return [shapes[0]]
 
@@ -112,8 +120,10 @@ def _skip_normalization(shapes: Sequence[Shape], attributes: Attributes) -> list
 
 def _attention(shapes: Sequence[Shape], attributes: Attributes) -> list[Shape]:
     """Attention with its projections: input [B, S, C], weights [C, columns], mask, past [2, B, N, P, D]."""
-    (batch, tokens, _), columns, heads = shapes[0], shapes[1][1], int(attributes["num_heads"])
-    widths = list(map(int, attributes.get("qkv_hidden_sizes") or [columns // 3] * 3))
+    (batch, tokens, _), columns, heads = shapes[0], shapes[1][1], _whole(attributes, "num_heads")
+    widths = attributes.get("qkv_hidden_sizes") or [columns // 3] * 3
+    if not isinstance(widths, list) or not all(isinstance(width, int) for width in widths):
+        raise ValueError(f"qkv_hidden_sizes are {widths!r}, not whole numbers")
     past = shapes[4][3] if len(shapes) > 4 and shapes[4] else 0
     present = (2, batch, heads, past + tokens, widths[1] // heads)
     return [(batch, tokens, widths[2]), present]
@@ -123,7 +133,7 @@ def _heads(shapes: Sequence[Shape], attributes: Attributes) -> list[Shape]:
     """Attention of several heads: query [B, S, C], key and value the same or [B, heads, L, D]; behind bias,
     padding mask and attention bias come keys and values of earlier runs.
     """
-    (batch, tokens, _), key, value, heads = *shapes[:3], int(attributes["num_heads"])
+    (batch, tokens, _), key, value, heads = *shapes[:3], _whole(attributes, "num_heads")
     if not key or not value:
         raise ValueError("queries, keys and values packed into one operand")
     past = shapes[6][2] if len(shapes) > 6 and shapes[6] else 0
@@ -137,8 +147,8 @@ def _grouped_heads(shapes: Sequence[Shape], attributes: Attributes) -> list[Shap
     """Attention whose heads share keys: query [B, S, C], with keys and values behind it where these are left
     out, and keys and values of earlier runs [B, key heads, P, D].
     """
-    (batch, tokens, columns), heads = shapes[0], int(attributes["num_heads"])
-    key_heads = int(attributes["kv_num_heads"])
+    (batch, tokens, columns), heads = shapes[0], _whole(attributes, "num_heads")
+    key_heads = _whole(attributes, "kv_num_heads")
     width = columns // (heads if shapes[1] else heads + 2 * key_heads)
     past = shapes[3][2] if len(shapes) > 3 and shapes[3] else 0
     present = (batch, key_heads, past + tokens, width)
@@ -158,7 +168,7 @@ def _turned_products(shapes: Sequence[Shape], attributes: Attributes) -> list[Sh
 
 def _packed_products(shapes: Sequence[Shape], attributes: Attributes) -> list[Shape]:
     """A product whose right operand has few bits an element, several in a byte."""
-    return [(*shapes[0][:-1], int(attributes["N"]))]
+    return [(*shapes[0][:-1], _whole(attributes, "N"))]
 
 
 #: Shapes of the results of operators without a plain one; their element type is that of the first operand.

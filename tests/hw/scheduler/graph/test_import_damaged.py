@@ -258,6 +258,23 @@ def survives(content):
         assert isinstance(import_onnx(content), Graph)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda node: node.attribute[0].ClearField("type"), "num_heads is None, no whole number"),
+        (
+            lambda node: node.attribute.append(helper.make_attribute("qkv_hidden_sizes", 16)),
+            "qkv_hidden_sizes are 16, not whole numbers",
+        ),
+    ],
+)
+def test_attributes_of_another_type_are_named(change, message):
+    text = refused(changed(runtime(), lambda graph: change(graph.node[0])))
+    assert (
+        text == f"operator 'Attention' must be one whose shapes can be inferred ({message}), not 'Attention'"
+    )
+
+
 @pytest.mark.parametrize("name", BASES)
 def test_any_byte_may_be_another(name):
     content = BASES[name]()
