@@ -239,15 +239,15 @@ def runtime():
     """Attention with its projections, a product in Einsum, and one with weights of few bits."""
     own = {"domain": "com.microsoft"}
     nodes = [
-        node("Attention", "x", "w", "b", outputs=["a"], num_heads=4, **own),
+        node("Attention", "x", "w", "b", outputs=["a"], num_heads=2, **own),
         node("Einsum", "a", "m", outputs=["e"], equation="...ij,jk->...ik"),
-        node("MatMulNBits", "e", "n", "s", K=32, N=16, bits=4, block_size=32, **own),
+        node("MatMulNBits", "e", "n", "s", K=16, N=2, bits=4, block_size=16, **own),
     ]
     constants = {
-        "w": weights(16, 48), "b": weights(48), "m": weights(16, 32),
-        "n": np.zeros((16, 1, 16), np.uint8), "s": weights(16),
+        "w": weights(4, 12), "b": weights(12), "m": weights(4, 16),
+        "n": np.zeros((2, 1, 8), np.uint8), "s": weights(2),
     }  # fmt: skip
-    return model(nodes, {"x": (1, 6, 16)}, constants, runtime=True)
+    return model(nodes, {"x": (1, 2, 4)}, constants, runtime=True)
 
 
 BASES = {"small": small, "image": image, "text": text, "runtime": runtime}
