@@ -83,10 +83,14 @@ def _read(source: Path | bytes, where: str) -> onnx.ModelProto:
     if not model.graph.node:
         raise InputError("model", where, "an ONNX model with at least one operator")
     # Text that is no UTF-8 is handed over as bytes.
-    texts = [
-        text for each in model.graph.node for text in (each.name, each.op_type, *each.input, *each.output)
-    ]
-    if not all(isinstance(text, str) for text in (model.graph.name, *texts)):
+    graph = model.graph
+    tensors = (*graph.initializer, *graph.input, *graph.output, *graph.value_info)
+    texts = [graph.name, *(use.domain for use in model.opset_import), *(tensor.name for tensor in tensors)]
+    texts += [each.dim_param for value in graph.input for each in value.type.tensor_type.shape.dim]
+    for node in graph.node:
+        texts += [node.name, node.op_type, node.domain, *node.input, *node.output]
+        texts += [attribute.name for attribute in node.attribute]
+    if not all(isinstance(text, str) for text in texts):
         raise InputError("model", where, "an ONNX model, and this is damaged: a name is no text")
     return model
 

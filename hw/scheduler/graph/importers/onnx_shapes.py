@@ -8,6 +8,7 @@ numbers (shapes, axes, indices) are computed on the way: later operators' shapes
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,9 @@ _KEEP_STORED = frozenset(("DequantizeLinear", "Transpose", "Reshape", "Identity"
 _REFUSALS = (
     InferenceError, ValidationError, SchemaError, ValueError, RuntimeError, LookupError, ArithmeticError,
 )  # fmt: skip
+_TERM = rb"[A-Za-z]*(\.\.\.)?[A-Za-z]*"
+#: The equation of an Einsum without its spaces.
+_EQUATION = re.compile(_TERM + rb"(," + _TERM + rb")*(->" + _TERM + rb")?")
 Array = np.ndarray[Any, Any]
 
 
@@ -136,6 +140,10 @@ class Learned:
             if attribute.name == "num_outputs" and attribute.i != len(node.output):
                 legal = f"{len(node.output)}, the outputs it has"
                 raise self._refuse(f"num_outputs of {of}", attribute.i, legal)
+            # At dots that are not three, ONNX never comes back.
+            if attribute.name == "equation" and not _EQUATION.fullmatch(attribute.s.replace(b" ", b"")):
+                legal = "terms of letters, each with '...' once at most"
+                raise self._refuse(f"equation of {of}", attribute.s.decode(errors="replace"), legal)
         values = {name: self.constants.get(name) for name in given}
         known = {name: value for name, value in values.items() if _is_kind(value, "iufb")}
         version = self._versions.get(node.domain.removeprefix("ai.onnx"), 1)

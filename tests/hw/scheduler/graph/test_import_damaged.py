@@ -124,11 +124,6 @@ def test_lists_of_too_few_or_too_many_numbers(count):
     assert isinstance(import_onnx(changed(small(), lambda graph: numbers(graph, [1.0] * 640))), Graph)
 
 
-def test_a_name_that_is_no_text():
-    text = refused(small().replace(b"small", b"sma\xecl"))
-    assert text == "model must be an ONNX model, and this is damaged: a name is no text, not 'model'"
-
-
 def test_a_node_without_a_name_nor_a_result():
     text = refused(changed(small(), lambda graph: graph.node.add(op_type="Unheard")))
     assert "operators of the model must be supported ones" in text
@@ -250,6 +245,17 @@ def runtime():
     return model(nodes, {"x": (1, 2, 4)}, constants, runtime=True)
 
 
+@pytest.mark.parametrize("name", [b"small", b"com.microsoft", b"num_heads", b"Einsum", b"\x01w", b"batch"])
+def test_a_name_that_is_no_text(name):
+    """Of the graph, a set of operators, an attribute, an operator, a parameter, a dimension."""
+    made = onnx.load_model_from_string(runtime())
+    made.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    content = made.SerializeToString()
+    assert name in content
+    text = refused(content.replace(name, name[:-1] + b"\xec"))
+    assert text == "model must be an ONNX model, and this is damaged: a name is no text, not 'model'"
+
+
 BASES = {"small": small, "image": image, "text": text, "runtime": runtime}
 
 
@@ -272,6 +278,18 @@ def test_attributes_of_another_type_are_named(change, message):
     text = refused(changed(runtime(), lambda graph: change(graph.node[0])))
     legal = f"one whose shapes can be inferred ({message})"
     assert text == f"model: operator 'Attention' must be {legal}, not 'Attention'"
+
+
+@pytest.mark.parametrize(
+    "equation", ["..ij,jk->...ik", "....ij,jk->...ik", "...i...,jk", "ij,jk->i1", "ij,jk->ik->"]
+)
+def test_an_equation_that_is_none_is_named(equation):
+    """ONNX never comes back from the first."""
+    text = refused(
+        model([node("Einsum", "x", "w", equation=equation, name="e")], IMAGE, {"w": weights(8, 8)})
+    )
+    legal = "terms of letters, each with '...' once at most"
+    assert text == f"model: equation of operator 'e' must be {legal}, not {equation!r}"
 
 
 @pytest.mark.parametrize("name", BASES)
