@@ -31,7 +31,7 @@ _KEEP_STORED = frozenset(("DequantizeLinear", "Transpose", "Reshape", "Identity"
 _REFUSALS = (
     InferenceError, ValidationError, SchemaError, ValueError, RuntimeError, LookupError, ArithmeticError,
 )  # fmt: skip
-_TERM = rb"[A-Za-z]*(\.\.\.)?[A-Za-z]*"
+_TERM = rb"[A-Za-z]*(\.\.\.[A-Za-z]*)?"
 #: The equation of an Einsum without its spaces.
 _EQUATION = re.compile(_TERM + rb"(," + _TERM + rb")*(->" + _TERM + rb")?")
 Array = np.ndarray[Any, Any]
