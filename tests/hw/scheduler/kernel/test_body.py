@@ -2,6 +2,7 @@
 
 import functools
 import random
+from dataclasses import dataclass
 
 import pytest
 
@@ -16,8 +17,8 @@ from hw.scheduler.program.image import encode, record_bytes
 from hw.scheduler.program.program import CoreWord, OperandWord, Program, StepWord, TransferWord, Via
 from hw.scheduler.program.timing.memory import TimingModel
 from hw.scheduler.program.timing.timeline import predict
-from tests.support.gateware.axi_memory import AxiMemory
-from tests.support.gateware.streams import seeds, simulate
+from tests.support.gateware.axi_memory import AxiMemory, untouched
+from tests.support.gateware.streams import simulate
 from tests.support.program.example import example_program
 from tests.support.program.random_programs import RandomProgram, interpret
 from tests.support.proofs.mutants import mutant
@@ -35,10 +36,21 @@ def built(config, *_):
     return SchedulerBody(config, InlinePlacer())
 
 
-def run(config, content, *programs, stall=0.0, latency=(1, 12), seed=0, limit=60_000):
-    """Launch programs, frozen ones where the shape has one, with ``content`` in memory.
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One launch: the program, where its region and its image lie, and cycles from the done before it."""
 
-    Gives the memory, and the counters of each launch.
+    program: Program
+    base: int = BASE
+    image: int = IMAGE
+    idle: int = 2
+
+
+def run(config, content, *calls, stall=0.0, latency=(1, 12), seed=0, limit=60_000):
+    """Launch programs, frozen ones where the shape has one, with ``content`` (words) in the first region.
+
+    Nothing is reset from the first launch to the last, which is looked at in every cycle.  Gives the memory,
+    and the counters of each launch.
     """
     parts = (transfer_engine.Issue, body_module.ReadEngine)
     # A frozen program cannot be a key of the cache.
@@ -47,27 +59,33 @@ def run(config, content, *programs, stall=0.0, latency=(1, 12), seed=0, limit=60
     size = config.word_bytes
     for address, word in content.items():
         memory.bytes.update(enumerate(word.to_bytes(size, "little"), BASE + address * size))
-    images = [encode(program) for program in programs]
+    images = [encode(call.program) for call in calls]
     outcomes = []
 
     async def host(ctx):
-        ctx.set(body.args.memory, BASE)
-        for image in images:
+        async def tick():
+            _, reset, done = await ctx.tick().sample(body.done)
+            assert not reset
+            return done
+
+        for call, image in zip(calls, images, strict=True):
+            for _ in range(call.idle - 1):
+                assert not await tick()
+            ctx.set(body.args.memory, call.base)
             if config.program is None:
-                memory.bytes.update(enumerate(image, IMAGE))
-                ctx.set(body.args.program, IMAGE)
+                memory.bytes.update(enumerate(image, call.image))
+                ctx.set(body.args.program, call.image)
                 ctx.set(body.args.program_records, len(image) // record_bytes(size))
             ctx.set(body.start, 1)
-            await ctx.tick()
+            await tick()
             ctx.set(body.start, 0)
-            cycles, done = 1, False
-            while not done:
-                _, _, done = await ctx.tick().sample(body.done)
+            cycles = 1
+            while not await tick():
                 cycles += 1
-            await ctx.tick()
-            await ctx.tick()
-            counters = {name: ctx.get(body.counters[name]) for name, _ in body.counters.shape()}
-            assert counters["cycles_total"] == cycles - 1
+            done = {name: body.counters[name] for name, _ in body.counters.shape()}
+            await tick()
+            counters = {name: ctx.get(counter) for name, counter in done.items()}
+            assert counters["cycles_total"] == cycles
             outcomes.append(counters)
 
     simulate(body, host, background=memory.testbenches(), limit=limit)
@@ -83,19 +101,23 @@ def check(program, sources, *, config=None, launches=1, **options):
         for address in range(home, home + words)
     }
     config = config or shape(program)
-    loaded = 0 if config.program else len(encode(program))
-    memory, outcomes = run(config, content, *[program] * launches, **options)
+    memory, outcomes = run(config, content, *[Call(program=program)] * launches, **options)
     for address, word in interpret(program, content).items():
         at = BASE + address * program.word_bytes
         assert memory.content(at, program.word_bytes) == word.to_bytes(program.word_bytes, "little"), address
     for counters in outcomes:
-        assert counters["gmem0_read_bytes"] == loaded + program.read_bytes
-        assert (counters["cycles_stall_load"] > 0) == (loaded > 0)
-        assert counters["gmem0_write_bytes"] == program.write_bytes
-        assert counters["steps_total"] == len(program.steps)
-        parts = ["cycles_busy", *(f"cycles_stall_{cause}" for cause in CAUSES), "cycles_idle"]
-        assert sum(counters[part] for part in parts) == counters["cycles_total"]
-    return outcomes
+        check_counters(counters, program, config)
+
+
+def check_counters(counters, program, config):
+    """Compare bytes and steps with the program, and the parts of the time with the whole."""
+    loaded = 0 if config.program else len(encode(program))
+    assert counters["gmem0_read_bytes"] == loaded + program.read_bytes
+    assert (counters["cycles_stall_load"] > 0) == (loaded > 0)
+    assert counters["gmem0_write_bytes"] == program.write_bytes
+    assert counters["steps_total"] == len(program.steps)
+    parts = ["cycles_busy", *(f"cycles_stall_{cause}" for cause in CAUSES), "cycles_idle"]
+    assert sum(counters[part] for part in parts) == counters["cycles_total"]
 
 
 def shape(program, **fields):
@@ -106,11 +128,68 @@ def shape(program, **fields):
     return SchedulerConfig(word_bytes=size, **{**small, **sizes, **fields})
 
 
-@pytest.mark.parametrize("seed", seeds(4, 60))
-def test_random_programs(seed):
-    stall = (0.0, 0.3, 0.7)[seed % 3]
-    maker = RandomProgram(seed)
-    check(maker.make(), maker.sources, stall=stall, seed=seed)
+#: Shapes that sequences of programs run on, beside that of `shape`: bytes of a word, then fields.
+SHAPES = {
+    "two cores": (8, {}),
+    "narrow words": (4, {"banks": 2, "cores": 1, "memory": "block"}),
+    "wide words": (32, {"banks": 8, "max_region_bytes": 1 << 15}),
+    "three cores": (16, {"cores": 3, "banks": 8, "max_steps": 8, "max_region_bytes": 1 << 14}),
+}
+LAUNCHES = 5
+
+
+@pytest.mark.parametrize(
+    ("name", "seed"),
+    [
+        pytest.param(name, seed, marks=[SOAK] if seed or name == "three cores" else [])
+        for name in SHAPES
+        for seed in range(13)
+    ],
+)
+def test_programs_one_after_another(name, seed):
+    """A launch keeps nothing of those before: random programs, long and short, some again, with no reset.
+
+    They share two regions of the memory and two places of images, so that what is stale is there to be read.
+    """
+    word_bytes, fields = SHAPES[name]
+    rng = random.Random(f"{name} {seed}")
+    calls = []
+    for number in range(LAUNCHES):
+        maker = RandomProgram(
+            rng.getrandbits(32),
+            word_bytes=word_bytes,
+            steps=rng.choice((1, 3, 8)),
+            cores=min(2, fields.get("cores", 2)),
+        )
+        calls.append(
+            Call(
+                program=rng.choice(calls).program if number == LAUNCHES - 1 else maker.make(),
+                base=BASE + rng.randrange(2) * 0x10000,
+                image=IMAGE + rng.randrange(2) * 0x1000,
+                idle=rng.choice((1, 1, 2, 9)),
+            )
+        )
+    config = shape(calls[0].program, **fields)
+    stall = (0.0, 0.3, 0.7)[(seed + len(name)) % 3]
+    memory, outcomes = run(config, {}, *calls, stall=stall, seed=seed, limit=200_000)
+    assert len(outcomes) == LAUNCHES
+    words = max(call.program.memory_words for call in calls)
+    held = {
+        base: {
+            address: int.from_bytes(
+                map(untouched, range(base + address * word_bytes, base + (address + 1) * word_bytes)),
+                "little",
+            )
+            for address in range(words)
+        }
+        for base in {call.base for call in calls}
+    }
+    for call, counters in zip(calls, outcomes, strict=True):
+        held[call.base] |= interpret(call.program, held[call.base])
+        check_counters(counters, call.program, config)
+    for base, content in held.items():
+        expected = b"".join(word.to_bytes(word_bytes, "little") for word in content.values())
+        assert memory.content(base, len(expected)) == expected
 
 
 @pytest.mark.parametrize("word_bytes", [pytest.param(4, marks=SOAK), 32])
@@ -118,30 +197,7 @@ def test_example(word_bytes):
     program = example_program(word_bytes)
     sources = [(read.dram_address, read.words) for read in program.reads if read.start_step != 3]
     check(program, sources, config=shape(program, scratchpad_bytes=512 * word_bytes))
-    check(program, sources, config=frozen(program))
-
-
-def test_programs_one_after_another():
-    """A kernel keeps nothing of the program before: a longer one, a shorter one, the first again."""
-    makers = [RandomProgram(seed, steps=steps) for seed, steps in ((3, 8), (4, 2), (3, 8))]
-    programs = [maker.make() for maker in makers]
-    rng = random.Random(7)
-    words = 1 + max(program.memory_words for program in programs)
-    content = {address: rng.getrandbits(64) for address in range(words)}
-    memory, outcomes = run(shape(programs[0]), content, *programs)
-    for program in programs:
-        content |= interpret(program, content)
-    for address, word in content.items():
-        assert memory.content(BASE + address * 8, 8) == word.to_bytes(8, "little"), address
-    assert [counters["steps_total"] for counters in outcomes] == [8, 2, 8]
-
-
-def test_launches_one_after_another():
-    maker = RandomProgram(5, steps=4)
-    first, second = check(maker.make(), maker.sources, launches=2)
-    assert {name: first[name] for name in ("gmem0_read_bytes", "steps_total")} == {
-        name: second[name] for name in ("gmem0_read_bytes", "steps_total")
-    }
+    check(program, sources, config=frozen(program), launches=3)
 
 
 # Where the time goes.  The memory answers after a fixed time, and a program does one thing.
@@ -163,7 +219,8 @@ SIMPLE = TimingModel(
 def timed(steps, reads=(), writes=(), cores=1, off=1):
     program = Program(word_bytes=32, steps=tuple(steps), reads=tuple(reads), writes=tuple(writes))
     loading = shape(program, scratchpad_bytes=1 << 14, banks=8, cores=cores)
-    _, (counters,) = run(loading, dict.fromkeys(range(256), 0), program, latency=(LATENCY, LATENCY))
+    content, call = dict.fromkeys(range(256), 0), Call(program=program)
+    _, (counters,) = run(loading, content, call, latency=(LATENCY, LATENCY))
     predicted = predict(program, SIMPLE, image_words=len(encode(program)) // 32)
     assert predicted.load_cycles == counters["cycles_stall_load"]
     assert abs(predicted.cycles_total - counters["cycles_total"]) <= off  # a burst may wait a cycle less
