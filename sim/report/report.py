@@ -230,7 +230,13 @@ class Hardware:
     """The run on a card or board that the figures come from."""
 
     device: Annotated[str, _doc("The device, as its driver names it.")]
-    driver: Annotated[Literal["xrt", "pynq"], _doc("What the host script reached it by.")]
+    driver: Annotated[
+        str,
+        Field(pattern=r"^[!-~]([ -~]{0,62}[!-~])?$"),
+        _doc(
+            "What the host program reached it by: xrt, pynq, or any other name of 1 to 64 ASCII characters."
+        ),
+    ]
     host_wall_seconds: Annotated[
         float,
         Field(gt=0),

@@ -146,6 +146,10 @@ class EngineAdapter(abc.ABC):
     def outputs(self, job: Any, config: Any, buffers: Mapping[str, NDArray[np.uint8]]) -> dict[str, Tensor]:
         """Turn the bytes the kernel wrote, by argument name, into integer tensors."""
 
+    def unverified(self, job: Any, config: Any, buffers: Mapping[str, NDArray[np.uint8]]) -> tuple[str, ...]:
+        """Say what of the bytes the kernel did not seal, in a line each: `outputs` keeps that back."""
+        return ()
+
     @abc.abstractmethod
     def results(self, job: Any, config: Any, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Give what the user's output file holds, in real units, from the integer outputs."""

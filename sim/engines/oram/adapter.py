@@ -97,6 +97,19 @@ class OramAdapter(EngineAdapter):
         results = open_responses(config, job.session_key, records).results
         return _integers(results, records) | (state_of(job, buffers) if job.state else {})
 
+    def unverified(
+        self, job: OramJob, config: OramConfig, buffers: Mapping[str, NDArray[np.uint8]]
+    ) -> tuple[str, ...]:
+        """Say of which responses tag or number is wrong."""
+        records = buffers[RESPONSES].reshape(-1, config.command_bytes)
+        (wrong,) = np.nonzero(~open_responses(config, job.session_key, records).genuine)
+        if not len(wrong):
+            return ()
+        others = f", and of {len(wrong) - 1:,} others" if len(wrong) > 1 else ""
+        number = int.from_bytes(records[wrong[0], :8].tobytes(), "little")
+        what = "tag" if number == wrong[0] else f"number, {number:,},"
+        return (f"{what} of response {wrong[0]:,} is wrong{others}: none of these is read",)
+
     def results(self, job: OramJob, config: OramConfig, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """Give codes beside what came of them."""
         return {CODES: job.operations.codes} | {name: integers[name] for name in ("statuses", KEYS, VALUES)}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -15,14 +13,14 @@ from numpy.typing import NDArray
 from hw.errors import InputError
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code, Status
+from hw.oram.templates.ops_csv import OperationsError, parse_operations
 from sim.host.files import write_text
 from sim.host.paths import check_readable
 
-#: Columns of the two files.
-COLUMNS = ("op", "key", "value")
+#: Columns of the results.
 RESULT_COLUMNS = ("op", "key", "status", "value")
-#: Codes that have a value.
-_VALUED = (Code.PUT, Code.LOAD)
+#: In the place of the status of a response whose tag is wrong; key and value are 0 then.
+UNVERIFIED = 255
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +52,7 @@ class Results:
     Members
     -------
     statuses
-        [n], uint8: `hw.oram.core.layouts.Status`.
+        [n], uint8: `hw.oram.core.layouts.Status`, or `UNVERIFIED`.
     keys
         [n], uint64.
     values
@@ -72,8 +70,8 @@ class Results:
 def read_operations(path: Path, config: OramConfig) -> Operations:
     """Read a file of operations: the columns ``op,key,value``, a line each.
 
-    ``op`` is the name of a `Code` in small letters. Keys and values are whole numbers, decimal or hexadecimal
-    behind ``0x``; a value's lowest byte is its first. Only ``put`` and ``load`` have a value.
+    ``op`` is the name of a `Code` in small letters; a value's lowest byte is its first.  `parse_operations`,
+    which the script of a package has too, knows what is read and what is refused.
 
     Raises
     ------
@@ -82,57 +80,24 @@ def read_operations(path: Path, config: OramConfig) -> Operations:
         and line.
     """
     check_readable("operations", path)
+    names = {code.name.lower(): int(code) for code in Code}
     try:
-        text = path.read_text(encoding="utf-8-sig")  # spreadsheets begin a file with its mark
-    except UnicodeDecodeError as error:
-        raise InputError("operations", str(path), "a .csv file") from error
-    reader = csv.reader(io.StringIO(text, newline=""))
-    header = next(reader, [])
-    if tuple(header) != COLUMNS:
-        raise InputError(f"columns of {path}", ",".join(header), ",".join(COLUMNS))
-    names = {code.name.lower(): code for code in Code}
-    codes, keys, values = [], [], bytearray()
-    for row in reader:
-        where = f"{path}, line {reader.line_num}"
-        if len(row) != len(COLUMNS):
-            raise InputError("fields", len(row), f"{len(COLUMNS)}: {','.join(COLUMNS)}", where=where)
-        if row[0] not in names:
-            raise InputError("op", row[0], "one of " + ", ".join(names), where=where)
-        code, value = names[row[0]], 0
-        if code in _VALUED:
-            value = _number("value", row[2], 8 * config.value_bytes, where)
-        elif row[2]:
-            raise InputError("value", row[2], f"empty for {row[0]}", where=where)
-        codes.append(code)
-        keys.append(_number("key", row[1], config.key_bits, where))
-        values += value.to_bytes(config.value_bytes, "little")
-    if not codes:
-        raise InputError(f"operations of {path}", 0, "at least 1")
+        found = parse_operations(path.read_bytes(), names, config.key_bits, config.value_bytes)
+    except OperationsError as error:
+        where = f"{path}, line {error.line}" if error.line else str(path)
+        raise InputError(error.field, error.value, error.legal, where=where) from error
+    codes, keys, values = zip(*found, strict=True)
+    content = b"".join(value.to_bytes(config.value_bytes, "little") for value in values)
     return Operations(
         codes=np.array(codes, np.uint8),
         keys=np.array(keys, np.uint64),
-        values=np.frombuffer(bytes(values), np.uint8).reshape(-1, config.value_bytes),
+        values=np.frombuffer(content, np.uint8).reshape(-1, config.value_bytes),
     )
-
-
-def _number(name: str, text: str, bits: int, where: str) -> int:
-    """Read a whole number of so many bits."""
-    digits = text.removeprefix("0x")
-    legal = f"a whole number below 2^{bits}, decimal or behind 0x"
-    if not digits.isascii() or not digits.isalnum():
-        raise InputError(name, text, legal, where=where)
-    try:
-        # A number of more digits than the largest has is not worth reading.
-        value = int(digits, 16 if digits != text else 10) if len(digits) <= bits else 1 << bits
-    except ValueError as error:
-        raise InputError(name, text, legal, where=where) from error
-    if value >> bits:
-        raise InputError(name, text, legal, where=where)
-    return value
 
 
 def write_results(path: Path, codes: NDArray[np.uint8], results: Results) -> None:
     """Write a line for each operation: its code, its status, and the value before it where there was one.
+    Of a response whose tag is wrong, nothing but that is written.
 
     Raises
     ------
@@ -144,6 +109,9 @@ def write_results(path: Path, codes: NDArray[np.uint8], results: Results) -> Non
     rows = zip(codes, results.keys, results.statuses, results.values, strict=True)
     for code, key, status, value in rows:
         name, end = _name(Code, code), _name(Status, status)
+        if status == UNVERIFIED:
+            lines.append(f"{name},,unverified,")
+            continue
         shown = f"0x{int.from_bytes(value.tobytes(), 'little'):0{digits}x}" if status == Status.HIT else ""
         lines.append(f"{name},{key},{end},{shown}")
     write_text(path, "\n".join(lines) + "\n")

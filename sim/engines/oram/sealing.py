@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.oram.config import BLOCK_BYTES, OramConfig
-from sim.engines.oram.operations import Operations, Results
+from sim.engines.oram.operations import UNVERIFIED, Operations, Results
 from sim.golden.oram.gcm import Gcm
 
 Bytes = NDArray[np.uint8]
@@ -28,7 +28,9 @@ TAG, SEALED = BLOCK_BYTES, 2 * BLOCK_BYTES
 
 
 class Opened(NamedTuple):
-    """Responses as they lay in the ring, and whether each is genuine and in its place."""
+    """Responses as they lay in the ring, and whether each is genuine and in its place; `UNVERIFIED` and zeros
+    are what is given of those that are not.
+    """
 
     results: Results
     genuine: NDArray[np.bool_]
@@ -102,8 +104,9 @@ def _open(config: OramConfig, key: bytes, records: Bytes, first: int, direction:
     sealed = records[:, SEALED : SEALED + sealed_bytes(config)]
     messages, genuine = Gcm(key).open(_ivs(numbers, direction), sealed, records[:, TAG:SEALED])
     genuine &= np.ascontiguousarray(records[:, :8]).view("<u8")[:, 0] == numbers
+    messages[~genuine] = 0  # what is not the sender's is nobody's to read
     results = Results(
-        statuses=messages[:, 0],
+        statuses=np.where(genuine, messages[:, 0], UNVERIFIED).astype(np.uint8),
         keys=np.ascontiguousarray(messages[:, 8:16]).view("<u8")[:, 0].astype(np.uint64),
         values=messages[:, 16 : 16 + config.value_bytes],
     )

@@ -14,12 +14,15 @@ import pytest
 from hw.board import load_board
 from hw.config import config_dict
 from hw.design import Design, MemoryPort
+from hw.errors import InputError
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code, Status
 from hw.oram.engine import OramEngine
 from hw.oram.model.capacity import hbm_structures, host_structures
 from hw.package import render
+from sim.engines.oram.operations import read_operations
 from tests.hw.package.support import build_xrt
+from tests.support.oram.dialects import DIALECTS
 
 ENGINE, BOARD = OramEngine(), load_board("u55c")
 CONFIG = OramConfig(log_n=8, value_bytes=32, position_ports=4, record_ports=4)
@@ -143,6 +146,13 @@ def test_buffers_and_keys(host):
     assert [group for *_, group in host.calls("bo")] == list(range(12, 23))
 
 
+def test_an_answer_of_somebody_else_is_not_read(host):
+    run = host.run([("put", n, 7) for n in range(6)], FAKE_FOREIGN="4")
+    assert run.returncode == 1
+    assert run.stderr == "tag of response 4 is wrong\n4 of 6 operations were answered; status 0x0\n"
+    assert [row["key"] for row in host.results()] == ["0", "1", "2", "3"]
+
+
 def test_a_kernel_that_stops_loses_no_answer(host):
     run = host.run([("put", n, 7) for n in range(6)], FAKE_ANSWERS="4", FAKE_REGISTER="16")
     assert (run.returncode, run.stderr) == (1, "4 of 6 operations were answered; status 0x10\n")
@@ -180,6 +190,37 @@ def test_help_needs_no_library(host):
     run = host.run([], "--help", PYTHONPATH="")
     assert (run.returncode, run.stderr) == (0, "")
     assert "--ring-slots" in run.stdout
+
+
+READ = dataclasses.replace(CONFIG, value_bytes=16)
+
+
+@pytest.fixture(scope="module")
+def script():
+    """Give the names of the script; the libraries it misses are missed only when it runs."""
+    names = {"__name__": "feed"}
+    exec(compile(package(READ)["feed.py"], "feed.py", "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_simulation_and_the_script_read_alike(dialect, script, tmp_path):
+    content, expected = DIALECTS[dialect]
+    path = tmp_path / "ops.csv"
+    path.write_bytes(content)
+    read = script["read_operations"]
+    if isinstance(expected, list):
+        found = read_operations(path, READ)
+        values = [int.from_bytes(value.tobytes(), "little") for value in found.values]
+        assert list(zip(found.codes.tolist(), found.keys.tolist(), values, strict=True)) == expected
+        assert read(str(path)) == expected
+        return
+    with pytest.raises(InputError) as refused:
+        read_operations(path, READ)
+    with pytest.raises(SystemExit) as ended:
+        read(str(path))
+    assert expected in str(refused.value)
+    assert str(ended.value) == str(refused.value)
 
 
 def test_numbers_are_those_of_the_gates():

@@ -223,6 +223,23 @@ def test_the_verdict_of_the_command(folder):
     assert "measured on hardware" in (folder / "report.html").read_text()
 
 
+@pytest.mark.parametrize("driver", ["cocotb", "OpenCL 3.0", "bare metal"])
+def test_a_host_program_has_any_name(folder, driver):
+    record = golden_results(folder)
+    record["hardware"]["driver"] = driver
+    (folder / "results" / "run.json").write_text(json.dumps(record))
+    call("verify", "card")
+
+
+@pytest.mark.parametrize("driver", ["", " ", "a\nb", "x" * 65, 7])
+def test_a_host_program_without_a_name_is_refused(folder, driver):
+    record = golden_results(folder)
+    record["hardware"]["driver"] = driver
+    (folder / "results" / "run.json").write_text(json.dumps(record))
+    (line,) = call("verify", "card", status=2).stderr.splitlines()
+    assert line.startswith("loomwork: card/results/run.json: hardware.driver must be ")
+
+
 def test_a_wrong_bit_is_found(folder):
     golden_results(folder)
     content = np.fromfile(folder / "results" / "o0.bin", np.uint8)

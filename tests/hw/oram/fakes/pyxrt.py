@@ -1,7 +1,8 @@
 """Stands in for XRT's Python binding: a card whose kernel is the golden map, in a thread.
 
 FAKE_CONFIG has the configuration, FAKE_LOG is the file of calls, one JSON list a line. With FAKE_ANSWERS the
-kernel ends after as many answers; FAKE_NOT is why the card does not open.
+kernel ends after as many answers; of answer FAKE_FOREIGN a byte is another's; FAKE_NOT is why the card does
+not open.
 """
 
 import json
@@ -79,7 +80,9 @@ class run(threading.Thread):
                 keys=np.array([end.key], np.uint64),
                 values=np.frombuffer(end.value, np.uint8)[None],
             )
-            responses[slot] = seal_responses(CONFIG, session, results, first=n)[0]
+            sealed = seal_responses(CONFIG, session, results, first=n)[0]
+            sealed[40] ^= str(n) == os.environ.get("FAKE_FOREIGN")
+            responses[slot] = sealed
 
     def state(self):
         return ert_cmd_state.ERT_CMD_STATE_RUNNING if self.is_alive() else self.wait(0)

@@ -13,7 +13,8 @@ from hw.oram.kernel.arguments import Fault, argument_table
 from sim.engines.oram.adapter import ADAPTER
 from sim.engines.oram.cases import SMALL, random_operations
 from sim.engines.oram.job import simulation_keys
-from sim.engines.oram.sealing import open_commands
+from sim.engines.oram.operations import UNVERIFIED
+from sim.engines.oram.sealing import open_commands, seal_responses
 from sim.golden.oram import aes
 from sim.golden.oram.front import map_keys
 from sim.golden.oram.image import bucket_images, open_page, parse_record, record_images, sealed_pages
@@ -104,6 +105,32 @@ def test_a_right_kernels_buffers_are_the_golden_models(config, job):
     golden = ADAPTER.golden(job, config)
     buffers = memory_of(job, golden["responses"])
     assert compare(ADAPTER.outputs(job, config, buffers), golden) == ()
+
+
+def test_of_responses_with_a_wrong_tag_nothing_is_read(job):
+    """A card's under another key, one changed bit, one number: what decrypting gives is kept back."""
+    config = job.config
+    records = ADAPTER.golden(job, config)["responses"]
+    assert ADAPTER.unverified(job, config, {"responses": records.reshape(-1)}) == ()
+    for changed, line in (
+        (seal_responses(config, bytes(16), job.results), "tag of response 0 is wrong, and of 421 others"),
+        (records.copy(), "tag of response 3 is wrong: none of these is read"),
+        (records.copy(), "number, 259, of response 3 is wrong: none"),
+    ):
+        if line.startswith("tag of response 3"):
+            changed[3, 40] ^= 1
+        elif line.startswith("number"):
+            changed[3, 1] ^= 1
+        buffers = {"responses": changed.reshape(-1)}
+        (said,) = ADAPTER.unverified(job, config, buffers)
+        assert said.startswith(line)
+        found = ADAPTER.outputs(replace(job, state=False), config, buffers)
+        wrong = found["statuses"] == UNVERIFIED
+        assert wrong.tolist() == (
+            [True] * len(wrong) if "others" in line else [n == 3 for n in range(len(wrong))]
+        )
+        assert not found["keys"][wrong].any()
+        assert not found["values"][wrong].any()
 
 
 @pytest.mark.parametrize(

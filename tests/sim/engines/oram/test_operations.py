@@ -8,9 +8,9 @@ import pytest
 from hw.errors import InputError
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code, Status
-from sim.engines.oram.operations import Results, read_operations, write_labels, write_results
+from sim.engines.oram.operations import UNVERIFIED, Results, read_operations, write_labels, write_results
 
-CONFIG = OramConfig(value_bytes=16)
+CONFIG = OramConfig(value_bytes=16, log_n=8)
 
 
 def written(tmp_path, *lines, header="op,key,value"):
@@ -71,12 +71,12 @@ def test_a_mark_of_the_byte_order_is_no_part_of_the_first_column(tmp_path):
 def test_wrong_files(tmp_path):
     with pytest.raises(InputError, match="a file that exists"):
         read_operations(tmp_path / "none.csv", CONFIG)
-    with pytest.raises(InputError, match=r"columns of .* must be op,key,value, not 'key,op'"):
+    with pytest.raises(InputError, match=r"ops.csv: columns must be op,key,value, not 'key,op'"):
         read_operations(written(tmp_path, header="key,op"), CONFIG)
     with pytest.raises(InputError, match="must be at least 1, not 0"):
         read_operations(written(tmp_path), CONFIG)
-    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(InputError, match=r"a \.csv file"):
+    (tmp_path / "binary.csv").write_bytes(b"\x80\x00")
+    with pytest.raises(InputError, match=r"binary.csv: encoding must be UTF-8, not 'byte 0x80'"):
         read_operations(tmp_path / "binary.csv", CONFIG)
 
 
@@ -99,6 +99,13 @@ def test_results_and_labels(tmp_path):
         "5,7,200,",
         "put,8,malformed,",
         "255,9,miss,",
+    ]
+    unread = replace(results, statuses=np.array([UNVERIFIED, 2, UNVERIFIED], np.uint8))
+    write_results(tmp_path / "results.csv", operations.codes, unread)
+    assert (tmp_path / "results.csv").read_text().splitlines()[1:] == [
+        "get,,unverified,",
+        "put,8,inserted,",
+        "delete,,unverified,",
     ]
     write_labels(tmp_path / "labels.csv", [[3], [], [4, 5]])
     assert (tmp_path / "labels.csv").read_text() == "labels\n3\n\n4,5\n"

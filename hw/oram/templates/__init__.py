@@ -1,0 +1,1 @@
+"""What the host's script of the oblivious map is rendered from."""
