@@ -48,11 +48,15 @@ async def kernel_calls(top: Any) -> None:
     assert await registers.read(_CONTROL) & _IDLE, "the kernel is not idle after reset"
     await registers.write(_GLOBAL_INTERRUPT, 1)
     await registers.write(_INTERRUPT_ENABLE, 1)
+    counted: list[None] = []
+    resets = cocotb.start_soon(_count(FallingEdge(top.rst_n), counted))
     calls = [await _call(top, registers, memories, plan, writes) for writes in plan.calls]
+    resets.cancel()
     simulated = int(top.cycle.value)
     seconds = time.monotonic() - began
     Answer(
         calls=calls,
+        resets_between_calls=len(counted),
         cycles_simulated=simulated,
         simulation_seconds=seconds,
         memories={name: view.counters() for name, view in memories.items()},
@@ -61,6 +65,13 @@ async def kernel_calls(top: Any) -> None:
             *_collect(plan, memories, folder),
         ),
     ).save(folder)
+
+
+async def _count(trigger: FallingEdge, seen: list[None]) -> None:
+    """Note every time that ``trigger`` fires."""
+    while True:
+        await trigger
+        seen.append(None)
 
 
 async def _call(

@@ -75,6 +75,7 @@ class Answer:
     """What came of a plan."""
 
     calls: Sequence[Call]  #: In order.
+    resets_between_calls: int  #: Times that reset came after the first call had begun.
     cycles_simulated: int  #: All cycles, with reset and register access.
     simulation_seconds: float  #: Wall time from the first to the last of those cycles.
     memories: Mapping[str, Any]  #: Counters of each memory model, by the memory's name.

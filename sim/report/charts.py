@@ -62,6 +62,7 @@ def predicted_cycles(runs: Labelled) -> go.Figure:
     simulated = [report.cycles.cycles_total for _, report in runs]
     predicted = [report.prediction.predicted_cycles for _, report in runs]
     errors = [100 * report.prediction.predicted_cycles_error_ratio for _, report in runs]
+    least = [", a lower bound" * report.prediction.predicted_lower_bound for _, report in runs]
     bounds = [report.roofline.bound_cycles for _, report in runs]
     logarithmic = max(simulated) > _LOGARITHMIC * min(simulated)
     figure = go.Figure()
@@ -71,7 +72,7 @@ def predicted_cycles(runs: Labelled) -> go.Figure:
         name="predicted",
         orientation="h",
         marker={"color": PREDICTED},
-        text=[f"{error:+.2f} %" for error in errors],
+        text=[f"{error:+.2f} %{bound}" for error, bound in zip(errors, least, strict=True)],
         textposition="outside",
         cliponaxis=False,
         hovertemplate="%{y}<br>predicted: %{x:,} cycles (%{text})<extra></extra>",

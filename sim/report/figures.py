@@ -64,6 +64,16 @@ def _value(value: Any) -> str:
     return f"{text[: _LONGEST // 2]} … ({len(text):,} characters)"
 
 
+#: What is said around figures of a prediction that is a lower bound.
+_BOUNDED = {
+    "prediction.predicted_cycles": "at least {}",
+    **{
+        f"prediction.predicted_{error}": "{}, of a lower bound"
+        for error in ("cycles_error_ratio", "read_error_bytes", "write_error_bytes")
+    },
+}
+
+
 #: Every figure of a run, under its heading.
 TABLE: Mapping[str, tuple[Row, ...]] = {
     "Correctness": (
@@ -176,7 +186,9 @@ def lines(reports: Sequence[Report], rows: Sequence[Row]) -> Iterator[Line]:
         group, _, star = path.rpartition(".")
         if star != "*":
             cells = tuple(
-                show(_at(report, path)) if multiplies(report) or group != "work" else MISSING
+                _bounded(report, path).format(show(_at(report, path)))
+                if multiplies(report) or group != "work"
+                else MISSING
                 for report in reports
             )
             if set(cells) != {MISSING}:
@@ -186,6 +198,11 @@ def lines(reports: Sequence[Report], rows: Sequence[Row]) -> Iterator[Line]:
         for key in dict.fromkeys(key for table in tables for key in table):
             cells = tuple(show(table[key]) if key in table else MISSING for table in tables)
             yield Line(label=label.format(key.replace("_", " ")), meaning=meanings[group], cells=cells)
+
+
+def _bounded(report: Report, path: str) -> str:
+    """Give what is said around a figure."""
+    return _BOUNDED.get(path, "{}") if report.prediction.predicted_lower_bound else "{}"
 
 
 def multiplies(report: Report) -> bool:

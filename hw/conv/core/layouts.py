@@ -273,6 +273,8 @@ class StripPoint(data.StructLayout):
 
     Members
     -------
+    begins
+        No step: the next one is the first of its row of results.
     banks
         Of the kernel's rows, the upper one first.
     rows, columns
@@ -283,7 +285,13 @@ class StripPoint(data.StructLayout):
 
     def __init__(self, config: ConvConfig) -> None:
         super().__init__(
-            {"banks": data.ArrayLayout(2, 3), "rows": 3, "columns": 3, "span": range(config.strip_words + 1)}
+            {
+                "begins": 1,
+                "banks": data.ArrayLayout(2, 3),
+                "rows": 3,
+                "columns": 3,
+                "span": range(config.strip_words + 1),
+            }
         )
 
 

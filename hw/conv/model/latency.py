@@ -59,6 +59,11 @@ class Latency:
     offsets, offset_cut, pixel
         From commands to the first entry at the offset store, of these from the port on; from an entry to the
         walker.
+    dot
+        From a word that goes into the line buffer to the offsets computed from it, at their store.
+    offset_room, offset_left
+        From a pixel's last step to an entry that takes the place of its own; from the last entry at the store
+        back to the port, and on to a descriptor that waited behind it.
     request, chunk
         From a token to its command, and from there to the next one.
     read, cut, bypass_cut, into_taps, into_points
@@ -109,10 +114,14 @@ class Latency:
         self.pixel = OffsetStore.PIXEL_LATENCY
         if config.gather_words:
             self.pixel += GatherScan.LATENCY + GatherBuffer.COMPLETE_LATENCY
+        self._gathers = config.gather_words > 0
+        self.offset_room = TapWalker.LATENCY + Sampler.ENTRY_LATENCY + OffsetStore.ROOM_LATENCY
+        self.offset_left = SharedRead.LATENCY + Fifo.LATENCY - self.offset_cut
         self.request, self.chunk = Requester.LATENCY, Requester.INTERVAL
         part_bits = config.word_bits // config.ports
         self.cut = RowCutter.latency(part_bits, width) + Join.LATENCY
         dot = OffsetDot.LATENCY if config.dot_words else 0
+        self.dot = OffsetDot.latency(config)
         self.into_taps, self.into_points = Route.LATENCY + dot, Route.LATENCY
         self.read = shared + self.cut
         self.fill_token, self.fill_token_interval = Fill.TOKEN_LATENCY, Fill.TOKEN_INTERVAL
@@ -143,3 +152,7 @@ class Latency:
         self.written = WriteDMA.ADDRESS_LATENCY + board.idle_write_cycles + WriteDMA.DONE_LATENCY
         logged = WriteDMA.ADDRESS_LATENCY + board.idle_write_cycles + WriteDMA.DONE_LATENCY
         self.log = SidePort.LOG_LATENCY + logged + SidePort.LOG_DONE_LATENCY + ConvMovers.DONE_LATENCY
+
+    def offset_turn(self, taps: int) -> int:
+        """Give the cycles from the last entry of a layer to the first of the next one, which has ``taps``."""
+        return OffsetStore.TURN_LATENCY + (GatherScan.turn_latency(taps) if self._gathers else 0)

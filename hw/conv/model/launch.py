@@ -17,7 +17,7 @@ from hw.conv.core.depthwise.loader import TapLoader
 from hw.conv.model.flow import Piece, Queue, Source, after, behind
 from hw.conv.model.latency import Latency
 from hw.conv.model.points import PointJob, PointState
-from hw.conv.model.supply import MapSource, OffsetSupply, Ports, Weights
+from hw.conv.model.supply import MapSource, OffsetQueue, OffsetSupply, Ports, Weights
 from hw.conv.model.taps import TapJob
 from hw.conv.model.waits import WEIGHT, Activity
 from hw.conv.walk import descriptor as d
@@ -82,6 +82,8 @@ class _Walk:
         self._accepted = 0
         self._ends = [0, 0, 0]  # last words of results
         self._out = 0
+        self._offsets = OffsetQueue(config, self.latency)
+        self._offsets_left: list[int] = []  # the side port's last word of each job's offsets
 
     def add(self, job: Job) -> None:
         """Follow a job to memory."""
@@ -112,6 +114,11 @@ class _Walk:
                 tap_job.source = _Way(point_job, latency.into_taps)
                 last = tap_job
         self._write(fields, last)
+        if tap_job is not None and fields["flags"] & d.DOT:
+            arrived = tap_job.came + latency.dot
+            entries = fields["offset_total_entries"]
+            self._offsets.compute(entries, arrived, tap_job.first, tap_job.last)
+        self._offsets_left.append(self._offsets.arrived + latency.offset_left)
         if tap_job is not None:
             self._tap_free = tap_job.free
             if fields["flags"] & d.DOT or not job.route.samples:
@@ -124,7 +131,9 @@ class _Walk:
         if number > 1:
             asked = max(asked, self._joined[-2])
         words = latency.descriptor_words
-        joined = max(asked + latency.descriptor, self._accepted) + words
+        # The offsets of the job before the last one but one were asked for before.
+        left = self._offsets_left[-3] if number > 2 else 0
+        joined = max(asked + latency.descriptor, left, self._accepted) + words
         self._joined.append(joined)
         return joined
 
@@ -149,7 +158,15 @@ class _Walk:
         steps = fields["steps"] * (1 if job.route.samples else config.taps)
         offsets = None
         if fields["flags"] & (d.FREE | d.SQUARE) and not fields["flags"] & d.DOT:
-            offsets = OffsetSupply(self._ports, self.latency, fields, known=accepted, free=self._side())
+            offsets = OffsetSupply(
+                self._ports,
+                self.latency,
+                fields,
+                self._offsets,
+                known=accepted,
+                free=self._side(),
+                taps=steps,
+            )
         self.activity.add(WEIGHT, taken + 1, loaded)
         return TapJob(
             self.latency,
@@ -197,4 +214,6 @@ class _Walk:
         beats = -(-most // self._ports.width_bytes)
         burst = (beats - 1) % self._board.memory.burst_beats
         sent = free - 1 + latency.write + math.ceil(burst * self._ports.beat)
-        self.written.append(sent + latency.written)
+        done = sent + latency.written
+        # Jobs end in order: what a later one wrote is answered behind all before, whatever its ports.
+        self.written.append(max(done, self.written[-1] + 1) if self.written else done)

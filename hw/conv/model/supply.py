@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from hw.board import Board
 from hw.conv.config import ConvConfig
+from hw.conv.core.depthwise.offset_store import OffsetStore
 from hw.conv.core.packets import RECORD_BITS
-from hw.conv.model.flow import Piece
+from hw.conv.model.flow import Passed, Piece
 from hw.conv.model.latency import Latency
 from hw.conv.movers.movers import side_port
 from hw.lib.dma.read import ReadDMA
@@ -181,11 +182,55 @@ class Weights:
         return last
 
 
+class OffsetQueue:
+    """The store of offsets, which takes those of one job after the other, and keeps each until it is used.
+
+    Members
+    -------
+    arrived
+        When the last entry came.
+    """
+
+    def __init__(self, config: ConvConfig, latency: Latency) -> None:
+        self._places = config.offset_entries - OffsetStore.LATE_ENTRIES
+        self._latency = latency
+        self._released = Passed()
+        self._asked = 0  # entries of the jobs before
+        self.arrived = -(1 << 40)
+
+    def begin(self, entries: int) -> int:
+        """Begin with a job of so many entries; gives how many were before."""
+        before = self._asked
+        self._asked += entries
+        return before
+
+    def room(self, entry: int) -> int:
+        """Give when there is a place for an entry, as far as is known of those that leave."""
+        leaves = entry - self._places
+        return self._released.at(leaves) + self._latency.offset_room if self.known(leaves) else 0
+
+    def known(self, entry: int) -> bool:
+        """Say whether it is known when an entry leaves."""
+        return 0 <= entry < self._released.words
+
+    def release(self, entries: int, first: int, last: int) -> None:
+        """Hear when the pixels of so many entries were sampled."""
+        self._released.add(Piece(entries, first, last))
+
+    def compute(self, entries: int, arrived: int, first: int, last: int) -> None:
+        """Hear of a job whose offsets were computed: when the last one came, and when pixels were sampled."""
+        self.begin(entries)
+        self.release(entries, first, last)
+        self.arrived = max(self.arrived, arrived)
+
+
 class OffsetSupply:
     """The offsets of a job's pixels, read from memory.
 
     Parameters
     ----------
+    queue
+        Where they wait for their pixels, behind those of earlier jobs.
     known
         When they can be asked for.
     free
@@ -193,12 +238,34 @@ class OffsetSupply:
     """
 
     def __init__(
-        self, ports: Ports, latency: Latency, fields: Mapping[str, int], *, known: int, free: int
+        self,
+        ports: Ports,
+        latency: Latency,
+        fields: Mapping[str, int],
+        queue: OffsetQueue,
+        *,
+        known: int,
+        free: int,
+        taps: int,
     ) -> None:
         entry = 2 * fields["offset_units"] / ports.width_bytes * ports.beat
-        self._pixel = fields["offset_entries"] * max(1.0, entry)
-        self._first = max(known + latency.offsets, free + latency.offset_cut) + latency.pixel
+        self._entries = fields["offset_entries"]
+        self._pixel = self._entries * max(1.0, entry)
+        self._queue, self._latency = queue, latency
+        self._before = queue.begin(fields["offset_total_entries"])
+        start = max(known + latency.offsets, free + latency.offset_cut)
+        self._came: float = max(start, queue.arrived + latency.offset_turn(taps)) - 1  # before the first one
 
-    def at(self, pixel: int) -> int:
-        """Give when the walker can take a pixel's offsets."""
-        return math.ceil(self._first + (pixel + 1) * self._pixel) - 1
+    def row(self, first: int, pixels: int) -> tuple[int, int]:
+        """Give when the walker can take the offsets of the first and of the last of so many more pixels."""
+        came = []
+        for pixel, more in ((first, 1), (first + pixels - 1, pixels - 1)):
+            room = self._queue.room(self._before + (pixel + 1) * self._entries - 1)
+            self._came = max(self._came + more * self._pixel, room)
+            came.append(math.ceil(self._came) + self._latency.pixel)
+        self._queue.arrived = math.ceil(self._came)
+        return came[0], came[1]
+
+    def sampled(self, pixels: int, first: int, last: int) -> None:
+        """Hear when so many pixels were sampled."""
+        self._queue.release(pixels * self._entries, first, last)

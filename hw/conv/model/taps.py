@@ -33,6 +33,8 @@ class TapJob:
         Of the map, to be set before anything is asked for.
     free : int
         From when on the next layer can be taken; known when all results were taken.
+    came, first, last : int
+        When the last word of the map came, and when pixels were first and last sampled; likewise.
     """
 
     def __init__(
@@ -63,12 +65,13 @@ class TapJob:
         self._begins: list[int] = []  # of rows of results
         self._word, self._base, self._ended = 0, 0, self._start
         self._passed = Passed()
-        self.free = 0
+        self.free = self.came = self.first = self.last = 0
 
     def token(self, row: int) -> int:
         """Give when there is room for a row of the map."""
         latency = self._latency
-        return max(self._start + latency.fill_token + row * latency.fill_token_interval, self._freed(row))
+        begins = max(self._start + latency.fill_token, self._dot_loaded)
+        return max(begins + row * latency.fill_token_interval, self._freed(row))
 
     def offer(self, most: int) -> Piece:
         """Give words of the row of results at hand."""
@@ -87,7 +90,7 @@ class TapJob:
 
     def took(self, piece: Piece) -> None:
         """Go on behind it, the later the more it had to wait."""
-        latency = self._latency
+        latency, fields = self._latency, self._fields
         begins, last = self._step(self._word), self._step(self._word + piece.words - 1)
         self._passed.add(piece)
         delay = max(0, self._room(self._passed.words - 1) - last)
@@ -99,7 +102,11 @@ class TapJob:
         self._word += piece.words
         if self._word == self._row_words:
             self._word, self._ended = 0, ended + delay - 1
-            if len(self._begins) == self._fields["out_rows"]:
+            if self._offsets is not None:
+                cycles = self._steps * self._pixel
+                first = self._ended - (fields["out_columns"] - 1) * cycles
+                self._offsets.sampled(fields["out_columns"], first, self._ended)
+            if len(self._begins) == fields["out_rows"]:
                 self._end()
 
     def _room(self, word: int) -> int:
@@ -134,7 +141,7 @@ class TapJob:
         if self._offsets is not None:
             # The row's last pixel must not come before its offsets either.
             pixels = fields["out_columns"]
-            first, last = self._offsets.at(row * pixels), self._offsets.at((row + 1) * pixels - 1)
+            first, last = self._offsets.row(row * pixels, pixels)
             cycles = self._steps * self._pixel
             self._base = max(self._base, first, last - (pixels - 1) * cycles)
         self._activity.add(INPUT, self._ended + 1, self._base)
@@ -166,3 +173,4 @@ class TapJob:
         self._fill(self._fields["rows"])
         done = max(self._ended, self._filled[-1] + self._latency.filled)
         self.free = done + self._latency.drained
+        self.came, self.first, self.last = self._filled[-1], self._begins[0], self._ended

@@ -165,8 +165,11 @@ class Dispatch(wiring.Component):
 
         self._units(m, field, has, reverse, depthwise, pointwise)
         self._movers(m, field, has)
-        memory_into = Mux(depthwise & ~(both & reverse), 0, 1)
+        by_row = depthwise & ~(both & reverse)
+        memory_into = ~by_row
         m.d.comb += [
+            self.read.payload.by_row.eq(by_row),
+            self.bypass_read.payload.by_row.eq(0),
             *self._turn(self.source_turns[0], memory_into, field["in_total_words"]),
             # Depthwise results go to the pointwise unit (0) or out (1), pointwise ones likewise the reverse.
             *self._turn(self.source_turns[1], ~(both & ~reverse), self._after(field, both & ~reverse)),

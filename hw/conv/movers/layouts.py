@@ -47,6 +47,8 @@ class MapRead(data.StructLayout):
         Parts of pixels in a chunk, and in the last one of a row.
     token_chunks
         Chunks, of all rows, that wait for a token together; 0 for none.
+    by_row
+        Tokens are those of rows of the depthwise unit, and not of blocks.
     words
         Words of a part.
     total_words
@@ -63,6 +65,7 @@ class MapRead(data.StructLayout):
                 "pixels": 2 * SIDE_BITS,
                 "last_pixels": 2 * SIDE_BITS,
                 "token_chunks": SIDE_BITS,
+                "by_row": 1,
                 "words": WORDS_BITS,
                 "total_words": TOTAL_BITS,
                 "ports": data.ArrayLayout(PortRead(config), config.ports),

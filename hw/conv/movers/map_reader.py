@@ -40,8 +40,8 @@ class MapReader(wiring.Component):
     -------
     i : In array of streams of MapRead
         Maps of each stream.
-    token : In array of streams of 1 bit
-        Room where these words go.
+    token : In array of streams of 1 bit, row_token : In(stream of 1 bit)
+        Room where these words go; maps of the first stream may go by rows, see `Requester`.
     o : Out array of streams of words
     gather : In(stream of GatherRead), requests : In(stream of GatherRequest), gathered : Out(stream of words)
         Maps whose pixels are read one by one, see `GatherRequester`, if the engine can gather.
@@ -68,6 +68,7 @@ class MapReader(wiring.Component):
             {
                 "i": In(stream.Signature(MapRead(config))).array(streams),
                 "token": In(stream.Signature(1)).array(streams),
+                "row_token": In(stream.Signature(1)),
                 "o": Out(stream.Signature(config.word_bits)).array(streams),
                 "axi": Out(axi.ReadSignature(data_width=data_width, addr_width=ADDRESS_BITS)).array(
                     config.ports
@@ -98,6 +99,8 @@ class MapReader(wiring.Component):
             m.submodules[f"maps_{n}"] = maps = Fifo(MapRead(config), depth=_MAPS)
             m.submodules[f"words_{n}"] = words = Fifo(JoinCommand(config), depth=_MAPS)
             connect(m, flipped(self.token[n]), requester.token)
+            if n == 0:
+                connect(m, flipped(self.row_token), requester.row_token)
             connect(m, maps.o, requester.i)
             connect(m, requester.commands, order.i[n])
             given = self.i[n]

@@ -151,13 +151,8 @@ class ConvMovers(wiring.Component):
         connect(m, weights.taps, flipped(self.tap_weights))
         connect(m, weights.tiles, flipped(self.tile_weights))
         connect(m, flipped(self.bypass_token), reader.token[1])
-        # A map goes to one of both units, which alone gives tokens for it.
-        rows, blocks, token = self.row_token, self.block_token, reader.token[0]
-        m.d.comb += [
-            token.valid.eq(rows.valid | blocks.valid),
-            rows.ready.eq(token.ready),
-            blocks.ready.eq(token.ready & ~rows.valid),
-        ]
+        connect(m, flipped(self.block_token), reader.token[0])
+        connect(m, flipped(self.row_token), reader.row_token)
 
         moved = self.moved
         for p in range(config.ports):

@@ -25,8 +25,9 @@ class Requester(wiring.Component):
     Members
     -------
     i : In(stream of MapRead)
-    token : In(stream of 1 bit)
-        Room for ``token_chunks`` chunks.
+    token, row_token : In(stream of 1 bit)
+        Room for ``token_chunks`` chunks, of blocks and of rows: a map takes those of its own unit, since the
+        other one may already have room for the next map.
     commands : Out(stream of port_commands)
     rows : Out array of P streams of RowsCommand
         One for each port's command, given at the same time.
@@ -48,6 +49,7 @@ class Requester(wiring.Component):
             {
                 "i": In(stream.Signature(MapRead(config))),
                 "token": In(stream.Signature(1)),
+                "row_token": In(stream.Signature(1)),
                 "commands": Out(stream.Signature(port_commands(config.ports))),
                 "rows": Out(stream.Signature(map_rows(config))).array(config.ports),
                 "busy": Out(1),
@@ -65,14 +67,15 @@ class Requester(wiring.Component):
         m.d.comb += [
             last.eq(chunks_left == 0),
             allowed.eq((covered != 0) | (job.token_chunks == 0)),
-            self.token.ready.eq(self.busy & ~allowed),
+            self.token.ready.eq(self.busy & ~allowed & ~job.by_row),
+            self.row_token.ready.eq(self.busy & ~allowed & job.by_row),
             self.i.ready.eq(~self.busy),
         ]
         commands, idle = self.commands, Signal(config.ports + 1)
         # Ports are asked one cycle, looked after the next: no `ready` reaches the counters.
         m.d.sync += free.eq(idle.all() & ~go & ~free)
         m.d.comb += go.eq(self.busy & allowed & free)
-        with m.If(self.token.valid & self.token.ready):
+        with m.If((self.token.valid & self.token.ready) | (self.row_token.valid & self.row_token.ready)):
             m.d.sync += covered.eq(job.token_chunks)
         with m.If(go):
             m.d.sync += [covered.eq(covered - (covered != 0)), chunks_left.eq(chunks_left - 1)]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.conv.config import ConvConfig
-from sim.engines.conv.table import Row
+from sim.engines.conv.table import Row, square
 from sim.run.adapter import NETWORK, Case, Tensor
 
 #: Whatever a configuration can switch on, at a size that builds in seconds: one simulator for all launches.
@@ -32,8 +32,8 @@ _MODES = ("model", "fast", "jitter")
 _KINDS = ("depthwise", "deformable", "square", "pointwise", "plain", "dense", "strip")
 
 
-#: Random launches of `make test`, and of the soak.
-_IN_TEST, _IN_SOAK = 10, 200
+#: Random launches of `make test`, beside those of `tests.regression.test_conv_sequences`, and of the soak.
+_IN_TEST, _IN_SOAK = 2, 200
 #: Most rows and columns of a map in `make test`: the line buffer holds all of it, whatever offsets are.
 #: Half of the soak's maps have up to twice as many.
 _SIDE = 10
@@ -66,8 +66,8 @@ def _blocks(memory: str, *, soak: bool = False) -> Case:
 
 #: A stem, a unit with branches, two units that shuffle, a decoder and a head, all of few channels.
 BLOCKS = tuple(
-    Row(name=name, kind=kind, rows=h, channels=i, outputs=o, kernel=k, stride=s, group=g, out_rows=-(-h // s))
-    for name, kind, h, i, o, k, s, g in (
+    square(*values)
+    for values in (
         ("stem", "conv", 48, 3, 10, 3, 4, 1),
         ("s1.0.b1.dw", "dw", 12, 10, 10, 3, 2, 10),
         ("s1.0.b1.pw", "pw", 6, 10, 18, 1, 1, 1),

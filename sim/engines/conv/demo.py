@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,11 +29,14 @@ FILTERS: Mapping[str, tuple[tuple[tuple[float, ...], ...], float]] = {
     "Sobel, down": (((-1 / 2, -1, -1 / 2), (0, 0, 0), (1 / 2, 1, 1 / 2)), 128),
 }
 _COLOURS = 3
+#: The regression's engine with a line buffer that holds the photograph: a turn takes each row of results from
+#: a third of its rows, and what the buffer does not hold is fetched pixel by pixel.
+CONFIG = replace(SMALL, bank_words=4096)
 
 
 def conv_demo() -> Demo:
     """Give a photograph through a depthwise layer: a channel for each filter of each colour, offsets of a
-    turn and a zoom about the middle, which reach far outside of the line buffer of the regression's engine.
+    turn and a zoom about the middle.
     """
     picture = read_picture(photograph())
     tensors = layer(picture)
@@ -47,7 +51,7 @@ def conv_demo() -> Demo:
 
     return Demo(
         title=f"a photograph of {picture.shape[1]} x {picture.shape[0]} pixels, turned, zoomed and filtered",
-        config=SMALL,
+        config=CONFIG,
         launches={LAUNCH: tensors},
         conclude=conclude,
         pictures=lambda results: {"photograph": picture, **pictures(results[LAUNCH].outputs[RESULT])},

@@ -14,6 +14,8 @@ from sim.run.adapter import Tensor
 Int8 = NDArray[np.int8]
 #: Name of a layer's result, and of the maps of the bytes of its sums.
 RESULT, SUMS = "y", "acc_byte_"
+#: Name of the sums, and of what they are in units of ``w (x - x_zero)``.
+TOTAL, TOTAL_SCALE = "acc", "acc_scale"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,7 +48,7 @@ class LayerJob:
     bytes
         How many of these.
     sum_bits
-        Fraction bits of the sums.
+        Fraction bits of the sums: of what samples and masks have, and none where samples are pixels.
     y_scale, y_zero
         ``y_float = (y - y_zero) * y_scale``.
     exact : float64 ``[Cout, oH, oW]``
@@ -68,12 +70,13 @@ class LayerJob:
             total = maps[f"{SUMS}{self.bytes - 1}"].astype(np.int64)
             for n in reversed(range(self.bytes - 1)):
                 total = (total << 8) | maps[f"{SUMS}{n}"].view(np.uint8)
-            found["acc"] = total
+            found[TOTAL] = total
         return found
 
     def results(self, integers: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Give ``y`` and ``acc`` as they are, and ``y_float``."""
-        return {**integers, "y_float": self._reals(integers)}
+        """Give ``y`` and ``acc`` as they are, ``y_float``, and with ``acc`` its ``acc_scale``."""
+        scale = {TOTAL_SCALE: np.array(1 << self.sum_bits)} if self.bytes else {}
+        return {**integers, **scale, "y_float": self._reals(integers)}
 
     def errors(self, integers: Mapping[str, Tensor]) -> dict[str, float]:
         """Give the distance of ``y_float`` from the sums, relative to their root mean square."""

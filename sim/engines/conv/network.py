@@ -21,6 +21,7 @@ from hw.conv.core.layouts import Offsets
 from hw.conv.model.predict import busy_cycles
 from hw.conv.walk.layer import ConvLayer
 from hw.conv.walk.route import Rearrangement
+from hw.errors import InputError
 from sim.engines.conv.program import LayerTensors, MapName, Program, Step
 from sim.engines.conv.table import Row
 from sim.engines.conv.weights import ChannelParameters, DotTensors
@@ -39,11 +40,11 @@ def build(rows: Sequence[Row], config: ConvConfig, *, seed: int = 0) -> Program:
 
 @dataclass
 class _Map:
-    """A map that was written: its name, channels and side, whether its rows are split."""
+    """A map that was written: its name, channels and sides, whether its rows are split."""
 
     name: str
     channels: int
-    side: int
+    size: tuple[int, int]
     split: bool = False
 
     @property
@@ -61,6 +62,7 @@ class _Builder:
     inputs: dict[str, Int8] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     maps: list[_Map] = field(default_factory=list)
+    blocked: set[str] = field(default_factory=set)  # inputs that lie in blocks
 
     def __post_init__(self) -> None:
         self.rng = np.random.default_rng(self.seed)
@@ -77,35 +79,46 @@ class _Builder:
         for n, (_, members) in enumerate(units):
             following = units[n + 1][1] if n + 1 < len(units) else []
             self._unit(members, splits=_shuffles(following) and not _branches(following))
-        return Program(config=self.config, inputs=self.inputs, steps=tuple(_in_order(self.steps)))
+        return Program(config=self.config, inputs=self.inputs, steps=tuple(in_order(self.steps)))
 
     def _unit(self, rows: list[Row], *, splits: bool) -> None:
         last = [row.name.rpartition(".")[2] for row in rows]
         if _branches(rows):
-            source = self._source(rows[0])
             first = [row for row in rows if ".b1." in row.name]
             other = [row for row in rows if ".b2." in row.name]
+            for branch in (first, other):
+                _check_chain(branch, (rows[0].channels, *rows[0].size))
+            _check_shuffle(other[-1], (first[-1].outputs, *first[-1].out_size))
+            source = self._source(rows[0])
             bypass = self._chain(first, source.whole)
             self._chain(other, source.whole, bypass=bypass.whole, split=splits)
         elif _shuffles(rows) and self.maps and self.maps[-1].split:
             before = self.maps[-1]
+            half = (before.channels // 2, *before.size)
+            _check_chain(rows, half)
+            _check_shuffle(rows[-1], half)
             self._chain(rows, before.half(1), bypass=before.half(0), split=splits)
         elif last == ["off", "ddw", "pw"]:
+            _check_decoder(rows)
             source = self._source(rows[1])
-            self._chain(rows[1:], source.whole, dot=True, double=True)
+            self._chain(rows[1:], source.whole, offsets=rows[0], double=True)
         else:
-            source = self._source(rows[0])
-            self._chain(rows, source.whole)
+            for chain in _chains(rows):
+                source = self._source(chain[0])
+                self._chain(chain, source.whole)
 
     def _source(self, row: Row) -> _Map:
         """Find the map that a layer takes, or make one."""
         for found in reversed(self.maps):
-            if (found.channels, found.side, found.split) == (row.channels, row.rows, False):
+            if (found.channels, found.size, found.split) == (row.channels, row.size, False):
                 return found
-        name = f"{row.name}.x"
-        x = self.rng.integers(-128, 128, (row.channels, row.rows, row.rows), dtype=np.int8)
-        self.inputs[name] = blocked_map(x, row.stride, row.kernel // 2) if _blocked(row) else x
-        return _Map(name, row.channels, row.rows)
+        name = f"(input of {row.name})"
+        x = self.rng.integers(-128, 128, (row.channels, *row.size), dtype=np.int8)
+        if _blocked(row):
+            self.blocked.add(name)
+            x = blocked_map(x, row.stride[0], row.pads[:2])
+        self.inputs[name] = x
+        return _Map(name, row.channels, row.size)
 
     def _chain(
         self,
@@ -114,11 +127,18 @@ class _Builder:
         *,
         bypass: MapName | None = None,
         split: bool = False,
-        dot: bool = False,
+        offsets: Row | None = None,
         double: bool = False,
     ) -> _Map:
-        """Add layers that follow each other, in jobs that share units where they can."""
-        layers = [self._layer(row, dot=dot and row.kind == "ddw") for row in rows]
+        """Add layers that follow each other, in jobs that share units where they can.
+
+        ``offsets`` is the layer that computes those of a deformable one.
+        """
+        blocked = source.name in self.blocked
+        layers = [
+            self._layer(row, offsets if row.kind == "ddw" else None, blocked=blocked and not n)
+            for n, row in enumerate(rows)
+        ]
         end = Rearrangement(shuffle=bypass is not None, split=split, double=double)
         for group in self._groups([tensors.layer for tensors in layers]):
             members = tuple(layers[n] for n in group)
@@ -136,7 +156,7 @@ class _Builder:
             )
             self.steps.append(step)
             channels = row.outputs * (2 if leaving.shuffle else 1)
-            written = _Map(name, channels, row.out_rows * (2 if leaving.double else 1), leaving.split)
+            written = _Map(name, channels, step.size, leaving.split)
             self.maps.append(written)
             source = written.whole
         return self.maps[-1]
@@ -158,35 +178,22 @@ class _Builder:
             best.append(found)
         return best[-1][1]
 
-    def _layer(self, row: Row, *, dot: bool) -> LayerTensors:
-        """Make a layer with seeded weights, whose results have the spread of a map."""
-        deformed = row.kind == "ddw"
-        if _blocked(row):
-            layer = ConvLayer(
-                channels=row.channels * row.stride**2,
-                rows=row.out_rows,
-                columns=row.out_rows,
-                outputs=row.outputs,
-            )
-        else:
-            layer = ConvLayer(
-                channels=row.channels,
-                rows=row.rows,
-                columns=row.rows,
-                outputs=row.outputs,
-                kernel=(row.kernel, row.kernel),
-                strides=(row.stride, row.stride),
-                pads=(row.kernel // 2,) * 4,
-                group=row.group,
-                offsets=Offsets.SQUARE if deformed else Offsets.NONE,
-                bound=BOUND if deformed else None,
-                dot=dot,
-            )
+    def _layer(self, row: Row, offsets: Row | None, *, blocked: bool) -> LayerTensors:
+        """Make a layer with seeded weights, whose results have the spread of a map.
+
+        Raises `InputError`, which names line and layer, for what the engine cannot do.
+        """
+        try:
+            layer = _asked(row, offsets, blocked=blocked)
+            busy_cycles(self.config, (layer,))
+        except InputError as error:
+            raise row.error(error.field, error.value, error.legal) from error
+        deformed, dot = layer.offsets is not Offsets.NONE, layer.dot
         top = 7 if self.config.weight_bits == 4 else 127
-        shape = (row.outputs, row.channels // row.group, row.kernel, row.kernel)
+        shape = (row.outputs, row.channels // row.group, *row.kernel)
         w = self.rng.integers(-top, top + 1, shape, dtype=np.int8)
-        if _blocked(row):
-            w = blocked_weights(w, row.stride)
+        if blocked:
+            w = blocked_weights(w, row.stride[0])
         offset = None
         if deformed and not dot:
             reach = BOUND << self.config.fraction_bits
@@ -218,8 +225,9 @@ class _Builder:
         )
 
     def _dot(self, layer: ConvLayer) -> DotTensors:
-        """Offsets of a few pixels, one for each pixel of the result."""
-        w = self.rng.integers(-127, 128, (1, layer.channels), dtype=np.int8)
+        """Offsets of a few pixels, for each pixel of the result one, or one for each tap and axis."""
+        numbers = 1 if layer.offsets is Offsets.SQUARE else 2 * layer.taps
+        w = self.rng.integers(-127, 128, (numbers, layer.channels), dtype=np.int8)
         spread = 74.0 * 74.0 * layer.channels**0.5
         shift = 24
         multiplier = 3.0 * 2.0**self.config.fraction_bits / spread * 2.0**shift
@@ -227,22 +235,23 @@ class _Builder:
             shift, multiplier = shift - 1, multiplier / 2
         return DotTensors(
             w=w,
-            bias=np.zeros(1, np.int64),
-            multiplier=np.array([round(multiplier)]),
-            shift=np.array([shift]),
+            bias=np.zeros(numbers, np.int64),
+            multiplier=np.full(numbers, round(multiplier)),
+            shift=np.full(numbers, shift),
         )
 
 
-def blocked_map(x: Int8, stride: int, pad: int) -> Int8:
+def blocked_map(x: Int8, stride: int, pad: tuple[int, int]) -> Int8:
     """Give a map [C, H, W] as one of ``stride`` x ``stride`` pixels a pixel, [S S C, H / S, W / S].
 
     The first block begins ``pad`` rows above and columns left of the map, where pixels are 0.
     """
+    above, left = pad
     channels, *size = x.shape
     rows, columns = (-(-side // stride) for side in size)
     padded = np.zeros((channels, rows * stride, columns * stride), np.int8)
-    inside = x[:, : rows * stride - pad, : columns * stride - pad]
-    padded[:, pad : pad + inside.shape[1], pad : pad + inside.shape[2]] = inside
+    inside = x[:, : rows * stride - above, : columns * stride - left]
+    padded[:, above : above + inside.shape[1], left : left + inside.shape[2]] = inside
     blocks = padded.reshape(channels, rows, stride, columns, stride).transpose(2, 4, 0, 1, 3)
     return blocks.reshape(-1, rows, columns)
 
@@ -261,7 +270,92 @@ def _blocked(row: Row) -> bool:
     Then it is a 1 x 1 convolution, and takes a word where a stem of three channels would take one for each
     pixel.
     """
-    return row.kind == "conv" and row.group == 1 and row.kernel <= row.stride > 1
+    stride = row.stride[0]
+    return (
+        row.kind == "conv"
+        and row.group == 1
+        and row.stride == (stride, stride)
+        and max(row.kernel) <= stride > 1
+        and row.dilation == (1, 1)
+        and row.out_size == (-(-row.rows // stride), -(-row.columns // stride))
+        and max(row.pads[:2]) < stride
+    )
+
+
+def _asked(row: Row, offsets: Row | None, *, blocked: bool) -> ConvLayer:
+    """Give the layer of a row, whose offsets are computed as another row says, if one is given."""
+    if blocked:
+        return ConvLayer(
+            channels=row.channels * row.stride[0] ** 2,
+            rows=row.out_rows,
+            columns=row.out_columns,
+            outputs=row.outputs,
+        )
+    kind = Offsets.NONE
+    if row.kind == "ddw":
+        kind = Offsets.SQUARE if offsets is None or offsets.outputs == 1 else Offsets.FREE
+    return ConvLayer(
+        channels=row.channels,
+        rows=row.rows,
+        columns=row.columns,
+        outputs=row.outputs,
+        kernel=row.kernel,
+        strides=row.stride,
+        dilations=row.dilation,
+        pads=row.pads,
+        group=row.group,
+        offsets=kind,
+        bound=None if kind is Offsets.NONE else BOUND,
+        dot=offsets is not None,
+    )
+
+
+def _chains(rows: Sequence[Row]) -> list[list[Row]]:
+    """Give the layers that take the result of the one before."""
+    chains: list[list[Row]] = []
+    for row in rows:
+        before = chains[-1][-1] if chains else None
+        if before is not None and (before.outputs, before.out_size) == (row.channels, row.size):
+            chains[-1].append(row)
+        else:
+            chains.append([row])
+    return chains
+
+
+def _check_chain(rows: Sequence[Row], given: tuple[int, int, int]) -> None:
+    """Hold layers to the channels and sides of the map that they take, and of each other's results."""
+    for row in rows:
+        found = (row.channels, *row.size)
+        for key, value, wanted in zip(("Cin", "H", "W"), found, given, strict=True):
+            if value != wanted:
+                raise row.error(key, value, f"{wanted}, of the map that the layer takes")
+        given = (row.outputs, *row.out_size)
+
+
+def _check_shuffle(row: Row, bypass: tuple[int, int, int]) -> None:
+    """Hold the last layer of a unit to the map that its result is shuffled with."""
+    if row.kind != "pw" or row.stride != (1, 1):
+        raise row.error("kind", row.kind, "pw, of stride 1, where results are shuffled")
+    for key, value, wanted in zip(("Cout", "OH", "OW"), (row.outputs, *row.out_size), bypass, strict=True):
+        if value != wanted:
+            raise row.error(key, value, f"{wanted}, of the map that the result is shuffled with")
+
+
+def _check_decoder(rows: Sequence[Row]) -> None:
+    """Hold a unit ``off ddw pw`` to what is carried out: offsets of each pixel, or of each of its taps."""
+    off, deformed, pointwise = rows
+    if deformed.kind != "ddw":
+        raise deformed.error("kind", deformed.kind, "ddw, as the layer is called")
+    for row in (off, pointwise):
+        if row.kind != "pw" or row.stride != (1, 1) or row.group != 1:
+            raise row.error("kind", row.kind, "pw, of stride 1 and one group, in a unit of off, ddw and pw")
+    taps = deformed.kernel[0] * deformed.kernel[1]
+    if off.outputs not in (1, 2 * taps):
+        raise off.error(
+            "Cout", off.outputs, f"1, an offset a pixel, or {2 * taps}, one for each tap and axis"
+        )
+    _check_chain([off], (deformed.channels, *deformed.size))
+    _check_chain([pointwise], (deformed.outputs, *deformed.out_size))
 
 
 def _branches(rows: Sequence[Row]) -> bool:
@@ -275,15 +369,19 @@ def _shuffles(rows: Sequence[Row]) -> bool:
     return stage and (ends == ["pw1", "dw", "pw2"] or _branches(rows))
 
 
-def _in_order(steps: Sequence[Step]) -> list[Step]:
-    """Say of each job whether it has to wait for those before it: it reads what one of them wrote."""
+def in_order(steps: Sequence[Step]) -> list[Step]:
+    """Say of each job whether it has to wait for those before it: it reads what one of them wrote.
+
+    What waits for other reasons goes on doing so.
+    """
     written = {step.result: n for n, step in enumerate(steps)}
     complete = -1
     ordered = []
     for n, step in enumerate(steps):
         names = [step.source.name] + ([step.bypass.name] if step.bypass is not None else [])
         needed = max((written.get(name, -1) for name in names), default=-1)
-        ordered.append(replace(step, after=needed > complete))
-        if needed > complete:
+        after = step.after or needed > complete
+        ordered.append(replace(step, after=after))
+        if after:
             complete = n - 1
     return ordered

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.conv.config import ConvConfig
+from hw.conv.config import MASK_BITS, TAP_SUM_BITS, ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.walk.layer import ConvLayer
 from hw.errors import InputError
@@ -41,7 +41,8 @@ def read_layer(tensors: Mapping[str, Tensor], config: ConvConfig) -> LayerJob:
     tensors
         ``x [C, H, W]`` and ``w [Cout, C / group, kH, kW]``, int8 or real; ``offset`` and ``mask`` as ONNX has
         them, in pixels and from 0 to 1, or int16 in units of 2^-F pixels and uint8 of 1/256; an offset
-        ``[oH, oW]`` is square.  ``bias [Cout]``, real, or whole numbers in units of the sums.  Of int8 maps
+        ``[oH, oW]`` is square.  ``bias [Cout]``, real, or whole numbers in units of ``w (x - x_zero)``.  Of
+        int8 maps
         and weights ``x_scale``, ``x_zero`` and ``w_scale [Cout]``, 1, 0 and 1 if left out; ``y_scale`` and
         ``y_zero``, from the sums if left out.  `ATTRIBUTES` as ONNX; ``bound`` clamps offsets, and
         ``accumulators`` of 0 leaves the sums out.
@@ -74,10 +75,11 @@ def read_layer(tensors: Mapping[str, Tensor], config: ConvConfig) -> LayerJob:
     layer = LayerTensors(layer=shape, w=w, parameters=neutral, offset=offset, mask=mask)
     program = _program({"x": x}, (_step(layer),), config)
     job = program.jobs[0]
-    bits = sum_bits(config, shape, job)
-    if offset is not None:
-        bits = 2 * config.fraction_bits + (8 if mask is not None else 0)
-    layer = replace(layer, parameters=replace(neutral, bias=_bias(tensors, outputs, unit, bits)))
+    # Fraction bits of the sums, and those that the gates add, on some ways, where no sample has a fraction.
+    known = 0 if offset is None else 2 * config.fraction_bits + (MASK_BITS if mask is not None else 0)
+    bits = known if offset is not None else sum_bits(config, shape, job)
+    bias = _bias(tensors, outputs, unit, known) << bits - known
+    layer = replace(layer, parameters=replace(neutral, bias=bias))
     total = sums(layer, x, config, job)
     exact = total * (unit / 2.0**bits).reshape(-1, 1, 1)
     y_scale, y_zero = _result_scale(tensors, exact)
@@ -88,15 +90,15 @@ def read_layer(tensors: Mapping[str, Tensor], config: ConvConfig) -> LayerJob:
     layer = replace(layer, parameters=parameters)
     steps = [_step(layer)]
     wanted = bool(_numbers(tensors, "accumulators", (1,), 1, 0, 1)[0])
-    count = -(-_sum_width(layer, config, bits) // 8) if wanted else 0
+    count = -(-(_sum_width(layer, bits) - bits + known) // 8) if wanted else 0
     for n in range(count):
-        of_byte = replace(neutral, bias=layer.parameters.bias, shift=np.full(outputs, 8 * n, np.int64))
+        of_byte = replace(neutral, bias=bias, shift=np.full(outputs, 8 * n + bits - known, np.int64))
         raw = replace(layer, layer=replace(shape, raw=True), parameters=of_byte)
         steps.append(replace(_step(raw), name=f"sums {n}", result=f"{SUMS}{n}"))
     return LayerJob(
         program=_program({"x": x}, tuple(steps), config),
         bytes=count,
-        sum_bits=bits,
+        sum_bits=known,
         y_scale=y_scale,
         y_zero=y_zero,
         exact=exact,
@@ -111,7 +113,7 @@ def _program(inputs: Mapping[str, NDArray[np.int8]], steps: tuple[Step, ...], co
     return Program(config=config, inputs=inputs, steps=steps)
 
 
-def _sum_width(layer: LayerTensors, config: ConvConfig, bits: int) -> int:
+def _sum_width(layer: LayerTensors, bits: int) -> int:
     """Count the bits of the largest sum that any map could give, with its sign."""
     zero = layer.layer.zero
     weight = int(np.abs(layer.w.astype(np.int64)).reshape(len(layer.w), -1).sum(axis=1).max())
@@ -123,11 +125,20 @@ def _map(tensors: Mapping[str, Tensor]) -> tuple[NDArray[np.int8], float, int]:
     x = tensors["x"]
     if x.ndim == 4 and len(x) == 1:
         x = x[0]
+    if x.ndim == 4 and len(x) > 1:
+        raise InputError("shape of x", x.shape, "[C, H, W]: one map a launch, not a batch")
+    if x.ndim == 2 and x.size:
+        raise InputError(
+            "shape of x", x.shape, "[C, H, W]; of one dimension, [C, 1, W], and w's kernel [1, kW]"
+        )
     if x.ndim != 3 or not x.size:
         raise InputError("shape of x", tensors["x"].shape, "[C, H, W], not empty")
     if x.dtype == np.int8:
         scale = _number(tensors, "x_scale", 1.0)
         return x, scale, int(_numbers(tensors, "x_zero", (1,), 0, -128, 127)[0])
+    if x.dtype == np.uint8:
+        advice = "int8 or a real type; of uint8 subtract 128, from x and from x_zero, which changes no result"
+        raise InputError("type of x", x.dtype.name, advice)
     if x.dtype.kind != "f":
         raise InputError("type of x", x.dtype.name, "int8 or a real type")
     for name in ("x_scale", "x_zero"):
@@ -148,6 +159,9 @@ def _weights(
         if scale.shape not in ((1,), (len(w),)) or not (np.isfinite(scale) & (scale > 0)).all():
             raise InputError("w_scale", scale.tolist(), f"{len(w)} numbers above 0, or one")
         return w, np.broadcast_to(scale, (len(w),)).copy()
+    if w.dtype == np.uint8:
+        advice = "int8 or a real type; weights are symmetric: of uint8 subtract the zero point, 128"
+        raise InputError("type of w", w.dtype.name, advice)
     if w.dtype.kind != "f":
         raise InputError("type of w", w.dtype.name, "int8 or a real type")
     if "w_scale" in tensors:
@@ -228,13 +242,18 @@ def _shape(
 def _bias(
     tensors: Mapping[str, Tensor], outputs: int, unit: NDArray[np.float64], bits: int
 ) -> NDArray[np.int64]:
-    """Give the bias in units of the sums."""
+    """Give the bias in units of 2^-``bits`` of ``w (x - x_zero)``."""
     bias = tensors.get("bias")
     if bias is None:
         return np.zeros(outputs, np.int64)
     if bias.shape != (outputs,):
         raise InputError("shape of bias", bias.shape, f"({outputs},)")
     if bias.dtype.kind in "iu":
+        # Before it is shifted, which may wrap; narrower sums are looked at where weights are laid out.
+        most = 1 << TAP_SUM_BITS - 2 - bits
+        for extreme in (int(bias.min()), int(bias.max())):
+            if abs(extreme) >= most:
+                raise InputError("bias", extreme, f"below {most} in units of w (x - x_zero), of either sign")
         return bias.astype(np.int64) << bits
     if bias.dtype.kind != "f":
         raise InputError("type of bias", bias.dtype.name, "whole or real")

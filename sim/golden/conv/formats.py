@@ -84,7 +84,9 @@ def quantized_mask(mask: Float) -> NDArray[np.uint8]:
     _check_finite("mask", mask)
     for extreme in (float(mask.min(initial=0)), float(mask.max(initial=0))):
         if not 0 <= extreme <= 1:
-            raise InputError("mask", extreme, "from 0 to 1")
+            raise InputError(
+                "mask", extreme, "from 0 to 1; of masks up to 2 take half, and twice the weights"
+            )
     return np.minimum(np.floor(mask.astype(np.float64) * 256 + 0.5), 255).astype(np.uint8)
 
 

@@ -13,7 +13,7 @@ from hw.config import config_dict, config_hash
 from hw.errors import InputError
 from hw.registry import find_engine
 from sim.report import charts
-from sim.report.figures import labels, named_by_file
+from sim.report.figures import SUMMARY, labels, lines, named_by_file
 from sim.report.page import render
 from sim.report.report import load, save
 from sim.report.style import DARK
@@ -255,6 +255,13 @@ def test_a_prediction_that_is_a_lower_bound_says_so(tmp_path):
     alone, both = (body(page(runs, tmp_path)) for runs in ([bound], [synthetic(), bound]))
     assert "off the measured cycles; a lower bound, as values of the inputs add to it" in alone
     assert "off the measured cycles; 1 of 2 are lower bounds, as values of the inputs add to it" in both
+    cells = {line.label: line.cells for line in lines([synthetic(), bound], SUMMARY)}
+    plain, least = cells["cycles, predicted"]
+    assert least == f"at least {plain}"
+    plain, least = cells["error of the predicted cycles"]
+    assert least == f"{plain}, of a lower bound"
+    predicted, *_ = charts.predicted_cycles([("plain", synthetic()), ("bound", bound)]).data
+    assert [", a lower bound" in text for text in predicted.text] == [False, True]
 
 
 def test_bytes_off_the_prediction_are_told(tmp_path):

@@ -107,6 +107,11 @@ class GatherScan(wiring.Component):
 
     LATENCY = 6
 
+    @classmethod
+    def turn_latency(cls, taps: int) -> int:
+        """Give the cycles for which a layer of ``taps`` waits: until all before has left, then for taps."""
+        return cls.LATENCY + 2 + taps
+
     def __init__(self, config: ConvConfig) -> None:
         self._config = config
         super().__init__(

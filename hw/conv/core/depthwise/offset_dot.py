@@ -60,6 +60,11 @@ class OffsetDot(wiring.Component):
     #: Cycles from ``i`` to ``o``.
     LATENCY: ClassVar = Skid.LATENCY
 
+    @staticmethod
+    def latency(config: ConvConfig) -> int:
+        """Give the cycles from a pixel's last word to its last offset."""
+        return _RAM + 1 + dot_latency(config.lanes) + 1 + REQUANTIZE_LATENCY + Fifo.LATENCY
+
     def __init__(self, config: ConvConfig) -> None:
         self._config = config
         words = stream.Signature(config.word_bits)

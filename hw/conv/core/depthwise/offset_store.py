@@ -63,6 +63,11 @@ class OffsetStore(wiring.Component):
     LATENCY = 3
     #: Cycles from a pixel's last entry to ``pixel``, but for those of `GatherScan` and the gather buffer.
     PIXEL_LATENCY = 2
+    #: Cycles from the last entry of a layer to the first of the next one, but for those of `GatherScan`; from
+    #: ``release`` to an entry that finds room; entries on their way when the last room is seen.
+    TURN_LATENCY = 2
+    ROOM_LATENCY = 2
+    LATE_ENTRIES = 2
 
     def __init__(self, config: ConvConfig) -> None:
         self._config = config
@@ -172,8 +177,8 @@ class OffsetStore(wiring.Component):
         released = Signal.like(self.entries)
         m.d.comb += released.eq(Mux(self.release, self.entries, 0))
         m.d.sync += [first.eq(first + released), free.eq(free + released - taken)]
-        # Two entries are on their way when the last room is seen: `free` is a cycle late.
-        m.d.sync += room.eq((free > 2) & ~full)
+        # `free` is a cycle late.
+        m.d.sync += room.eq((free > self.LATE_ENTRIES) & ~full)
 
         for g in range(config.generators):
             written = Cat(entry.as_value(), beside if g == 0 else Cat())

@@ -87,6 +87,8 @@ class Sampler(wiring.Component):
 
     #: Cycles from a walker's step to its words.
     LATENCY = _READ + _BANK
+    #: Cycles from a pixel's last step to the end of its offsets.
+    ENTRY_LATENCY = _ENTRY
     #: Cycles from ``loaded``, and from the tables, to when a row may begin.
     PREPARED_LATENCY = 1
 
@@ -162,6 +164,9 @@ class Sampler(wiring.Component):
         prepared = Signal()
         waits: Any = Const(0, 2)
         m.d.sync += prepared.eq(tables.ready & (self.loaded | ~self._has_weights(job)) & ~start)
+        # Offsets are computed with weights, which may be behind those of the job before: its bypass, which
+        # comes through the ports of the map, must not be behind words that wait for them.
+        m.d.comb += fill.held.eq(job.dot & ~self.loaded)
         m.d.comb += [fill.start.eq(start), fill.job.eq(job.fill), tables.start.eq(start), tables.job.eq(job)]
         for walker in walkers:
             m.d.comb += [
@@ -178,9 +183,11 @@ class Sampler(wiring.Component):
         if config.strip:
             strip_freed = delay(m, "strip_freed", strips.row, self.LATENCY, reset=False)
             freed = Mux(job.fill.strip, strip_freed, freed)
-        running = Signal(range(self.LATENCY + 1))
+        # What the walker said of the layer before has passed the delay when this count is over.
+        late = TapWalker.LATENCY + self.LATENCY
+        running = Signal(range(late + 1))
         with m.If(start):
-            m.d.sync += running.eq(self.LATENCY)
+            m.d.sync += running.eq(late)
         with m.Elif(running != 0):
             m.d.sync += running.eq(running - 1)
         m.d.comb += fill.freed.eq(Mux(running == 0, freed, 0))

@@ -40,7 +40,8 @@ class Strip(wiring.Component):
     Behaviour
     ---------
     The words of a step are the right column of the window; the middle one has the words of ``span`` steps
-    ago, the left one those of twice as many.  Pixels outside of the map count nothing.
+    ago, the left one those of twice as many.  Pixels outside of the map count nothing.  Each row of results
+    begins at the first place of the delay lines, so that no row, and no layer, depends on the one before.
 
     Stages: rows in their places; columns; difference to the zero point; product; two of sums.
     """
@@ -76,12 +77,15 @@ class Strip(wiring.Component):
         right = [Signal(8 * lanes, name=f"right_1_{r}", reset_less=True) for r in range(3)]
         m.d.sync += [word.eq(Array(self.words)[point.banks[r]]) for r, word in enumerate(right)]
         valid = delay(m, "valid_1", self.valid, 1)
+        begins = delay(m, "begins_1", point.begins, 1)
         span = delay(m, "span_1", point.span, 1, reset=False)
 
         # 2: columns: two rings of ``span`` words, of which the place at hand is read, then written.
         place = Signal(range(config.strip_words))
-        with m.If(valid):
-            m.d.sync += place.eq(Mux(place + 1 >= span, 0, place + 1))
+        with m.If(begins):
+            m.d.sync += place.eq(0)
+        with m.Elif(valid):
+            m.d.sync += place.eq(Mux(place + 1 == span, 0, place + 1))
         columns = [right]
         for name in ("middle", "left"):
             ring = uninitialised(width=24 * lanes, depth=config.strip_words, ram_style="distributed")

@@ -170,6 +170,7 @@ class StripWalker(wiring.Component):
                 )
             ),
             o.point.span.eq(span),
+            o.point.begins.eq(gate.begin),
         ]
         # The places of the row of results at hand; they themselves go on to those of the next.
         begin = gate.begin

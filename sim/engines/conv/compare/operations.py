@@ -86,16 +86,16 @@ def network_rows(name: str) -> list[Row]:
 
 def row_layer(row: Row) -> ConvLayer:
     """Give a line of a table as a layer by itself."""
-    pad = row.kernel // 2
     deformed = row.kind == "ddw"
     return ConvLayer(
         channels=row.channels,
         rows=row.rows,
-        columns=row.rows,
+        columns=row.columns,
         outputs=row.outputs,
-        kernel=(row.kernel, row.kernel),
-        strides=(row.stride, row.stride),
-        pads=(pad, pad, pad, pad),
+        kernel=row.kernel,
+        strides=row.stride,
+        dilations=row.dilation,
+        pads=row.pads,
         group=row.group,
         offsets=Offsets.SQUARE if deformed else Offsets.NONE,
         bound=BOUND if deformed else None,

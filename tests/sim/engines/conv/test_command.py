@@ -17,7 +17,7 @@ def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("c.yaml").write_text("lanes: 16\ninputs: 8\noutputs: 8\nports: 2\n")
     lines = [
-        f"{r.name},{r.kind},{r.rows},{r.channels},{r.outputs},{r.kernel},{r.stride},{r.group},{r.out_rows}"
+        f"{r.name},{r.kind},{r.rows},{r.channels},{r.outputs},{r.kernel[0]},{r.stride[0]},{r.group},{r.out_rows}"
         for r in BLOCKS
     ]
     Path("layers.csv").write_text("\n".join([HEAD, *lines]))
@@ -45,7 +45,8 @@ def test_a_layer_gives_sums_results_and_reals():
     layer()
     call(*sim("--input", "in.npz"))
     found = load_tensors(Path("out.npz"))
-    assert set(found) == {"acc", "y", "y_float", "golden_acc_int", "golden_y_int"}
+    assert set(found) == {"acc", "acc_scale", "y", "y_float", "golden_acc_int", "golden_y_int"}
+    assert found["acc_scale"] == 4**5 * 256
     assert (found["acc"].dtype, found["y"].dtype) == (np.int64, np.int8)
     assert found["acc"].shape == found["y"].shape == found["y_float"].shape == (4, 5, 7)
     # A result is its sum, scaled and rounded: reals of both differ by half a step at the most.
@@ -69,7 +70,7 @@ def test_a_network_gives_every_map_by_its_seed():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"x": np.ones((5, 7))}, "shape of x must be [C, H, W], not empty, not (5, 7)"),
+        ({"x": np.ones((5, 7))}, "shape of x must be [C, H, W]; of one dimension, [C, 1, W], and w's kernel"),
         ({"group": np.array(4)}, "group must be a divisor of 6 channels, not 4"),
         ({"offset_group": np.array(4)}, "offset_group must be a divisor of 6 channels, not 4"),
         ({"offset": np.full((18, 5, 7), np.nan)}, "tensor offset must be finite everywhere, not 'NaN or inf"),
@@ -98,5 +99,11 @@ def test_wrong_networks_are_refused():
     legal = "--network must be left out: the engine attention runs no tables of layers, not 'layers.csv'"
     assert line == legal
     assert refused(*sim("--network", "out.npz")).startswith("--output must be another file than --network")
+    Path("layers.csv").write_text(f"{HEAD}\na,dw,4,4096,4096,3,1,1,4\n")
+    line = refused(*sim("--network", "layers.csv"))
+    assert line.startswith(
+        "g (layers.csv, line 2, layer a) must be 4096, Cin: in other groups the kind is conv"
+    )
     Path("layers.csv").write_text(f"{HEAD}\na,dw,4,4096,4096,3,1,4096,4\n")
-    assert refused(*sim("--network", "layers.csv")).startswith("channels must be at most 1024")
+    line = refused(*sim("--network", "layers.csv"))
+    assert line.startswith("channels (line 2, layer a) must be at most 1024")

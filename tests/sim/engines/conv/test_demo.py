@@ -7,6 +7,8 @@ import zlib
 import numpy as np
 import pytest
 
+from hw.board import load_board
+from hw.conv.model.predict import predict
 from hw.errors import InputError
 from sim.engines.conv.adapter import ADAPTER
 from sim.engines.conv.cases import SMALL
@@ -25,6 +27,19 @@ from sim.engines.conv.demo import (
 from sim.engines.conv.job import RESULT
 from sim.report.pictures import png
 from sim.run.result import RunResult
+
+
+def test_the_line_buffer_holds_the_photograph(picture):
+    """Then the samples alone say how long it takes, and the prediction is no bound only."""
+    config = conv_demo().config
+    board = load_board("u55c")
+    job = ADAPTER.job(layer(picture), config)
+    found = predict(ADAPTER.workload(job, config), config, board)
+    assert not found.open_ended
+    steps = picture.shape[0] * picture.shape[1] * 5
+    # The map comes first: any row of it may be sampled in the first row of results.
+    assert steps < found.cycles_total < steps + 1.1 * picture.shape[0] * picture.shape[1]
+    assert predict(ADAPTER.workload(job, SMALL), SMALL, board).open_ended
 
 
 @pytest.fixture(scope="module")

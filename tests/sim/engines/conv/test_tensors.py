@@ -1,5 +1,7 @@
 """A user's tensors become a layer whose sums and results mean what ONNX says; what is wrong is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import onnxruntime
 import pytest
@@ -8,8 +10,10 @@ from onnx import TensorProto, helper
 from hw.errors import InputError
 from sim.engines.conv.adapter import ADAPTER
 from sim.engines.conv.cases import SMALL
+from sim.golden.conv.attributes import Attributes
 from sim.run.adapter import UNWRITTEN
 from sim.run.run import compare
+from tests.support.conv.oracle import conv_integer
 
 
 def layer(**changes):
@@ -110,11 +114,66 @@ def test_accumulators_may_be_left_out():
         ({"offset": np.ones((9, 5, 7)), "bound": np.array(2)}, r"shape of offset must be \(18, 5, 7\)"),
         ({"bias": np.ones(3)}, r"shape of bias must be \(4,\)"),
         ({"y_scale": np.array(-1.0)}, "y_scale must be a number above 0"),
+        ({"x": np.ones((6, 5, 7), np.uint8)}, "type of x must be int8 or a real type; of uint8 subtract 128"),
+        ({"w": np.ones((4, 6, 3, 3), np.uint8)}, "type of w must be int8 or a real type; weights are symm"),
+        ({"x": np.ones((2, 6, 5, 7), np.int8)}, "one map a launch, not a batch"),
+        ({"x": np.ones((6, 5), np.int8)}, r"of one dimension, \[C, 1, W\]"),
+        ({"offset": np.ones((18, 5, 7)), "mask": np.full((9, 5, 7), 2.0)}, "from 0 to 1; of masks up to 2"),
+        ({"bias": np.full(4, 2**46)}, f"bias must be below {2**46} in units of w"),
+        ({"bias": np.full(4, -(2**62))}, f"bias must be below {2**46} in units of w"),
+        ({"bias": np.full(4, 2**64 - 1, np.uint64)}, f"bias must be below {2**46} in units of w"),
+        ({"bias": np.full(4, 1e40)}, r"bias must be below 2\^47 units of the sums"),
+        (
+            {"bias": np.full(4, 2**36), "offset": np.ones((18, 5, 7)), "bound": np.array(2)},
+            f"bias must be below {2**36} in units of w",
+        ),
     ],
 )  # fmt: skip
 def test_wrong_tensors_are_refused(changes, message):
     with pytest.raises(InputError, match=message):
         ADAPTER.job(layer(**changes), SMALL)
+
+
+@pytest.mark.parametrize("strip", [True, False])
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"w": (6, 1, 3, 3), "group": 6},
+        {"w": (6, 1, 5, 2), "group": 6},
+        {"w": (6, 1, 1, 1), "group": 6, "pads": 0},
+        {"w": (6, 1, 3, 3), "group": 6, "dilations": (1, 2), "pads": 2},
+        {"w": (4, 6, 3, 3)},
+        {"w": (4, 6, 1, 1), "pads": 0},
+    ],
+    ids=lambda known: "x".join(map(str, known["w"])),
+)
+def test_sums_of_plain_layers_have_one_unit(known, strip):
+    """On every way through the engine ``acc`` is ``bias + w (x - zero)``, a real bias rounded to that."""
+    rng = np.random.default_rng(3)
+    config = replace(SMALL, strip=strip)
+    x = rng.integers(-128, 128, (6, 5, 7), dtype=np.int8)
+    w = rng.integers(-128, 128, known["w"], dtype=np.int8)
+    others = {name: np.array(value) for name, value in known.items() if name != "w"}
+    scale = {"x_scale": np.array(0.5), "w_scale": np.array(0.25), "x_zero": np.array(-7)}
+    for bias in (rng.integers(-100, 100, len(w)), rng.normal(size=len(w))):
+        tensors = layer(x=x, w=w, bias=bias, **scale, **others)
+        job = ADAPTER.job(tensors, config)
+        integers = ADAPTER.golden(job, config)
+        given = bias if bias.dtype.kind == "i" else np.rint(bias / 0.125).astype(int)
+        attributes = Attributes(
+            pads=(int(tensors["pads"].max()),) * 4,
+            group=int(tensors.get("group", 1)),
+            dilations=tuple(others.get("dilations", np.array((1, 1))).tolist()),
+        )
+        wanted = conv_integer(x, w, -7, attributes) + given.reshape(-1, 1, 1)
+        assert (integers["acc"] == wanted).all()
+        assert ADAPTER.results(job, config, integers)["acc_scale"] == 1
+
+
+def test_sums_of_samples_with_fractions_say_their_scale():
+    for mask, scale in ((None, 4**5), (np.ones((9, 5, 7)), 4**5 * 256)):
+        _, _, real = results(layer(offset=np.ones((18, 5, 7)), bound=np.array(2), mask=mask))
+        assert real["acc_scale"] == scale
 
 
 def test_weights_of_four_bits_have_a_range():
