@@ -70,8 +70,9 @@ class Launch:
     buffers: tuple[Buffer, ...]  #: Behind the pointers.
     nulls: tuple[str, ...] = ()  #: Pointers that point nowhere: their registers are 0.
     tampers: tuple[Tamper, ...] = ()  #: In order where several wait for one burst.
-    #: Of each further call the arguments that change; a pointer's number counts from where its buffer begins.
-    then: tuple[Mapping[str, int], ...] = ()
+    #: Of each further call the arguments that change; a pointer's number counts from where its buffer begins,
+    #: and one that is None points nowhere.
+    then: tuple[Mapping[str, int | None], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

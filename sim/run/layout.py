@@ -71,7 +71,8 @@ def register_writes(
     addresses = {buffer.argument: buffer.address for buffer in buffers}
     values = {**launch.scalars, **dict.fromkeys(launch.nulls, 0), **addresses}
     further = [
-        {name: addresses.get(name, 0) + number for name, number in call.items()} for call in launch.then
+        {name: 0 if number is None else addresses.get(name, 0) + number for name, number in call.items()}
+        for call in launch.then
     ]
     for call in further:
         if not call.keys() <= values.keys():

@@ -65,8 +65,9 @@ CONFIGS = (
         ),
     ),
 )  # fmt: skip
-#: Random launches: how many of the first configuration's run in `make test`, and of each in the soak.
-_IN_TEST, _IN_SOAK = 8, 20
+#: Random launches: how many of the first configuration's run in `make test`, beside those that follow each
+#: other without a reset, and of each in the soak.
+_IN_TEST, _IN_SOAK = 3, 20
 #: name, heads, key heads, queries, keys, sizes of keys and values: shapes at which a counter, tile, buffer or
 #: row is just full or just not.
 _CORNERS = (

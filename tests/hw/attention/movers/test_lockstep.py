@@ -15,13 +15,14 @@ from tests.hw.attention.movers.test_part_reader import fetches, in_passes
 from tests.hw.attention.plain import decoding
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import put, seeds, simulate
+from tests.support.proofs.mutants import mutant
 
 
 class Gang(wiring.Component):
     """Readers, and what makes one source of them."""
 
-    def __init__(self, config, part_latency):
-        self.config, self.lockstep = config, Lockstep(config, part_latency=part_latency)
+    def __init__(self, config, part_latency, lockstep_type=Lockstep):
+        self.config, self.lockstep = config, lockstep_type(config, part_latency=part_latency)
         self.readers = [PartReader(config) for _ in range(config.decode_streams)]
         first = self.readers[0]
         super().__init__(
@@ -119,3 +120,47 @@ def test_a_round_a_cycle():
     beats = memories[0].cycles["r"]
     latency = PartReader.DATA_LATENCY - 1 + Lockstep.latency(config)
     assert [take - beat for take, beat in zip(takes, beats, strict=True)] == [latency] * len(takes)
+
+
+def rounds_of_kept_pass(lockstep_type, *, behind):
+    """Give what the readers of one kept pass of 6 parts, and of so many behind it, say of their rounds: all
+    parts are there before the first is taken, and then one is taken whenever there is one.
+    """
+    config, parts = decoding(streams=2, ports_per_stream=1), 6
+    gang = Gang(config, PART_LATENCY, lockstep_type)
+    memories = [AxiMemory(port, latency=(1, 3), seed=n) for n, port in enumerate(gang.axi)]
+    turns = [(n == parts - 1, keep) for keep in (True, False) for n in range(parts)]
+    turns += [(True, False)] * behind
+    size = config.part_bits // 8
+    takes = []
+
+    async def take(ctx):
+        for port in gang.fetch:
+            await put(ctx, port, [{"address": 4096, "length": (parts + behind) * size // 16}])
+        for cycle in range(200):
+            wanted = cycle >= 60 and ctx.get(gang.o.valid)
+            ctx.set(gang.o.take, wanted)
+            if wanted:
+                last, keep = turns[len(takes)]
+                ctx.set(gang.o.last, last)
+                ctx.set(gang.o.keep, keep)
+                takes.append(cycle)
+            await ctx.tick()
+
+    simulate(gang, take, background=[bench for memory in memories for bench in memory.testbenches()])
+    return takes, len(turns)
+
+
+@pytest.mark.parametrize("behind", [0, 1, 2, 5])
+def test_what_is_kept_comes_again_with_little_behind_it(behind):
+    """Also where its first part is taken in the very cycle in which the pass comes again."""
+    takes, count = rounds_of_kept_pass(Lockstep, behind=behind)
+    assert len(takes) == count
+    # Nothing waits but, with nothing behind it, the first one that comes again.
+    assert takes[-1] - takes[0] == count - 1 + (behind == 0)
+
+
+def test_what_is_not_said_to_come_again_is_missed():
+    silent = mutant(Lockstep, "self.o.valid.eq(again | (rounds != 1))", "self.o.valid.eq(rounds != 1)")
+    takes, count = rounds_of_kept_pass(silent, behind=1)
+    assert len(takes) < count

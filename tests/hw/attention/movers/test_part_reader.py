@@ -11,6 +11,7 @@ from hw.attention.walk.geometry import KEPT_PARTS
 from tests.hw.attention.plain import decoding
 from tests.support.gateware.axi_memory import AxiMemory
 from tests.support.gateware.streams import STALLS, put, seeds, simulate
+from tests.support.proofs.mutants import mutant
 
 
 def fetches(rng, config, count, most):
@@ -126,3 +127,32 @@ def test_latency():
     assert takes[0] - memory.cycles["r"][0] == PartReader.DATA_LATENCY
     beats = memory.cycles["r"]
     assert [take - beat for take, beat in zip(takes, beats, strict=True)] == [2] * len(takes)
+
+
+def asked_for(reader_type, *, taken):
+    """Give the parts that a reader asks for when so many were taken: of rows that begin with a burst."""
+    config = decoding()
+    reader, size = reader_type(config), config.part_bits // 8
+    memory = AxiMemory(reader.axi, latency=(1, 3))
+    lost = []
+
+    async def bench(ctx):
+        await put(ctx, reader.fetch, [{"address": 1 << 20, "length": 640 * size // 16}])
+        for cycle in range(1400):
+            assert cycle < 800 or ctx.get(reader.available)
+            ctx.set(reader.take, 800 <= cycle < 800 + taken)
+            await ctx.tick()
+            lost.append(ctx.get(reader.lost))
+
+    simulate(reader, bench, background=memory.testbenches())
+    return sum(beats for _, beats in memory.reads), any(lost)
+
+
+@pytest.mark.parametrize(("taken", "expected"), [(0, 512), (15, 512), (16, 528), (31, 528)])
+def test_a_burst_waits_for_room_for_all_of_it(taken, expected):
+    assert asked_for(PartReader, taken=taken) == (expected, False)
+
+
+def test_a_burst_without_room_for_its_last_part_is_missed():
+    early = mutant(PartReader, "room >= self._BURST_BEATS", "room >= self._BURST_BEATS - 1")
+    assert asked_for(early, taken=15)[0] > 512 + 15

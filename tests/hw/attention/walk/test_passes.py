@@ -26,6 +26,7 @@ from tests.hw.attention.plain import (
 )
 from tests.hw.attention.walk.test_job_queue import addressed
 from tests.support.gateware.streams import STALLS, Side, exchange, seeds
+from tests.support.proofs.mutants import mutant
 
 
 class Walk(wiring.Component):
@@ -306,3 +307,48 @@ def test_rows(width, seed):
         assert row == want
     if stall == 0.0 and not config.alibi:
         assert sides["o"].cycles[-1] <= len(expected) + 2
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(("queries", "keys", "window"), [(9, 9, 4), (9, 9, 40), (12, 5, 3), (3, 9, 1)])
+def test_windows_that_reach_beyond_the_first_key(queries, keys, window, causal):
+    """Each row's keys begin with the first one there is, also where positions are negative."""
+    config = small()
+    job = random_job(
+        np.random.default_rng(0), config, queries=queries, keys=keys, pack=1, heads=1, kv_group=1
+    )
+    job.windowed, job.causal, job.window, job.bits = True, causal, window, None
+    found = row_ranges(RowWalker, config, job)
+    for query, (first, end) in enumerate(found):
+        assert list(range(first, end)) == [key for key in range(keys) if job.sees(query, key)]
+
+
+def row_ranges(walker_type, config, job):
+    """Give the first key of each query of a job of one head, and the one behind its last."""
+    walker = walker_type(config, data_width=128)
+    items = [
+        {
+            "heads": 1,
+            "positions": len(this.queries),
+            "position": this.queries[0] + job.keys - job.queries,
+            "causal": job.causal,
+            "windowed": job.windowed,
+            "window": job.window,
+            "keys": job.keys,
+            "multiplier": job.multiplier,
+            "shift": job.shift,
+        }
+        for this in passes(config, job)
+    ]
+    sides = {"i": Side(walker.i, items=items), "o": Side(walker.o, count=job.queries)}
+    exchange(walker, sides)
+    return [(row["first"], row["end"]) for row in sides["o"].received]
+
+
+def test_a_window_that_begins_before_the_first_key_is_missed():
+    config = small()
+    job = random_job(np.random.default_rng(0), config, queries=3, keys=9, pack=1, heads=1, kv_group=1)
+    job.windowed, job.causal, job.window, job.bits = True, False, 8, None
+    unclamped = mutant(RowWalker, "current.windowed & (oldest > 0)", "current.windowed")
+    assert row_ranges(RowWalker, config, job) == [(0, 9), (0, 9), (1, 9)]
+    assert row_ranges(unclamped, config, job)[0][0] == 2**17 - 1

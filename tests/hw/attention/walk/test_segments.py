@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from hw.attention.core.command import NO_KEY
+from hw.attention.walk.geometry import BITMAP_ROW_BYTES
 from hw.attention.walk.segments import TileWalker
 from hw.attention.walk.words import WORD_TILES, TableWords
 from tests.hw.attention.plain import bitmap_rows, decoding, is_empty, passes, random_job, small, tiles
@@ -12,6 +13,7 @@ from tests.hw.attention.walk.test_job_queue import addressed
 from tests.hw.attention.walk.test_passes import expected_keys
 from tests.hw.lib.rows.test_rows import packed_words
 from tests.support.gateware.streams import STALLS, Side, exchange, seeds
+from tests.support.proofs.mutants import mutant
 
 
 def stream_words(this):
@@ -150,6 +152,44 @@ def test_long_bitmap_rows(streams):
         # Block by block, so that the rule need not be asked for each of 65,536 keys and all passes.
         walked += [this for this in passes(config, addressed(rng, job)) if this.block in (0, 2, 3)][:3]
     walk(config, walked, streams - 1)
+
+
+def clears(walker_type, config, walked):
+    """Give what a walker says of the caches before each tile."""
+    walker = walker_type(config, index=0)
+    count = sum(not is_empty(this) for this in walked)
+    sides = {
+        "i": Side(walker.i, items=[expected_keys(config, this) for this in walked]),
+        "words": Side(walker.words, items=[word for this in walked for word in stream_words(this)]),
+        "o": Side(walker.o, count=count),
+    }
+    exchange(walker, sides)
+    return [request["clear"] for request in sides["o"].received]
+
+
+def empty_blocks(config, blocks):
+    """Give the passes of two jobs, whose blocks see a tile where ``blocks`` has a bit, and else nothing."""
+    rng = np.random.default_rng(0)
+    bits = np.zeros((len(blocks), 8 * BITMAP_ROW_BYTES), bool)  # whole rows, as padding is no zeros
+    bits[:, 7] = blocks
+    shape = {"queries": len(blocks) * config.rows, "keys": bits.shape[1] * config.tile_span, "heads": 1}
+    shape |= {"kv_group": 1, "pack": 1, "causal": False, "windowed": False, "bits": bits}
+    jobs = [addressed(rng, random_job(rng, config, **shape)) for _ in range(2)]
+    return [this for job in jobs for this in passes(config, job)]
+
+
+@pytest.mark.parametrize("blocks", [[0, 0, 1], [1, 0, 0], [0, 1, 0], [0, 0, 0, 1, 1]])
+def test_a_clear_outlasts_passes_without_tiles(blocks):
+    """The first pass of a head has none, and neither have those behind it: its clear waits for a tile."""
+    config = small()
+    first = [int(n == 0) for n in range(sum(blocks))]
+    assert clears(TileWalker, config, empty_blocks(config, blocks)) == 2 * first
+
+
+def test_a_clear_that_is_lost_is_missed():
+    config = small()
+    lost = mutant(TileWalker, "owed.eq(owed | current.clear)", "owed.eq(current.clear)")
+    assert clears(lost, config, empty_blocks(config, [0, 0, 1])) == [0, 0]
 
 
 def test_a_tile_a_cycle():
