@@ -331,7 +331,8 @@ class Report:
     errors: Annotated[
         dict[str, Ratio],
         _doc(
-            "Distance of the outputs from float64, by measure, and shares of numbers that saturated, if any."
+            "Distance of the outputs from float64, by measure, and shares of inputs, logits and results that "
+            "saturated, if any."
         ),
     ]
     details: Annotated[dict[str, float | int], _doc("Further figures of the engine.")]

@@ -16,6 +16,10 @@ from hw.errors import InputError
 
 #: Cycles in which a port has a beat while all ports read: HBM gives about two thirds of their width.
 _BEAT_CYCLES = 1.5
+#: Cycles of jobs in which the descriptors of those behind them come in time: predicted launches of shorter
+#: ones take up to 150 cycles more than one job of all heads, those of longer ones none (where all ports share
+#: a channel, descriptors take what their bytes do).
+DESCRIPTOR_CYCLES = 128
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,6 +75,21 @@ def divide(workload: AttentionWorkload, config: AttentionConfig) -> tuple[Share,
         same = _keeps(shares[n - 1], shares[n])
         shares[n] = replace(shares[n], shape=replace(shares[n].shape, reuse_kv=same))
     return tuple(shares)
+
+
+def separate_groups_are_free(workload: AttentionWorkload, config: AttentionConfig) -> bool:
+    """Say whether a launch takes no cycle more when each K/V head has settings of its own, and so a job: it
+    has as many jobs anyway, or all of them take `DESCRIPTOR_CYCLES` or more.
+    """
+    settings = workload.settings or (0,) * workload.heads
+    numbers: dict[tuple[int, int], int] = {}
+    own = [
+        numbers.setdefault((n, head // workload.kv_group), len(numbers)) for head, n in enumerate(settings)
+    ]
+    shares = divide(replace(workload, settings=tuple(own)), config)
+    if len(shares) == len(divide(workload, config)):
+        return True
+    return all(_cycles(share.shape, config) >= DESCRIPTOR_CYCLES for share in shares)
 
 
 def _keeps(before: Share, share: Share) -> bool:

@@ -13,7 +13,7 @@ from sim.run.adapter import Tensor
 def random_tensors(workload: AttentionWorkload, *, seed: int) -> dict[str, Tensor]:
     """Make tensors of a workload: normal numbers, whose logits have a standard deviation of 1.
 
-    Heads whose settings differ have other scales of q.
+    Heads whose settings differ have other scales of q; all others have equal ones.
     """
     rng = np.random.default_rng([seed, workload.heads])
     kv_heads = workload.kv_heads or workload.heads
@@ -29,6 +29,7 @@ def random_tensors(workload: AttentionWorkload, *, seed: int) -> dict[str, Tenso
         tensors |= {"query_lengths": np.array(workload.queries), "key_lengths": np.array(workload.keys)}
     if workload.page_keys:
         tensors = into_pages(tensors, workload.page_keys, seed=seed)
+    tensors["per_channel"] = np.array(0)
     if workload.settings:
         tensors["q_scale"] = (4 + np.unique(workload.settings, return_inverse=True)[1]) / 127
     for name in ("causal", "window", "pack"):

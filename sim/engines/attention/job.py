@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
 from hw.attention.model.division import Share, divide
-from hw.attention.model.workload import AttentionWorkload, bitmap_text
-from sim.engines.attention.tensors import Inputs, Sequence
+from hw.attention.model.workload import AttentionWorkload
+from sim.engines.attention.modes import Sequence, mask_of
+from sim.engines.attention.tensors import Inputs
 from sim.golden.attention.exact import attention_float64
 from sim.golden.attention.formats import (
     Output,
@@ -23,7 +24,6 @@ from sim.golden.attention.formats import (
     scaling,
     slope_multiplier,
 )
-from sim.golden.attention.mask import Mask
 from sim.golden.attention.model import GoldenJob
 from sim.run.adapter import Tensor
 
@@ -165,9 +165,9 @@ def _pieces(inputs: Inputs, workload: AttentionWorkload, config: AttentionConfig
     cap = 0 if inputs.cap is None else cap_multiplier(inputs.cap)
     scale_of = cache(lambda factor: scaling(softmax_scale=factor, q_scale=1.0, k_scale=1.0, cap=inputs.cap))
     for share in divide(workload, config):
-        heads, kv_heads, shape = share.heads, share.kv_heads, share.shape
+        heads, kv_heads = share.heads, share.kv_heads
         tokens = inputs.sequences[share.sequence]
-        factor = _factor(inputs, heads.start)
+        factor = inputs.factor(heads.start, inputs.q_scale, inputs.k_scale)
         yield Piece(
             share=share,
             tokens=tokens,
@@ -179,55 +179,16 @@ def _pieces(inputs: Inputs, workload: AttentionWorkload, config: AttentionConfig
                 v=inputs.v[kv_heads, tokens.keys],
                 scale=scale_of(factor),
                 output=Output(),
-                mask=Mask(
-                    causal=shape.causal,
-                    window=shape.window,
-                    bitmap=shape.bitmap,
-                    tile_queries=shape.positions(config),
-                    tile_keys=shape.streams(config) * config.tile_keys,
-                ),
+                mask=mask_of(share.shape, config),
                 cap=cap,
                 slopes=None if slopes is None else slopes[heads],
             ),
         )
 
 
-def _factor(inputs: Inputs, head: int) -> float:
-    scales = inputs.softmax_scale[head], inputs.q_scale[head], inputs.k_scale[head // inputs.group]
-    return float(np.prod(scales))
-
-
 def workload_of(inputs: Inputs) -> AttentionWorkload:
-    """Give a launch without its tensors: what heads have equal scales and formats is all that is left."""
-    numbers: dict[tuple[object, ...], int] = {}
-    settings = []
-    for head in range(inputs.heads):
-        own = (
-            _factor(inputs, head),
-            float(inputs.v_scale[head // inputs.group]),
-            None if inputs.fraction is None else int(inputs.fraction[head]),
-            None if inputs.output_scale is None else float(inputs.output_scale[head]),
-        )
-        settings.append(numbers.setdefault(own, len(numbers)))
-    bitmaps = [() if of is None else tuple(map(bitmap_text, of)) for of in inputs.bitmaps]
-    return AttentionWorkload(
-        heads=inputs.heads,
-        kv_heads=inputs.heads // inputs.group,
-        queries=tuple(tokens.query_count for tokens in inputs.sequences),
-        keys=tuple(tokens.key_count for tokens in inputs.sequences),
-        query_size=inputs.query_size,
-        value_size=inputs.value_size,
-        causal=inputs.causal,
-        window=inputs.window,
-        bitmaps=tuple(bitmaps) if any(bitmaps) else (),
-        bitmap_queries=inputs.bitmap_queries,
-        bitmap_keys=inputs.bitmap_keys,
-        pack=inputs.pack,
-        page_keys=inputs.page_keys,
-        logit_cap=inputs.cap is not None,
-        alibi=inputs.slopes is not None,
-        settings=tuple(settings) if len(numbers) > 1 else (),
-    )
+    """Give a launch without its tensors."""
+    return inputs.workload(inputs.q_scale, inputs.k_scale, inputs.v_scale)
 
 
 def distance(o: Floats, exact: Floats, inputs: str) -> dict[str, float]:

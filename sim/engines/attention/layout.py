@@ -23,7 +23,7 @@ from hw.attention.walk.descriptor import (
 )
 from hw.attention.walk.geometry import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES, PAGE_GROUP
 from sim.engines.attention.job import AttentionJob, Piece
-from sim.engines.attention.tensors import Sequence
+from sim.engines.attention.modes import Sequence
 from sim.run.adapter import Buffer, Launch, Tensor
 
 Bytes = NDArray[np.uint8]

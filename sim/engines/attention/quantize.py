@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,18 +34,23 @@ class Equalized:
         )
 
 
-def equalized(q: Tensor, k: Tensor, v: Tensor, *, centre: bool) -> Equalized:
+def equalized(q: Tensor, k: Tensor, v: Tensor, *, read: NDArray[np.bool_], centre: bool) -> Equalized:
     """Make the channels of each K/V head, and of the query heads of its group, equally large.
 
-    With ``centre`` the middle of its range is taken off each channel of the keys: that moves all logits of a
-    query alike, which softmax does not see, but a cap on logits would.  Then keys are divided, and queries
-    multiplied, by the root of the ratio of their largest elements (SmoothQuant, section 4, where the product
-    is that of activations and weights, with strength 1/2), and values divided by the largest element of their
-    channel over that of their head.
+    Of keys and values those count that are ``read`` [Hkv, Nk]; the others, and queries that see no key, are
+    zeros.  With ``centre`` the middle of its range is taken off each channel of the keys: that moves all
+    logits of a query alike, which softmax does not see, but a cap on logits would.  Then keys are divided,
+    and queries multiplied, by the root of the ratio of their largest elements (SmoothQuant, section 4, where
+    the product is that of activations and weights, with strength 1/2), and values divided by the largest
+    element of their channel over that of their head.
     """
     queries, keys, values = (tensor.astype(np.float64) for tensor in (q, k, v))
     if centre:
-        keys = keys - (keys.max(1, keepdims=True) + keys.min(1, keepdims=True)) / 2
+        counts = read[..., None]
+        highest = keys.max(1, keepdims=True, where=counts, initial=-np.inf)
+        lowest = keys.min(1, keepdims=True, where=counts, initial=np.inf)
+        ends = np.add(highest, lowest, out=np.zeros_like(highest), where=highest >= lowest)
+        keys = np.where(counts, keys - ends / 2, 0)
     groups = queries.reshape(len(keys), -1, queries.shape[2])
     ratio = np.sqrt(_ratio(np.abs(keys).max(1), np.abs(groups).max(1)))[:, None]
     largest = np.abs(values).max(1)
@@ -66,6 +72,18 @@ def quantized(tensor: Tensor, steps: Floats) -> NDArray[np.int8]:
     """Round a floating-point tensor [heads, ...] to each head's steps, cut to the range of int8."""
     found = tensor.astype(np.float64) / steps[:, None, None]
     return np.clip(np.rint(found), -128, 127).astype(np.int8)
+
+
+def clipped_ratio(tensors: Iterable[tuple[Tensor, Floats, NDArray[np.bool_]]]) -> float:
+    """Give the share of elements that `quantized` cuts, of those of tokens that are read: of each tensor the
+    steps of its heads, and which tokens [heads, tokens] these are.
+    """
+    clipped = count = 0
+    for tensor, steps, read in tensors:
+        found = np.rint(tensor.astype(np.float64) / steps[:, None, None])
+        clipped += int((((found < -128) | (found > 127)) & read[..., None]).sum())
+        count += int(read.sum()) * tensor.shape[2]
+    return clipped / max(1, count)
 
 
 def _step(largest: Floats) -> Floats:

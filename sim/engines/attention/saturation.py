@@ -13,8 +13,8 @@ _BLOCK_SCORES = 2**21  # scores held at a time
 
 
 def saturation(job: AttentionJob) -> dict[str, float]:
-    """Give the shares of logits, of visible pairs and before any cap, and of results that are cut to their
-    formats' ends, by name; those that are 0 are left out.
+    """Give the shares that are cut to their formats' ends, by name: of logits, of visible pairs and before
+    any cap; of results; and of inputs that a given step quantizes.  Those that are 0 are left out.
     """
     # The zeros behind rows are none of the results.
     given = job.exact[..., : job.inputs.value_size].size
@@ -28,7 +28,7 @@ def saturation(job: AttentionJob) -> dict[str, float]:
             for piece in job.pieces
         )
         logits = sum(map(_logits, pieces)) / max(1, pairs)
-    found = {"logits": logits, "results": results}
+    found = {"logits": logits, "results": results, "inputs": job.inputs.clipped_ratio}
     return {f"{SATURATED}{name}_ratio": ratio for name, ratio in found.items() if ratio}
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import MAX_KEYS, AttentionConfig
-from hw.attention.model.workload import size_in_memory
+from hw.attention.model.division import separate_groups_are_free
+from hw.attention.model.workload import AttentionWorkload, size_in_memory
 from hw.errors import InputError, check_power_of_two
-from sim.engines.attention.quantize import common_step, equalized, quantized
+from sim.engines.attention.modes import Floats, Modes, Sequence, read_tokens
+from sim.engines.attention.quantize import clipped_ratio, common_step, equalized, quantized
 from sim.run.adapter import Tensor
-
-Floats = NDArray[np.float64]
 
 _FRACTION_BITS = range(16)
 _SHOWN = 16  # most values that an error lists
@@ -32,38 +32,14 @@ _BITMAP = re.compile(r"bitmap_(0|[1-9][0-9]*)")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Sequence:
-    """Tokens of one sequence: queries ``first <= i < end`` of the packed tensors; keys likewise, or the place
-    of each in a pool, in which ``pages`` are the pages that hold them, in order.
-    """
-
-    queries: slice
-    keys: slice | NDArray[np.int64]
-    pages: NDArray[np.int64] | None = None
-
-    @property
-    def query_count(self) -> int:
-        """How many queries it has."""
-        return int(self.queries.stop - self.queries.start)
-
-    @property
-    def key_count(self) -> int:
-        """How many keys it has."""
-        return int(self.keys.stop - self.keys.start) if isinstance(self.keys, slice) else len(self.keys)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Inputs:
+class Inputs(Modes):
     """Checked and quantized."""
 
     #: int8, ``[H, Nq, dqk]``, ``[Hkv, Nk, dqk]``, ``[Hkv, Nk, dv]``, with zeros behind up to sizes in memory;
-    #: with pages Nk are the keys of a pool.
+    #: with pages Nk are the keys of a pool.  Zero is what no query reads of floating-point tensors.
     q: NDArray[np.int8]
     k: NDArray[np.int8]
     v: NDArray[np.int8]
-    #: dqk and dv as they were given.
-    query_size: int
-    value_size: int
     #: Real value of one step, for each head of the tensor.
     q_scale: Floats
     k_scale: Floats
@@ -72,34 +48,8 @@ class Inputs:
     channels: Floats
     #: q, k, v in real units if any of them was floating point, else None.
     real: tuple[Tensor, Tensor, Tensor] | None
-    softmax_scale: Floats  #: ``[H]``.
-    sequences: tuple[Sequence, ...]  #: At least one.
-    page_keys: int  #: Keys of a page, 0 for none.
-    #: Modes; window 0 for none.
-    causal: bool
-    window: int
-    #: For each sequence bool ``[1 or H, blocks of queries, tiles of keys]``, or None.
-    bitmaps: tuple[NDArray[np.bool_] | None, ...]
-    #: Queries and keys of a bit; 0 for the engine's own blocks.
-    bitmap_queries: int
-    bitmap_keys: int
-    #: Largest logit; ALiBi slope ``[H]``; or None.
-    cap: float | None
-    slopes: Floats | None
-    #: ``[H]``, or None for the best.
-    fraction: NDArray[np.int64] | None
-    output_scale: Floats | None
-    pack: int  #: Query heads of a group in one query tile, 0 for the best.
-
-    @property
-    def heads(self) -> int:
-        """Query heads."""
-        return len(self.q)
-
-    @property
-    def group(self) -> int:
-        """Query heads that share keys and values."""
-        return len(self.q) // len(self.k)
+    #: Of the elements that some query reads and that given steps quantized, the share beyond int8.
+    clipped_ratio: float
 
 
 def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Inputs:
@@ -119,14 +69,6 @@ def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Input
     heads, kv_heads = q.shape[0], k.shape[0]
     if heads % kv_heads:
         raise InputError("heads of q", heads, f"a multiple of the {kv_heads} heads of k")
-    ((q8, q_scale), (k8, k_scale), (v8, v_scale)), channels = _quantized(tensors, q, k, v)
-    real = None
-    if any(tensor.dtype.kind == "f" for tensor in (q, k, v)):
-        real = (
-            _filled(_in_real_units(q, q_scale)),
-            _filled(_in_real_units(k, k_scale)),
-            _filled(_in_real_units(v, v_scale)),
-        )
     softmax_scale = _for_heads(tensors, "softmax_scale", heads)
     cap = _for_heads(
         tensors, "logit_cap", 1, left_out="" if config.logit_cap else ": the configuration has no logit_cap"
@@ -155,17 +97,11 @@ def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Input
     )
     page_keys = _page_keys(tensors, k.shape[1], config)
     sequences = _sequences(tensors, q.shape[1], k.shape[1], page_keys)
-    return Inputs(
-        q=_filled(q8),
-        k=_filled(k8),
-        v=_filled(v8),
+    modes = Modes(
+        heads=heads,
+        kv_heads=kv_heads,
         query_size=q.shape[2],
         value_size=v.shape[2],
-        q_scale=q_scale,
-        k_scale=k_scale,
-        v_scale=v_scale,
-        channels=channels.repeat(heads // kv_heads, 0),
-        real=real,
         softmax_scale=np.full(heads, q.shape[2] ** -0.5) if softmax_scale is None else softmax_scale,
         sequences=sequences,
         page_keys=page_keys,
@@ -180,6 +116,7 @@ def read_inputs(tensors: Mapping[str, Tensor], config: AttentionConfig) -> Input
         output_scale=output_scale,
         pack=_whole(tensors, "pack", 0, min(heads // kv_heads, config.rows)),
     )
+    return _quantized(tensors, {"q": q, "k": k, "v": v}, modes, config)
 
 
 def _tensor(tensors: Mapping[str, Tensor], name: str, config: AttentionConfig) -> Tensor:
@@ -198,8 +135,6 @@ def _tensor(tensors: Mapping[str, Tensor], name: str, config: AttentionConfig) -
         raise InputError(f"tokens of {name}", tokens, "at least 1")
     if heads < 1:
         raise InputError(f"heads of {name}", heads, "at least 1")
-    if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
-        raise InputError(f"tensor {name}", "NaN or infinity", "finite everywhere")
     return tensor
 
 
@@ -243,37 +178,85 @@ def _filled(tensor: Tensor) -> Tensor:
     return np.pad(tensor, ((0, 0), (0, 0), (0, size_in_memory(size) - size)))
 
 
-def _in_real_units(tensor: Tensor, steps: Tensor) -> Tensor:
+def _in_real_units(tensor: Tensor, steps: Tensor | None) -> Tensor:
     """Give a tensor [heads, ...] times its heads' steps; as it is when it was in real units."""
-    return tensor if tensor.dtype.kind == "f" else tensor * steps[:, None, None]
+    return tensor if steps is None or tensor.dtype.kind == "f" else tensor * steps[:, None, None]
 
 
 def _quantized(
-    tensors: Mapping[str, Tensor], q: Tensor, k: Tensor, v: Tensor
-) -> tuple[list[tuple[NDArray[np.int8], Floats]], Floats]:
-    """Give each tensor in int8 with the real value of one step of each head; and the factors of results."""
-    given = {"q": q, "k": k, "v": v}
+    tensors: Mapping[str, Tensor], given: dict[str, Tensor], modes: Modes, config: AttentionConfig
+) -> Inputs:
+    """Quantize q, k and v, of which only what some query reads counts."""
     scales = {name: _for_heads(tensors, f"{name}_scale", len(tensor)) for name, tensor in given.items()}
-    channels = np.ones((len(v), size_in_memory(v.shape[2])))
-    if _whole(tensors, "per_channel", 0, 1):
-        for name, tensor in given.items():
-            if tensor.dtype == np.int8 or scales[name] is not None:
-                why = f"{name} is int8" if tensor.dtype == np.int8 else f"{name}_scale is given"
-                raise InputError("per_channel", 1, f"0 where {why}")
-        equal = equalized(q, k, v, centre="logit_cap" not in tensors)
-        given = {"q": equal.q, "k": equal.k, "v": equal.v}
-        channels[:, : v.shape[2]] = equal.channels
-        scales = dict(zip(given, equal.steps, strict=True))
-    found = []
+    known = [np.ones(len(given[name])) if scale is None else scale for name, scale in scales.items()]
+    workload = modes.workload(*known)
+    read = read_tokens(modes, workload, config, queries=given["q"].shape[1], keys=given["k"].shape[1])
     for name, tensor in given.items():
-        scale = scales[name]
-        if tensor.dtype != np.int8:
-            scale = common_step(tensor) if scale is None else scale
-            tensor = quantized(tensor, scale)
-        elif scale is None:
-            raise InputError(f"{name}_scale", "missing", f"given beside an int8 {name}")
-        found.append((tensor, scale))
-    return found, channels
+        if tensor.dtype.kind == "f":
+            given[name] = tensor = np.where(read.of(name)[..., None], tensor, tensor.dtype.type(0))
+            if not np.isfinite(tensor).all():
+                raise InputError(f"tensor {name}", "NaN or infinity", "finite wherever a query reads it")
+    real = None
+    if any(tensor.dtype.kind == "f" for tensor in given.values()):
+        in_real_units = (_in_real_units(given[name], scales[name]) for name in "qkv")
+        q, k, v = map(_filled, in_real_units)
+        real = q, k, v
+    channels = np.ones((modes.kv_heads, size_in_memory(modes.value_size)))
+    if _per_channel(tensors, given, scales, workload, config):
+        equal = equalized(given["q"], given["k"], given["v"], read=read.keys, centre=modes.cap is None)
+        given = {"q": equal.q, "k": equal.k, "v": equal.v}
+        channels[:, : modes.value_size] = equal.channels
+        steps, clipped = dict(zip(given, equal.steps, strict=True)), 0.0
+    else:
+        for name, scale in scales.items():
+            if given[name].dtype == np.int8 and scale is None:
+                raise InputError(f"{name}_scale", "missing", f"given beside an int8 {name}")
+        steps = {name: common_step(given[name]) if scale is None else scale for name, scale in scales.items()}
+        clipped = clipped_ratio(
+            (given[name], scale, read.of(name))
+            for name, scale in scales.items()
+            if scale is not None and given[name].dtype.kind == "f"
+        )
+    q8, k8, v8 = (
+        _filled(given[name] if given[name].dtype == np.int8 else quantized(given[name], steps[name]))
+        for name in "qkv"
+    )
+    return Inputs(
+        **{field.name: getattr(modes, field.name) for field in fields(modes)},
+        q=q8,
+        k=k8,
+        v=v8,
+        q_scale=steps["q"],
+        k_scale=steps["k"],
+        v_scale=steps["v"],
+        channels=channels.repeat(modes.group, 0),
+        real=real,
+        clipped_ratio=clipped,
+    )
+
+
+def _per_channel(
+    tensors: Mapping[str, Tensor],
+    given: Mapping[str, Tensor],
+    scales: Mapping[str, Floats | None],
+    workload: AttentionWorkload,
+    config: AttentionConfig,
+) -> bool:
+    """Say whether tensors are equalized channel by channel: as asked for or, where it is left open, if they
+    can be, results in memory are in units of the launch's own choice, and no job more takes a cycle.
+    """
+    why = ""
+    for name, tensor in given.items():
+        if tensor.dtype == np.int8 or scales[name] is not None:
+            why = f"{name} is int8" if tensor.dtype == np.int8 else f"{name}_scale is given"
+            break
+    if "per_channel" not in tensors:
+        own_units = config.output != "bfloat16" and "output_scale" not in tensors
+        return not why and own_units and separate_groups_are_free(workload, config)
+    chosen = bool(_whole(tensors, "per_channel", 0, 1))
+    if chosen and why:
+        raise InputError("per_channel", 1, f"0 where {why}")
+    return chosen
 
 
 def _whole(tensors: Mapping[str, Tensor], name: str, low: int, high: int) -> int:

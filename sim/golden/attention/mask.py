@@ -53,6 +53,27 @@ class Mask:
             seen &= self.bitmap[np.ix_(rows // self.tile_queries, columns // self.tile_keys)]
         return seen
 
+    def read(self, queries: int, keys: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Give which queries see a key, and which keys some query sees: ``[Nq]``, ``[Nk]``."""
+        first, last = self.limits(queries, keys)
+        if self.bitmap is None:
+            sees = last >= first
+            steps = np.zeros(keys + 1, np.int64)
+            np.add.at(steps, first[sees], 1)
+            np.add.at(steps, last[sees] + 1, -1)
+            return sees, np.cumsum(steps[:keys]) > 0
+        sees, seen = np.zeros(queries, np.bool_), np.zeros(keys, np.bool_)
+        columns = np.arange(keys)
+        for row in range(0, queries, self.tile_queries):
+            rows = slice(row, min(row + self.tile_queries, queries))
+            tiles = self.bitmap[row // self.tile_queries]
+            # Keys that the block sees, counted from the first one on: ranges of its queries have no gaps.
+            open_ = np.repeat(tiles, self.tile_keys)[:keys]
+            seen |= open_ & (columns >= first[rows].min()) & (columns <= last[rows].max())
+            counts = np.concatenate(([0], np.cumsum(open_)))
+            sees[rows] = counts[np.maximum(last[rows] + 1, first[rows])] > counts[first[rows]]
+        return sees, seen
+
     def pairs(self, queries: int, keys: int) -> int:
         """Count the pairs of a query and a key that it sees."""
         if self.bitmap is None:

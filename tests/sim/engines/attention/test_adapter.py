@@ -17,7 +17,7 @@ from tests.support.attention.tensors import BOARD, CONFIG, OPTIONS, changed, flo
 
 
 def test_floats_are_quantized_per_tensor():
-    tensors = floats()
+    tensors = floats() | {"per_channel": np.asarray(0)}
     inputs = ADAPTER.job(tensors, CONFIG).inputs
     assert inputs.q_scale == pytest.approx(np.abs(tensors["q"]).max() / 127)
     assert (
@@ -254,7 +254,9 @@ def test_output_bytes_become_o(output):
     assert (ADAPTER.outputs(job, config, {"o0": buffer})["o"] == golden).all()
     results = ADAPTER.results(job, config, {"o": golden})
     values = bfloat16_values(golden) if output == "bfloat16" else golden
-    assert np.allclose(results["o"], values * results["o_scale"])
+    # One number, or one for each head and channel where channels were made equally large.
+    assert results["o_scale"].shape == (() if output == "bfloat16" else (2, 16))
+    assert np.allclose(results["o"], values * np.broadcast_to(results["o_scale"], (2, 16))[:, None])
     errors = ADAPTER.errors(job, config, {"o": golden})
     assert errors["relative_rms_error_int8_inputs"] < {"int8": 1e-2, "int16": 2e-4, "bfloat16": 3e-3}[output]
     assert errors["relative_rms_error_given_inputs"] < 5e-2
@@ -316,10 +318,11 @@ def test_golden_results_are_near_attention_by_its_definition(seed):
             exact[head, tokens.queries] = attention_float64(
                 (inputs.q[head, tokens.queries] * inputs.q_scale[head])[None],
                 (inputs.k[kv_head, tokens.keys] * inputs.k_scale[kv_head])[None],
-                (inputs.v[kv_head, tokens.keys] * inputs.v_scale[kv_head])[None],
+                (inputs.v[kv_head, tokens.keys, : o.shape[2]] * inputs.v_scale[kv_head])[None],
                 softmax_scale=float(inputs.softmax_scale[head]),
                 mask=mask,
             )[0]
+    exact *= inputs.channels[:, None, : o.shape[2]]
     assert np.abs(o - exact).max() <= 2e-3 * max(np.abs(exact).max(), 1e-9)
 
 
@@ -373,4 +376,4 @@ def test_cases_have_names_of_their_own():
     assert len({case.name for case in cases}) == len(cases)
     random = [case for case in cases if case.name.startswith("random")]
     assert len(random) == 140
-    assert len([case for case in random if not case.soak]) == 8
+    assert len([case for case in random if not case.soak]) == 3

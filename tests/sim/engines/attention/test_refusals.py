@@ -44,8 +44,11 @@ BITS = np.ones((2, 1), bool)
             with_(q=np.zeros((3, 5, 32)), k=np.zeros((2, 7, 32)), v=np.zeros((2, 7, 32))),
             "heads of q must be a multiple of the 2 heads of k, not 3",
         ),
-        (with_(q=np.full((2, 5, 32), np.nan)), "tensor q must be finite everywhere, not 'NaN or infinity'"),
-        (with_(k=np.full((1, 7, 32), np.inf)), "tensor k must be finite everywhere"),
+        (
+            with_(q=np.full((2, 5, 32), np.nan)),
+            "tensor q must be finite wherever a query reads it, not 'NaN or infinity'",
+        ),
+        (with_(k=np.full((1, 7, 32), np.inf)), "tensor k must be finite wherever a query reads it"),
         (with_(q=INT8), "q_scale must be given beside an int8 q, not 'missing'"),
         (with_(per_channel=2), "per_channel must be a whole number from 0 to 1, not 2"),
         (with_(per_channel=1, k_scale=np.ones(1)), "per_channel must be 0 where k_scale is given, not 1"),

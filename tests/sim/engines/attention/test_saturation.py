@@ -73,6 +73,26 @@ def test_logits_beyond_their_format():
     assert "saturated_logits_ratio" not in saturation(capped)
 
 
+def test_inputs_beyond_their_given_steps():
+    """Of what queries read, and of the tensors whose steps were given: q and half of the keys here."""
+    tensors = floats(heads=2, kv_heads=2, queries=5, keys=40) | {
+        "causal": np.array(1),
+        "window": np.array(16),
+    }
+    tensors["k"][:, :20] = 1e6  # left of the window of the first query
+    given = {"q_scale": np.array([0.005, 0.01]), "k_scale": np.array(0.02)}
+    beyond = count = 0
+    for name, first, steps in (("q", 0, [0.005, 0.01]), ("k", 20, [0.02, 0.02])):
+        for head, step in enumerate(steps):
+            found = [round(x / step) for x in tensors[name][head, first:].reshape(-1).tolist()]
+            beyond += sum(not -128 <= x <= 127 for x in found)
+            count += len(found)
+    job = ADAPTER.job(tensors | given, CONFIG)
+    assert 0 < beyond < count
+    assert saturation(job) == {"saturated_inputs_ratio": pytest.approx(beyond / count)}
+    assert saturation(ADAPTER.job(tensors | {"q_scale": np.array(0.5)}, CONFIG)) == {}
+
+
 def test_users_are_warned(capsys):
     report = synthetic(errors={"saturated_results_ratio": 0.125, "relative_rms_error_int8_inputs": 0.9})
     print_result(RunResult(outputs={}, integers={}, golden={}, job=None, mismatches=(), measured=report), [])
