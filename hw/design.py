@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hw.board import Board
+from hw.board.regions import Regions
 from hw.board.resources import Resources
 from hw.lib.arguments import ArgumentTable
 
@@ -55,6 +56,8 @@ class Design:
         The board it was made for.
     resources
         The engine's own estimate of what it takes.
+    regions
+        Which placed parts lie on which die; see `hw.board.regions`.
     config
         The engine's configuration.
     templates
@@ -70,6 +73,7 @@ class Design:
     ports: tuple[MemoryPort, ...]
     board: Board
     resources: Resources
+    regions: Regions
     config: Any
     templates: Path | None
     bursts_under_way: tuple[int, int]

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from amaranth.lib import wiring
 
 from hw.board import Board
+from hw.board.regions import Regions, undivided
 from hw.board.resources import Resources
 from hw.lib.arguments import ArgumentTable
 from hw.lib.axi import MAX_BURST_BEATS
@@ -82,6 +83,14 @@ class Engine(abc.ABC, Generic[Config, Workload]):
     @abc.abstractmethod
     def placement(self, config: Config, board: Board) -> dict[str, int]:
         """Give the memory channel each memory port is connected to, by port name."""
+
+    def regions(self, config: Config, board: Board) -> Regions:
+        """Say which of the kernel's placed parts lie on which die; by default all beside the memory's ports.
+
+        A pure function, which the gates follow: what goes from one region to another does so from register
+        to register.
+        """
+        return undivided(board)
 
     @abc.abstractmethod
     def predict(self, workload: Workload, config: Config, board: Board) -> Prediction:

@@ -124,6 +124,7 @@ def generate(
         ports=ports,
         board=board,
         resources=resources,
+        regions=engine.regions(config, board),
         config=config,
         templates=engine.templates,
         bursts_under_way=engine.bursts_under_way,

@@ -9,8 +9,10 @@ from hw.attention.kernel.arguments import argument_table
 from hw.attention.kernel.body import AttentionBody
 from hw.attention.model.predict import predict
 from hw.attention.model.workload import AttentionWorkload
+from hw.attention.regions import regions
 from hw.attention.resources import estimate
 from hw.board import Board
+from hw.board.regions import Regions
 from hw.board.resources import Resources
 from hw.engine import Engine
 from hw.lib.arguments import ArgumentTable
@@ -73,6 +75,10 @@ class AttentionEngine(Engine[AttentionConfig, AttentionWorkload]):
         """Give each port a channel of its own, as far as there are any."""
         ports = self.arguments(config, board).ports
         return {port: int(port.removeprefix("gmem")) % board.memory.channels for port in ports}
+
+    def regions(self, config: AttentionConfig, board: Board) -> Regions:
+        """See `hw.attention.regions`."""
+        return regions(config, board)
 
     def predict(self, workload: AttentionWorkload, config: AttentionConfig, board: Board) -> Prediction:
         """See `hw.attention.model.predict.predict`."""

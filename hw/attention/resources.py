@@ -93,6 +93,19 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
     )
 
 
+def cell_estimate(config: AttentionConfig, data_width: int, *, rows: int) -> Resources:
+    """Estimate one or two rows of all streams with their results: what lies on one die."""
+    lut, ff, dsp = _row(config)
+    result_lut, result_ff, result_dsp = _result(config, config.result_ports * config.result_slice(data_width))
+    return Resources(
+        lut=int(rows * (config.streams * lut + result_lut)),
+        ff=int(rows * (config.streams * ff + result_ff)),
+        dsp=config.streams * (config.lanes + rows * dsp) + rows * result_dsp,
+        bram36=config.streams * config.logit_cap,
+        uram=0,
+    )
+
+
 def _ports(config: AttentionConfig, width: float) -> tuple[float, float]:
     """Give LUT and FF of the ports, each ``width`` times 256 bits wide, and of the ways of parts to cells."""
     others = (1 + config.result_ports) * width

@@ -65,6 +65,8 @@ class Memory:
         ``"axi3"`` or ``"axi4"``.
     timing
         Parameters of the simulated memory; see `hw.board.memory_timing`.
+    slr
+        The die where its ports come out, so that what drives them lies there.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Memory:
     burst_beats: int
     protocol: Protocol
     timing: Timing
+    slr: int = 0
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier():
@@ -90,6 +93,7 @@ class Memory:
             raise InputError("channels", self.channels, "a power of two")
         if self.port_data_width not in (32, 64, 128, 256, 512, 1024):
             raise InputError("port_data_width", self.port_data_width, "a power of two from 32 to 1024 bit")
+        _whole("slr", self.slr, 0)
         _whole("channel_bytes", self.channel_bytes, 1)
         if self.channel_bytes % 4096:
             raise InputError("channel_bytes", self.channel_bytes, "a multiple of 4096")
@@ -213,6 +217,9 @@ class Board:
         for index, name in enumerate(names):
             if name in names[:index]:
                 raise InputError(f"memories.{index}.name", name, "different from the names of other memories")
+        for index, memory in enumerate(self.memories):
+            if memory.slr >= self.slrs:
+                raise InputError(f"memories.{index}.slr", memory.slr, f"below slrs, {self.slrs}")
         if not self.memories or self.memories[0].kind == "host":
             raise InputError("memories", names, "a list that begins with a memory of the board")
         if sum(memory.kind == "host" for memory in self.memories) > 1:
@@ -222,6 +229,11 @@ class Board:
     def path_budget_ps(self) -> float:
         """Time a path between registers may take: the period less uncertainty and skew."""
         return 1e6 / self.clock_mhz - self.budget.uncertainty_ps - self.budget.skew_ps
+
+    @property
+    def die(self) -> Resources:
+        """A die's even share of what is the user's."""
+        return Resources(**{name: count // self.slrs for name, count in self.user.items()})
 
     @property
     def memory(self) -> Memory:

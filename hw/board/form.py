@@ -47,6 +47,7 @@ class _MemoryForm(BaseModel):
     channel_size: _Sourced[Bytes]
     peak: _Sourced[BytesPerSecond]
     realistic: _Sourced[BytesPerSecond]
+    slr: _Sourced[int] | None = None
     timing: dict[str, dict[str, Any]]
 
 
@@ -135,13 +136,16 @@ def read_board(path: Path) -> Board:
         budget = ClockBudget(**_values(form.budget))
     values = {name: value for name, value in _values(form).items() if name != "sources"}
     with _Placed(document):
+        values.setdefault("platform", None)
         return Board(name=path.stem, **values | resources | {"budget": budget, "memories": tuple(memories)})
 
 
 def _values(form: BaseModel) -> dict[str, Any]:
-    """Give what a form holds by the names of the dataclass, without the sources."""
+    """Give what a form holds by the names of the dataclass, without the sources and what is left out."""
     return {
-        _FIELDS.get(key, key): value.value if isinstance(value, _Sourced) else value for key, value in form
+        _FIELDS.get(key, key): value.value if isinstance(value, _Sourced) else value
+        for key, value in form
+        if value is not None
     }
 
 

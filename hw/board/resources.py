@@ -47,6 +47,10 @@ class Resources:
         """Give (name, count) pairs in the order of the fields."""
         return tuple((field.name, getattr(self, field.name)) for field in fields(self))
 
+    def __add__(self, other: Resources) -> Resources:
+        """Give what both take."""
+        return Resources(**{name: count + getattr(other, name) for name, count in self.items()})
+
     def first_over(self, available: Resources) -> str | None:
         """Name the first resource of which there is more here than in ``available``; None when all fit."""
         for (name, need), (_, have) in zip(self.items(), available.items(), strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hw.board import Board
+from hw.board.regions import Regions
 from hw.board.resources import Resources
 from hw.conv.config import ConvConfig
 from hw.conv.kernel.arguments import argument_table
@@ -12,6 +13,7 @@ from hw.conv.kernel.body import ConvBody
 from hw.conv.model.predict import predict
 from hw.conv.model.workload import ConvWorkload
 from hw.conv.movers.movers import side_port
+from hw.conv.regions import regions
 from hw.conv.resources import estimate
 from hw.engine import Engine
 from hw.lib.arguments import ArgumentTable
@@ -89,6 +91,10 @@ class ConvEngine(Engine[ConvConfig, ConvWorkload]):
     def placement(self, config: ConvConfig, board: Board) -> dict[str, int]:
         """Give each port a channel of its own, as far as there are any."""
         return {f"gmem{n}": n % board.memory.channels for n in range(side_port(config) + 1)}
+
+    def regions(self, config: ConvConfig, board: Board) -> Regions:
+        """See `hw.conv.regions`."""
+        return regions(config, board)
 
     def predict(self, workload: ConvWorkload, config: ConvConfig, board: Board) -> Prediction:
         """See `hw.conv.model.predict.predict`."""

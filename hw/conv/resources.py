@@ -88,6 +88,31 @@ def estimate(config: ConvConfig, data_width: int) -> Resources:
     )
 
 
+def lane_cell_estimate(config: ConvConfig) -> Resources:
+    """Estimate a cell of the depthwise array."""
+    lanes, taps, strip = config.cell_lanes, config.taps, config.strip
+    return Resources(
+        lut=lanes * (_LANE_LUT + taps * _TAP_LUT + strip * _STRIP_LUT),
+        ff=lanes * (_LANE_FF + taps * _TAP_FF + strip * _STRIP_FF),
+        dsp=lanes * (_LANE_DSP + taps * (_TAP_DSP + config.mask) + strip * _STRIP_DSP),
+        bram36=_rams(taps * config.weight_bits * lanes, 2 * config.tap_words),
+        uram=0,
+    )
+
+
+def point_cell_estimate(config: ConvConfig, *, columns: int) -> Resources:
+    """Estimate a cell of the pointwise array, of so many columns."""
+    products = config.inputs * columns
+    sums = columns * config.pointwise_bits
+    return Resources(
+        lut=products * _PRODUCT_LUT[config.weight_bits] + columns * _COLUMN_LUT,
+        ff=products * _PRODUCT_FF[config.weight_bits] + columns * _COLUMN_FF,
+        dsp=config.inputs + columns * _COLUMN_DSP,
+        bram36=_rams(sums, config.block_pixels) if config.block_pixels > SHALLOW_DEPTH else 0,
+        uram=0,
+    )
+
+
 def _large_rams(config: ConvConfig) -> int:
     """Count the RAMs of the line buffer, and of those before and behind the pointwise array."""
     depth = _ULTRA_WORDS if config.memory == "ultra" else _BLOCK_WORDS

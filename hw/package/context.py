@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hw.board.resources import Resources
 from hw.design import Design, MemoryPort
 from hw.lib import registers
 from hw.lib.arguments import POINTER_ALIGN_BYTES, RANGE_BYTES, Kind
 from hw.lib.axi import MAX_BURST_BEATS
 from hw.lib.kernel import CONTROL_PREFIX, MEMORY_PREFIX
+from hw.package.regions import constrained
 
 #: Name, byte offset, meaning and fields (name, bit, access) of the registers every kernel has.
 CONTROL_REGISTERS = (
@@ -67,6 +67,7 @@ def context(design: Design) -> dict[str, Any]:
             if register.argument.port in {port.name for port in design.ports if _is_host(port, design)}
         ],
         "slr": _slr(design),
+        "regions": constrained(design),
         "range_bytes": RANGE_BYTES,
         "control_base": _CONTROL_BASE,
         "high_performance": _high_performance(design),
@@ -95,12 +96,13 @@ def _high_performance(design: Design) -> list[tuple[int, list[str]]]:
 
 
 def _slr(design: Design) -> str | None:
-    """Give the die the kernel is put on: the one with the HBM, if it fits there, else none in particular."""
+    """Give the die the kernel is put on as a whole: the one of its memory's ports; none if the kernel has
+    regions on several, or fits no die.
+    """
     board = design.board
-    if board.memory.kind != "hbm2" or board.slrs == 1:
+    if board.memory.kind != "hbm2" or board.slrs == 1 or len(design.regions) > 1:
         return None
-    share = Resources(**{name: count // board.slrs for name, count in board.user.items()})
-    return "SLR0" if design.resources.first_over(share) is None else None
+    return f"SLR{board.memory.slr}" if not design.resources.over_shares(board.die) else None
 
 
 def tcl_word(text: str) -> str:

@@ -33,6 +33,8 @@ _FILES = {
         "host.py": "host_pynq.py.j2",
     },
 }
+#: Of a kernel that lies on several dies.
+_REGIONS = {"regions.xdc": "regions.xdc.j2"}
 
 
 def render(design: Design) -> dict[str, str]:
@@ -49,7 +51,8 @@ def render(design: Design) -> dict[str, str]:
     environment.filters |= {"tcl": tcl_word, "c": c_comment, "py": python_literal}
     variables = context(design)
     files = {f"{design.top_name}.v": design.verilog}
-    for name, template in {**_FILES[design.board.family], **{path.stem: path.name for path in own}}.items():
+    templates = _FILES[design.board.family] | (_REGIONS if variables["regions"] else {})
+    for name, template in {**templates, **{path.stem: path.name for path in own}}.items():
         files[name.format(kernel=design.top_name)] = environment.get_template(template).render(variables)
     meta = {**design.meta, "files": [*files, META]}
     files[META] = json.dumps(meta, indent=2, ensure_ascii=False) + "\n"

@@ -40,12 +40,15 @@ def run_resources(
         kernel = kernel_design(engine, config, board, sources=True)
         found = synthesize(kernel.verilog, kernel.top_name)
         try:
-            timing, fault = kernel_timing(kernel.verilog, kernel.top_name, board), ""
+            timing = kernel_timing(kernel.verilog, kernel.top_name, board, regions=kernel.regions)
+            fault = ""
         except ToolError as error:  # the counts are there
             timing, fault = None, f"; timing not estimated: {error}"
         estimate = engine.resources(config, board)
         rows += resource_rows(name, found, estimate, board.user, timing)
-        verdicts.append(f"{name}: {verdict(found.total, board)}{timing_words(timing)}{fault}")
+        verdicts.append(
+            f"{name}: {verdict(found.total, board)}{region_words(timing, board)}{timing_words(timing)}{fault}"
+        )
         documents.append(
             {
                 "name": name,
@@ -57,6 +60,7 @@ def run_resources(
                 "user": asdict(board.user),
                 "fits": not found.total.over_shares(board.user),
                 "slrs_needed": found.total.dies(board.user, board.slrs),
+                "regions": [asdict(region) for region in timing.regions] if timing else None,
                 "endpoints_over": timing.endpoints_over if timing else None,
                 "worst_slack_ps": timing.worst_slack_ps if timing else None,
                 "logic_depth": timing.logic_depth if timing else None,
@@ -83,6 +87,17 @@ def verdict(need: Resources, board: Board) -> str:
     if over:
         return "does not fit: " + ", ".join(over)
     return f"fits, by its cells, on {need.dies(board.user, board.slrs)} of {board.slrs} SLRs at least"
+
+
+def region_words(timing: Estimate | None, board: Board) -> str:
+    """Say which regions of a kernel on several dies do not fit, and by how much."""
+    have = dict(board.die.items())
+    return "".join(
+        f"; SLR{region.slr} has no room: {IN_PRINT[name]} {_share(getattr(region.taken, name), have[name])}"
+        f" of {100 * MOST_SHARES[name]:.0f} %"
+        for region in (timing.regions if timing else ())
+        for name in region.over
+    )
 
 
 def timing_words(timing: Estimate | None) -> str:

@@ -174,7 +174,7 @@ def _synthesize(task: Task, directory: Path) -> _Answer:
     # With source lines, as `loomwork timing` has them: what one command mapped the other finds mapped.
     kernel = kernel_design(engine, config, board, sources=True)
     counted = synthesize(kernel.verilog, kernel.top_name)
-    timed = kernel_timing(kernel.verilog, kernel.top_name, board)
+    timed = kernel_timing(kernel.verilog, kernel.top_name, board, regions=kernel.regions)
     slack = {name: getattr(timed, name) for name in OF_SYNTHESIS}
     parts = [asdict(part) for part in counted.parts]
     return {**dict(counted.total.items()), **slack}, {"user": dict(board.user.items()), "parts": parts}

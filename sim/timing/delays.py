@@ -32,7 +32,15 @@ _Cell = Literal[
     "dsp_register_clock_to_out", "dsp_setup",
 ]  # fmt: skip
 _Net = Literal[
-    "lut_to_ff", "lut_to_carry", "lut_to_mux", "carry_to_ff", "fabric_to_ff", "routed", "routed_spread"
+    "lut_to_ff",
+    "lut_to_carry",
+    "lut_to_mux",
+    "carry_to_ff",
+    "fabric_to_ff",
+    "routed",
+    "routed_spread",
+    "routed_deviation",
+    "long_wire",
 ]
 #: Picoseconds by name; the comments of ``delays.yaml`` say what each is.
 Delays = Mapping[_Cell | _Net, float]
@@ -69,13 +77,13 @@ def load_delays(path: Path = FILE) -> Delays:
     return {name: entry.value for name, entry in [*form.cells.items(), *form.nets.items()]}
 
 
-def net_delays(delays: Delays, drivers: Any, sinks: Any, loads: Any) -> Any:
+def net_delays(delays: Delays, drivers: Any, sinks: Any, loads: Any, apart: Any = False) -> Any:
     """Give the delay of nets in ps, each from its driver to one of its sinks; arrays of equal shape.
 
     What the packer puts into one slice takes the delay inside of the slice: a LUT before its carry bit or
     wide multiplexer, and a LUT or sum before the one flip-flop it drives.  A flip-flop that is the only load
     of a RAM or DSP output becomes its output register, and one that drives only a DSP its input register.
-    Every other net is routed and pays for the area its loads fill.
+    Every other net is routed and pays for the area its loads fill, and so does one whose ends lie ``apart``.
     """
     drivers, sinks, loads = np.asarray(drivers), np.asarray(sinks), np.asarray(loads)
     delay = delays["routed"] + delays["routed_spread"] * np.sqrt(loads)
@@ -83,8 +91,9 @@ def net_delays(delays: Delays, drivers: Any, sinks: Any, loads: Any) -> Any:
     # A carry bit's propagate comes through a LUT of its slice in any case.
     delay = delay + np.where((sinks == Sink.PROPAGATE) & (drivers != Driver.LUT), delays["lut"], 0.0)
     delay = delay + np.where(drivers == Driver.CARRY, delays["carry_exit"], 0.0)
-    delay[(drivers == Driver.LUT) & (sinks == Sink.PROPAGATE)] = delays["lut_to_carry"]
-    delay[(drivers == Driver.CARRY) & (sinks == Sink.CARRY)] = 0.0
+    near = ~np.broadcast_to(apart, delay.shape)
+    delay[near & (drivers == Driver.LUT) & (sinks == Sink.PROPAGATE)] = delays["lut_to_carry"]
+    delay[near & (drivers == Driver.CARRY) & (sinks == Sink.CARRY)] = 0.0
     for driver, sink, within in (
         (Driver.LUT, Sink.GENERATE, delays["lut_to_carry"]),
         (Driver.LUT, Sink.FF, delays["lut_to_ff"]),
@@ -98,5 +107,5 @@ def net_delays(delays: Delays, drivers: Any, sinks: Any, loads: Any) -> Any:
         (Driver.DSP, Sink.FF, delays["dsp_register_out"]),
         (Driver.FF, Sink.DSP, delays["dsp_register_in"] - delays["ff_clock_to_out"]),
     ):
-        delay[(drivers == driver) & (sinks == sink) & (loads == 1)] = within
+        delay[near & (drivers == driver) & (sinks == sink) & (loads == 1)] = within
     return delay

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
+from typing import Any
 
 import numpy as np
 
 from hw.board import Board
+from hw.board.regions import Regions, die_of, undivided
+from hw.board.resources import MOST_SHARES, Resources
+from sim.build.synthesis import synthesize
 from sim.timing.delays import load_delays
 from sim.timing.graph import Graph, Step
 from sim.timing.netlist import read_parts
+
+#: Draws of the fit's scatter.
+SEEDS = 20
+#: LUTs of a tile, the unit of the delay of long wires.
+_TILE_LUTS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,11 +50,34 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RegionUse:
+    """What a region takes of its die."""
+
+    slr: int
+    parts: int  #: Placed parts in it, with those in others.
+    taken: Resources  #: Counted.
+    over: tuple[str, ...]  #: Resources of which this is more than a die may hold.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Doubt:
+    """How many endpoints would be over budget if nets took longer than the fit says: figures, no bars."""
+
+    deviation_ps: float  #: Standard deviation of routed nets about the fit.
+    scattered_over: tuple[int, ...]  #: By seed: with every routed net off by a draw of that deviation.
+    long_wires_ps: float  #: What the published delay of long wires adds to a net between two parts.
+    long_wires_over: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Estimate:
     """The timing of a kernel or block; an endpoint is a pin of a register, memory or output."""
 
     budget_ps: float  #: What a path may take.
-    slr_crossing_ps: float  #: What nets between parts were charged for crossing dies; 0 where it fits in one.
+    slr_crossing_ps: float  #: What a net is charged for each border of dies; 0 where it fits in one.
+    regions: tuple[RegionUse, ...]  #: On which dies it lies; empty where nobody says or there is only one.
+    crossing_nets: int  #: Nets that are charged.
+    doubt: Doubt
     luts: int
     endpoints: int
     endpoints_over: int  #: Endpoints whose path takes too long.
@@ -54,21 +88,55 @@ class Estimate:
     widest: tuple[Step, ...]  #: The nets with the most loads, most first.
 
 
-def estimate(verilog: str, top: str, board: Board, *, worst: int = 10) -> Estimate:
+def estimate(verilog: str, top: str, board: Board, *, regions: Regions = (), worst: int = 10) -> Estimate:
     """Estimate the timing of a kernel or block, with the slowest paths of the ``worst`` registers, and as
     many nets with the most loads.
+
+    ``regions`` say which parts lie on which die; without them all lie on one.  Of what one die has no room
+    for every net between parts is charged a crossing.
 
     Raises `ToolError` when Yosys is missing or fails, or the netlist has a combinational loop.
     """
     parts = read_parts(verilog, top, delays := load_delays())
-    graph, crossing = Graph(parts, top, delays), 0.0
-    if graph.luts > board.user.lut / board.slrs:
-        crossing = board.budget.slr_crossing_ps
-        graph = Graph(parts, top, delays, crossing=crossing)
-    return judge(graph, board.path_budget_ps, board.budget.delay_factor, crossing=crossing, worst=worst)
+    if board.slrs == 1:
+        graph = Graph(parts, top, delays)
+        return judge(graph, board.path_budget_ps, board.budget.delay_factor, crossing=0.0, worst=worst)
+    regions = regions or undivided(board)
+    each = {part.name: part.each for part in synthesize(verilog, top).parts}
+    crossing = board.budget.slr_crossing_ps
+    graph = Graph(parts, top, delays, crossing=crossing, die_of=lambda path: die_of(regions, path))
+    uses = tuple(
+        _use(
+            board,
+            region.slr,
+            [each[kind] for path, kind in graph.placed if die_of(regions, path) == region.slr],
+        )
+        for region in regions
+    )
+    if len(regions) == 1 and uses[0].over:
+        graph, uses = Graph(parts, top, delays, crossing=crossing), ()
+    elif len(regions) == 1:
+        crossing = 0.0
+    budget, factor = board.path_budget_ps, board.budget.delay_factor
+    return judge(graph, budget, factor, crossing=crossing, worst=worst, regions=uses)
 
 
-def judge(graph: Graph, budget_ps: float, factor: float, *, crossing: float, worst: int) -> Estimate:
+def _use(board: Board, slr: int, held: Sequence[Resources]) -> RegionUse:
+    """Compare what parts take with what a die may hold."""
+    names = [name for name, _ in board.die.items()]
+    taken = Resources(**{name: sum(getattr(part, name) for part in held) for name in names})
+    return RegionUse(slr=slr, parts=len(held), taken=taken, over=taken.over_shares(board.die))
+
+
+def judge(
+    graph: Graph,
+    budget_ps: float,
+    factor: float,
+    *,
+    crossing: float,
+    worst: int,
+    regions: tuple[RegionUse, ...] = (),
+) -> Estimate:
     """Compare every endpoint of a timing graph with the budget."""
     delays = graph.arrivals * factor
     slacks = budget_ps - delays
@@ -103,6 +171,9 @@ def judge(graph: Graph, budget_ps: float, factor: float, *, crossing: float, wor
     return Estimate(
         budget_ps=budget_ps,
         slr_crossing_ps=crossing,
+        regions=regions,
+        crossing_nets=graph.crossing_nets if crossing else 0,
+        doubt=_doubt(graph, budget_ps, factor, dies=max(1, len(regions))),
         luts=graph.luts,
         endpoints=len(delays),
         endpoints_over=int((slacks < 0).sum()),
@@ -111,6 +182,27 @@ def judge(graph: Graph, budget_ps: float, factor: float, *, crossing: float, wor
         places=tuple(sorted(places, key=lambda place: (place.worst_slack_ps, place.part, place.file))),
         paths=tuple(paths.values()),
         widest=tuple(replace(net, source=_shorter(net.source)) for net in graph.widest(worst)),
+    )
+
+
+def _doubt(graph: Graph, budget_ps: float, factor: float, *, dies: int) -> Doubt:
+    """Count again with nets off by the scatter of their fit, and with long wires between parts.
+
+    Two places in a square are two thirds of its side apart on average; a die's is as large as its share of
+    the LUTs takes at the fill that a kernel may have.
+    """
+    delays = load_delays()
+    side = math.sqrt(graph.luts / dies / (_TILE_LUTS * MOST_SHARES["lut"]))
+    longer = delays["long_wire"] * side * 2 / 3
+
+    def over(arrivals: Any) -> int:
+        return int((arrivals * factor > budget_ps).sum())
+
+    return Doubt(
+        deviation_ps=delays["routed_deviation"],
+        scattered_over=tuple(over(graph.scattered(delays["routed_deviation"], n)) for n in range(SEEDS)),
+        long_wires_ps=longer,
+        long_wires_over=over(graph.lengthened(longer)),
     )
 
 

@@ -8,7 +8,7 @@ its loads.
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,16 @@ class Step:
 
 
 class Graph:
-    """The timing graph of a kernel; a net between two parts takes ``crossing`` ps longer.
+    """The timing graph of a kernel.
+
+    Parameters
+    ----------
+    parts, top, delays
+        Its netlist, the name of its top part, and the delays of cells and nets.
+    crossing
+        What a net from one die to the next takes longer, in ps.
+    die_of
+        The die of a placement by its path; without it nobody knows, and every net between parts crosses.
 
     The kernel's own ports count as registers beside it: inputs change like a flip-flop's output, outputs must
     settle like a flip-flop's input.  Raises `ToolError` for a combinational loop, with a signal on it.
@@ -45,10 +54,21 @@ class Graph:
         By endpoint: when its data settles plus setup, in ps after the clock edge.
     luts
         LUTs in all parts.
+    crossing_nets
+        Nets that take ``crossing`` longer.
     """
 
-    def __init__(self, parts: Mapping[str, Part], top: str, delays: Delays, *, crossing: float = 0.0) -> None:
+    def __init__(
+        self,
+        parts: Mapping[str, Part],
+        top: str,
+        delays: Delays,
+        *,
+        crossing: float = 0.0,
+        die_of: Callable[[str], int] | None = None,
+    ) -> None:
         self._placed: list[tuple[int, str, Part]] = []  # where the nets of a placement begin, path, part
+        self._kinds: list[str] = []
         self._joined: list[tuple[int, int]] = []
         self.endpoints: list[tuple[str, str, str]] = []
         self._place(parts, top, "", {})
@@ -62,8 +82,6 @@ class Graph:
         self._driven_at = np.arange(count)  # the net of the placement that has the driver
         self._driven_at[root[driven]] = driven
         drivers = driving[self._driven_at]
-        extra = np.zeros(count)
-        extra[root[np.array(self._joined, int).ravel()]] = crossing
 
         own = [
             (name, index, bit, is_input)
@@ -77,13 +95,10 @@ class Graph:
             (f"{name}[{index}] (port)", "", top) for name, index, _, is_input in own if not is_input
         ]
 
-        def through(nets: Any, sinks: Any) -> Any:
-            return net_delays(delays, drivers[nets], sinks, self._loads[nets]) + extra[nets]
-
         arcs = self._rows("arcs", root, 0, 1)
-        starts, ends = arcs[:, 0].astype(int), arcs[:, 1].astype(int)
-        weights = arcs[:, 2] + through(starts, arcs[:, 3])
         launches = self._rows("launches", root, 0, 2)
+        beside = np.array([[net, delays["ff_setup"], Sink.FF] for net in outputs]).reshape(-1, 3)
+        captures = np.concatenate([self._rows("captures", root, 0), beside])
         stored = launches[:, 2].astype(int)
         for driver, register in (
             (Driver.BLOCK_RAM, delays["block_ram_register_clock_to_out"]),
@@ -91,25 +106,73 @@ class Graph:
             (Driver.DSP, delays["dsp_register_clock_to_out"]),
         ):
             launches[(stored >= 0) & (drivers[stored] == driver) & (self._loads[stored] == 1), 1] = register
-        self._settled = np.full(count, -np.inf)
-        np.maximum.at(self._settled, launches[:, 0].astype(int), launches[:, 1])
+        self._launched = np.full(count, -np.inf)
+        np.maximum.at(self._launched, launches[:, 0].astype(int), launches[:, 1])
         inputs = np.array([bit for *_, bit, is_input in own if is_input], int)
-        self._settled[root[inputs]] = delays["ff_clock_to_out"]
-        self._settle(starts, ends, weights)
-        slowest = self._settled[starts] + weights == self._settled[ends]
+        self._launched[root[inputs]] = delays["ff_clock_to_out"]
+
+        # Connections: from the driver of a net to each arc through a cell, then to each pin that is sampled.
+        self._arcs = len(arcs)
+        self._ends = arcs[:, 1].astype(int)
+        self._nets = np.concatenate([arcs[:, 0], captures[:, 0]]).astype(int)
+        self._cell_delays = np.concatenate([arcs[:, 2], captures[:, 1]])
+        sinks = np.concatenate([arcs[:, 3], captures[:, 2]]).astype(int)
+        placements = self._placements()
+        at = np.where(drivers == Driver.PORT, 0, placements[self._driven_at])[self._nets]
+        to = np.concatenate([self._owners("arcs"), self._owners("captures"), np.zeros(len(beside), int)])
+        self._between = at != to
+        if die_of is None:
+            joined = np.zeros(count, bool)
+            joined[root[np.array(self._joined, int).ravel()]] = True
+            crossed = joined[self._nets].astype(float)
+        else:
+            dies = np.array([die_of(path.removesuffix(".")) for _, path, _ in self._placed])
+            crossed = abs(dies[at] - dies[to])
+        # Without dies a net between parts may still be within a slice.
+        apart = crossed > 0 if die_of is not None else False
+        net_delay = net_delays(delays, drivers[self._nets], sinks, self._loads[self._nets], apart)
+        self._routed = net_delay >= delays["routed"]  # all within a slice is faster
+        self.crossing_nets = len(np.unique(self._nets[crossed > 0]))
+        self._net_delays = net_delay + crossing * crossed
+
+        self._levels = self._ordered()
+        weights = self._cell_delays + self._net_delays
+        self._settled = self._settle(weights)
+        starts = self._nets[: self._arcs]
+        slowest = self._settled[starts] + weights[: self._arcs] == self._settled[self._ends]
         self._before = np.full(count, -1)
-        self._before[ends[slowest]] = starts[slowest]
-        beside = np.array([[net, delays["ff_setup"], Sink.FF] for net in outputs]).reshape(-1, 3)
-        captures = np.concatenate([self._rows("captures", root, 0), beside])
-        self._captured = captures[:, 0].astype(int)
-        self.arrivals = (
-            self._settled[self._captured] + through(self._captured, captures[:, 2]) + captures[:, 1]
-        )
+        self._before[self._ends[slowest]] = starts[slowest]
+        self._captured = self._nets[self._arcs :]
+        self.arrivals = self._arrivals(self._settled, weights)
+
+    @property
+    def placed(self) -> list[tuple[str, str]]:
+        """Path and part of every placement, the kernel itself first."""
+        return [
+            (path.removesuffix("."), name)
+            for (_, path, _), name in zip(self._placed, self._kinds, strict=True)
+        ]
+
+    def scattered(self, deviation: float, seed: int) -> Any:
+        """Give arrivals as they would be if routed nets were off by a normal distribution, one draw a net."""
+        draws = np.random.default_rng(seed).normal(0.0, deviation, len(self._settled))[self._nets]
+        nets = np.where(self._routed, np.maximum(self._net_delays + draws, 0.0), self._net_delays)
+        weights = self._cell_delays + nets
+        return self._arrivals(self._settle(weights), weights)
+
+    def lengthened(self, longer: float) -> Any:
+        """Give arrivals as they would be if every net between two parts took so many ps longer."""
+        weights = self._cell_delays + self._net_delays + longer * self._between
+        return self._arrivals(self._settle(weights), weights)
+
+    def _arrivals(self, settled: Any, weights: Any) -> Any:
+        return settled[self._captured] + weights[self._arcs :]
 
     def _place(self, parts: Mapping[str, Part], name: str, path: str, nets: Pins) -> None:
         part = parts[name]
         first = self._placed[-1][0] + len(self._placed[-1][2].names) if self._placed else 0
         self._placed.append((first, path, part))
+        self._kinds.append(name)
         self.endpoints += [(path + pin, source, name) for pin, source in part.endpoints]
         for port, outer in nets.items():
             for bit, above in zip(part.ports[port][0], outer, strict=True):
@@ -133,23 +196,48 @@ class Graph:
             found[:, column] = np.where(nets < 0, -1, root[nets + firsts])
         return found
 
-    def _settle(self, starts: Any, ends: Any, weights: Any) -> None:
-        """Find when each net settles, all nets of one depth at a time."""
+    def _placements(self) -> Any:
+        """Give for every net the number of the placement that it is in."""
+        return np.repeat(np.arange(len(self._placed)), [len(part.names) for *_, part in self._placed])
+
+    def _owners(self, name: str) -> Any:
+        """Give for every row of all placements the number of its placement."""
+        lengths = [len(getattr(part, name)) for *_, part in self._placed]
+        return np.repeat(np.arange(len(self._placed)), lengths)
+
+    def _ordered(self) -> list[tuple[Any, Any, Any]]:
+        """Group the arcs by the depth of the nets they leave: arcs sorted by the net they reach, where each
+        of these begins, and which they are.
+        """
+        starts, ends, count = self._nets[: self._arcs], self._ends, len(self._launched)
         order = np.argsort(starts, kind="stable")
-        first = np.searchsorted(starts[order], np.arange(len(self._settled) + 1))
-        waiting = np.bincount(ends, minlength=len(self._settled))
+        first = np.searchsorted(starts[order], np.arange(count + 1))
+        waiting = np.bincount(ends, minlength=count)
         ready = np.flatnonzero(waiting == 0)
+        levels = []
         while len(ready):
             lengths = first[ready + 1] - first[ready]
             begins = np.repeat(first[ready] - np.cumsum(lengths) + lengths, lengths)
             arcs = order[begins + np.arange(lengths.sum())]
-            np.maximum.at(self._settled, ends[arcs], self._settled[starts[arcs]] + weights[arcs])
-            np.subtract.at(waiting, ends[arcs], 1)
-            touched = np.unique(ends[arcs])
+            arcs = arcs[np.argsort(ends[arcs], kind="stable")]
+            touched, begin, times = np.unique(ends[arcs], return_index=True, return_counts=True)
+            levels.append((arcs, begin, touched))
+            waiting[touched] -= times
             ready = touched[waiting[touched] == 0]
         if waiting.any():
+            self._settled = self._launched
             looped = self._step(int(np.flatnonzero(waiting)[0]))
             raise ToolError(f"the netlist has a combinational loop through {looped.name}")
+        return levels
+
+    def _settle(self, weights: Any) -> Any:
+        """Find when each net settles, given what every connection takes with the cell behind it."""
+        settled = self._launched.copy()
+        for arcs, begin, touched in self._levels:
+            if len(arcs):
+                reached = np.maximum.reduceat(settled[self._nets[arcs]] + weights[arcs], begin)
+                settled[touched] = np.maximum(settled[touched], reached)
+        return settled
 
     def path_to(self, endpoint: int) -> list[Step]:
         """Give the nets of the slowest path to an endpoint, from the register that launches it on."""

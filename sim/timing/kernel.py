@@ -7,24 +7,29 @@ from pathlib import Path
 
 import sim.timing
 from hw.board import Board
-from sim.build import yosys
+from hw.board.regions import Regions
+from sim.build import synthesis, yosys
 from sim.build.cache import BuildCache
 from sim.host.digest import key_of, source_digest
 from sim.timing.estimate import Estimate, estimate
 
 _ESTIMATE = "estimate.pickle"
+#: What an estimate follows from beside `sim.timing`.
+_USED = (yosys, synthesis)
 
 
-def kernel_timing(verilog: str, top: str, board: Board, *, worst: int = 10) -> Estimate:
+def kernel_timing(
+    verilog: str, top: str, board: Board, *, regions: Regions = (), worst: int = 10
+) -> Estimate:
     """Give what `sim.timing.estimate.estimate` gives of a kernel on a board, estimated once.
 
     Raises `ToolError` as that does.
     """
-    limits = f"{board.path_budget_ps} {board.budget} {board.user.lut} {board.slrs}"
-    sources = source_digest(sim.timing) + Path(yosys.__file__).read_text()
+    limits = f"{board.path_budget_ps} {board.budget} {board.user} {board.slrs} {board.memory.slr} {regions}"
+    sources = source_digest(sim.timing) + "".join(Path(each.__file__).read_text() for each in _USED)
 
     def make(folder: Path) -> None:
-        found = estimate(verilog, top, board, worst=worst)
+        found = estimate(verilog, top, board, regions=regions, worst=worst)
         (folder / _ESTIMATE).write_bytes(pickle.dumps(found))
 
     key = key_of(["timing", verilog, top, limits, f"{worst}", sources])

@@ -51,6 +51,7 @@ def package(config):
         ports=tuple(ports),
         board=BOARD,
         resources=ENGINE.resources(config, BOARD),
+        regions=ENGINE.regions(config, BOARD),
         config=config,
         templates=ENGINE.templates,
         bursts_under_way=ENGINE.bursts_under_way,

@@ -59,8 +59,9 @@ proc ipx::get_user_parameters {args} { return {UNWANTED} }
 
 proc add_files {args} {
     global sources
-    set sources [lindex $args end]
-    if {![file exists $sources]} { error "no file $sources" }
+    set file [lindex $args end]
+    if {![file exists $file]} { error "no file $file" }
+    if {[lrange $args 0 1] ne "-fileset constrs_1"} { set sources $file }
     call add_files {*}$args
 }
 

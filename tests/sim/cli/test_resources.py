@@ -16,7 +16,8 @@ from sim.build.cache import VARIABLE, BuildCache
 from sim.build.synthesis import Part, Synthesis, synthesize
 from sim.cli import resources as resource_table
 from sim.cli.main import app
-from sim.cli.resources import resource_rows
+from sim.cli.resources import region_words, resource_rows
+from sim.timing.estimate import RegionUse
 
 #: A multiplier with registers, placed three times, once inside a second cell; a memory and a counter on top.
 VERILOG = """
@@ -130,7 +131,12 @@ def timing(**over):
     )
     total = sum(place.endpoints_over for place in places)
     return SimpleNamespace(
-        places=places, endpoints_over=total, worst_slack_ps=-250.0, budget_ps=3148.0, logic_depth=9
+        places=places,
+        endpoints_over=total,
+        worst_slack_ps=-250.0,
+        budget_ps=3148.0,
+        logic_depth=9,
+        regions=(),
     )
 
 
@@ -183,12 +189,12 @@ def tools(monkeypatch):
     monkeypatch.setattr(
         resource_table,
         "kernel_design",
-        lambda engine, *_, sources: SimpleNamespace(top_name=engine.name, verilog="v"),
+        lambda engine, *_, sources: SimpleNamespace(top_name=engine.name, verilog="v", regions=()),
     )
     monkeypatch.setattr(
         resource_table, "synthesize", lambda verilog, top: Synthesis((part(verilog + top, 1, 77_000),))
     )
-    monkeypatch.setattr(resource_table, "kernel_timing", lambda *_: timing(vattention=4))
+    monkeypatch.setattr(resource_table, "kernel_timing", lambda *_, **__: timing(vattention=4))
 
 
 @pytest.mark.usefixtures("tools")
@@ -208,6 +214,17 @@ def test_the_command(tmp_path, monkeypatch):
     config = engine.config_type(**document["config"])
     assert document["estimated"]["dsp"] == engine.resources(config, board).dsp
     assert document["user"]["lut"] == board.user.lut
+
+
+def test_a_region_without_room_is_named():
+    board = load_board("u55c")
+    taken = Resources(lut=10, ff=10, dsp=2500, bram36=0, uram=300)
+    regions = tuple(
+        RegionUse(slr=slr, parts=1, taken=taken, over=over) for slr, over in ((0, ()), (2, ("dsp", "uram")))
+    )
+    said = region_words(SimpleNamespace(regions=regions), board)
+    assert said == "; SLR2 has no room: DSP 90.3 % of 80 %; SLR2 has no room: URAM 93.8 % of 80 %"
+    assert region_words(SimpleNamespace(regions=regions[:1]), board) == region_words(None, board) == ""
 
 
 def test_an_engine_that_is_none_is_named():
@@ -230,7 +247,7 @@ def test_the_engine_comes_first_or_as_an_option(words):
 
 @pytest.mark.usefixtures("tools")
 def test_counts_are_kept_where_timing_fails(monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         raise ToolError("the netlist has a combinational loop through x")
 
     monkeypatch.setattr(resource_table, "kernel_timing", fail)

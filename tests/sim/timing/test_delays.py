@@ -14,6 +14,8 @@ def test_routed_nets_are_the_least_squares_fit_of_those_observed():
     (base, spread), *_ = np.linalg.lstsq(terms, delays, rcond=None)
     found = load_delays()
     assert (found["routed"], found["routed_spread"]) == pytest.approx((base, spread), rel=0.005)
+    left = delays - terms @ (base, spread)
+    assert found["routed_deviation"] == pytest.approx(left.std(), abs=1)
 
 
 def test_a_net_grows_with_its_loads_and_stays_in_a_slice_where_it_can():

@@ -33,9 +33,9 @@ def module(cells, ports=(), names=None):
     }
 
 
-def graph_of(modules, top="top", crossing=0.0):
+def graph_of(modules, top="top", crossing=0.0, die_of=None):
     parts = {name: part_of(content, DELAYS, set(modules)) for name, content in modules.items()}
-    return Graph(parts, top, DELAYS, crossing=crossing)
+    return Graph(parts, top, DELAYS, crossing=crossing, die_of=die_of)
 
 
 def arrivals(graph):
@@ -168,6 +168,92 @@ def test_paths_go_on_through_the_ports_of_placed_parts():
     assert [step.name for step in steps] == ["p.kept", ""]
     dearer = arrivals(graph_of({"top": outer, "inner": inner}, crossing=1000.0))
     assert dearer["end/D"] == pytest.approx(through + 2000.0)  # p.q to r.i, and r.o to the register
+
+
+def between_parts():
+    """Register a of the top to a register of p and to one of r, and p's, through a LUT of the top, back."""
+    inner = module(
+        {"kept": cell("FDRE", C=9, D=2, Q=4, CE="1", R="0")},
+        [("i", "input", [2]), ("q", "output", [4])],
+        {"kept": 4},
+    )
+    outer = module(
+        {
+            "a": cell("FDRE", C=9, D=5, Q=6, CE="1", R="0"),
+            "p": cell("inner", ("q",), i=6, q=7),
+            "r": cell("inner", ("q",), i=6, q=8),
+            "lut": cell("LUT1", I0=7, O=10),
+            "end": cell("FDRE", C=9, D=10, Q=11, CE="1", R="0"),
+        },
+        [("x", "input", [5]), ("y", "output", [8])],
+        {"a": 6, "end": 11},
+    )
+    return {"top": outer, "inner": inner}
+
+
+def test_nets_between_dies_are_charged_for_each_border_and_no_others():
+    """From one driver a net may go to a register beside it and to one two dies away."""
+    near = arrivals(graph_of(between_parts()))
+    assert arrivals(graph_of(between_parts(), crossing=1000.0, die_of=lambda path: 2)) == near
+    graph = graph_of(between_parts(), crossing=1000.0, die_of={"": 0, "p": 2, "r": 0}.__getitem__)
+    assert graph.crossing_nets == 2  # a, and back from p
+    longer = {name: delay - near[name] for name, delay in arrivals(graph).items()}
+    assert longer == pytest.approx(
+        {"a/D": 0.0, "p.kept/D": 2000.0, "r.kept/D": 0.0, "end/D": 2000.0, "y[0] (port)": 0.0}
+    )
+    assert [path for path, _ in graph.placed] == ["", "p", "r"]
+
+
+def test_ports_of_the_kernel_lie_where_its_rest_does():
+    graph = graph_of(between_parts(), crossing=1000.0, die_of={"": 0, "p": 0, "r": 1}.__getitem__)
+    near, far = arrivals(graph_of(between_parts())), arrivals(graph)
+    assert far["y[0] (port)"] - near["y[0] (port)"] == pytest.approx(1000.0)
+
+
+def test_a_lut_and_a_register_on_another_die_share_no_slice():
+    parts = between_parts()
+    parts["top"]["cells"]["p"]["connections"]["i"] = [10]
+    near = arrivals(graph_of(parts))["p.kept/D"]
+    del parts["top"]["cells"]["end"]
+    packed = arrivals(graph_of(parts))["p.kept/D"]
+    far = graph_of(parts, crossing=1000.0, die_of={"": 0, "p": 1, "r": 0}.__getitem__)
+    there = DELAYS["lut_to_ff"]
+    routed_net = routed(1) + DELAYS["fabric_to_ff"]
+    assert packed < near
+    # The net of `p`'s own register to the LUT crosses as well.
+    assert arrivals(far)["p.kept/D"] == pytest.approx(packed - there + routed_net + 2000.0)
+
+
+def test_scatter_is_of_routed_nets_alone_and_the_same_for_a_seed():
+    graph = graph_of({"top": two_luts()})
+    assert graph.scattered(0.0, 1) == pytest.approx(graph.arrivals)
+    draws = [graph.scattered(144.0, seed) for seed in range(200)]
+    assert (graph.scattered(144.0, 7) == draws[7]).all()
+    names = [name for name, *_ in graph.endpoints]
+    enable = [delays[names.index("b/CE")] for delays in draws]
+    # One routed net: its deviation is that of the draws, and about the fit.
+    assert sum(enable) / 200 == pytest.approx(graph.arrivals[names.index("b/CE")], abs=30)
+    assert 110 < (sum((delay - sum(enable) / 200) ** 2 for delay in enable) / 200) ** 0.5 < 180
+    packed = module(
+        {
+            "m": cell("MUXF7", I0=1, I1="0", S="1", O=2),
+            "d": cell("FDRE", C=9, D=2, Q=3, CE="1", R="0"),
+        },
+        [("i", "input", [1])],
+        {"d": 3},
+    )
+    apart = graph_of({"top": packed})
+    moved = [float(apart.scattered(1e6, seed)[0]) for seed in range(5)]
+    assert min(moved) == DELAYS["ff_clock_to_out"] + DELAYS["wide_mux"] + DELAYS["ff_setup"]  # net of 0 ps
+
+
+def test_long_wires_are_between_parts():
+    graph = graph_of(between_parts())
+    more = graph.lengthened(500.0) - graph.arrivals
+    longer = {name: float(ps) for (name, *_), ps in zip(graph.endpoints, more, strict=True)}
+    assert longer == pytest.approx(
+        {"a/D": 0.0, "p.kept/D": 500.0, "r.kept/D": 500.0, "end/D": 500.0, "y[0] (port)": 500.0}
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
