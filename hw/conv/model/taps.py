@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from hw.conv.core.depthwise.depthwise import RESULTS_AHEAD
 from hw.conv.core.depthwise.strip_walker import StripWalker
-from hw.conv.model.flow import Passed, Piece, Source, behind
+from hw.conv.model.flow import Passed, Piece, Source, after, behind
 from hw.conv.model.latency import Latency
 from hw.conv.model.supply import OffsetSupply
 from hw.conv.model.waits import BUSY, INPUT, OUTPUT, Activity
@@ -160,12 +160,14 @@ class TapJob:
         while len(self._filled) < rows:
             row = len(self._filled)
             free = max(self._start + latency.fill_start, self._freed(row), self._dot_loaded)
+            late = self._pace - 1  # a word goes in with the last of the cycles that it takes
+            free += late
             if row:
-                free = max(free, self._filled[-1] + latency.fill_gap + 1)
+                free = max(free, self._filled[-1] + max(latency.fill_gap + 1, self._pace))
             left = fields["columns"] * fields["words"]
             while left:
-                piece = behind(self.source.offer(left), free, pace=self._pace)
-                self.source.took(piece)
+                piece = behind(after(self.source.offer(left), late), free, pace=self._pace)
+                self.source.took(after(piece, -late))
                 free, left = piece.last + self._pace, left - piece.words
             self._filled.append(free - self._pace)
 
