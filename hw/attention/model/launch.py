@@ -183,8 +183,14 @@ def _key_supply(
     turn = parts * ports
     lockstep = None
     if decode:
-        interval = max(gap, interval * (1 - refreshes.share))
+        moves = part_bytes / _port_bytes(config, board, jobs) * (1 - refreshes.share)
+        interval = max(gap, moves)
+        timing = board.memory.timing
+        assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
+        held_bytes = timing.read_buffer_granules * timing.granule_bytes + timing.fabric_read_bytes
         lockstep = Lockstep(
+            interval=moves,
+            ahead=held_bytes / part_bytes,
             channels=[number(config, s, p) for s in range(config.streams) for p in range(config.ports)],
             refreshes=refreshes,
             behind=first - latency.fetch - (latency.join if number is value_port else 0),

@@ -57,6 +57,12 @@ class Refreshes:
         refreshes = max(0, math.ceil((since + cycles - self._interval) / (self._interval - self._blocked)))
         return cycle + cycles + refreshes * self._blocked
 
+    def following(self, channel: int, cycle: float) -> tuple[float, float]:
+        """Give from when to when a channel's next refresh holds requests, after one of this cycle."""
+        count, since = self.since(channel, cycle)
+        begins = cycle - since + self._interval * (1 - min(count, 0))
+        return begins, begins + self._blocked
+
     def wait(self, channels: Iterable[int], cycle: float) -> int:
         """Give for how long the slowest of the channels holds requests of this cycle."""
         found = (self.since(channel, cycle) for channel in channels)

@@ -254,11 +254,11 @@ class StreamSchedule:
 
     def _skip(self, shape: PassShape, run: Run, before: list[_Tile], left: int) -> int:
         """Jump over tiles that only repeat what the last one did; give how many."""
-        if len(before) < LOGIT_TILES or left < 2:
+        keys, values = self._keys.supply, self._values.supply
+        if len(before) < LOGIT_TILES or left < 2 or keys.ahead or values.ahead:
             return 0
         step = self._tiles[-1].key_last - before[-1].key_last
         moved = [tile.moved(cycles=step, keys=run.keys) for tile in before]
-        keys, values = self._keys.supply, self._values.supply
         pace = run.fetched * max(
             shape.key_parts * max(keys.interval, keys.gap),
             shape.value_parts * max(values.interval, values.gap),

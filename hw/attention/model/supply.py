@@ -42,6 +42,11 @@ class Supply:
     beats: float = 0.0
     lockstep: Lockstep | None = None
 
+    @property
+    def ahead(self) -> bool:
+        """Whether channels of ports in lockstep are faster than their buses, and so make up for refreshes."""
+        return self.lockstep is not None and self.lockstep.interval < self.gap
+
 
 @dataclass(frozen=True, kw_only=True)
 class Lockstep:
@@ -55,15 +60,47 @@ class Lockstep:
         Of these.
     behind
         Cycles from a request to its part.
+    interval
+        Cycles that a channel takes for a part, between refreshes.
+    ahead
+        Parts that memory holds for a port whose bus is slower than its channel.
     """
 
     channels: Sequence[int]
     refreshes: Refreshes
     behind: int
+    interval: float = math.inf
+    ahead: float = 0.0
 
     def moved(self, channel: int, cycle: float, cycles: float) -> float:
         """Give when the part is there that a port gives so many cycles of moving after this cycle."""
         return self.refreshes.moved(channel, cycle - self.behind, cycles) + self.behind
+
+    def given(
+        self, channel: int, *, items: int, begins: float, free: float, gap: float
+    ) -> tuple[float, float, float]:
+        """Give when a port's bus gives the first and the last of ``items``, one every ``gap`` cycles at the
+        most, and when the channel has moved all of them.
+
+        The channel ``begins`` in this cycle, or later; the bus gave a part in the cycle ``free``.  Of a
+        refresh the bus sees what memory does not hold by then.
+        """
+        moved, at = 1.0, self.moved(channel, begins, 0)
+        first = max(free + gap, at)
+        before = first - gap  # the bus gives part n, from 1 on, n * gap behind it
+        while True:
+            begin, end = (
+                cycle + self.behind for cycle in self.refreshes.following(channel, at - self.behind)
+            )
+            sent = (begin - before) / gap
+            moved = max(moved, min(moved + (begin - at) / self.interval, sent + self.ahead))
+            if moved >= items:
+                break
+            at = end
+            before = max(before, at + self.interval - (moved + 1) * gap)
+        done = at + max(0.0, items - moved) * self.interval
+        last = before + items * gap
+        return first, last, max(done, last - self.ahead * gap)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +189,9 @@ class Source:
         self.supply = supply
         self.count = 0
         self._next = self._moved = 0.0
-        self._ports = [0.0] * (len(supply.lockstep.channels) if supply.lockstep else 0)  # as `_next`
+        ports = len(supply.lockstep.channels) if supply.lockstep else 0
+        self._ports = [0.0] * ports  # as `_next`
+        self._given = [-math.inf] * ports  # when their buses gave the last item
         self._last = -math.inf
         self._taken: deque[tuple[int, int]] = deque()  # items, and when the last of them was taken
 
@@ -187,6 +226,13 @@ class Source:
         first = last = 0.0
         for n, channel in enumerate(ports.channels):
             begins = max(self._ports[n], known + self.supply.latency, room - between)
+            if self.supply.ahead:
+                own_first, own_last, moved = ports.given(
+                    channel, items=items, begins=begins, free=self._given[n], gap=self.supply.gap
+                )
+                self._given[n], self._ports[n] = own_last, moved + ports.interval
+                first, last = max(first, own_first), max(last, own_last)
+                continue
             first = max(first, ports.moved(channel, begins, 0))
             last = max(last, ports.moved(channel, begins, between))
             self._ports[n] = ports.moved(channel, begins, between + self.supply.interval)

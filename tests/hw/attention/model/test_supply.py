@@ -2,6 +2,9 @@
 
 import math
 
+import numpy as np
+import pytest
+
 from hw.attention.model.refresh import Refreshes
 from hw.attention.model.supply import Lockstep, ResultChannel, Source, Supply
 from hw.board import load_board
@@ -84,3 +87,25 @@ def test_ports_in_lockstep_give_an_item_when_the_last_of_them_does():
         assert source.ask(items, known=known) == (math.ceil(max(first)), math.ceil(max(last)))
         apart.append(times[0] != times[16])
     assert apart[0]
+
+
+@pytest.mark.parametrize(("interval", "gap", "ahead"), [(0.34, 1.0, 512), (0.68, 1.0, 256), (0.9, 1.0, 40)])
+def test_a_channel_that_is_faster_than_its_bus_hides_refreshes(interval, gap, ahead):
+    """Part by part: the channel moves one when it does not refresh and memory has room, the bus follows."""
+    refreshes, behind, latency = Refreshes(BOARD), 50, 100
+    for channel in (0, 5, 16, 31):
+        ports = Lockstep(
+            channels=(channel,), refreshes=refreshes, behind=behind, interval=interval, ahead=ahead
+        )
+        source = Source(Supply(latency=latency, interval=gap, gap=gap, lockstep=ports))
+        assert source.supply.ahead
+        given, moved = [-math.inf], latency - interval
+        for items, known in ((30, 0), (900, 20), (200, 2_500), (1_400, 0)):
+            moved = max(moved, known + latency - interval)
+            first = len(given)
+            for n in range(first, first + items):
+                held = given[n - ahead] if n > ahead else 0.0
+                moved = ports.moved(channel, max(moved, held), interval)
+                given.append(max(moved, given[-1] + gap))
+            found = source.ask(items, known=known)
+            assert np.allclose(found, (given[first], given[-1]), atol=2 if ahead > 40 else 8)
