@@ -156,3 +156,18 @@ def test_a_burst_waits_for_room_for_all_of_it(taken, expected):
 def test_a_burst_without_room_for_its_last_part_is_missed():
     early = mutant(PartReader, "room >= self._BURST_BEATS", "room >= self._BURST_BEATS - 1")
     assert asked_for(early, taken=15)[0] > 512 + 15
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_what_was_not_kept_need_not_say_where_it_ends(ends):
+    """Queries say it of no pass; keys that are kept come again from their first part on all the same."""
+    rng = random.Random(5)
+    config = decoding()
+    asked, places = fetches(rng, config, 3, 20)
+    passes = [(places[:7], False), (places[7:16], True), (places[7:16], False), (places[16:], False)]
+    turns = [
+        (place, n == len(of_pass) - 1 and (keep or ends), keep)
+        for of_pass, keep in passes
+        for n, place in enumerate(of_pass)
+    ]
+    run(config, asked, turns, latency=(1, 9))
