@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hw.board import Board
@@ -24,9 +24,16 @@ from hw.scheduler.planner.watch import Watch, watched
 WORD_BYTES = 32
 
 
-def load_fused(model: str, dimensions: Mapping[str, int] | None = None) -> Graph:
-    """Load a shipped network by name or a model file by path, and merge its elementwise operators."""
-    return fuse_elementwise(load_model(model, dimensions=dimensions or {}))
+def load_fused(
+    model: str,
+    dimensions: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Graph:
+    """Load a shipped network by name or a model file by path, as `load_model` does, and merge its elementwise
+    operators.
+    """
+    return fuse_elementwise(load_model(model, dimensions=dimensions, shapes=shapes, say=say))
 
 
 def plan_model(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,16 +24,36 @@ from sim.host.console import print_table
 
 
 def parse_dimensions(texts: Sequence[str]) -> dict[str, int]:
-    """Turn ``NAME=VALUE`` into numbers by name; `InputError` for another form, a value below 1, or two."""
+    """Turn ``NAME=VALUE`` into numbers by name; `InputError` for another form, or two of a name."""
     found: dict[str, int] = {}
     for text in texts:
         name, equals, value = text.partition("=")
-        if not (name and equals and value.isascii() and value.isdigit() and int(value)):
-            raise InputError("--dim", text, "NAME=VALUE with a whole value of at least 1")
+        if not (name and equals and value.isascii() and value.isdigit()):
+            raise InputError("--dim", text, "NAME=VALUE with a whole value of at least 0")
         if name in found:
             raise InputError("--dim", text, f"given once for {name}, which is {found[name]} already")
         found[name] = int(value)
     return found
+
+
+def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Turn ``INPUT=1,3,48,192`` into shapes by name; `InputError` for another form, or two of a name."""
+    found: dict[str, tuple[int, ...]] = {}
+    for text in texts:
+        name, equals, values = text.rpartition("=")
+        extents = values.split(",") if values else []
+        if not (name and equals and all(each.isascii() and each.isdigit() for each in extents)):
+            raise InputError("--shape", text, "INPUT=1,3,48,192 with whole values of at least 0")
+        if name in found:
+            listed = ",".join(map(str, found[name]))
+            raise InputError("--shape", text, f"given once for {name}, which is {listed} already")
+        found[name] = tuple(map(int, extents))
+    return found
+
+
+def warn(text: str) -> None:
+    """Print a line that is no error."""
+    print(f"loomwork: warning: {text}", file=sys.stderr)
 
 
 _TIME = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) *(s|m|h|)")
@@ -80,16 +101,22 @@ def checked_plan(path: Path) -> Plan:
     return read_plan(path)
 
 
-def model_of_plan(document: Any, model: str | None, dimensions: Mapping[str, int]) -> tuple[str, Any]:
+def model_of_plan(
+    document: Any,
+    model: str | None,
+    dimensions: Mapping[str, int],
+    shapes: Mapping[str, Sequence[int]],
+) -> tuple[str, Any]:
     """Give the name of the model of a plan.json's content, and its graph as `hw.scheduler.check.check.check`
     takes it; both are empty when none is named and the plan is of no shipped network. `InputError` for
-    dimensions of no model.
+    dimensions or shapes of no model.
     """
     graph = None
-    if dimensions and model is None:
-        raise InputError("--dim", ", ".join(dimensions), "left out without --model")
+    for option, values in (("--dim", dimensions), ("--shape", shapes)):
+        if values and model is None:
+            raise InputError(option, ", ".join(values), "left out without --model")
     if model is not None:
-        graph = load_fused(model, dimensions)
+        graph = load_fused(model, dimensions, shapes, warn)
     elif isinstance(document, dict) and isinstance(stated := document.get("graph"), dict):
         shipped = load_fused(stated["name"]) if stated.get("name") in network_names() else None
         graph = shipped if shipped and shipped.made_by == stated.get("made_by") else None

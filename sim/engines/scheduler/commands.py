@@ -24,6 +24,10 @@ ScratchpadOption = Annotated[
 DimensionOption = Annotated[
     list[str] | None, typer.Option("--dim", help="Value of a dimension the model leaves open, NAME=VALUE.")
 ]
+ShapeOption = Annotated[
+    list[str] | None,
+    typer.Option("--shape", help="Shape of an input the model leaves open, INPUT=1,3,48,192; before --dim."),
+]
 
 #: Most problems of a plan that `check` lists.
 _LISTED = 10
@@ -88,6 +92,7 @@ def plan(
         ),
     ] = 600.0,
     dim: DimensionOption = None,
+    shape: ShapeOption = None,
 ) -> None:
     """Plan a network into a scratchpad: order, residency, addresses, transfers, and a certificate.
 
@@ -107,7 +112,7 @@ def plan(
     check_distinct(*read, ("--output", output), ("--html", html))
     from hw.scheduler.plan.documents import plan_to_json
     from hw.scheduler.plan_model import load_fused, plan_model
-    from sim.plans.commands import parse_dimensions, parse_seconds, print_plan
+    from sim.plans.commands import parse_dimensions, parse_seconds, parse_shapes, print_plan, warn
     from sim.plans.watched import watched_work
 
     seconds = None if within is None else parse_seconds("--within", within)
@@ -125,7 +130,7 @@ def plan(
     if objective is not None:
         options["objective"] = tuple(map(str.strip, objective.split(",")))
     on = load_board(board) if board is not None else None
-    graph = load_fused(model, parse_dimensions(dim or ()))
+    graph = load_fused(model, parse_dimensions(dim or ()), parse_shapes(shape or ()), warn)
     found, interrupted, compiling_s = watched_work(
         f"Planning {graph.name}",
         lambda watch: plan_model(graph, scratchpad, board=on, watch=watch, **options),
@@ -155,6 +160,7 @@ def check(
         typer.Option(help="Model the plan is of, to compare its graph with; a shipped network is found."),
     ] = None,
     dim: DimensionOption = None,
+    shape: ShapeOption = None,
 ) -> None:
     """Replay a plan without any solver; say what is true of it, and what only the planner claims."""
     check_readable("plan", plan)
@@ -163,10 +169,10 @@ def check(
     from hw.scheduler.check.evidence import evidence
     from hw.scheduler.check.form import Plan
     from sim.host.console import print_table
-    from sim.plans.commands import model_of_plan, name_remark, parse_dimensions
+    from sim.plans.commands import model_of_plan, name_remark, parse_dimensions, parse_shapes
 
     document = read_json(plan).data
-    name, graph = model_of_plan(document, model, parse_dimensions(dim or ()))
+    name, graph = model_of_plan(document, model, parse_dimensions(dim or ()), parse_shapes(shape or ()))
     problems = problems_of(document, model=graph)
     for problem in problems[:_LISTED]:
         print(f"loomwork: {problem}", file=sys.stderr)
@@ -224,15 +230,17 @@ def graph(
     model: ModelArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="Graph to write, .json.")],
     dim: DimensionOption = None,
+    shape: ShapeOption = None,
 ) -> None:
     """Write a model's graph of operators and tensors in the documented JSON form."""
     check_writable("--output", output)
     check_distinct(("model", Path(model)), ("--output", output))
     from hw.scheduler.graph.documents import graph_to_json
     from hw.scheduler.graph.importers import load_model
-    from sim.plans.commands import parse_dimensions
+    from sim.plans.commands import parse_dimensions, parse_shapes, warn
 
-    write_text(output, graph_to_json(load_model(model, dimensions=parse_dimensions(dim or ()))))
+    dimensions, shapes = parse_dimensions(dim or ()), parse_shapes(shape or ())
+    write_text(output, graph_to_json(load_model(model, dimensions=dimensions, shapes=shapes, say=warn)))
     print(output)
 
 

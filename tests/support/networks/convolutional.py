@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from onnx import TensorProto
+
 from tests.support.networks.builder import Builder
+
+#: End of the names of operators that only repeat a tensor, as an engine does by itself.
+SPREAD = "spread"
 
 
 def resnet18() -> bytes:
@@ -111,8 +116,10 @@ def _shuffle_block(net: Builder, x: str, channels: int, name: str) -> str:
 
 def _deformable_step(net: Builder, x: str, channels: int, name: str) -> str:
     """Offsets of one number a pixel, a depthwise deformable convolution, a pointwise one, twice the size."""
-    # One number a pixel stands for all 18 coordinates: the engine spreads it.
+    # One number a pixel stands for all 18 coordinates: `zoo` takes this out, as the engine spreads it.
     offset, width = net.conv(x, 1, name=f"{name}.off"), net.width[x]
+    times = net.constant([1, 18, 1, 1], TensorProto.INT64)
+    offset = net.add("Expand", offset, times, name=f"{name}.{SPREAD}")
     weight, square = net.parameter(width, 1, 3, 3), [3, 3]
     y = net.add(
         "DeformConv", x, weight, offset, name=f"{name}.ddw", kernel_shape=square, pads=[1] * 4, group=width

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from hw.scheduler.graph.graph import Graph
 from hw.scheduler.graph.importers.kib import import_kib
 from hw.scheduler.graph.importers.onnx_model import import_onnx
 from tests.support.networks import convolutional, transformers
+from tests.support.networks.convolutional import SPREAD
 
 _SHIPPED = Path(networks.__file__).parent
 _SOURCES = Path(__file__).parent / "sources"
@@ -68,10 +70,29 @@ def make_network(name: str) -> Graph:
     if name in _SIZES:
         return import_kib(read_json(_SOURCES / f"{name}.json"), made_by=made_by)
     if name in _WRITTEN:
-        return import_onnx(_WRITTEN[name](), name=name, made_by=made_by)
+        return _without_spreading(import_onnx(_WRITTEN[name](), name=name, made_by=made_by))
     if name in _TIMM:
         return _from_timm(*_TIMM[name], name, made_by)
     raise InputError("network", name, "one of " + ", ".join(_NAMES))
+
+
+def _without_spreading(graph: Graph) -> Graph:
+    """Leave out the operators that only repeat a tensor that the engine spreads itself."""
+    spread = {each.outputs[0]: each.inputs[0] for each in graph.operators if each.name.endswith(SPREAD)}
+    operators = []
+    for operator in graph.operators:
+        if operator.outputs[0] not in spread:
+            _, _, name = operator.name.partition(":")
+            operators.append(
+                replace(
+                    operator,
+                    name=f"{len(operators)}:{name}",
+                    inputs=tuple(spread.get(each, each) for each in operator.inputs),
+                    accesses={spread.get(each, each): access for each, access in operator.accesses.items()},
+                )
+            )
+    tensors = tuple(tensor for tensor in graph.tensors if tensor.name not in spread)
+    return replace(graph, tensors=tensors, operators=tuple(operators))
 
 
 def _from_timm(model: str, part: str, name: str, made_by: str) -> Graph:

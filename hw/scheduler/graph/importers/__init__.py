@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from hw.edge import read_json
@@ -13,16 +13,24 @@ from hw.scheduler.graph.importers.kib import import_kib
 from hw.scheduler.graph.networks import network_names, network_path
 
 
-def load_model(model: str, *, dimensions: Mapping[str, int] | None = None) -> Graph:
+def load_model(
+    model: str,
+    *,
+    dimensions: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Graph:
     """Load a graph: a file of ONNX (``.onnx``), a saved `torch.export` program (``.pt2``), a graph in either
     JSON form (``.json``), or a shipped network by its name.
 
-    ``dimensions`` gives values of dimensions an ONNX model leaves open, by name.  InputError when there is no
+    ``dimensions`` gives values of dimensions an ONNX model leaves open, by name, and ``shapes`` whole shapes
+    of its inputs; ``say`` is told in a line what such a model states wrongly.  InputError when there is no
     such file or network, or it is none of these; ToolError when a library that the form needs is missing.
     """
     path = Path(model)
-    if dimensions and path.suffix != ".onnx":
-        raise InputError("--dim", ", ".join(dimensions), "left out: only ONNX models leave dimensions open")
+    for option, values in (("--dim", dimensions), ("--shape", shapes)):
+        if values and path.suffix != ".onnx":
+            raise InputError(option, ", ".join(values), "left out: only ONNX models leave dimensions open")
     if model in network_names():
         return read_graph(network_path(model))
     if path.suffix not in (".onnx", ".pt2", ".json"):
@@ -34,7 +42,7 @@ def load_model(model: str, *, dimensions: Mapping[str, int] | None = None) -> Gr
     if path.suffix == ".onnx":
         from hw.scheduler.graph.importers.onnx_model import import_onnx
 
-        return import_onnx(path, dimensions=dimensions)
+        return import_onnx(path, dimensions=dimensions, shapes=shapes, say=say)
     if path.suffix == ".pt2":
         from hw.scheduler.graph.importers.torch_export import load_program
 

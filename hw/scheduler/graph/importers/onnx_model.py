@@ -1,144 +1,91 @@
-"""Graphs from ONNX models: shapes are inferred, parameter values need not be stored, reshapes disappear."""
+"""Graphs from ONNX models: shapes are learned, parameter values need not be stored, reshapes disappear."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import onnx
-import onnx.inliner
-from google.protobuf.message import DecodeError
+from onnx import TensorProto
 
 from hw.errors import InputError
 from hw.scheduler.graph.graph import Access, Graph, Operator, Tensor, TensorKind, stored_bytes
+from hw.scheduler.graph.importers.onnx_file import read_model
+from hw.scheduler.graph.importers.onnx_given import Given
+from hw.scheduler.graph.importers.onnx_learned import Learned
 from hw.scheduler.graph.importers.onnx_operators import OPERATORS, VIEWS, Node, macs, same_axis
 from hw.scheduler.graph.importers.onnx_products import PRODUCTS
-from hw.scheduler.graph.importers.onnx_shapes import Learned
-from hw.scheduler.graph.importers.onnx_standins import RUNTIME, STAND_INS, advice, full_name
+from hw.scheduler.graph.importers.onnx_standins import STAND_INS, full_name
 
-#: Operators that only make constants, of nothing or from shapes.
-_SHAPES = frozenset(("Constant", "Shape", "Size"))
 #: Inputs that hold what earlier runs left behind.
 _CACHE = re.compile(r"past|cache", re.IGNORECASE)
-_FLOATS = set(map(onnx.TensorProto.DataType.Value, ("FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE", "UNDEFINED")))
-#: Bits of elements of which several lie in a byte.
-_NARROW = dict.fromkeys(map(onnx.TensorProto.DataType.Value, ("INT4", "UINT4", "FLOAT4E2M1")), 4)
+_FLOATS = set(map(TensorProto.DataType.Value, ("FLOAT", "FLOAT16", "BFLOAT16", "DOUBLE", "UNDEFINED")))
+#: Bits of elements of which several lie in a byte, by the beginning of the type's name.
+_NARROW = {
+    number: bits
+    for name, number in TensorProto.DataType.items()
+    for start, bits in (("INT2", 2), ("UINT2", 2), ("INT4", 4), ("UINT4", 4), ("FLOAT4", 4), ("FLOAT6", 6))
+    if name.startswith(start)
+}
 #: Operands that are parameters even of whole numbers, which elsewhere are shapes and indices.
 _INTEGERS = {("Gather", 0), ("GatherND", 0), ("com.microsoft.MatMulNBits", 1)}
 #: Operators whose operands behind the first are scales and zero points.
 _SCALED = ("QuantizeLinear", "DequantizeLinear")
+#: Elements of a constant that an operator's access is told.
+_SHORT = 4096
 
 
 def import_onnx(
     source: Path | bytes,
     *,
     dimensions: Mapping[str, int] | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
     element_bits: int = 8,
     weights: bool = False,
     name: str = "",
     made_by: str = "",
+    say: Callable[[str], None] | None = None,
 ) -> Graph:
-    """Turn an ONNX model into a graph; parameters stored in other files are not read.
+    """Turn an ONNX model into a graph; of parameters stored in other files only small ones are read.
 
     Parameters
     ----------
     dimensions : mapping of str to int
         Values of dimensions the model leaves open, by their names in the model.
+    shapes : mapping of str to sequence of int
+        Whole shapes of inputs the model leaves open, by the inputs' names; they hold over ``dimensions``.
     element_bits : int
         Of floating-point tensors, once quantized; whole numbers keep their type.
     weights : bool
         Whether parameters become tensors of the graph instead of ``weight_bytes``.
     name, made_by : str
         As of `Graph`; the model's own name, or the file's, when empty.
+    say : callable
+        Is told, in a line, of shapes that the model states wrongly and that were computed again.
 
     Raises
     ------
     InputError
-        For a file that is no ONNX model, operators that are not supported (all of them in one error), a
-        dimension without a value, a shape that cannot be inferred.
+        For a file that is no ONNX model, operators that are not supported (all of them in one error), or
+        whose operands do not fit, dimensions without a value, a shape that cannot be known.
     """
     where = str(source) if isinstance(source, Path) else "model"
-    model = _read(source, where)
-    _refuse_unsupported(model.graph, where)
-    _set_dimensions(model, dimensions or {})
+    folder = source.parent if isinstance(source, Path) else None
+    model = read_model(source, where)
     title = name or (source.stem if isinstance(source, Path) else model.graph.name)
-    reader = _Reader(model.graph, Learned(model, where), element_bits, weights=weights)
-    if not reader.operators:
+    given = Given(
+        dimensions=dimensions or {}, shapes={key: tuple(value) for key, value in (shapes or {}).items()}
+    )
+    say = say or (lambda line: None)
+    learned = Learned(model, given, where, folder, say)
+    reader = _Reader(model.graph, learned, element_bits, weights=weights)
+    if reader.texts:
+        say(f"{where}: output {reader.texts[0]!r} is text, whose bytes are not known: left out")
+    if not reader.works:
         raise InputError("model", where, "one with an operator that is more than a view")
     return Graph(name=title, tensors=reader.tensors(), operators=tuple(reader.operators), made_by=made_by)
-
-
-def _read(source: Path | bytes, where: str) -> onnx.ModelProto:
-    try:
-        content = source.read_bytes() if isinstance(source, Path) else source
-        model = onnx.load_model_from_string(content)
-    except OSError as error:
-        raise InputError("model", where, f"a readable file ({error.strerror})") from error
-    except DecodeError as error:
-        raise InputError("model", where, "an ONNX model, and this is none or is damaged") from error
-    if model.functions:
-        model = onnx.inliner.inline_local_functions(model)
-    if not model.graph.node:
-        raise InputError("model", where, "an ONNX model with at least one operator")
-    # Text that is no UTF-8 is handed over as bytes.
-    graph = model.graph
-    tensors = (*graph.initializer, *graph.input, *graph.output, *graph.value_info)
-    texts = [graph.name, *(use.domain for use in model.opset_import), *(tensor.name for tensor in tensors)]
-    texts += [each.dim_param for value in graph.input for each in value.type.tensor_type.shape.dim]
-    for node in graph.node:
-        texts += [node.name, node.op_type, node.domain, *node.input, *node.output]
-        texts += [attribute.name for attribute in node.attribute]
-    if not all(isinstance(text, str) for text in texts):
-        raise InputError("model", where, "an ONNX model, and this is damaged: a name is no text")
-    return model
-
-
-def _refuse_unsupported(graph: onnx.GraphProto, where: str) -> None:
-    """Name all operators that are not supported, but for those that only compute constants, a node of each
-    and what to do about it.
-    """
-    constants = {tensor.name for tensor in graph.initializer}
-    unknown: dict[str, str] = {}
-    for node in graph.node:
-        given, name = set(filter(None, node.input)), full_name(node)
-        called = node.name or next(iter(node.output), "without a name")
-        if name in _SHAPES or (given and constants >= given):
-            constants.update(node.output)
-        elif name not in {*OPERATORS, *PRODUCTS, *STAND_INS, *VIEWS}:
-            unknown.setdefault(name, called)
-        elif node.domain == RUNTIME and any(
-            each.name in ("channels_last", "packed_weights") and each.i for each in node.attribute
-        ):
-            unknown.setdefault(f"{name} with channels last", called)
-    if unknown:
-        found = "; ".join(f"{name} (node {node}): {advice(name)}" for name, node in sorted(unknown.items()))
-        legal = "supported ones, as docs/planner-graphs.md lists them"
-        raise InputError("operators of the model", found, legal, where=where)
-
-
-def _set_dimensions(model: onnx.ModelProto, values: Mapping[str, int]) -> None:
-    """Put values in the place of named dimensions of the inputs."""
-    parameters = {tensor.name for tensor in model.graph.initializer}
-    named: set[str] = set()
-    for value in model.graph.input:
-        if value.name in parameters:
-            continue
-        if not value.type.tensor_type.HasField("shape"):
-            raise InputError(f"shape of input {value.name!r}", "unknown", "in the model")
-        for index, dimension in enumerate(value.type.tensor_type.shape.dim):
-            label = dimension.dim_param
-            named.update(filter(None, [label]))
-            if label in values:
-                dimension.dim_value = values[label]
-            elif dimension.dim_value < 1:
-                legal = f"given: --dim {label}=VALUE" if label else "given in the model, at least 1"
-                field = f"dimension {label or index} of input {value.name!r}"
-                raise InputError(field, dimension.dim_value or "open", legal)
-    if strange := [label for label in values if label not in named]:
-        legal = "one of " + ", ".join(sorted(named)) if named else "left out: the model leaves none open"
-        raise InputError("dimension", strange[0], legal)
 
 
 class _Reader:
@@ -147,13 +94,17 @@ class _Reader:
     def __init__(self, model: onnx.GraphProto, learned: Learned, element_bits: int, *, weights: bool) -> None:
         self._model, self._learned, self._element_bits = model, learned, element_bits
         self._alias: dict[str, str] = {}
+        #: Outputs of text.
+        self.texts: list[str] = []
+        #: What is written besides what operators make, and the outputs of the model that it is.
+        self._copies: dict[str, str] = {}
         nodes = []
-        for node in model.node:
+        for node in learned.nodes:
             if learned.constants.keys() >= set(filter(None, node.output)):
                 continue
-            if node.op_type in VIEWS:
+            if full_name(node) in VIEWS:
                 self._alias[node.output[0]] = self._base(node.input[0])
-            else:
+            elif not all(self._empty(name) for name in node.output if name):
                 nodes.append(node)
         wanted = {self._base(value.name) for value in model.output}
         alive = []
@@ -161,16 +112,55 @@ class _Reader:
             if wanted.intersection(node.output):
                 wanted.update(self._base(name) for name in node.input if name)
                 alive.append(node)
+        #: Whether there is an operator that is more than a view.
+        self.works = bool(alive)
         self.operators = [
             self._operator(node, index, wanted, weights=weights) for index, node in enumerate(reversed(alive))
         ]
+        self._copy_outputs()
+
+    def _empty(self, name: str) -> bool:
+        """Whether a tensor has no element, so that nobody reads or writes it."""
+        return 0 in self._learned.shapes.get(name, ())
+
+    def _copy_outputs(self) -> None:
+        """Write the outputs that no operator makes: inputs, parameters, views of either."""
+        made = {name for operator in self.operators for name in operator.outputs}
+        names = {value.name for value in self._model.input} | made
+        copied: set[str] = set()
+        for value in self._model.output:
+            base = self._base(value.name)
+            if base in made or base in copied or self._empty(base):
+                continue
+            if self._learned.types[base] == TensorProto.STRING:
+                self.texts.append(value.name)
+                continue
+            copied.add(base)
+            target = value.name
+            while target in names:
+                target += ":output"
+            names.add(target)
+            self._copies[target] = value.name
+            constant = base in self._learned.constants
+            stored = stored_bytes(self._learned.shape(base), self._bits(self._learned.types[base]))
+            kind = "constant" if constant else "identity"
+            self.operators.append(
+                Operator(
+                    name=f"{len(self.operators)}:{kind}",
+                    kind=kind,
+                    inputs=() if constant else (base,),
+                    outputs=(target,),
+                    weight_bytes=stored if constant else 0,
+                    accesses={},
+                )
+            )
 
     def _base(self, name: str) -> str:
         return self._alias.get(name, name)
 
     def _operator(self, node: onnx.NodeProto, index: int, wanted: set[str], *, weights: bool) -> Operator:
         known, shape = self._learned.constants, self._learned.shape
-        outputs = [name for name in node.output if name in wanted]
+        outputs = [name for name in node.output if name in wanted and not self._empty(name)]
         name = full_name(node)
         stand_in = STAND_INS.get(name)
         # The plain operator's operands come first, then what else is read.
@@ -189,7 +179,7 @@ class _Reader:
             constants={
                 position: value.reshape(-1).tolist()
                 for position, value in values.items()
-                if value is not None and value.dtype.kind in "iuf"
+                if value is not None and value.dtype.kind in "iuf" and value.size <= _SHORT
             },
             opset=self._learned.opset,
             outputs=len(outputs),
@@ -198,13 +188,13 @@ class _Reader:
         found = product.accesses(described) if product else OPERATORS[described.op](described)
         accesses: dict[str, Access | None] = {}
         for position, each in enumerate(read):
-            if each:
+            if each and not self._empty(each):
                 access = _stored_access(described, position, found.get(position))
                 # An operand that is read in two ways is needed whole.
                 accesses[each] = access if accesses.get(each, access) == access else None
         if stand_in is None or stand_in.reads_others:
-            others = (each for each in node.input if each and each not in known)
-            accesses |= {each: None for each in map(self._base, others) if each not in accesses}
+            others = (self._base(each) for each in node.input if each and each not in known)
+            accesses |= {each: None for each in others if each not in accesses and not self._empty(each)}
         parameters = self._parameters(described, given, quantized=stand_in is not None)
         kind = _kind(described.op)
         return Operator(
@@ -220,11 +210,12 @@ class _Reader:
 
     def _parameters(self, described: Node, given: Sequence[str], *, quantized: bool) -> dict[str, int]:
         """Bytes of the parameters among the operands of a node, by name; scales and zero points are none."""
-        known, types, found = self._learned.constants, self._learned.types, {}
+        known, types = self._learned.constants, self._learned.types
+        found: dict[str, int] = {}
         for position, name in enumerate(given):
-            if name not in known or (position and described.op in _SCALED):
+            if name not in known or self._empty(name) or (position and described.op in _SCALED):
                 continue
-            element = self._learned.stored.get(name, types.get(name, onnx.TensorProto.FLOAT))
+            element = self._learned.stored.get(name, types.get(name, TensorProto.FLOAT))
             whole = quantized or name in self._learned.stored or (described.op, position) in _INTEGERS
             if element not in _FLOATS and not whole:
                 continue
@@ -247,7 +238,7 @@ class _Reader:
         constants = self._learned.constants
         made = {name for operator in self.operators for name in operator.outputs}
         given = {value.name for value in self._model.input}
-        results = {self._base(value.name) for value in self._model.output}
+        results = {self._base(value.name) for value in self._model.output} | self._copies.keys()
         names = [name for operator in self.operators for name in (*operator.inputs, *operator.outputs)]
         tensors = []
         for name in dict.fromkeys(names):
@@ -259,7 +250,8 @@ class _Reader:
                 kind = TensorKind.CACHE if _CACHE.search(name) else TensorKind.INPUT
             else:
                 raise InputError(f"tensor {name!r}", "made by no operator", "made by one, or an input")
-            shape, bits = self._learned.shape(name), self._bits(self._learned.types[name])
+            seen = self._copies.get(name, name)
+            shape, bits = self._learned.shape(seen), self._bits(self._learned.types[seen])
             size = stored_bytes(shape, bits)
             tensors.append(Tensor(name=name, size_bytes=size, shape=shape, element_bits=bits, kind=kind))
         return tuple(tensors)

@@ -1,23 +1,17 @@
 """Operators that move what a plainer one moves: the quantized ones, and what runtimes make of several.
 
 A stand-in names the plain operator and which operands are its operands; the others are scales, zero points
-and the like. Shapes, accesses and multiply-accumulates are then those of the plain operator. What has no
-plain operator has a shape function of its own.
+and the like. Shapes, accesses and multiply-accumulates are then those of the plain operator.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-import numpy as np
 import onnx
-from onnx import helper
-from onnx.defs import get_schema
 
-Shape = tuple[int, ...]
-Attributes = Mapping[str, Any]
+from hw.scheduler.graph.importers.rules.call import Misfit, Shape
 
 #: The domain of onnxruntime's own operators; in names of operators it stands before the dot.
 RUNTIME = "com.microsoft"
@@ -37,12 +31,19 @@ class StandIn:
         Position, among the operands of the other, of one with the result's element type; None for floats.
     reads_others : bool
         Whether the other operands are read, too.
+    vectors : mapping of int to int
+        Positions of other operands that may have a value for each index of a dimension of the result, and
+        that dimension; the rest have one value.
+    free : tuple of int
+        Positions of other operands of any shape.
     """
 
     op: str
     operands: tuple[int, ...] | slice
     like: int | None = 0
     reads_others: bool = True
+    vectors: Mapping[int, int] = field(default_factory=dict)
+    free: tuple[int, ...] = ()
 
     def positions(self, count: int) -> tuple[int, ...]:
         """Give the positions of the plain operator's operands among so many of the other."""
@@ -50,14 +51,28 @@ class StandIn:
             return tuple(range(count)[self.operands])
         return tuple(position for position in self.operands if position < count)
 
+    def check_others(self, node: onnx.NodeProto, shapes: Sequence[Shape | None], result: Shape) -> None:
+        """Refuse scales and zero points that do not fit the result."""
+        plain = self.positions(len(shapes))
+        for position, shape in enumerate(shapes):
+            if shape is None or position in plain or position in self.free or shape in ((), (1,)):
+                continue
+            axis = self.vectors.get(position)
+            whole = (result[axis],) if axis is not None and -len(result) <= axis < len(result) else None
+            if shape != whole:
+                legal = "(), one value" + (f", or {whole}" if whole else "")
+                raise Misfit(f"shape of operand {position} ({node.input[position]})", shape, legal)
+
 
 #: By the operator's name.
 STAND_INS: Mapping[str, StandIn] = {
-    "QLinearConv": StandIn(op="Conv", operands=(0, 3, 8)),
-    "QLinearMatMul": StandIn(op="MatMul", operands=(0, 3)),
-    "ConvInteger": StandIn(op="Conv", operands=(0, 1)),
-    "MatMulInteger": StandIn(op="MatMul", operands=(0, 1)),
-    "CastLike": StandIn(op="Cast", operands=(0,), reads_others=False),
+    "QLinearConv": StandIn(op="Conv", operands=(0, 3, 8), vectors={4: 1, 5: 1}),
+    "QLinearMatMul": StandIn(
+        op="MatMul", operands=(0, 3), vectors={1: -2, 2: -2, 4: -1, 5: -1, 6: -2, 7: -2}
+    ),
+    "ConvInteger": StandIn(op="Conv", operands=(0, 1), vectors={3: 1}),
+    "MatMulInteger": StandIn(op="MatMul", operands=(0, 1), vectors={2: -2, 3: -1}),
+    "CastLike": StandIn(op="Cast", operands=(0,), reads_others=False, free=(1,)),
     **{
         f"{RUNTIME}.{name}": stand_in
         for name, stand_in in {
@@ -69,16 +84,20 @@ STAND_INS: Mapping[str, StandIn] = {
             "QLinearSigmoid": StandIn(op="Sigmoid", operands=(0,)),
             "QLinearSoftmax": StandIn(op="Softmax", operands=(0,)),
             "QLinearConcat": StandIn(op="Concat", operands=slice(2, None, 3), like=2),
-            "QGemm": StandIn(op="Gemm", operands=(0, 3, 6)),
-            "MatMulIntegerToFloat": StandIn(op="MatMul", operands=(0, 1), like=None),
-            "DynamicQuantizeMatMul": StandIn(op="MatMul", operands=(0, 1), like=None),
-            "FusedConv": StandIn(op="Conv", operands=(0, 1, 2)),
+            "QGemm": StandIn(op="Gemm", operands=(0, 3, 6), vectors={4: 1, 5: 1}),
+            "MatMulIntegerToFloat": StandIn(
+                op="MatMul", operands=(0, 1), like=None, vectors={2: -2, 3: -1, 4: -2, 5: -1, 6: -1}
+            ),
+            "DynamicQuantizeMatMul": StandIn(
+                op="MatMul", operands=(0, 1), like=None, vectors={2: -1, 3: -1, 4: -1}
+            ),
+            "FusedConv": StandIn(op="Conv", operands=(0, 1, 2), free=(3,)),
             "Gelu": StandIn(op="Gelu", operands=(0,)),
-            "FastGelu": StandIn(op="Gelu", operands=(0,)),
+            "FastGelu": StandIn(op="Gelu", operands=(0,), vectors={1: -1}),
             "QuickGelu": StandIn(op="Gelu", operands=(0,)),
             "BiasGelu": StandIn(op="Add", operands=(0, 1)),
-            "QuantizeLinear": StandIn(op="QuantizeLinear", operands=(0, 1), like=2),
-            "DequantizeLinear": StandIn(op="DequantizeLinear", operands=(0, 1), like=None),
+            "QuantizeLinear": StandIn(op="QuantizeLinear", operands=(0, 1, 2), like=2),
+            "DequantizeLinear": StandIn(op="DequantizeLinear", operands=(0, 1, 2), like=None),
         }.items()
     },
 }
@@ -89,101 +108,26 @@ def full_name(node: onnx.NodeProto) -> str:
     return node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}.{node.op_type}"
 
 
-def plain_node(node: onnx.NodeProto, opset: int) -> onnx.NodeProto:
-    """Give the plain operator that stands in for a node, with its operands and attributes, for the inference
-    of shapes.
-    """
-    stand_in = STAND_INS[full_name(node)]
-    known = get_schema(stand_in.op, opset).attributes
-    operands = [node.input[position] for position in stand_in.positions(len(node.input))]
-    plain = helper.make_node(stand_in.op, operands, node.output[:1], name=node.name)
-    plain.attribute.extend(each for each in node.attribute if each.name in known)
-    return plain
-
-
-def _whole(attributes: Attributes, name: str) -> int:
-    """Give an attribute, which in a damaged model has any type, or none."""
-    value = attributes[name]
-    if not isinstance(value, int):
-        raise ValueError(f"{name} is {value!r}, no whole number")
-    return value
-
-
-def _like_first(shapes: Sequence[Shape], attributes: Attributes) -> list[Shape]:
-    return [shapes[0]]
-
-
-def _skip_normalization(shapes: Sequence[Shape], attributes: Attributes) -> list[Shape]:
-    row = (*shapes[0][:-1], 1)
-    return [shapes[0], row, row, shapes[0]]
-
-
-def _attention(shapes: Sequence[Shape], attributes: Attributes) -> list[Shape]:
-    """Attention with its projections: input [B, S, C], weights [C, columns], mask, past [2, B, N, P, D]."""
-    (batch, tokens, _), columns, heads = shapes[0], shapes[1][1], _whole(attributes, "num_heads")
-    widths = attributes.get("qkv_hidden_sizes") or [columns // 3] * 3
-    if not isinstance(widths, list) or not all(isinstance(width, int) for width in widths):
-        raise ValueError(f"qkv_hidden_sizes are {widths!r}, not whole numbers")
-    past = shapes[4][3] if len(shapes) > 4 and shapes[4] else 0
-    present = (2, batch, heads, past + tokens, widths[1] // heads)
-    return [(batch, tokens, widths[2]), present]
-
-
-def _heads(shapes: Sequence[Shape], attributes: Attributes) -> list[Shape]:
-    """Attention of several heads: query [B, S, C], key and value the same or [B, heads, L, D]; behind bias,
-    padding mask and attention bias come keys and values of earlier runs.
-    """
-    (batch, tokens, _), key, value, heads = *shapes[:3], _whole(attributes, "num_heads")
-    if not key or not value:
-        raise ValueError("queries, keys and values packed into one operand")
-    past = shapes[6][2] if len(shapes) > 6 and shapes[6] else 0
-    length = past + (key[1] if len(key) == 3 else key[2])
-    widths = [each[2] // heads if len(each) == 3 else each[3] for each in (key, value)]
-    presents = [(batch, heads, length, width) for width in widths]
-    return [(batch, tokens, heads * widths[1]), *presents]
-
-
-def _grouped_heads(shapes: Sequence[Shape], attributes: Attributes) -> list[Shape]:
-    """Attention whose heads share keys: query [B, S, C], with keys and values behind it where these are left
-    out, and keys and values of earlier runs [B, key heads, P, D].
-    """
-    (batch, tokens, columns), heads = shapes[0], _whole(attributes, "num_heads")
-    key_heads = _whole(attributes, "kv_num_heads")
-    width = columns // (heads if shapes[1] else heads + 2 * key_heads)
-    past = shapes[3][2] if len(shapes) > 3 and shapes[3] else 0
-    present = (batch, key_heads, past + tokens, width)
-    return [(batch, tokens, heads * width), present, present]
-
-
-def _turned_products(shapes: Sequence[Shape], attributes: Attributes) -> list[Shape]:
-    """A product whose operands may be transposed."""
-    left, right = (
-        (*shape[:-2], shape[-1], shape[-2]) if attributes.get(name) else shape
-        for shape, name in zip(shapes, ("transA", "transB"), strict=False)
+#: Operators of onnxruntime's that its optimization makes of ONNX's own.
+_FUSIONS = frozenset(
+    (
+        "BiasAdd", "BiasDropout", "BiasSoftmax", "BiasSplitGelu", "ConvTransposeWithDynamicPads",
+        "DecoderAttention", "DecoderMaskedMultiHeadAttention", "DecoderMaskedSelfAttention",
+        "EmbedLayerNormalization", "FusedGemm", "FusedMatMulActivation", "GatedRelativePositionBias",
+        "GemmFastGelu", "GemmFloat8", "GroupNorm", "LongformerAttention", "NhwcConv", "NhwcFusedConv",
+        "NhwcMaxPool", "PackedAttention", "PackedMultiHeadAttention", "QAttention",
+        "QEmbedLayerNormalization", "QOrderedAttention", "QOrderedGelu", "QOrderedLayerNormalization",
+        "QOrderedLongformerAttention", "QOrderedMatMul", "QuickGelu", "RelativePositionBias",
+        "RemovePadding", "RestorePadding", "SkipGroupNorm", "TransposeMatMul",
     )
-    if left[-1] != right[-2] or attributes.get("transBatchA") or attributes.get("transBatchB"):
-        raise ValueError("operands that do not fit, or whose batches are transposed")
-    return [(*np.broadcast_shapes(left[:-2], right[:-2]), left[-2], right[-1])]
-
-
-def _packed_products(shapes: Sequence[Shape], attributes: Attributes) -> list[Shape]:
-    """A product whose right operand has few bits an element, several in a byte."""
-    return [(*shapes[0][:-1], _whole(attributes, "N"))]
-
-
-#: Shapes of the results of operators without a plain one; their element type is that of the first operand.
-SHAPES: Mapping[str, Callable[[Sequence[Shape], Attributes], list[Shape]]] = {
-    "SimplifiedLayerNormalization": _like_first,  # in ONNX's own domain, which does not know it
-    f"{RUNTIME}.Attention": _attention,
-    f"{RUNTIME}.FusedMatMul": _turned_products,
-    f"{RUNTIME}.GroupQueryAttention": _grouped_heads,
-    f"{RUNTIME}.MultiHeadAttention": _heads,
-    f"{RUNTIME}.MatMulNBits": _packed_products,
-    f"{RUNTIME}.RotaryEmbedding": _like_first,
-    f"{RUNTIME}.SkipLayerNormalization": _skip_normalization,
-    f"{RUNTIME}.SkipSimplifiedLayerNormalization": _skip_normalization,
-}
-
+)  # fmt: skip
+#: Those that its tools for weights of few bits, and for quantization, write.
+_QUANTIZED = frozenset(
+    (
+        "DynamicQuantizeLSTM", "GatherBlockQuantized", "MatMulBnb4", "MatMulFpQ4", "QGemm",
+        "QLinearConvTranspose", "QLinearReduceMean", "QLinearWhere", "QMoE",
+    )
+)  # fmt: skip
 #: What to do about operators that are not supported; others have the advice of `advice`.
 _ADVICE = {
     **dict.fromkeys(
@@ -194,13 +138,23 @@ _ADVICE = {
         ("If", "Loop", "Scan"), "unroll it, or fold it with constant inputs, for example by onnxsim"
     ),
     **dict.fromkeys(("LSTM", "GRU", "RNN"), "export the network unrolled, a cell a step"),
+    "Dropout in training": "export the network for inference",
 }
+#: Domains of the operators of QONNX and of tools around it.
+_QONNX = ("qonnx.", "finn.", "onnx.brevitas")
 
 
 def advice(name: str) -> str:
     """Say what to do about an operator that is not supported."""
-    if name.startswith(f"{RUNTIME}."):
+    domain, _, op = name.rpartition(".")
+    if name.endswith(" with channels last") or (domain == RUNTIME and op in _FUSIONS):
         return "export without onnxruntime's fusions (optimization level basic)"
-    if "." in name:
+    if domain == RUNTIME and op in _QUANTIZED:
+        return "no fusion made it: import the network as it was before it was quantized"
+    if domain == RUNTIME:
+        return "no fusion made it: export the network with ONNX's own operators"
+    if domain.startswith(_QONNX):
+        return "export the network with QuantizeLinear and DequantizeLinear (QCDQ) instead of QONNX"
+    if domain:
         return "export it as ONNX's own operators"
     return _ADVICE.get(name, "describe it in a graph's JSON")

@@ -104,3 +104,30 @@ def check_accesses(content, *, exact=(), whole=(), fused=False):
 def light(name):
     """A model that the onnx package carries."""
     return Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / f"light_{name}.onnx"
+
+
+def run(nodes, feeds, constants, outputs, *, opset):
+    """Run nodes in onnxruntime without optimization; give the outputs by name."""
+    graph = helper.make_graph(
+        nodes,
+        "network",
+        [
+            helper.make_tensor_value_info(
+                name, helper.np_dtype_to_tensor_dtype(value.dtype), list(value.shape)
+            )
+            for name, value in feeds.items()
+        ],
+        [onnx.ValueInfoProto(name=name) for name in outputs],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    made = helper.make_model(graph, opset_imports=imports)
+    made.ir_version = 10
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    session = onnxruntime.InferenceSession(
+        made.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return dict(zip(outputs, session.run(None, feeds), strict=True))

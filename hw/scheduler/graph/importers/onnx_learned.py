@@ -1,0 +1,330 @@
+"""Shapes, element types and constants of an ONNX model, learned operator by operator.
+
+Each operator is looked at alone, from operands that are known: its shapes come from the rule of `rules`, else
+from what the model states, last from ONNX's inference, which ends the process on some damaged models when it
+infers a whole one.  What follows from constants and shapes is computed on the way, as later shapes depend on
+it; branches, loops and functions are walked where they stand, so that their operators are the model's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import onnx
+from onnx import TensorProto, helper
+
+from hw.scheduler.graph.importers.onnx_bodies import Frame, live_nodes
+from hw.scheduler.graph.importers.onnx_constants import constant_of, one_line, read_values
+from hw.scheduler.graph.importers.onnx_control import CONTROL, call_function, expand
+from hw.scheduler.graph.importers.onnx_given import Given, open_error, stated_extents
+from hw.scheduler.graph.importers.onnx_inference import infer
+from hw.scheduler.graph.importers.onnx_operators import OPERATORS, VIEWS
+from hw.scheduler.graph.importers.onnx_products import PRODUCTS
+from hw.scheduler.graph.importers.onnx_signatures import (
+    Signature,
+    check_attributes,
+    check_operands,
+    result_types,
+    signature,
+)  # fmt: skip
+from hw.scheduler.graph.importers.onnx_standins import RUNTIME, STAND_INS, advice, full_name
+from hw.scheduler.graph.importers.onnx_tensors import Tensors, measured
+from hw.scheduler.graph.importers.rules.call import Call, Misfit, Shape, Unknown
+from hw.scheduler.graph.importers.rules.table import RULES
+
+#: What becomes an operator of the graph, or vanishes.
+SUPPORTED = frozenset((*OPERATORS, *PRODUCTS, *STAND_INS, *VIEWS))
+#: Operators that only make constants, of nothing or from the shape of their operand.
+_SHAPES = frozenset(("Constant", "Shape", "Size", "EyeLike"))
+
+
+class Learned(Tensors):
+    """What is known about the tensors of a model, by name; ``where`` is its file, for errors, ``folder``
+    where its other files lie, and ``say`` is told what the model states wrongly.
+
+    Members
+    -------
+    nodes : list of NodeProto
+        The operators in their order, those of functions, branches and loops in the place of these.
+    opset : int
+        Version of ONNX's own operators that the model uses.
+
+    Raises
+    ------
+    InputError
+        For a damaged parameter, an operator whose operands do not fit it, operators that are not supported
+        (all of them in one error), open dimensions of what is read (all of them).
+    """
+
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        given: Given,
+        where: str,
+        folder: Path | None,
+        say: Callable[[str], None],
+    ) -> None:
+        super().__init__(where, folder)
+        graph = model.graph
+        self.functions = {(each.domain, each.name): each for each in model.functions}
+        versions = {use.domain: use.version for use in model.opset_import}
+        self.opset = versions.get("", 1)
+        self.nodes: list[onnx.NodeProto] = []
+        self.unsupported: dict[str, str] = {}
+        #: Operators of branches and loops so far.
+        self.expanded = 0
+        self._asked: dict[str, onnx.ValueInfoProto] = {}
+        self._open: dict[str, onnx.ValueInfoProto] = {}
+        #: Inputs that are no tensors, and one of them that is read.
+        self._strange: dict[str, str] = {}
+        self._read_strange = ""
+        self._stale: list[str] = []
+        self._listed = frozenset(name for node in graph.node for name in node.output)
+        stated = {value.name: value.type for value in (*graph.value_info, *graph.output)}
+        frame = Frame(versions=versions, stated=stated)
+        self.add_parameters(graph, frame)
+        inputs = [value for value in graph.input if value.name not in self.constants]
+        given.check(inputs)
+        self._bound = given.bound(inputs)
+        self._stated_types = stated
+        for value in inputs:
+            self._add_input(value, given)
+        self.walk(live_nodes(graph.node, [value.name for value in graph.output]), frame)
+        self._refuse_unsupported()
+        for value in graph.output:
+            if value.name not in self.known:
+                raise self.refuse(
+                    "output of the model", value.name, "made by an operator, an input or a parameter"
+                )
+            self.ask(value.name)
+        if self._read_strange:
+            kind = self._strange[self._read_strange]
+            raise self.refuse(f"type of input {self._read_strange!r}", kind, "a tensor")
+        if self._asked:
+            raise open_error(list(self._asked.values()), self._bound)
+        if self._stale:
+            more = f"; so of {len(self._stale) - 1} more" if len(self._stale) > 1 else ""
+            say(f"{where}: {self._stale[0]}{more}; shapes are computed from the inputs'")
+
+    def ask(self, name: str) -> None:
+        """Note that an input's shape is needed."""
+        if name in self._open:
+            self._asked[name] = self._open[name]
+        if name in self._strange:
+            self._read_strange = name
+
+    def _add_input(self, value: onnx.ValueInfoProto, given: Given) -> None:
+        kind = value.type.WhichOneof("value") or "tensor_type"
+        if kind != "tensor_type":
+            self._strange[value.name] = kind.removesuffix("_type")
+            self.lose([value.name])
+            return
+        extents = given.extents(value, self._bound)
+        if extents is None or None in extents:
+            self._open[value.name] = value
+            self.lost.add(value.name)
+        self.learn(value.name, value.type.tensor_type.elem_type, extents)
+
+    def name_unsupported(self, node: onnx.NodeProto, name: str, why: str = "") -> None:
+        """Note an operator that cannot be imported, and lose its results."""
+        called = node.name or next(iter(node.output), "without a name")
+        self.unsupported.setdefault(name, f"{name} (node {called}): {why or advice(name)}")
+        self.lose(node.output)
+
+    def _refuse_unsupported(self) -> None:
+        if self.unsupported:
+            found = "; ".join(text for _, text in sorted(self.unsupported.items()))
+            legal = "supported ones, as docs/planner-graphs.md lists them"
+            raise self.refuse("operators of the model", found, legal)
+
+    def walk(self, nodes: Sequence[onnx.NodeProto], frame: Frame) -> None:
+        """Learn what the nodes of a body make."""
+        for node in nodes:
+            made = frame.copied(node)
+            self._refuse_names(made)
+            for name in made.input:
+                self.ask(name)
+            if (function := self.functions.get((node.domain, node.op_type))) is not None:
+                call_function(self, made, function, frame)
+            elif node.op_type in CONTROL and not node.domain:
+                expand(self, node, made, frame)
+            else:
+                self._visit(made, frame)
+
+    def visit(self, node: onnx.NodeProto, frame: Frame) -> None:
+        """Learn what an operator makes that is not among those of a body."""
+        self._refuse_names(node)
+        self._visit(node, frame)
+
+    def _visit(self, node: onnx.NodeProto, frame: Frame) -> None:
+        """Learn what one operator makes."""
+        name, of = full_name(node), called(node)
+        given = list(filter(None, node.input))
+        constant = name in _SHAPES or (bool(given) and self.constants.keys() >= set(given))
+        version = frame.versions.get(node.domain, 0)
+        if not version and (not node.domain or not frame.versions):
+            legal = "in the model, which names no version of ONNX's own operators (opset_import)"
+            raise self.refuse(f"operator set of {of}", "none", legal)
+        runtime = node.domain == RUNTIME
+        seen = None if runtime else signature(node.op_type, version, node.domain)
+        wanted = self._unsupported_form(node, name)
+        known = name in SUPPORTED or (constant and seen is not None and not node.domain)
+        if not known or (wanted and not constant):
+            self.name_unsupported(node, wanted or name)
+            return
+        if not self.lost.isdisjoint(given):
+            if constant:  # of an open shape: a constant whose values nothing asks for yet
+                self.constants.update((each, None) for each in node.output)
+            self.lose(node.output)
+            return
+        types = [self.types[each] if each else 0 for each in node.input]
+        try:
+            for attribute in node.attribute:
+                if attribute.HasField("t"):
+                    read_values(attribute.t, self.where, self.folder)
+            letters: dict[str, str] = {}
+            if seen is not None:
+                check_attributes(node, seen)
+                letters = check_operands(node, seen, types)
+            call = self._call(node, name, version, seen)
+            shapes = self._shapes(node, name, call, frame)
+        except Misfit as error:
+            raise self.refuse(f"{error.field} of {of}", error.value, error.legal) from error
+        if name not in STAND_INS:
+            elements = result_types(node, seen, letters, types)
+        else:
+            like = STAND_INS[name].like
+            element = TensorProto.FLOAT if like is None else types[like] if like < len(types) else 0
+            elements = [element, *(0 for _ in node.output[1:])]
+            if seen is not None:
+                elements = result_types(node, seen, letters, types)
+        for index, each in enumerate(node.output):
+            if each:
+                self.learn(each, elements[index], shapes[index] if index < len(shapes) else None)
+        if constant:
+            self.fold(node, call, version)
+        elif name == "Dropout" and len(node.output) > 1 and node.output[1]:
+            self.fold_mask(node.output[1])
+        self.nodes.append(node)
+
+    def _refuse_names(self, node: onnx.NodeProto) -> None:
+        of = called(node)
+        if strange := [name for name in node.input if name and name not in self.known]:
+            legal = "a parameter, an input of the model, or made by an operator"
+            if strange[0] in self._listed:
+                legal = "made by an operator before it: the graph has a cycle, or is out of order"
+            raise self.refuse(f"operand of {of}", strange[0], legal)
+        if twice := [name for name in node.output if name and name in self.known]:
+            raise self.refuse(f"result of {of}", twice[0], "a name that nothing else has")
+
+    def _call(self, node: onnx.NodeProto, name: str, version: int, seen: Signature | None) -> Call:
+        """Describe an operator for its rule; a stand-in as the plain operator with that one's operands."""
+        places: Sequence[int] = range(len(node.input))
+        if (stand_in := STAND_INS.get(name)) is not None:
+            places = stand_in.positions(len(node.input))
+        operands = [node.input[place] for place in places]
+        return Call(
+            op=stand_in.op if stand_in else name,
+            shapes=tuple(self.shapes.get(each) if each else None for each in operands),
+            values=tuple(self.constants.get(each) if each else None for each in operands),
+            attributes={each.name: helper.get_attribute_value(each) for each in node.attribute},
+            # Every stand-in is as the newest version of its plain operator.
+            opset=max(self.opset, 20) if stand_in and node.domain == RUNTIME else version,
+            results=len(node.output),
+            labels=seen.labels if seen and stand_in is None else (),
+        )
+
+    def _shapes(self, node: onnx.NodeProto, name: str, call: Call, frame: Frame) -> list[Shape | None]:
+        """Give the shapes of a node's results by the first of the three that knows them."""
+        known = all(not each or each in self.shapes for each in node.input)
+        found: list[Shape | None] = []
+        if name in ("Shape", "Size"):
+            return [measured(call).shape]
+        if name == "Constant":
+            return [constant_of(node, self.where)[1]]
+        rule = RULES.get(call.op)
+        if rule is not None and known:
+            try:
+                made = rule(call)
+                if (stand_in := STAND_INS.get(name)) is not None:
+                    stand_in.check_others(node, [self.shapes.get(each) for each in node.input], made[0])
+                found = list(made)
+            except Unknown:
+                found = []
+        stated = [self._stated(each, frame) for each in node.output]
+        if found and all(each is not None for each in found[: len(node.output)]):
+            self._compare(node, found, stated)
+            return found
+        if any(
+            each and (shape is None or None in shape) for each, shape in zip(node.output, stated, strict=True)
+        ):
+            inferred = self._inferred(node, frame)
+        else:
+            inferred = [None] * len(node.output)
+        agreed = []
+        for each, claimed, seen in zip(node.output, stated, inferred, strict=True):
+            agreed.append(self._agreed(each, claimed, seen))
+        return agreed
+
+    def _stated(self, name: str, frame: Frame) -> list[int | None] | None:
+        """Give what the body states of a result, by its name there."""
+        local = name.removeprefix(f"{frame.prefix}/") if frame.prefix else name
+        proto = frame.stated.get(local) or self._stated_types.get(name)
+        return None if proto is None else stated_extents(proto, self._bound)
+
+    def _compare(
+        self, node: onnx.NodeProto, found: Sequence[Shape | None], stated: Sequence[list[int | None] | None]
+    ) -> None:
+        for name, shape, claimed in zip(node.output, found, stated, strict=False):
+            if shape is None or claimed is None:
+                continue
+            fits = len(shape) == len(claimed) and all(
+                one in (None, other) for one, other in zip(claimed, shape, strict=True)
+            )
+            if not fits:
+                said = [each if each is not None else "?" for each in claimed]
+                self._stale.append(
+                    f"the model states shape {said} of tensor {name!r}, which has {list(shape)}"
+                )
+
+    def _inferred(self, node: onnx.NodeProto, frame: Frame) -> list[list[int | None] | None]:
+        try:
+            return infer(node, frame.versions, self.types, self.shapes, self.constants)
+        except ValueError as error:
+            legal = f"one whose shapes can be inferred ({one_line(error)})"
+            raise self.refuse(called(node), node.op_type, legal) from error
+
+    def _agreed(
+        self, name: str, claimed: list[int | None] | None, seen: list[int | None] | None
+    ) -> Shape | None:
+        """Give what is stated, with what is inferred in the place of what is not."""
+        if claimed is None:
+            claimed = seen
+        elif seen is not None and len(seen) == len(claimed):
+            pairs = list(zip(claimed, seen, strict=True))
+            if any(None not in pair and pair[0] != pair[1] for pair in pairs):
+                self._stale.append(f"the model states shape {claimed} of tensor {name!r}, not {seen}")
+            claimed = [other if one is None else one for one, other in pairs]
+        if claimed is None or None in claimed:
+            return None
+        return tuple(each for each in claimed if each is not None)
+
+    def _unsupported_form(self, node: onnx.NodeProto, name: str) -> str:
+        """Name a form of a supported operator that is not: images with channels last, training."""
+        flags = {each.name for each in node.attribute if each.i}
+        if node.domain == RUNTIME and flags & {"channels_last", "packed_weights"}:
+            return f"{name} with channels last"
+        if name == "Dropout" and len(node.input) > 2 and node.input[2]:
+            value = self.constants.get(node.input[2])
+            if value is None or value.any():
+                return "Dropout in training"
+        return ""
+
+
+def called(node: onnx.NodeProto) -> str:
+    """Name an operator for errors."""
+    if node.name and node.name != node.op_type:
+        return f"operator {node.name!r} ({node.op_type})"
+    made = next(filter(None, node.output), "")
+    return f"operator {node.op_type!r}" + (f" of {made!r}" if made else "")

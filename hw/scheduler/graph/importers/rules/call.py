@@ -1,0 +1,187 @@
+"""One operator of a model as the rules of shapes see it, and what they say when its operands do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Shape = tuple[int, ...]
+Array = np.ndarray[Any, Any]
+
+#: Largest extent that is computed with: what a tensor of one byte an element can have.
+MAX_EXTENT = 2**32 - 1
+
+
+class Misfit(Exception):  # noqa: N818  (no error of the program: it becomes an InputError where the node is known)
+    """An operand, or an attribute, that does not fit the others; the words are those of `InputError`."""
+
+    def __init__(self, field: str, value: Any, legal: str) -> None:
+        super().__init__(field, value, legal)
+        self.field, self.value, self.legal = field, value, legal
+
+
+class Unknown(Exception):  # noqa: N818  (another source of shapes is asked then)
+    """The shape follows from values that are known only when the network runs, or that are not there."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """An operator with everything about its operands that is known before the network runs.
+
+    Parameters
+    ----------
+    op : str
+        Name in ONNX's own domain; in another with the domain before it.
+    shapes : tuple of Shape or None
+        Of the operands; None for what is left out.
+    values : tuple of array or None
+        Of the operands that are small constants.
+    attributes : mapping of str to value
+        Texts are bytes, as ONNX has them.
+    opset : int
+        Version of the operators of its domain.
+    results : int
+        Outputs the node lists.
+    labels : tuple of str
+        The specification's names of the operands.
+    """
+
+    op: str
+    shapes: tuple[Shape | None, ...]
+    values: tuple[Array | None, ...]
+    attributes: Mapping[str, Any]
+    opset: int
+    results: int = 1
+    labels: tuple[str, ...] = ()
+
+    def label(self, position: int) -> str:
+        """Name an operand for errors."""
+        return f"operand {self.labels[position] if position < len(self.labels) else position}"
+
+    def has(self, position: int) -> bool:
+        """Whether an operand is given."""
+        return position < len(self.shapes) and self.shapes[position] is not None
+
+    def shape(self, position: int, rank: int | None = None) -> Shape:
+        """Give the shape of an operand that must be there, of this rank if named."""
+        shape = self.shapes[position] if position < len(self.shapes) else None
+        if shape is None:
+            raise Misfit(self.label(position), "left out", "given")
+        if rank is not None and len(shape) != rank:
+            raise Misfit(f"shape of {self.label(position)}", shape, f"of {rank} dimensions")
+        return shape
+
+    def spatial(self, position: int = 0) -> Shape:
+        """Give the shape of an operand of (N, C, D1, ...)."""
+        shape = self.shape(position)
+        if len(shape) < 3:
+            raise Misfit(f"shape of {self.label(position)}", shape, "of at least 3 dimensions (N, C, L ...)")
+        return shape
+
+    def expect(self, position: int, *legal: Shape, why: str = "") -> None:
+        """Refuse an operand, if given, of any other shape than these."""
+        if self.has(position) and self.shapes[position] not in legal:
+            words = " or ".join(map(str, dict.fromkeys(legal)))
+            raise Misfit(f"shape of {self.label(position)}", self.shapes[position], f"{words}{why}")
+
+    def one(self, position: int) -> None:
+        """Refuse an operand, if given, of more than one element."""
+        if self.has(position) and self.shapes[position] not in ((), (1,)):
+            raise Misfit(f"shape of {self.label(position)}", self.shapes[position], "() or (1,), one value")
+
+    def numbers(self, position: int) -> list[float]:
+        """Give the values of a constant of at most one dimension; Unknown when it is none."""
+        if len(self.shape(position)) > 1:
+            legal = "of one dimension"
+            raise Misfit(f"shape of {self.label(position)}", self.shapes[position], legal)
+        value = self.values[position]
+        if value is None or value.dtype.kind not in "iufb":
+            raise Unknown
+        return list(value.reshape(-1).tolist())
+
+    def whole(self, position: int, name: str = "") -> list[int] | None:
+        """Give whole numbers from an operand or, in older versions, the attribute ``name``; None when neither
+        is given.
+        """
+        if self.has(position):
+            return [int(value) for value in self.numbers(position)]
+        return self.ints(name) if name in self.attributes else None
+
+    def ints(self, name: str, default: Sequence[int] = (), count: int | None = None) -> list[int]:
+        """Give an attribute of whole numbers, of so many if named."""
+        values = self.attributes.get(name, list(default))
+        if not isinstance(values, (list, tuple)) or not all(isinstance(value, int) for value in values):
+            raise Misfit(name, values, "whole numbers")
+        if count is not None and len(values) != count:
+            raise Misfit(name, list(values), f"{count} values")
+        return list(values)
+
+    def number(self, name: str, default: int | None = None, least: int | None = None) -> int:
+        """Give an attribute that is a whole number, and no less than named."""
+        value = self.attributes.get(name, default)
+        if not isinstance(value, int):
+            raise Misfit(name, value, "a whole number")
+        if least is not None and value < least:
+            raise Misfit(name, value, f"at least {least}")
+        return value
+
+    def text(self, name: str, default: str) -> str:
+        """Give an attribute that is text."""
+        value = self.attributes.get(name, default.encode())
+        if not isinstance(value, bytes):
+            raise Misfit(name, value, "text")
+        return value.decode(errors="replace")
+
+    def axis(self, rank: int, default: int = 0, name: str = "axis") -> int:
+        """Give the attribute ``axis``, counted from 0, of a shape of this rank."""
+        return counted(self.number(name, default), rank, name)
+
+    def axes(self, values: Sequence[int], rank: int) -> list[int]:
+        """Give axes counted from 0; refuse one that is none of a shape's, or named twice."""
+        found = [counted(value, rank, "axes") for value in values]
+        if len(set(found)) != len(found):
+            raise Misfit("axes", list(values), "named once each")
+        return found
+
+
+def counted(axis: int, rank: int, name: str = "axis") -> int:
+    """Count an axis from 0."""
+    if not -rank <= axis < rank:
+        legal = f"from {-rank} to {rank - 1}" if rank else "left out: the operand has no dimension"
+        raise Misfit(name, axis, legal)
+    return axis % rank
+
+
+def bounded(shape: Sequence[int]) -> Shape:
+    """Give a shape; refuse extents below 0, or far beyond any tensor."""
+    found = tuple(int(extent) for extent in shape)
+    if any(not 0 <= extent <= MAX_EXTENT for extent in found):
+        raise Misfit("shape of the result", found, f"from 0 to {MAX_EXTENT} in every dimension")
+    return found
+
+
+def broadcast(call: Call, *positions: int) -> Shape:
+    """Give the shape that operands have together: from the last dimension on, extents are equal or 1."""
+    result: list[int] = []
+    for position in positions:
+        shape = call.shape(position)
+        seen = (1,) * (len(shape) - len(result)) + tuple(result)
+        whole = (1,) * (len(seen) - len(shape)) + shape
+        if any(one != other and 1 not in (one, other) for one, other in zip(whole, seen, strict=True)):
+            legal = f"one that fits {tuple(result)}: equal, or 1, from the last dimension on"
+            raise Misfit(f"shape of {call.label(position)}", shape, legal)
+        result = [other if one == 1 else one for one, other in zip(whole, seen, strict=True)]
+    return tuple(result)
+
+
+def fits_into(call: Call, position: int, shape: Shape) -> None:
+    """Refuse an operand, if given, that cannot be broadcast into this shape without making it larger."""
+    if not call.has(position):
+        return
+    given = call.shape(position)
+    tail = shape[len(shape) - len(given) :]
+    if len(given) > len(shape) or any(one not in (1, other) for one, other in zip(given, tail, strict=True)):
+        raise Misfit(f"shape of {call.label(position)}", given, f"one that can be broadcast into {shape}")

@@ -1,0 +1,65 @@
+"""Shapes of views: the same elements under other extents."""
+
+from __future__ import annotations
+
+import math
+
+from hw.scheduler.graph.importers.rules.call import Call, Misfit, Shape, bounded
+
+
+def reshaped(call: Call) -> list[Shape]:
+    """Reshape: 0 keeps an extent unless ``allowzero``, -1 takes what is left."""
+    shape, sizes = call.shape(0), call.whole(1, "shape")
+    if sizes is None:
+        raise Misfit("shape", None, "given")
+    asked = list(sizes)
+    field = f"view {asked} of {call.label(0)} {shape}"
+    if not call.number("allowzero", 0):
+        for index, extent in enumerate(sizes):
+            if extent == 0 and index >= len(shape):
+                raise Misfit(field, 0, f"without a 0 at {index}: the operand has no such dimension")
+            sizes[index] = extent or shape[index]
+    if sizes.count(-1) > 1 or min(sizes, default=0) < -1:
+        raise Misfit("view", asked, "of extents of at least 0, and one -1 at the most")
+    count = math.prod(shape)
+    if -1 in sizes:
+        others = math.prod(extent for extent in sizes if extent != -1)
+        if not others or count % others:
+            raise Misfit(
+                f"elements of {field}", count, f"a multiple of {others}, which the view's others make"
+            )
+        sizes[sizes.index(-1)] = count // others
+    if math.prod(sizes) != count:
+        raise Misfit(f"elements of {field}", count, f"{math.prod(sizes)}, those of the view")
+    return [bounded(sizes)]
+
+
+def flattened(call: Call) -> list[Shape]:
+    """Flatten: two dimensions, from ``axis`` on the second."""
+    shape = call.shape(0)
+    axis = call.number("axis", 1)
+    if not -len(shape) <= axis <= len(shape):
+        raise Misfit("axis", axis, f"from {-len(shape)} to {len(shape)}")
+    axis = axis + len(shape) if axis < 0 else axis
+    return [(math.prod(shape[:axis]), math.prod(shape[axis:]))]
+
+
+def squeezed(call: Call) -> list[Shape]:
+    """Squeeze: dimensions of 1 left out, all or those named."""
+    shape, named = call.shape(0), call.whole(1, "axes")
+    if named is None:
+        return [tuple(extent for extent in shape if extent != 1)]
+    axes = call.axes(named, len(shape))
+    if wrong := [axis for axis in axes if shape[axis] != 1]:
+        raise Misfit(f"dimension {wrong[0]} of {call.label(0)} {shape}", shape[wrong[0]], "1 to be left out")
+    return [tuple(extent for index, extent in enumerate(shape) if index not in axes)]
+
+
+def unsqueezed(call: Call) -> list[Shape]:
+    """Unsqueeze: dimensions of 1 put in where the result has the axes."""
+    shape, named = call.shape(0), call.whole(1, "axes")
+    if named is None:
+        raise Misfit("axes", None, "given")
+    rank = len(shape) + len(named)
+    axes, extents = call.axes(named, rank), iter(shape)
+    return [tuple(1 if index in axes else next(extents) for index in range(rank))]
