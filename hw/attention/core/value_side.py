@@ -200,13 +200,14 @@ class ValueSide(wiring.Component):
                 merge_wait.eq(Mux(free, 0, merge_wait - 1)),
             ]
 
-        step = Signal(ValueStep(config))
+        step, read = Signal(ValueStep(config)), Signal(LogitRead(config))
         m.d.comb += [
-            self.read.valid.eq(issue),
-            self.read.slot.eq(slot),
-            self.read.entry.eq(entry),
-            self.read.first.eq(issue & (index == 0) & (part == 0)),
-            self.read.last.eq(self.ended),
+            read.valid.eq(issue),
+            read.slot.eq(slot),
+            read.entry.eq(entry),
+            read.first.eq(issue & (index == 0) & (part == 0)),
+            read.last.eq(self.ended),
+            self.read.eq(delay(m, "read", read, timing.read)),
             self.exponent.eq(delay(m, "exponent", issue, timing.exponent)),
             self.value.eq(delay(m, "value", self.i_value.payload, timing.step, reset=False)),
             step.part.eq(part),

@@ -19,7 +19,7 @@ from hw.attention.core.result.output import OutputBuffer, OutputRead
 from hw.attention.core.result.reciprocal import Divide, Reciprocal
 from hw.lib.arithmetic.adder_tree import adder_tree
 from hw.lib.delay import delay
-from hw.lib.loads import copies
+from hw.lib.loads import LOADS, copies
 
 
 class ResultControl(data.StructLayout):
@@ -164,18 +164,17 @@ class ResultRows(wiring.Component):
         m.d.sync += valid.eq(drain.valid & self.drained[row])
         for port in range(ports):
             # Equal registers, which are not to become one: each has the loads of a slice.
-            read, reads = (
-                Signal(shape, name=f"{name}_{row}_{port}", attrs={"keep": 1})
-                for name, shape in (("read", drain.shape()), ("reads", 1))
-            )
+            read = Signal(drain.shape(), name=f"read_{row}_{port}", attrs={"keep": 1})
             m.d.sync += [
                 read.eq(drain),  # as late as `control` is otherwise
                 read.valid.eq(drain.valid & self.drained[row]),
-                reads.eq(valid),
             ]
             m.d.comb += output.read[port].eq(read)
-            slices.append(
-                output.o.word_select(port, self._beat_width // ports)
-                & reads.replicate(self._beat_width // ports)
-            )
+            # Few loads, as a beat goes on from here to another die, perhaps, and to where all rows' meet.
+            width = self._beat_width // ports
+            for low in range(0, width, LOADS):
+                reads = Signal(name=f"reads_{row}_{port}_{low}", attrs={"keep": 1})
+                m.d.sync += reads.eq(valid)
+                piece = output.o.word_select(port, width)[low : low + LOADS]
+                slices.append(piece & reads.replicate(len(piece)))
         return Cat(slices)

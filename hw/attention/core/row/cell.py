@@ -98,6 +98,9 @@ class Timing:
         From the last part of a key: ``cap``.
     write
         From the last part of a key: ``write``, its logit goes into the buffer.
+    read
+        From when `hw.attention.core.value_side.ValueSide` takes a part of a value: ``read``, the logit leaves
+        the buffer.  The following call this moment the read, as nothing can wait behind it.
     ready
         From the last part of a tile's last key: its first logit may be read.
     exponent
@@ -127,13 +130,15 @@ class Timing:
         self.adopt = self.scale - 1
         self.cap = self.scale + LogitUnit.cap_latency(config)
         self.write = self.scale + LogitUnit.latency(config)
-        self.ready = self.write + LogitBuffer.LATENCY
-        self.exponent = 1
+        # A register: whether a part is taken is known late in a cycle, and rows may lie on another die.
+        self.read = 1
+        self.ready = self.write + LogitBuffer.LATENCY - self.read
+        self.exponent = self.read + 1
         self.step = self.exponent + Exp2.LATENCY
         # The running output may be read before the tile's sums are there: they meet a cycle later.
         self.merge = self.step + ValueUnit.LATENCY - 1
         # A tile's rise is kept while the tile goes through the exponential.
-        self.ends = self.step + 1
+        self.ends = self.step - self.read + 1
         self.final = self.merge + Merge.LATENCY + Finals.sum_latency(config)
         self.divide = Combine.sum_latency(config)
         quotient = self.divide + Reciprocal.latency(config)

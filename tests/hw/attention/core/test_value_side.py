@@ -55,6 +55,7 @@ def test_values(name, stall, banks):
         part = 0
         valid = False
         arrived = []  # cycle in which each tile came
+        decided = []  # what is to be read, before its register
         free, bank = banks_behind(config), 0
         logits = 0
         while part < len(parts) or len(trace) < ends[-1][0] + 100:
@@ -88,11 +89,13 @@ def test_values(name, stall, banks):
             assert ctx.get(unit.starved) == (may and not valid)
             assert ctx.get(unit.freed) == (issue and ends_key)
             assert ctx.get(unit.ended) == (issue and ends_tile)
-            read = plain(ctx.get(unit.read))
-            assert (read["valid"], read["last"]) == (issue, issue and ends_tile)
-            assert read["first"] == (issue and index == 0 and of_value == 0)
-            if issue:
-                assert (read["slot"], read["entry"]) == (number % LOGIT_TILES, logits % config.logit_entries)
+            decided.append(
+                {"valid": issue, "last": issue and ends_tile, "first": issue and index == of_value == 0}
+                | ({"slot": number % LOGIT_TILES, "entry": logits % config.logit_entries} if issue else {})
+            )
+            read, wanted = plain(ctx.get(unit.read)), decided[max(0, now - timing.read)]
+            if now >= timing.read:
+                assert {name: read[name] for name in wanted} == wanted
             names = ("exponent", "value", "step", "merge")
             seen = {name: plain(ctx.get(getattr(unit, name))) for name in names}
             trace.append(seen | {"part": part if issue else None, "closed": ctx.get(unit.closed)})
