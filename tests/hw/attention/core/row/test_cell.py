@@ -213,7 +213,7 @@ class StreamControl:
         control, at, timing = self.cell.control, self.control.at, self.timing
         some = self._some(job, tile)
         if len(self.reads) >= LOGIT_TILES:  # the slot must have been read
-            self.key = max(self.key, self.reads[-LOGIT_TILES] + 1 - timing.write)
+            self.key = max(self.key, self.reads[-LOGIT_TILES] + timing.read + 1 - timing.write)
         for index, j in enumerate(some):
             for part in range(job.qk_parts):
                 cycle = self.key = self.key + self.control.pause()
@@ -256,7 +256,7 @@ class StreamControl:
                             cycle = max(cycle, drained - timing.normalize - timing.final)
                 self.read = cycle + 1
                 place = {"first": index == 0, "last": last}
-                self.control.word(cycle, control.read, **self._place(index), **place)
+                self.control.word(cycle + timing.read, control.read, **self._place(index), **place)
                 self.control.pulse(cycle + timing.exponent, control.exponent, 1)
                 if j < job.keys:
                     lanes = job.v[j, part * self.config.lanes : (part + 1) * self.config.lanes]
