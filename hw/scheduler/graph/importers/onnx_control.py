@@ -15,7 +15,7 @@ from hw.scheduler.graph.importers.rules.call import Array, Shape
 #: Operators with bodies.
 CONTROL = frozenset(("If", "Loop", "Scan"))
 #: Most operators that branches, loops and functions may add to a model.
-MOST = 20_000
+MOST = 10_000
 
 
 class Walker(Protocol):

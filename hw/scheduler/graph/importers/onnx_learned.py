@@ -67,7 +67,7 @@ class Learned(Tensors):
     ) -> None:
         super().__init__(where, folder)
         graph = model.graph
-        self.functions = {(each.domain, each.name): each for each in model.functions}
+        self.functions = {(each.domain, each.name, each.overload): each for each in model.functions}
         versions = {use.domain: use.version for use in model.opset_import}
         self.opset = versions.get("", 1)
         self.nodes: list[onnx.NodeProto] = []
@@ -145,7 +145,7 @@ class Learned(Tensors):
             self._refuse_names(made)
             for name in made.input:
                 self.ask(name)
-            if (function := self.functions.get((node.domain, node.op_type))) is not None:
+            if (function := self.functions.get((node.domain, node.op_type, node.overload))) is not None:
                 call_function(self, made, function, frame)
             elif node.op_type in CONTROL and not node.domain:
                 expand(self, node, made, frame)
@@ -164,7 +164,7 @@ class Learned(Tensors):
         constant = name in _SHAPES or (bool(given) and self.constants.keys() >= set(given))
         version = frame.versions.get(node.domain, 0)
         if not version and (not node.domain or not frame.versions):
-            legal = "in the model, which names no version of ONNX's own operators (opset_import)"
+            legal = "named, with its version: the model names no operator set (opset_import)"
             raise self.refuse(f"operator set of {of}", "none", legal)
         runtime = node.domain == RUNTIME
         seen = None if runtime else signature(node.op_type, version, node.domain)

@@ -237,4 +237,4 @@ def picked(call: Call) -> list[Shape]:
     """NonZero, of a constant: a column for each element that is not 0."""
     if (value := call.values[0]) is None:
         raise Unknown
-    return [(max(value.ndim, 1) if value.ndim else 0, int(np.count_nonzero(value)))]
+    return [(max(value.ndim, 1), int(np.count_nonzero(value)))]

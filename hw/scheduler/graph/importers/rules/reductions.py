@@ -12,7 +12,7 @@ def reduction(call: Call) -> list[Shape]:
     if not axes and call.number("noop_with_empty_axes", 0):
         return [shape]
     reduced = {counted(axis, rank, "axes") for axis in axes} if axes else set(range(rank))
-    keep = call.number("keepdims", 1)
+    keep = call.number("keepdims", 1) == 1
     kept = (1 if index in reduced else extent for index, extent in enumerate(shape))
     return [tuple(extent for index, extent in enumerate(kept) if keep or index not in reduced)]
 
@@ -21,7 +21,7 @@ def largest(call: Call) -> list[Shape]:
     """ArgMax, ArgMin: the index along an axis."""
     shape = call.shape(0)
     axis = call.axis(len(shape))
-    return [(*shape[:axis], *(1,) * bool(call.number("keepdims", 1)), *shape[axis + 1 :])]
+    return [(*shape[:axis], *(1,) * (call.number("keepdims", 1) == 1), *shape[axis + 1 :])]
 
 
 def largest_few(call: Call) -> list[Shape]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hw.scheduler.graph.importers.rules.call import Call, Misfit, Shape, bounded
+from hw.scheduler.graph.importers.rules.call import Call, Misfit, Shape, bounded, counted
 
 
 def reshaped(call: Call) -> list[Shape]:
@@ -38,8 +38,9 @@ def flattened(call: Call) -> list[Shape]:
     """Flatten: two dimensions, from ``axis`` on the second."""
     shape = call.shape(0)
     axis = call.number("axis", 1)
-    if not -len(shape) <= axis <= len(shape):
-        raise Misfit("axis", axis, f"from {-len(shape)} to {len(shape)}")
+    least = -len(shape) if call.opset >= 11 else 0
+    if not least <= axis <= len(shape):
+        raise Misfit("axis", axis, f"from {least} to {len(shape)}")
     axis = axis + len(shape) if axis < 0 else axis
     return [(math.prod(shape[:axis]), math.prod(shape[axis:]))]
 
@@ -47,10 +48,10 @@ def flattened(call: Call) -> list[Shape]:
 def squeezed(call: Call) -> list[Shape]:
     """Squeeze: dimensions of 1 left out, all or those named."""
     shape, named = call.shape(0), call.whole(1, "axes")
-    if named is None:
+    if not named:
         return [tuple(extent for extent in shape if extent != 1)]
-    axes = call.axes(named, len(shape))
-    if wrong := [axis for axis in axes if shape[axis] != 1]:
+    axes = {counted(axis, len(shape), "axes") for axis in named}
+    if wrong := [axis for axis in sorted(axes) if shape[axis] != 1]:
         raise Misfit(f"dimension {wrong[0]} of {call.label(0)} {shape}", shape[wrong[0]], "1 to be left out")
     return [tuple(extent for index, extent in enumerate(shape) if index not in axes)]
 

@@ -60,7 +60,7 @@ def _groups(call: Call, channels: int, shape: Shape) -> int:
 def _kernel(call: Call, image: Shape) -> Shape:
     """Give the shape of the weights of a convolution, which has as many dimensions as the image."""
     weights = call.shape(1, len(image))
-    stated = tuple(call.ints("kernel_shape")) if call.attributes.get("kernel_shape") else weights[2:]
+    stated = tuple(call.ints("kernel_shape", weights[2:]))
     if stated != weights[2:]:
         legal = f"{list(weights[2:])}, the kernel of {call.label(1)} {weights}"
         raise Misfit("kernel_shape", list(stated), legal)
