@@ -141,7 +141,7 @@ def evaluate(node: onnx.NodeProto, operands: Sequence[Array | None], version: in
         return None
     feeds = {name: value for name, value in zip(node.input, operands, strict=True) if name}
     if node.op_type == "NonZero":  # which takes one number for a list of one
-        feeds = {name: np.atleast_1d(value) for name, value in feeds.items()}
+        feeds = {name: np.atleast_1d(np.asarray(value)) for name, value in feeds.items()}
     graph = onnx.GraphProto(name="constant")
     graph.node.append(node)
     graph.input.extend(onnx.ValueInfoProto(name=name) for name in feeds)
