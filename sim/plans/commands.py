@@ -41,7 +41,7 @@ def parse_shapes(texts: Sequence[str]) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {}
     for text in texts:
         name, equals, values = text.rpartition("=")
-        extents = values.split(",") if values else []
+        extents = values.split(",")
         if not (name and equals and all(each.isascii() and each.isdigit() for each in extents)):
             raise InputError("--shape", text, "INPUT=1,3,48,192 with whole values of at least 0")
         if name in found:

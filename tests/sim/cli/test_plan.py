@@ -225,6 +225,33 @@ def test_a_model_with_an_open_dimension():
     assert read_plan(Path("p.json")).graph.tensors[0].shape == (8, 64)
     call("graph", "m.onnx", "--dim", "rows=8", "--output", "g.json")
     assert json.loads(Path("g.json").read_text())["operators"][0]["kind"] == "relu"
+    call("graph", "m.onnx", "--shape", "x=8,64", "--output", "h.json")
+    assert Path("h.json").read_bytes() == Path("g.json").read_bytes()
+    call("check", "p.json", "--model", "m.onnx", "--shape", "x=8,64")
+    call("check", "p.json", "--model", "m.onnx", "--shape", "x=9,64", status=1)
+
+
+@pytest.mark.parametrize("text", ["x", "x=", "=3", "x=1,", "x=-1,2", "x=a,2", "x=1.5"])
+def test_wrong_shapes(text):
+    Path("m.onnx").write_bytes(b"")
+    message = refused("graph", "m.onnx", "--shape", text, "-o", "g.json")
+    assert "--shape must be INPUT=1,3,48,192 with whole values of at least 0" in message
+    twice = refused("graph", "m.onnx", "--shape", "x=1,2", "--shape", "x=1,3", "-o", "g.json")
+    assert "--shape must be given once for x, which is 1,2 already, not 'x=1,3'" in twice
+    Path("p.json").write_text("{}")
+    assert "--shape must be left out without --model" in refused("check", "p.json", "--shape", "x=1")
+
+
+def test_what_a_model_states_wrongly_is_said():
+    made = onnx_model()
+    made.graph.output[0].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.FLOAT, [1, 64]))
+    onnx.save(made, "m.onnx")
+    said = call("graph", "m.onnx", "--dim", "rows=8", "-o", "g.json").stderr
+    line = (
+        "loomwork: warning: m.onnx: the model states shape [1, 64] of tensor 'y', which has [8, 64]; shapes"
+    )
+    assert said.startswith(line)
+    assert json.loads(Path("g.json").read_text())["tensors"][1]["shape"] == [8, 64]
 
 
 @pytest.mark.parametrize(

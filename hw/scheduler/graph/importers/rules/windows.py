@@ -95,7 +95,7 @@ def transposed_convolution(call: Call) -> list[Shape]:
     filters = weights[1] * group
     call.expect(2, (filters,), why=f", the filters of {call.label(1)} in all groups")
     strides, pads, reach, automatic = _window(call, count, weights[2:])
-    more = call.ints("output_padding", [0] * count) or [0] * count
+    more = call.ints("output_padding", [0] * count)
     most = [
         max(stride, (span - 1) // max(1, size - 1))
         for stride, span, size in zip(strides, reach, weights[2:], strict=True)
