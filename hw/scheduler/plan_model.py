@@ -78,10 +78,12 @@ def plan_model(
     problem = Problem(graph=graph, word_bytes=word_bytes)
     with watched(watch or Watch()) as watch:
         watch.reserve(problem.operator_count)
+        watch.stage("size of the scratchpad")
         size = parse_scratchpad(scratchpad, problem, seed=options.get("seed", 0))
         asked = PlanOptions(scratchpad_bytes=size, word_bytes=word_bytes, **options)
         plan = make_plan(graph, asked, board=board)
-    problems = check(json.loads(plan_to_json(plan)))
+        watch.stage("replaying the plan")
+        problems = check(json.loads(plan_to_json(plan)))
     if problems:
         raise AssertionError(f"the planner made a wrong plan: {problems[0]}")
     return plan

@@ -26,7 +26,7 @@ def watched_work(
     The work is done beside the thread that waits, which so hears of an interrupt (Ctrl-C) even while compiled
     code runs: a first one stops the watch, a second one is raised as ever.
     """
-    told = [title]
+    told = ["beginning"]
     watch = Watch(partial(told.__setitem__, 0), within_s)
     interrupted = False
     with told_of_compiling(watch.compiling) as compiling, Activity(title) as activity:

@@ -5,9 +5,11 @@ An ``episode`` of plan.json is a residency interval: the steps in which a whole 
 
 from __future__ import annotations
 
+import bisect
+import heapq
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from hw.scheduler.check.form import UNKNOWN_WINDOW_BYTES, Operator, Plan
@@ -31,8 +33,46 @@ class Block(NamedTuple):
 
 def overlapping(found: Iterable[Block]) -> Iterator[tuple[Block, Block]]:
     """Give each two blocks that share a time and a byte, the one that begins earlier first."""
+    ordered = sorted(found, key=lambda block: (block.begin, block.low))
+    pairs = _in_places(ordered)
+    yield from _one_by_one(ordered) if pairs is None else pairs
+
+
+def _in_places(ordered: Sequence[Block]) -> list[tuple[Block, Block]] | None:
+    """Give the pairs where any two blocks at one time have all their bytes in common, or none, as in a good
+    plan; else None.  So thousands at one time are not compared each with each.
+    """
+    lows: list[int] = []
+    places: dict[int, tuple[int, dict[int, Block]]] = {}  # by the first byte: the end, and who is there
+    ends: list[tuple[int, int, int]] = []
+    pairs = []
+    for number, block in enumerate(ordered):
+        while ends and ends[0][0] <= block.begin:
+            _, gone, low = heapq.heappop(ends)
+            there = places[low][1]
+            del there[gone]
+            if not there:
+                del places[low]
+                lows.pop(bisect.bisect_left(lows, low))
+        high, there = places.get(block.low, (block.high, {}))
+        if there:
+            if high != block.high:
+                return None
+            pairs += [(other, block) for other in there.values()]
+        else:
+            at = bisect.bisect_left(lows, block.low)
+            if (at < len(lows) and lows[at] < block.high) or (at and places[lows[at - 1]][0] > block.low):
+                return None
+            lows.insert(at, block.low)
+            places[block.low] = (high, there)
+        there[number] = block
+        heapq.heappush(ends, (block.end, number, block.low))
+    return pairs
+
+
+def _one_by_one(ordered: Sequence[Block]) -> Iterator[tuple[Block, Block]]:
     active: list[Block] = []
-    for block in sorted(found, key=lambda block: (block.begin, block.low)):
+    for block in ordered:
         active = [other for other in active if other.end > block.begin]
         yield from ((other, block) for other in active if other.low < block.high and block.low < other.high)
         active.append(block)

@@ -116,32 +116,37 @@ class Cutter:
             cuts[name] = Cut(axis=self._axes[name], bounds=bounds)
         while True:
             cuts = {name: cut for name, cut in cuts.items() if cut.bands > 1}
-            useless = self._unread(cuts)
-            if not useless:
+            joined = self._joined(cuts)
+            if not joined:
                 return cuts
-            for name, band in useless.items():
-                # Outputs of one operator stay cut alike.
-                for other in self._together(name):
-                    bounds = cuts[other].bounds
-                    joined = band + 1 if band + 1 < cuts[other].bands else band
-                    cuts[other] = replace(cuts[other], bounds=(*bounds[:joined], *bounds[joined + 1 :]))
+            cuts |= joined
 
     def _together(self, name: str) -> tuple[str, ...]:
         producer = self._graph.producer.get(name)
         return producer.outputs if producer else (name,)
 
-    def _unread(self, cuts: Mapping[str, Cut]) -> dict[str, int]:
-        """Find a band that nobody reads, at most one of each operator's outputs."""
+    def _joined(self, cuts: Mapping[str, Cut]) -> dict[str, Cut]:
+        """Join bands that nobody reads with their neighbours; gives the cuts that become others.
+
+        All bands at once: what reads the one they become need not be asked again for each.
+        """
         read: dict[str, set[int]] = {name: set() for name in cuts}
         for bands in self._all(cuts):
             for name, useful in bands.reads.items():
                 read[name] |= useful
-        found: dict[str, int] = {}
-        for name, useful in read.items():
-            missing = min(set(range(cuts[name].bands)) - useful, default=None)
-            is_output = self._graph.tensor[name].kind is TensorKind.OUTPUT
-            if missing is not None and not is_output and found.keys().isdisjoint(self._together(name)):
-                found[name] = missing
+        found: dict[str, Cut] = {}
+        for name in read:
+            together = self._together(name)
+            if name in found or self._graph.tensor[name].kind is TensorKind.OUTPUT:
+                continue
+            bounds, useful = [0], read[name]
+            for band, end in enumerate(cuts[name].bounds[1:]):
+                if band in useful:
+                    bounds.append(end)
+            bounds[-1] = cuts[name].bounds[-1]
+            if len(bounds) <= cuts[name].bands:
+                # Outputs of one operator stay cut alike.
+                found |= {other: replace(cuts[other], bounds=tuple(bounds)) for other in together}
         return found
 
     def _all(self, cuts: Mapping[str, Cut]) -> list[_Bands]:

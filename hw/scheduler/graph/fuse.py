@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hw.scheduler.graph.graph import Graph, Operator, TensorKind
+from hw.scheduler.graph.graph import Graph, TensorKind
 
 #: Kinds that map element by element when they have one operand.
 _POINTWISE = frozenset(
@@ -29,40 +29,55 @@ def fuse_elementwise(graph: Graph) -> Graph:
 
     Inputs, outputs and multiply-accumulates stay; the names of merged operators are in ``Operator.fused``.
     """
-    operators = {operator.name: operator for operator in graph.operators}
-    for name in list(operators):
-        _merge(name, operators, graph)
+    merging = _Merging(graph)
+    for operator in graph.operators:
+        merging.merge(operator.name)
+    operators = merging.operators
     used = {tensor for operator in operators.values() for tensor in (*operator.inputs, *operator.outputs)}
     tensors = tuple(tensor for tensor in graph.tensors if tensor.name in used)
     return replace(graph, tensors=tensors, operators=tuple(operators.values()))
 
 
-def _merge(name: str, operators: dict[str, Operator], graph: Graph) -> None:
-    operator = operators[name]
-    if operator.kind not in _POINTWISE or len(operator.inputs) != 1 or len(operator.outputs) != 1:
-        return
-    (source,), (result,) = operator.inputs, operator.outputs
-    before, after = graph.tensor[source], graph.tensor[result]
-    if before.shape != after.shape or (not before.shape and before.size_bytes != after.size_bytes):
-        return
-    maker = next((other for other in operators.values() if source in other.outputs), None)
-    users = [other for other in operators.values() if source in other.inputs]
-    readers = [other for other in operators.values() if result in other.inputs]
-    if maker and not maker.members and len(users) == 1 and before.kind is TensorKind.ACTIVATION:
-        into, old, new = maker, source, result
-    elif after.kind is TensorKind.ACTIVATION and len(readers) == 1:
-        into, old, new = readers[0], result, source
-        if source in into.inputs or into.members:
+class _Merging:
+    """The operators that are left, by name, and by tensor the one that makes it and those that read it."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.operators = {operator.name: operator for operator in graph.operators}
+        self._tensor = graph.tensor
+        self._maker = {name: operator.name for operator in graph.operators for name in operator.outputs}
+        self._readers = {
+            name: {operator.name for operator in readers} for name, readers in graph.consumers.items()
+        }
+
+    def merge(self, name: str) -> None:
+        """Merge an operator into its neighbour, if it can be."""
+        operator = self.operators[name]
+        if operator.kind not in _POINTWISE or len(operator.inputs) != 1 or len(operator.outputs) != 1:
             return
-    else:
-        return
-    operators[into.name] = replace(
-        into,
-        inputs=tuple(new if tensor == old else tensor for tensor in into.inputs),
-        outputs=tuple(new if tensor == old else tensor for tensor in into.outputs),
-        accesses={new if tensor == old else tensor: access for tensor, access in into.accesses.items()},
-        macs=into.macs + operator.macs,
-        weight_bytes=into.weight_bytes + operator.weight_bytes,
-        fused=(*into.fused, operator.name, *operator.fused),
-    )
-    del operators[name]
+        (source,), (result,) = operator.inputs, operator.outputs
+        before, after = self._tensor[source], self._tensor[result]
+        if before.shape != after.shape or (not before.shape and before.size_bytes != after.size_bytes):
+            return
+        maker = self.operators[self._maker[source]] if source in self._maker else None
+        users, readers = self._readers[source], self._readers[result]
+        if maker and not maker.members and len(users) == 1 and before.kind is TensorKind.ACTIVATION:
+            into, old, new = maker, source, result
+            self._maker[result] = maker.name
+        elif after.kind is TensorKind.ACTIVATION and len(readers) == 1:
+            (reader,) = readers
+            into, old, new = self.operators[reader], result, source
+            if source in into.inputs or into.members:
+                return
+            self._readers[source] = (users - {name}) | {reader}
+        else:
+            return
+        self.operators[into.name] = replace(
+            into,
+            inputs=tuple(new if tensor == old else tensor for tensor in into.inputs),
+            outputs=tuple(new if tensor == old else tensor for tensor in into.outputs),
+            accesses={new if tensor == old else tensor: access for tensor, access in into.accesses.items()},
+            macs=into.macs + operator.macs,
+            weight_bytes=into.weight_bytes + operator.weight_bytes,
+            fused=(*into.fused, operator.name, *operator.fused),
+        )
+        del self.operators[name]

@@ -17,6 +17,8 @@ from hw.scheduler.plan.problem import Problem
 
 #: Operands up to which all sets are tried; of more, a set of which no tensor can be left out is given.
 _EXHAUSTIVE = 14
+#: Tensors that a refusal names.
+_NAMED = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,12 +98,37 @@ def _smallest(problem: Problem, operator: int, capacity: int, *, streaming: bool
     if len(operands) <= _EXHAUSTIVE:
         best = (max(itertools.combinations(operands, n), key=needed) for n in range(len(operands)))
         return next((found for found in best if needed(found) > capacity), tuple(operands))
-    kept = list(operands)
+    return _irreducible(problem, operator, operands, capacity, streaming=streaming)
+
+
+def _irreducible(
+    problem: Problem, operator: int, operands: Sequence[int], capacity: int, *, streaming: bool
+) -> tuple[int, ...]:
+    """Leave out what can be, from the last on: what is left does not fit, and would without any of it.
+
+    `Problem.least_words` of what is left is kept up to date.  To count it anew for each operand takes minutes
+    where there are thousands.
+    """
+    size, windows = problem.size, problem.window
+    saved = {tensor: size[tensor] - windows(operator, tensor) if streaming else 0 for tensor in operands}
+    alone = {tensor for tensor in operands if streaming and problem.streams_alone(operator, tensor)}
+    total = problem.fifo[operator] + sum(size[tensor] for tensor in operands)
+    together = sum(saved[tensor] for tensor in operands if tensor not in alone)
+    kept = set(operands)
+    most = sorted(alone, key=saved.__getitem__)  # what saves most alone comes last
     for tensor in reversed(operands):
-        rest = [other for other in kept if other != tensor]
-        if needed(rest) > capacity:
-            kept = rest
-    return tuple(kept)
+        kept.remove(tensor)
+        while most and most[-1] not in kept:
+            most.pop()
+        best = saved[most[-1]] if most else 0
+        left, passing = total - size[tensor], together - (0 if tensor in alone else saved[tensor])
+        if left - max(passing, best) > capacity:
+            total, together = left, passing
+            continue
+        kept.add(tensor)
+        if tensor in alone and saved[tensor] >= best:
+            most.append(tensor)
+    return tuple(tensor for tensor in operands if tensor in kept)
 
 
 def refuse(problem: Problem, options: PlanOptions) -> NoReturn:
@@ -114,7 +141,10 @@ def refuse(problem: Problem, options: PlanOptions) -> NoReturn:
         legal = "large enough for bands of rows: no operator of this graph can be cut finely enough"
         raise InputError("scratchpad", given, legal)
     words = {name: problem.words(tensor.size_bytes) for name, tensor in problem.graph.tensor.items()}
-    sizes = [f"{name!r} ({words[name] * problem.word_bytes} bytes)" for name in found.tensors]
+    sizes = [f"{name!r} ({words[name] * problem.word_bytes} bytes)" for name in found.tensors[:_NAMED]]
+    if others := found.tensors[_NAMED:]:
+        more = sum(words[name] for name in others) * problem.word_bytes
+        sizes.append(f"{len(others)} smaller tensors ({more} bytes)")
     what = " and ".join(filter(None, [", ".join(sizes[:-1]), *sizes[-1:]]))
     legal = f"at least {found.sufficient_bytes} bytes"
     if found.streaming_bytes < found.sufficient_bytes:

@@ -57,6 +57,14 @@ class Problem:
         return tuple((*ins, *outs) for ins, outs in zip(self.inputs, self.outputs, strict=True))
 
     @cached_property
+    def _reads(self) -> tuple[frozenset[int], ...]:
+        return tuple(map(frozenset, self.inputs))
+
+    @cached_property
+    def _writes(self) -> tuple[frozenset[int], ...]:
+        return tuple(map(frozenset, self.outputs))
+
+    @cached_property
     def producer(self) -> tuple[int, ...]:
         """Operator that writes each tensor, or -1."""
         writer = {tensor: operator for operator, tensors in enumerate(self.outputs) for tensor in tensors}
@@ -140,7 +148,7 @@ class Problem:
         """
         accesses, whole = self.graph.operators[operator].accesses, self.graph.tensors[tensor]
         axis, rows = None, 2
-        if tensor in self.outputs[operator]:
+        if tensor in self._writes[operator]:
             axis = next((access.output_axis for access in accesses.values()), None)
         elif whole.name in accesses:
             axis, rows = accesses[whole.name].axis, accesses[whole.name].held_rows
@@ -153,5 +161,5 @@ class Problem:
         scratchpad: an output row needs all of it.  Never so for a tensor of unknown shape, of which nothing
         else is known either.
         """
-        op, whole = self.graph.operators[operator], self.graph.tensors[tensor]
-        return bool(whole.shape) and whole.name in op.inputs and whole.name not in op.accesses
+        accesses, whole = self.graph.operators[operator].accesses, self.graph.tensors[tensor]
+        return bool(whole.shape) and tensor in self._reads[operator] and whole.name not in accesses

@@ -80,8 +80,8 @@ def make_plan(
     with Worker() as worker:
         planner = _Planner(options, timing, worker)
         drafts: list[Draft] = []
+        planner.stage(0)
         if options.tiling is not When.ALWAYS and diagnose(problem, options) is None:
-            planner.stage(0)
             drafts += planner.drafts(graph)
         enough = any(draft.placed.residency.avoidable_words == 0 for draft in drafts)
         if options.tiling is When.ALWAYS or (options.tiling is When.AUTO and not enough):

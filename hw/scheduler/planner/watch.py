@@ -51,6 +51,7 @@ class Watch:
         self._stage = self._known = ""
         self._least = math.inf
         self._timer: threading.Timer | None = None
+        self.reserve(0)  # the time runs while a model is read, too
 
     @property
     def stopped(self) -> bool:

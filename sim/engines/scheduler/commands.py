@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -14,6 +14,11 @@ from hw.errors import InputError
 from hw.scheduler.plan.options import CRITERIA, ON_BOARD, OrderChoice, When
 from sim.host.files import write_bytes, write_text
 from sim.host.paths import check_distinct, check_readable, check_writable
+
+if TYPE_CHECKING:
+    from hw.scheduler.graph.graph import Graph
+    from hw.scheduler.plan.plan import Plan
+    from hw.scheduler.planner.watch import Watch
 
 ModelArgument = Annotated[
     str, typer.Argument(help="Model file (.onnx, .pt2, .json), or a shipped network: `loomwork networks`.")
@@ -130,10 +135,16 @@ def plan(
     if objective is not None:
         options["objective"] = tuple(map(str.strip, objective.split(",")))
     on = load_board(board) if board is not None else None
-    graph = load_fused(model, parse_dimensions(dim or ()), parse_shapes(shape or ()), warn)
-    found, interrupted, compiling_s = watched_work(
-        f"Planning {graph.name}",
-        lambda watch: plan_model(graph, scratchpad, board=on, watch=watch, **options),
+    dimensions, shapes = parse_dimensions(dim or ()), parse_shapes(shape or ())
+
+    def planned(watch: Watch) -> tuple[Graph, Plan]:
+        watch.stage("reading the model")
+        graph = load_fused(model, dimensions, shapes, warn)
+        return graph, plan_model(graph, scratchpad, board=on, watch=watch, **options)
+
+    (graph, found), interrupted, compiling_s = watched_work(
+        f"Planning {Path(model).stem}",
+        planned,
         None if seconds is None else seconds - (time.perf_counter() - started),
     )
     write_text(output, plan_to_json(found))

@@ -21,6 +21,8 @@ _PARAMETER_SHARES = (None, 4.0, 1.0, 0.25)
 MAX_OPERATORS = 3000
 #: Operators that all graphs together have that refinement tries, at effort 1.
 _WORK = 100_000
+#: Ways of cutting that are tried yet once the time is over and none can run, the finest first.
+_LAST = 4
 #: Neighbouring operators whose cuts are changed together.
 _TOGETHER = (8, 4, 2, 1)
 
@@ -31,15 +33,21 @@ def tile(graph: Graph, options: PlanOptions, *, needed: bool = True) -> Graph | 
     First every tensor above a certain size is cut into bands of at most that size, for many sizes.  The best
     of these is refined: the bands of some tensors are doubled, halved or joined as long as that helps.  Best
     is what moves the fewest words by `avoidable_words`, parameters that bands read again included, then what
-    has the fewest operators.  Where the planning is asked to end, some cut is still looked for if one is
+    has the fewest operators.  Where the planning is asked to end, a fine cut is still tried if some cut is
     ``needed``.
     """
     search = _Search(graph, options)
     watch = current()
     for bands in candidates(graph, search.cutter.rows, options):
-        if watch.stopped and (search.bands or not needed):
+        if watch.stopped:
             break
         search.consider(bands)
+    if needed and not search.bands and watch.stopped:
+        # The time is over before a way was found that can run: a fine one does soonest.
+        finest = [*candidates(graph, search.cutter.rows, options)][::-1]
+        for bands in finest[:_LAST]:
+            if search.consider(bands):
+                break
     if search.bands and options.techniques.band_refinement:
         search.refine()
     return search.chosen
@@ -55,6 +63,8 @@ class _Search:
         self._graph, self._options = graph, options
         self._weight = (math.inf, math.inf)
         self._work = _WORK * options.effort
+        self._made = len(graph.operators)
+        self._first_outputs = frozenset(operator.outputs[0] for operator in graph.operators)
 
     def consider(self, bands: Mapping[str, int]) -> bool:
         """Take a way of cutting if it is better; tell whether it is."""
@@ -70,6 +80,7 @@ class _Search:
         weight = (words + repeated + problem.compulsory, problem.operator_count)
         if words < IMPOSSIBLE and weight < self._weight:
             self._weight, self.bands, self.chosen = weight, bands, cut
+            self._made = bands_made(self._graph, bands)
             return True
         return False
 
@@ -81,15 +92,26 @@ class _Search:
         while better:
             better = False
             for names, factor in itertools.product(sets, (2.0, 0.5, 0.0)):
-                bands = dict(self.bands)
-                for name in names:
-                    rows = self.cutter.rows[name]
-                    bands[name] = _even(rows, min(rows, max(1, int(bands.get(name, 1) * factor))))
-                bands = {name: count for name, count in bands.items() if count > 1}
                 if self._work <= 0 or current().stopped:
                     return
-                made = sum(bands.get(operator.outputs[0], 1) for operator in self._graph.operators)
-                if bands and bands != self.bands and made <= MAX_OPERATORS:
+                changed = {}
+                for name in names:
+                    rows, now = self.cutter.rows[name], self.bands.get(name, 1)
+                    count = _even(rows, min(rows, max(1, int(now * factor))))
+                    if count != now:
+                        changed[name] = count
+                if not changed:
+                    continue
+                # Counted from what is known: there are as many sets as operators, and more.
+                more = sum(
+                    count - self.bands.get(name, 1)
+                    for name, count in changed.items()
+                    if name in self._first_outputs
+                )
+                if self._made + more > MAX_OPERATORS:
+                    continue
+                bands = {name: count for name, count in {**self.bands, **changed}.items() if count > 1}
+                if bands:
                     better |= self.consider(bands)
 
     def _sets(self) -> list[tuple[str, ...]]:
@@ -123,11 +145,15 @@ def candidates(graph: Graph, rows: Mapping[str, int], options: PlanOptions) -> I
         limit_bytes = max(options.word_bytes, options.scratchpad_bytes // parts)
         for share, spared in itertools.product(_PARAMETER_SHARES, (frozenset[str](), wholly_read)):
             bands = _bands(graph, rows, limit_bytes, spared | _heavy(graph, share))
-            made = sum(bands.get(operator.outputs[0], 1) for operator in graph.operators)
             key = tuple(bands.items())
-            if bands and key not in seen and made <= MAX_OPERATORS:
+            if bands and key not in seen and bands_made(graph, bands) <= MAX_OPERATORS:
                 seen.add(key)
                 yield bands
+
+
+def bands_made(graph: Graph, bands_of: Mapping[str, int]) -> int:
+    """Give the operators of a graph that is cut."""
+    return sum(bands_of.get(operator.outputs[0], 1) for operator in graph.operators)
 
 
 def _heavy(graph: Graph, share: float | None) -> frozenset[str]:

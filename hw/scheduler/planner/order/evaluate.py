@@ -21,6 +21,9 @@ from hw.scheduler.planner.order.lattice import Integers, Lattice, set_all
 #: Avoidable units of an order in which some step does not fit at all.
 IMPOSSIBLE = 1 << 60
 
+#: Residents from which on those that go in a step are sorted at once.
+_MANY = 256
+
 
 class Scratch(NamedTuple):
     """What one evaluation works in, and leaves behind.
@@ -126,6 +129,40 @@ def _stream_score(slot: int, step: int, owing: bool, lattice: Lattice, work: Scr
 
 
 @compiled
+def _make_room(
+    step: int, lone: bool, over: int, windows: int, lattice: Lattice, work: Scratch
+) -> tuple[int, int]:
+    """Let residents go as `_replay` does where they are many; give what is over then, and all windows.
+
+    What speaks for one does not change by others' going: they are sorted once, not looked for each time.  To
+    compare each with all takes minutes where one step has thousands; of few it is faster.
+    """
+    many = work.resident[0]
+    leaving = work.current[work.resident[1 : many + 1]]
+    scores = np.empty(many)
+    for index in range(many):
+        slot = leaving[index]
+        tensor = lattice.tensor[slot]
+        owing = lattice.cheap[tensor] == 0 and work.spilled[tensor] == 0
+        if work.step[slot] != step:
+            scores[index] = -(work.step[work.follower[slot]] - step) * (0.5 if owing else 1.0)
+        else:
+            scores[index] = 1.0 if lone else -_stream_score(slot, step, owing, lattice, work)
+    for index in np.argsort(scores):
+        if over <= 0:
+            break
+        slot = leaving[index]
+        if work.step[slot] == step:
+            windows += lattice.size[lattice.tensor[slot]] - lattice.saved[slot]
+            over -= _stream(slot, lattice, work)
+        else:
+            work.kept[slot] = 0
+            work.spilled[lattice.tensor[slot]] = 1
+            over -= _leave(lattice.tensor[slot], lattice, work)
+    return over, windows
+
+
+@compiled
 def _replay(order: Integers, capacity: int, lattice: Lattice, work: Scratch) -> bool:
     """Fill ``kept`` and ``streamed``; say whether every step fits."""
     set_all(work.spilled, 0)
@@ -159,6 +196,8 @@ def _replay(order: Integers, capacity: int, lattice: Lattice, work: Scratch) -> 
                 return False
             windows += lattice.size[lattice.tensor[loner]] - lattice.saved[loner]
             over -= _stream(loner, lattice, work)
+        if over > 0 and work.resident[0] > _MANY:
+            over, windows = _make_room(step, lone, over, windows, lattice, work)
         while over > 0:
             best, highest = -1, -1.0
             for index in range(1, work.resident[0] + 1):

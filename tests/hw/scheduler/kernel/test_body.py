@@ -171,7 +171,7 @@ def test_programs_one_after_another(name, seed):
         )
     config = shape(calls[0].program, **fields)
     stall = (0.0, 0.3, 0.7)[(seed + len(name)) % 3]
-    memory, outcomes = run(config, {}, *calls, stall=stall, seed=seed, limit=200_000)
+    memory, outcomes = run(config, {}, *calls, stall=stall, seed=seed, limit=30_000)
     assert len(outcomes) == LAUNCHES
     words = max(call.program.memory_words for call in calls)
     held = {

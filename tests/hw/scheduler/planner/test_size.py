@@ -33,7 +33,7 @@ def test_a_wide_network_has_a_plan_within_any_time():
 def test_bands_that_are_estimated_to_be_slower_are_left_out():
     told = []
     plan = plan_model("minilm_layer", "0.25M_R", board=load_board("u55c"), watch=Watch(told.append))
-    stages = {text.split(",")[0] for text in told}
+    stages = {text.split(",")[0] for text in told if text.startswith("stage")}
     assert stages == {f"stage {number} of 4" for number in (1, 2, 4)}
     assert plan.totals.predicted_cycles <= 74_695
 
