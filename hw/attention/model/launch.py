@@ -67,7 +67,7 @@ def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape],
     schedule = Schedule(
         config,
         beat_width=config.result_ports * config.result_slice(width),
-        queries=_query_supply(config, jobs[0], width, latency, board.idle_read_cycles),
+        queries=_query_supply(config, board, jobs[0], width, latency),
         keys=_key_supply(config, board, jobs, jobs[0].query_size, latency, refreshes, key_port),
         values=_key_supply(config, board, jobs, jobs[0].value_size, latency, refreshes, value_port),
         channel=_result_channel(config, board, jobs, width),
@@ -150,15 +150,18 @@ def _runs(tiles: Tiles, fetched: NDArray[np.int_]) -> list[Run]:
 
 
 def _query_supply(
-    config: AttentionConfig, job: JobShape, width: int, latency: Latency, idle_read_cycles: int
+    config: AttentionConfig, board: Board, job: JobShape, width: int, latency: Latency
 ) -> Supply:
+    idle_read_cycles = board.idle_read_cycles
     if config.decodes:
         ahead = config.query_port_count * QueryParts.PORT_PARTS + QueryParts.PARTS_AHEAD
         return Supply(latency=latency.query, depth=ahead - idle_read_cycles)
     parts = -(-job.query_size // config.lanes)
-    beats = max(1.0, config.query_units(job.query_size) * UNIT_BITS / width / parts)
+    part_bits = config.query_units(job.query_size) * UNIT_BITS / parts
+    beats = max(1.0, part_bits / width)
     depth = PARTS_AHEAD + Skid.CAPACITY + max(0.0, (ReadDMA.FIFO_BEATS - idle_read_cycles) / beats)
-    return Supply(latency=latency.query + math.ceil(beats) - 1, interval=beats, depth=depth)
+    interval = max(beats, part_bits / 8 / board.channel_bytes_per_cycle)
+    return Supply(latency=latency.query + math.ceil(beats) - 1, interval=interval, depth=depth)
 
 
 def _key_supply(
