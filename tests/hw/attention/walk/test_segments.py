@@ -186,10 +186,32 @@ def test_a_clear_outlasts_passes_without_tiles(blocks):
     assert clears(TileWalker, config, empty_blocks(config, blocks)) == 2 * first
 
 
-def test_a_clear_that_is_lost_is_missed():
+@pytest.mark.parametrize("sparse", [False, True])
+def test_passes_before_the_first_key_are_empty(sparse):
+    """Two of three blocks of queries stand before it: neither has a tile, whatever a bitmap says."""
     config = small()
-    lost = mutant(TileWalker, "owed.eq(owed | current.clear)", "owed.eq(current.clear)")
-    assert clears(lost, config, empty_blocks(config, [0, 0, 1])) == [0, 0]
+    walked = early_blocks(config, sparse=sparse)
+    assert [is_empty(this) for this in walked] == [True, True, False]
+    assert clears(TileWalker, config, walked) == [1]
+    walk(config, walked, 0)
+
+
+def early_blocks(config, *, sparse):
+    """Give the passes of a causal job with three blocks of queries, of which the last one meets its keys."""
+    shape = {"queries": 3 * config.rows, "keys": config.rows, "heads": 1, "kv_group": 1, "pack": 1}
+    shape |= {"causal": True, "windowed": False, "bits": np.ones((3, 1), bool) if sparse else None}
+    rng = np.random.default_rng(0)
+    return passes(config, addressed(rng, random_job(rng, config, **shape)))
+
+
+@pytest.mark.parametrize(
+    ("old", "sparse"), [("owed.eq(owed | current.clear)", True), ("owed.eq(owed | given.clear)", False)]
+)
+def test_a_clear_that_is_lost_is_missed(old, sparse):
+    config = small()
+    lost = mutant(TileWalker, old, old.replace("owed | ", ""))
+    walked = empty_blocks(config, [0, 0, 1])[:3] if sparse else early_blocks(config, sparse=False)
+    assert clears(lost, config, walked) == [0]
 
 
 def test_a_tile_a_cycle():
