@@ -15,7 +15,7 @@ from hw.board.resources import Resources
 from hw.engine import Engine
 from hw.errors import InputError
 from hw.lib import axi
-from hw.lib.arguments import Argument, ArgumentTable, Kind
+from hw.lib.arguments import STATUS, Argument, ArgumentTable, Kind
 from hw.lib.counters import Counters, counter_names
 from hw.lib.dma.read import ReadDMA
 from hw.lib.dma.write import WriteDMA
@@ -58,6 +58,7 @@ def vadd_table() -> ArgumentTable:
             Argument(name="words", kind=Kind.SCALAR, doc="Length of a, b and c in 32-bit words"),
             *(Argument(name=n, kind=Kind.COUNTER, doc="Clock cycles") for n in counter_names(["memory"])),
             *(Argument(name=n, kind=Kind.COUNTER, doc="Useful bytes since the start") for n in BYTES),
+            STATUS,
         )
     )
 

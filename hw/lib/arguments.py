@@ -73,6 +73,17 @@ class Argument:
         return 32 if self.kind is Kind.SCALAR else 64
 
 
+#: Bit of the counter ``status`` of every kernel: memory answered with an error.
+STATUS_BUS = 32
+#: With this counter in its table a kernel ends a launch in which a memory answers with an error, and is as
+#: after reset then; a kernel whose status has further bits has a counter of its own, of this name.
+STATUS = Argument(
+    name="status",
+    kind=Kind.COUNTER,
+    doc=f"{STATUS_BUS}: memory answered with an error, results mean nothing, all counts are 0; else 0",
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Register:
     """An argument with its place: byte offset into ``s_axi_control``."""

@@ -20,8 +20,8 @@ def counter_names(causes: Sequence[str]) -> tuple[str, ...]:
 
 
 def count_since(m: Module, start: Value, count: Value) -> Value:
-    """Give what ``count``, which is never reset, has grown by since ``start``, modulo its range."""
-    before = Signal.like(count, name="count_before", reset_less=True)
+    """Give what ``count``, which only reset clears, has grown by since ``start``, modulo its range."""
+    before = Signal.like(count, name="count_before")
     with m.If(start):
         m.d.sync += before.eq(count)
     return (count - before)[: len(count)]

@@ -7,11 +7,13 @@ from typing import Any
 
 from amaranth.hdl import ClockDomain, Elaboratable, Fragment, Module, Signal
 from amaranth.lib import wiring
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In, Out, connect
 
 from hw.errors import InputError
 from hw.lib import axi
-from hw.lib.arguments import ArgumentTable
+from hw.lib.arguments import STATUS, STATUS_BUS, ArgumentTable
+from hw.lib.bus_guard import BusGuard
+from hw.lib.recovery import Recovery
 from hw.lib.registers import ADDR_WIDTH, RegisterFile, arguments_layout, counters_layout
 from hw.lib.reset import RESET_LEVELS, spread_reset
 
@@ -52,9 +54,10 @@ class BodySignature(wiring.Signature):
     args : In(hw.lib.registers.arguments_layout(table))
         Constant from ``start`` to ``done``.
     counters : Out(hw.lib.registers.counters_layout(table))
-        Read by the host at any time.
+        Read by the host at any time; without `hw.lib.arguments.STATUS`, which is the shell's.
     gmem0, ... : Out(axi.Signature)
-        One for each of ``table.ports``, by its name.
+        One for each of ``table.ports``, by its name.  Data of a write come with their address or later, and
+        wait for no other channel.
     """
 
     def __init__(
@@ -66,6 +69,11 @@ class BodySignature(wiring.Signature):
         id_width: int = 1,
     ) -> None:
         self.table = table
+        #: Whether the shell ends launches in which a memory answers with an error, and counts that itself.
+        self.guarded = STATUS in table.counters
+        if self.guarded and not table.ports:
+            raise InputError("counters", STATUS.name, "left out where there is no memory port")
+        own = tuple(argument for argument in table.arguments if argument != STATUS)
         #: The signature of each memory port, by its name.
         self.ports = {
             port: axi.Signature(
@@ -79,7 +87,7 @@ class BodySignature(wiring.Signature):
             "start": In(1),
             "done": Out(1),
             "args": In(arguments_layout(table)),
-            "counters": Out(counters_layout(table)),
+            "counters": Out(counters_layout(ArgumentTable(own))),
         }
         for port, signature in self.ports.items():
             if port in members:
@@ -122,8 +130,15 @@ class Kernel(wiring.Component):
     The gates see reset `RESET_STAGES` cycles after ``ap_rst_n``, on both its edges; ``awready``, ``wready``
     and ``arready`` are low until they are awake, so that a host that is faster waits.
 
+    With the counter `hw.lib.arguments.STATUS` in ``table``: after an answer other than OKAY no further burst
+    begins; when all that are under way have ended, the body is reset, and the launch is done with that bit of
+    the counter up, until the next start.  Any other launch is done `Recovery.LATENCY` cycles after the body.
+
     Why
     ---
+    A body that goes on with what an error left of a descriptor or a table may write anywhere and never end.
+    Reset is the one way back that needs no proof for each state of each engine.
+
     The reset of a large engine goes to every corner of several dies.  A chain of registers, which nothing may
     pack into a shift register, and the tree of `hw.lib.reset.spread_reset` carry it there.
     """
@@ -137,7 +152,7 @@ class Kernel(wiring.Component):
             raise ValueError("the body was made for another argument table")
         self.name = name
         self.table = table
-        self._body = body
+        self.body = body
         super().__init__(kernel_members(body.signature))
 
     def elaborate(self, platform: Any) -> Elaboratable:
@@ -148,24 +163,58 @@ class Kernel(wiring.Component):
         stages = Signal(RESET_STAGES - RESET_LEVELS, attrs={"shreg_extract": "no"})
         m.d.sync += stages.eq((stages << 1) | self.ap_rst_n)
 
-        registers, body = RegisterFile(self.table), self._body
+        registers, body = RegisterFile(self.table), self.body
         m.submodules.registers = gates = Fragment.get(registers, platform)
         m.submodules.body = engine = Fragment.get(body, platform)
-        spread_reset(m, ~stages[-1], gates, engine)
+        ports = {port: getattr(body, port) for port in body.signature.ports}
+        counters = {name: body.counters[name] for name, _ in body.counters.shape()}
         m.d.comb += [
             body.start.eq(registers.start),
-            registers.done.eq(body.done),
             body.args.eq(registers.args),
-            registers.counters.eq(body.counters),
             self.interrupt.eq(registers.interrupt),
         ]
+        if body.signature.guarded:
+            recovery, guards = self._guards(m, ports)
+            m.d.comb += [
+                recovery.start.eq(registers.start),
+                recovery.engine_done.eq(body.done),
+                registers.done.eq(recovery.done),
+            ]
+            counters[STATUS.name] = recovery.failed * STATUS_BUS
+            # In the cycle of the last stage, whose place it takes.
+            engine_reset = Signal(init=1)
+            m.d.sync += engine_reset.eq(~stages[-2] | recovery.clear)
+            shell = [Fragment.get(part, platform) for part in (recovery, *guards.values())]
+            m.submodules.recovery, *parts = shell
+            for (port, guard), part in zip(guards.items(), parts, strict=True):
+                m.submodules[f"{port}_guard"] = part
+                ports[port] = guard.o
+            spread_reset(m, ~stages[-1], gates, *shell)
+            spread_reset(m, engine_reset, engine)
+        else:
+            m.d.comb += registers.done.eq(body.done)
+            spread_reset(m, ~stages[-1], gates, engine)
+        m.d.comb += [registers.counters[name].eq(count) for name, count in counters.items()]
         self._join(m, CONTROL_PREFIX, registers.bus)
         for port, signature in body.signature.ports.items():
             prefix = f"{MEMORY_PREFIX}_{port}"
-            self._join(m, prefix, getattr(body, port))
+            self._join(m, prefix, ports[port])
             for name, _, value in port_constants(signature):
                 m.d.comb += getattr(self, f"{prefix}_{name}").eq(value)
         return m
+
+    def _guards(self, m: Module, ports: Mapping[str, Any]) -> tuple[Recovery, dict[str, BusGuard]]:
+        """Make what watches the body's ports, and connect all of it to them."""
+        recovery = Recovery(ports=len(ports))
+        guards = {port: BusGuard(bus.signature) for port, bus in ports.items()}
+        for n, (port, guard) in enumerate(guards.items()):
+            connect(m, ports[port], guard.i)
+            m.d.comb += [
+                guard.hold.eq(recovery.hold),
+                recovery.error[n].eq(guard.error),
+                recovery.idle[n].eq(guard.idle),
+            ]
+        return recovery, guards
 
     def _join(self, m: Module, prefix: str, bus: Any) -> None:
         for name, member in bus.signature.members.items():

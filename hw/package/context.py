@@ -7,7 +7,7 @@ from typing import Any
 
 from hw.design import Design, MemoryPort
 from hw.lib import registers
-from hw.lib.arguments import POINTER_ALIGN_BYTES, RANGE_BYTES, Kind
+from hw.lib.arguments import POINTER_ALIGN_BYTES, RANGE_BYTES, STATUS_BUS, Kind
 from hw.lib.axi import MAX_BURST_BEATS
 from hw.lib.kernel import CONTROL_PREFIX, MEMORY_PREFIX
 from hw.package.regions import constrained
@@ -50,6 +50,8 @@ def context(design: Design) -> dict[str, Any]:
         "board": board,
         "arguments": table.registers,
         "counters": table.counter_registers,
+        "names": [argument.name for argument in table.arguments],
+        "status_bus": STATUS_BUS,
         "control_registers": CONTROL_REGISTERS,
         "control": CONTROL_PREFIX,
         "memory_interfaces": [f"{MEMORY_PREFIX}_{port.name}" for port in design.ports],

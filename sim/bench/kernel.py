@@ -6,8 +6,8 @@ NumPy views onto the models' stores; between start and interrupt Python sleeps o
 
 from __future__ import annotations
 
+import hashlib
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ async def kernel_calls(top: Any) -> None:
     await registers.write(_INTERRUPT_ENABLE, 1)
     counted: list[None] = []
     resets = cocotb.start_soon(_count(FallingEdge(top.rst_n), counted))
-    calls = [await _call(top, registers, memories, plan, writes) for writes in plan.calls]
+    calls = [await _call(top, registers, memories, plan, number) for number in range(len(plan.calls))]
     resets.cancel()
     simulated = int(top.cycle.value)
     seconds = time.monotonic() - began
@@ -79,11 +79,14 @@ async def _call(
     registers: LiteManager,
     memories: dict[str, MemoryView],
     plan: Plan,
-    writes: Sequence[tuple[int, int]],
+    number: int,
 ) -> Call:
     """Carry out one call."""
-    for offset, value in writes:
+    for offset, value in plan.calls[number]:
         await registers.write(offset, value)
+    for call, memory, port, write, skip in plan.refusals:
+        if call == number:
+            memories[memory].refuse(port, write=write, skip=skip)
     top.cycle_limit.value = int(top.cycle.value) + plan.cycle_limit
     started = await registers.write(_CONTROL, _START)
     if top.finished.value != 1:
@@ -104,7 +107,14 @@ async def _call(
         name: await registers.read(offset) | await registers.read(offset + 4) << 32
         for name, offset in plan.counters.items()
     }
-    return Call(counters=counters, cycles_start_to_done=done - started)
+    digests = {
+        buffer.argument: hashlib.sha256(
+            memories[buffer.memory].array(buffer.address, buffer.size_bytes).data
+        ).hexdigest()
+        for buffer in plan.buffers
+        if buffer.output and len(plan.calls) > 1
+    }
+    return Call(counters=counters, cycles_start_to_done=done - started, digests=digests)
 
 
 def _guards(buffer: PlacedBuffer, view: MemoryView) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,9 @@ class Plan:
     counters: Mapping[str, int]
     buffers: Sequence[PlacedBuffer]  #: What stands behind the pointers.
     memories: Sequence[str]  #: Names of all memories.
+    #: Bursts that are answered with an error: number of the call, memory, number of the port behind it,
+    #: whether it is a write, and how many bursts of that way come before in the call.
+    refusals: Sequence[tuple[int, str, int, bool, int]] = ()
     cycle_limit: int  #: Cycles after which a kernel that has not finished a call is given up.
 
     def save(self, directory: Path) -> None:
@@ -68,6 +71,8 @@ class Call:
 
     counters: Mapping[str, int]  #: The kernel's counters.
     cycles_start_to_done: int  #: Cycles from the write of the start bit to the interrupt.
+    #: Digest of what each buffer that is read back held after it, by argument; none where there is one call.
+    digests: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

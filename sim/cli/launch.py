@@ -69,7 +69,7 @@ def run_verify(directory: Path, *, output_path: Path | None, report_path: Path |
             check_writable(name, path)
     result = verify(directory)
     written = []
-    if output_path is not None:
+    if output_path is not None and result.outputs:
         find_adapter(read_manifest(directory).engine).write_results(
             output_path, result.outputs, result.golden
         )
@@ -81,6 +81,6 @@ def run_verify(directory: Path, *, output_path: Path | None, report_path: Path |
         render([result.measured], directory / PAGE)
         written.append(directory / PAGE)
     else:
-        print("no report: the counters could not be read, or contradict each other")
+        print("no report: the counters could not be read, contradict each other, or tell of an error")
     print_result(result, written)
     return result.bit_exact

@@ -14,6 +14,7 @@ struct Transaction {
   uint32_t bytes_ready = 0;  // read: delivered by the model, in order
   uint16_t port = 0;
   uint16_t id = 0;
+  uint8_t answer = 0;        // of a write, and of a read's middle beat
   bool write = false;
   bool presenting = false;   // read: its first beat has been shown to the kernel
   bool answered = false;     // write: the model lets the response go

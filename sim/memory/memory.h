@@ -22,6 +22,11 @@ class Memory {
   void configure(const std::string& text);
   bool cycle(bool reset, const uint32_t* request, uint32_t* response);
   void idle(uint64_t edges);
+  bool refuse(int port, bool write, uint64_t skip) {
+    if (port < 0 || port >= ports_count_) return false;
+    ports_[static_cast<size_t>(port)]->refuse(write, skip);
+    return true;
+  }
   Store& store() { return store_; }
   const std::string& name() const { return name_; }
   const char* counters();

@@ -71,6 +71,10 @@ uint64_t loom_store_bytes(void* memory) { return of(memory)->store().bytes(); }
 const char* loom_counters(void* memory) { return of(memory)->counters(); }
 const char* loom_errors(void* memory, int at_end) { return of(memory)->errors(at_end != 0); }
 
+int loom_refuse(void* memory, int port, int write, uint64_t skip) {
+  return of(memory)->refuse(port, write != 0, skip) ? 0 : -1;
+}
+
 void loom_close(void* memory) {
   auto& memories = open_memories();
   for (size_t i = 0; i < memories.size(); ++i)

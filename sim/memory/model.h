@@ -45,6 +45,9 @@ uint64_t loom_store_bytes(void* memory);
 const char* loom_counters(void* memory);
 // Violations so far, one a line, empty if there are none; `at_end` adds what must not be open at the end of a run.
 const char* loom_errors(void* memory, int at_end);
+// At `port` the burst of reads, or of writes, after `skip` others is answered with an error. 0, or -1 if there is no
+// such port.
+int loom_refuse(void* memory, int port, int write, uint64_t skip);
 // Close and free.
 void loom_close(void* memory);
 }

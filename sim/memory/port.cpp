@@ -10,6 +10,8 @@ uint64_t address_of(const uint32_t* request, int word) {
   return request[word] | static_cast<uint64_t>(request[word + 1]) << 32;
 }
 
+constexpr uint8_t kSlvErr = 2, kDecErr = 3;
+
 std::string field(const char* name, uint64_t value) { return std::string("\"") + name + "\":" + std::to_string(value); }
 
 }  // namespace
@@ -63,6 +65,8 @@ Transaction* Port::accept(uint64_t edge, bool write, uint64_t address, uint32_t 
   transaction->id = static_cast<uint16_t>(id);
   transaction->write = write;
   transaction->accept_edge = edge;
+  uint64_t& refuse = write ? refuse_write_ : refuse_read_;
+  if (refuse != ~uint64_t{0} && refuse-- == 0) transaction->answer = write ? kDecErr : kSlvErr;
   if (write) {
     transaction->data.resize(transaction->bytes);
     transaction->strobe.assign((transaction->bytes + 31) / 32, 0);
@@ -181,6 +185,7 @@ void Port::take(uint64_t edge, const uint32_t* request, const uint32_t* response
 void Port::commit(Transaction& transaction) {
   if (transaction.committed) return;
   transaction.committed = true;
+  if (transaction.answer) return;
   uint8_t* to = store_ + transaction.address;
   for (uint32_t at = 0; at < transaction.bytes; at += 32) {
     const uint32_t strobe = transaction.strobe[at / 32];
@@ -242,6 +247,8 @@ void Port::show(uint64_t edge, uint32_t* response) {
       if (!reading_->presenting) counters_.read.add(edge + 1 - reading_->accept_edge);
       reading_->presenting = true;
       std::memcpy(response + kResponseData, store_ + reading_->address + reading_->bytes_moved, data_bytes_);
+      if (wrong(*reading_))
+        for (uint32_t i = 0; i < data_bytes_ / 4; ++i) response[kResponseData + i] ^= ~0u;
     } else {
       ++counters_.read_wait;
     }
@@ -249,6 +256,7 @@ void Port::show(uint64_t edge, uint32_t* response) {
   if (reading_) {
     flags |= kRValid;
     if (reading_->bytes_moved + data_bytes_ == reading_->bytes) flags |= kRLast;
+    if (wrong(*reading_)) flags |= uint32_t{reading_->answer} << kRRespShift;
     response[kResponseIds] = (response[kResponseIds] & 0xFFFF) | static_cast<uint32_t>(reading_->id) << 16;
   }
   if (!responding_ && filling_ && !jitter_.stalls(kB)) {
@@ -259,7 +267,7 @@ void Port::show(uint64_t edge, uint32_t* response) {
     }
   }
   if (responding_) {
-    flags |= kBValid;
+    flags |= kBValid | uint32_t{responding_->answer} << kBRespShift;
     response[kResponseIds] = (response[kResponseIds] & 0xFFFF0000) | responding_->id;
   }
   steady_ = response[kResponseFlags] == flags && !(flags & (kRValid | kBValid));

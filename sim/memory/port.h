@@ -29,6 +29,9 @@ class Port {
   bool quiet() const { return reads_.empty() && writes_.empty() && !jitter_.on() && steady_; }
   // Reports what must not be open when a run ends.
   void end(uint64_t edge);
+  // The burst after `skip` others is answered with an error: a read's middle beat, whose data are wrong then, with
+  // SLVERR, and a write, which is lost, with DECERR.
+  void refuse(bool write, uint64_t skip) { (write ? refuse_write_ : refuse_read_) = skip; }
   std::string counters() const;
 
  private:
@@ -51,6 +54,10 @@ class Port {
   void record(uint64_t edge, AxiChannel channel, const Transaction& transaction, uint32_t at, uint32_t bytes);
   void take_data(uint64_t edge, const uint32_t* request);
   void commit(Transaction& transaction);
+  // Whether the beat of a read that is next is its middle one, and answered with an error.
+  bool wrong(const Transaction& read) const {
+    return read.answer && read.bytes_moved / data_bytes_ == read.bytes / data_bytes_ / 2;
+  }
   Transaction* next_read(uint64_t edge);
   Transaction* next_write(uint64_t edge);
   std::unique_ptr<Transaction> fresh();
@@ -70,6 +77,7 @@ class Port {
   std::vector<std::unique_ptr<Transaction>> spare_;
   uint64_t ids_ = 0;              // identifiers reads have used, modulo 64
   size_t filling_ = 0;            // the write in `writes_` that takes data
+  uint64_t refuse_read_ = ~uint64_t{0}, refuse_write_ = ~uint64_t{0};  // bursts until then: none
   Transaction* reading_ = nullptr;     // whose beat is shown
   Transaction* responding_ = nullptr;  // whose response is shown
   bool steady_ = false;

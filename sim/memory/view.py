@@ -33,6 +33,7 @@ def bind(library: ctypes.CDLL) -> ctypes.CDLL:
         "loom_store_bytes": (ctypes.c_uint64, [pointer]),
         "loom_counters": (text, [pointer]),
         "loom_errors": (text, [pointer, whole]),
+        "loom_refuse": (whole, [pointer, whole, whole, ctypes.c_uint64]),
         "loom_close": (None, [pointer]),
     }
     for name, (result, arguments) in signatures.items():
@@ -100,6 +101,17 @@ class MemoryView:
         way.
         """
         return str(self._library.loom_errors(self._handle, int(at_end)).decode()).splitlines()
+
+    def refuse(self, port: int, *, write: bool, skip: int) -> None:
+        """Answer one burst of a port with an error: of its reads, or its writes, that after ``skip`` others.
+
+        A read's middle beat is answered with SLVERR, and its data are wrong; a write is lost, and answered
+        with DECERR.
+
+        Raises `InputError` if there is no such port.
+        """
+        if self._library.loom_refuse(self._handle, port, int(write), skip):
+            raise InputError("port", port, f"one of memory {self.name}")
 
     def configure(self, text: str) -> None:
         """Start over with other parameters: time, counters and violations from 0, bytes kept if the size is.

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hw.board import Board
 from hw.errors import InputError
+from hw.lib.arguments import STATUS
 from sim.run.result import RunResult
 from sim.run.tensors import save_results
 
@@ -27,6 +28,11 @@ PLAN = "(plan)"
 NETWORK = "(network)"
 #: Name of the memory that a launch must leave as it is, among the integers that are compared.
 UNWRITTEN = "(unwritten memory)"
+#: What became of a launch that a memory's error ended.
+BUS_ERROR = (
+    "A memory answered with an error (SLVERR or DECERR), which ended the launch: status {status}, and "
+)
+BUS_ERROR += "no results"
 #: What names of shares of saturated numbers begin with: see `EngineAdapter.errors`.
 SATURATED = "saturated_"
 
@@ -63,6 +69,16 @@ class Tamper:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """A burst that a memory answers with an error: see `sim.memory.view.MemoryView.refuse`."""
+
+    port: str  #: The kernel's port.
+    write: bool  #: Whether it is one of its writes, and not of its reads.
+    skip: int  #: How many of these come before, in the same call.
+    call: int = 0  #: Number of the call.
+
+
+@dataclass(frozen=True, kw_only=True)
 class Launch:
     """One kernel call, or several one after the other without reset between them."""
 
@@ -70,6 +86,7 @@ class Launch:
     buffers: tuple[Buffer, ...]  #: Behind the pointers.
     nulls: tuple[str, ...] = ()  #: Pointers that point nowhere: their registers are 0.
     tampers: tuple[Tamper, ...] = ()  #: In order where several wait for one burst.
+    refusals: tuple[Refusal, ...] = ()  #: What goes wrong at the memories.
     #: Of each further call the arguments that change; a pointer's number counts from where its buffer begins,
     #: and one that is None points nowhere.
     then: tuple[Mapping[str, int | None], ...] = ()
@@ -215,10 +232,11 @@ class EngineAdapter(abc.ABC):
         return ()
 
     def faults(self, config: Any, counters: Mapping[str, int]) -> tuple[str, ...]:
-        """Say, a line for each, why a kernel stopped before its end, which its counters tell; nothing where
-        it did not, or never does.
+        """Say, a line for each, why a kernel stopped before its end, which its counter ``status`` tells;
+        nothing where it did not.
         """
-        return ()
+        status = counters.get(STATUS.name, 0)
+        return (BUS_ERROR.format(status=status),) if status else ()
 
     def job_cycles(self, job: Any, config: Any, buffers: Mapping[str, NDArray[np.uint8]]) -> dict[str, int]:
         """Read from what the kernel wrote how many cycles each job of the launch took, by name, in order;

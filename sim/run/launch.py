@@ -82,11 +82,18 @@ def simulate(
         traces=traces or {},
         tampers=launch.tampers,
     )
+    behind = ports_by_memory(table.ports, board)
     plan = Plan(
         calls=register_writes(launch, table, buffers),
         counters={register.argument.name: register.offset for register in table.counter_registers},
         buffers=buffers,
-        memories=tuple(ports_by_memory(table.ports, board)),
+        memories=tuple(behind),
+        refusals=[
+            (refusal.call, memory, ports.index(refusal.port), refusal.write, refusal.skip)
+            for refusal in launch.refusals
+            for memory, ports in behind.items()
+            if refusal.port in ports
+        ],
         cycle_limit=_LIMIT_FACTOR * expected_cycles + _LIMIT_EXTRA_CYCLES,
     )
     try:

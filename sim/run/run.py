@@ -18,7 +18,7 @@ from hw.board import Board
 from hw.config import check_control_only, check_fits, config_dict, config_hash
 from hw.engine import Engine
 from hw.errors import InputError
-from hw.lib.arguments import ArgumentTable
+from hw.lib.arguments import STATUS, ArgumentTable
 from hw.prediction import Prediction
 from hw.registry import find_engine, simulation_side
 from sim.build.design import kernel_design
@@ -100,7 +100,7 @@ def run(
     seen = measured(simulated, prepared, memory_mode=memory_mode, seed=seed)
     further: tuple[str, ...] = ()
     # Of a kernel that stopped the host saw less than it should have, and why is said anyway.
-    stopped = adapter.faults(config, seen.counters)
+    stopped = prepared.faults(seen.counters)
     if expected and board.host is not None and traces and board.host.name in traces and not stopped:
         further = adapter.trace_mismatches(job, config, traces[board.host.name], simulated.addresses)
     result = prepared.judge(
@@ -161,6 +161,10 @@ class Prepared:
         """Memory channel of each port."""
         return self.engine.placement(self.config, self.board)
 
+    def faults(self, counters: Mapping[str, int]) -> tuple[str, ...]:
+        """Say why the kernel stopped before its end; see `sim.run.adapter.EngineAdapter.faults`."""
+        return self.adapter.faults(self.config, counters)
+
     def simulate(
         self,
         launch: Launch,
@@ -199,13 +203,15 @@ class Prepared:
         """Compare the bytes that came of a launch with the golden model's integers, and report the figures.
 
         ``further`` are mismatches found elsewhere.  Without ``measured`` there is no report, without
-        ``golden`` no outputs.
+        ``golden`` no outputs, and neither of a launch that a memory's error ended.
         """
         from sim.run.accounting import build_report
 
         adapter, config, job = self.adapter, self.config, self.job
+        faults = self.faults(measured.counters) if measured else ()
+        if faults and STATUS in self.table.counters:
+            return RunResult(outputs={}, integers={}, golden=golden or {}, job=job, mismatches=faults)
         integers = {} if golden is None else adapter.outputs(job, config, buffers)
-        faults = adapter.faults(config, measured.counters) if measured else ()
         unverified = () if golden is None else adapter.unverified(job, config, buffers)
         mismatches = faults + unverified + compare(integers, golden or {}) + further
         report = None
@@ -261,9 +267,16 @@ def prepare(
 
 
 def measured(simulated: Simulated, prepared: Prepared, *, memory_mode: str, seed: int) -> Measured:
-    """Give what a simulated call is known by."""
+    """Give what a simulated call is known by.
+
+    Raises `SimulationError` when a memory's error ended it, so that there is nothing to know.
+    """
+    from sim.build.simulator import SimulationError
+
     answer = simulated.answer
     (call,) = answer.calls
+    if STATUS in prepared.table.counters and (faults := prepared.faults(call.counters)):
+        raise SimulationError(" ".join(faults))
     # Without the cells that compute nothing saturates: no figure is better than a wrong 0.
     kept = [name for name in call.counters if not (prepared.control_only and name.startswith(SATURATED))]
     return Measured(

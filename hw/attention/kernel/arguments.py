@@ -5,7 +5,7 @@ from __future__ import annotations
 from hw.attention.config import AttentionConfig
 from hw.attention.movers.ports import TABLE_PORT, key_port, query_port, result_port, value_port
 from hw.attention.walk.descriptor import SCALARS
-from hw.lib.arguments import Argument, ArgumentTable, Kind
+from hw.lib.arguments import STATUS, Argument, ArgumentTable, Kind
 from hw.lib.counters import counter_names
 
 #: Why a cycle took no key, in order of precedence.
@@ -110,5 +110,6 @@ def argument_table(config: AttentionConfig) -> ArgumentTable:
                 Argument(name=name, kind=Kind.COUNTER, doc=doc)
                 for name, doc in (bytes_counters(config) | saturation_counters(config)).items()
             ),
+            STATUS,
         )
     )

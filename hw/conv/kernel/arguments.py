@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hw.conv.config import ConvConfig
 from hw.conv.movers.movers import Moved, side_port, weight_port
-from hw.lib.arguments import Argument, ArgumentTable, Kind
+from hw.lib.arguments import STATUS, Argument, ArgumentTable, Kind
 from hw.lib.counters import counter_names
 
 #: Why no unit worked in a cycle, in order of precedence.
@@ -53,5 +53,6 @@ def argument_table(config: ConvConfig) -> ArgumentTable:
                 Argument(name=name, kind=Kind.COUNTER, doc=doc)
                 for name, doc in bytes_counters(config).items()
             ),
+            STATUS,
         )
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hw.lib.arguments import Argument, ArgumentTable, Kind
+from hw.lib.arguments import STATUS, Argument, ArgumentTable, Kind
 from hw.lib.counters import counter_names
 from hw.scheduler.config import SchedulerConfig
 
@@ -52,5 +52,6 @@ def argument_table(config: SchedulerConfig) -> ArgumentTable:
                 for name in counter_names(CAUSES)
             ),
             *(Argument(name=name, kind=Kind.COUNTER, doc=doc) for name, doc in COUNTS.items()),
+            STATUS,
         )
     )

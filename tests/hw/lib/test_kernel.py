@@ -21,6 +21,7 @@ from hw.lib.registers import CONTROL, GLOBAL_INTERRUPT_ENABLE, INTERRUPT_ENABLE
 from tests.support.boards import small_board
 from tests.support.gateware.axi_lite import LiteManager
 from tests.support.gateware.axi_memory import AxiMemory
+from tests.support.gateware.calls import Pins
 from tests.support.gateware.streams import PERIOD_SECONDS, simulate
 
 # The ports of kernels that Vitis HLS makes, but for the user signals.
@@ -34,15 +35,6 @@ FULL = [
     *("WVALID", "WREADY", "WDATA", "WSTRB", "WLAST", "BVALID", "BREADY", "BRESP", "BID"),
     *("RVALID", "RREADY", "RDATA", "RRESP", "RLAST", "RID"),
 ]
-
-
-class Pins:
-    """A bus of a kernel as the models want it: lower-case members, and the signature."""
-
-    def __init__(self, kernel, prefix, signature):
-        self.signature = signature
-        for name in signature.members:
-            setattr(self, name, getattr(kernel, f"{prefix}_{name.upper()}"))
 
 
 def vadd(config=None):

@@ -124,7 +124,7 @@ def test_counters_are_read_low_word_first_and_saved(host):
     run = host.run()
     record = host.record()
     moved = ("gmem0_read_bytes", "gmem1_read_bytes", "gmem2_write_bytes")
-    assert set(record["counters"]) == {*COUNTERS, *moved}
+    assert set(record["counters"]) == {*COUNTERS, *moved, "status"}
     for index, name in enumerate(COUNTERS):
         assert record["counters"][name] == 7 << 32 | 0x1400 + 8 * index
         assert f"{7 << 32 | 0x1400 + 8 * index:,}" in run.stdout
@@ -148,7 +148,7 @@ def test_calls_to_xrt_in_order(alveo):
     # Alone with the kernel only once the binding has let go of it.
     assert events.index(["kernel gone"]) < events.index(["xrtPLKernelOpenExclusive", 0])
     reads = [event[1] for event in events if event[0] == "read"]
-    assert reads == [0x400 + 4 * n for n in range(2 * 7)]
+    assert reads == [0x400 + 4 * n for n in range(2 * 8)]
     assert events[-2:] == [["xrtKernelClose", 1], ["xrtDeviceClose", 1]]
 
 
@@ -274,6 +274,25 @@ def test_a_run_that_does_not_complete(alveo):
     assert (run.returncode, run.stderr) == (1, "loomwork_vadd did not complete: TIMEOUT\n")
     # What came of the run before is not taken for what came of this one.
     assert not (alveo.folder / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        ("32", "a memory answered loomwork_vadd with an error (SLVERR or DECERR): status 32, no results\n"),
+        ("8", "loomwork_vadd stopped: status 8; loomwork verify card says why\n"),
+    ],
+)
+def test_a_kernel_that_says_that_nothing_came_of_it(host, status, message):
+    run = host.run(FAKE_STATUS=status)
+    assert (run.returncode, run.stderr) == (1, message)
+    assert "next:" not in run.stdout
+    done = verify(host.folder)
+    assert done.measured is None
+    (line,) = done.mismatches
+    assert line.startswith(
+        "A memory answered with an error (SLVERR or DECERR), which ended the launch: status"
+    )
 
 
 def test_a_run_that_does_not_end_or_not_begin(zynq):

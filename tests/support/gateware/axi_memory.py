@@ -51,6 +51,8 @@ class AxiMemory:
         Bursts in order.
     cycles : dict of str to list of int
         Cycle of every transfer, by channel.
+    under_way : set of str
+        Ways, "read" and "write", in which a burst is, or data without one are.
     """
 
     port: Any
@@ -66,12 +68,30 @@ class AxiMemory:
     writes: list[tuple[int, int]] = field(default_factory=list)
     cycles: dict[str, list[int]] = field(default_factory=lambda: {c: [] for c in ("ar", "r", "aw", "w", "b")})
 
+    under_way: set[str] = field(default_factory=set)
+    _refused: dict[str, int] = field(default_factory=dict)
+
     def __post_init__(self) -> None:
         self.beat_bytes = self.port.signature.beat_bytes
 
     def content(self, address: int, length: int) -> bytes:
         """Give the bytes from ``address`` on."""
         return bytes(self.bytes.get(a, untouched(a)) for a in range(address, address + length))
+
+    def refuse(self, **bursts: int) -> None:
+        """Answer the burst after so many others with an error, of ``read`` or ``write`` or both: a read's
+        middle beat with SLVERR and wrong data, a write, which is lost, with DECERR.
+        """
+        self._refused = dict(bursts)
+
+    def _is_refused(self, way: str) -> bool:
+        if way not in self._refused:
+            return False
+        self._refused[way] -= 1
+        return self._refused[way] == -1
+
+    def _note(self, way: str, under_way: bool) -> None:
+        (self.under_way.add if under_way else self.under_way.discard)(way)
 
     def testbenches(self) -> list[Testbench]:
         """Give the background testbenches for the halves that the port has."""
@@ -97,7 +117,8 @@ class AxiMemory:
     async def _serve_reads(self, ctx: Any) -> None:
         rng = random.Random(hash_seed(self.seed, "read"))
         port, size = self.port, self.beat_bytes
-        beats: list[tuple[int, int, bool, int]] = []  # earliest cycle, address, last, identifier
+        # Earliest cycle, address, last, identifier, refused.
+        beats: list[tuple[int, int, bool, int, bool]] = []
         stable = Stable("ar")
         cycle, offered, chosen = 0, False, 0
         tick = ctx.tick().sample(port.arvalid, port.araddr, port.arlen, port.arid, port.rready)
@@ -108,10 +129,11 @@ class AxiMemory:
                 oldest = {beat[3]: at for at, beat in reversed([*enumerate(beats)])}
                 chosen = rng.choice([*oldest.values()])
             if not offered and beats and beats[chosen][0] <= cycle and rng.random() >= self.stall:
-                _, address, last, identifier = beats[chosen]
+                _, address, last, identifier, refused = beats[chosen]
+                content = int.from_bytes(self.content(address, size), "little")
                 driven += [
-                    (port.rdata, int.from_bytes(self.content(address, size), "little")),
-                    (port.rresp, self._response(range(address, address + size))),
+                    (port.rdata, ~content if refused else content),
+                    (port.rresp, 2 if refused else self._response(range(address, address + size))),
                     (port.rlast, last),
                     (port.rid, identifier),
                 ]
@@ -125,17 +147,22 @@ class AxiMemory:
                 self._check_burst(address, count)
                 self.reads.append((address, count))
                 due = cycle + rng.randint(*self.latency)
-                beats.extend((due, address + size * n, n == length, identifier) for n in range(count))
+                middle = length // 2 if self._is_refused("read") else None
+                beats.extend(
+                    (due, address + size * n, n == length, identifier, n == middle) for n in range(count)
+                )
             if offered and rready:
                 self.cycles["r"].append(cycle)
                 del beats[chosen]
                 offered = False
+            self._note("read", bool(beats))
             cycle += 1
 
     async def _serve_writes(self, ctx: Any) -> None:
         rng = random.Random(hash_seed(self.seed, "write"))
         port = self.port
-        addresses: deque[tuple[int, int]] = deque()  # accepted, data to come or not taken up yet
+        # Accepted, data to come or not taken up yet: address, beats, refused.
+        addresses: deque[tuple[int, int, bool]] = deque()
         data: deque[list[tuple[int, int]]] = deque([[]])  # beats by burst, the last burst still open
         responses: deque[tuple[int, int]] = deque()  # earliest cycle, response
         stable_aw, stable_w = Stable("aw"), Stable("w")
@@ -169,22 +196,24 @@ class AxiMemory:
                 self.cycles["aw"].append(cycle)
                 self._check_burst(address, length + 1)
                 self.writes.append((address, length + 1))
-                addresses.append((address, length + 1))
+                addresses.append((address, length + 1, self._is_refused("write")))
             if wvalid and wready:
                 self.cycles["w"].append(cycle)
                 data[-1].append((word, strobes))
                 if last:
                     data.append([])
             if addresses and len(data) > 1:
-                address, count = addresses.popleft()
+                address, count, refused = addresses.popleft()
                 burst = data.popleft()
                 if len(burst) != count:
                     raise ProtocolError(f"{len(burst)} beats for the {count} announced at {address:#x}")
-                responses.append((cycle + rng.randint(*self.latency), self._store(address, burst)))
+                response = 3 if refused else self._store(address, burst)
+                responses.append((cycle + rng.randint(*self.latency), response))
             if offered and bready:
                 self.cycles["b"].append(cycle)
                 responses.popleft()
                 offered = False
+            self._note("write", bool(responses or addresses or len(data) > 1 or data[0]))
             cycle += 1
 
     def _store(self, address: int, burst: list[tuple[int, int]]) -> int:

@@ -3,7 +3,8 @@
 Every register write goes to the file named by FAKE_LOG.  FAKE_IPS names the kernel's instances; FAKE_HANGS
 makes it never end, FAKE_BUSY never idle.  FAKE_SEEN names a folder for what memory holds at the call, by the
 register's offset; FAKE_RESULTS files of what is written there instead of sums, by offset, in JSON.
-FAKE_OFFSET is how far into a page buffers begin, FAKE_NOT why the bitstream cannot be loaded.
+FAKE_STATUS is what vadd's status reads as, else 0.  FAKE_OFFSET is how far into a page buffers begin,
+FAKE_NOT why the bitstream cannot be loaded.
 """
 
 import json
@@ -64,6 +65,8 @@ class Kernel:
         return None if buffer is None else buffer.card
 
     def read(self, offset):
+        if offset in (0x438, 0x43C):
+            return int(os.environ.get("FAKE_STATUS", "0")) if offset == 0x438 else 0
         if offset:
             return 7 if offset & 4 else 0x1000 + offset
         state, self.done = self.done, 0

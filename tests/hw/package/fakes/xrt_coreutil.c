@@ -1,5 +1,6 @@
 /* Stands in for XRT's C library: a register reads as its own offset plus 0x1000, a high word as 7; with
-   FAKE_REGISTER, as that number, and a high word as 0; with FAKE_REGISTERS, as the file of that name has it. */
+   FAKE_REGISTER, as that number, and a high word as 0; with FAKE_REGISTERS, as the file of that name has it.
+   The status of vadd is FAKE_STATUS, or 0. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ int xrtKernelReadRegister(void *handle, uint32_t offset, uint32_t *value)
     if (handle != &kernel)
         abort();
     say("read", offset);
-    const char *given = getenv("FAKE_REGISTER"), *path = getenv("FAKE_REGISTERS");
+    const char *given = getenv("FAKE_REGISTER"), *path = getenv("FAKE_REGISTERS"), *status = getenv("FAKE_STATUS");
     if (path) {
         FILE *file = fopen(path, "rb");
         if (fseek(file, offset, SEEK_SET) || fread(value, 4, 1, file) != 1)
@@ -54,6 +55,8 @@ int xrtKernelReadRegister(void *handle, uint32_t offset, uint32_t *value)
         fclose(file);
     } else if (given)
         *value = offset & 4 ? 0 : strtoul(given, NULL, 0);
+    else if (offset / 8 == 0x438 / 8)
+        *value = status && !(offset & 4) ? strtoul(status, NULL, 0) : 0;
     else
         *value = offset & 4 ? 7 : 0x1000 + offset;
     return refuses("register");

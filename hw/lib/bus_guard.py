@@ -1,0 +1,127 @@
+"""One memory port of a kernel: errors are seen, and no burst begins after one."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from amaranth.hdl import Cat, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hw.lib import axi
+
+#: Channels that are wires.
+_WIRES = (
+    *("araddr", "arlen", "arid", "rdata", "rresp", "rlast", "rid", "rvalid"),
+    *("awaddr", "awlen", "awid", "wdata", "wstrb", "wlast", "bresp", "bid", "bvalid"),
+)
+
+
+class BusGuard(wiring.Component):
+    """Stands between an engine and a memory port.
+
+    Parameters
+    ----------
+    signature
+        Of the port.
+    bits
+        Of the counts: fewer than 2 ** bits bursts are under way each way.
+
+    Members
+    -------
+    i : In(signature)
+        The engine's.  Its write data come with their address or later, and then whatever the port's other
+        channels do.
+    o : Out(signature)
+        The kernel's.
+    hold : In(1)
+        No further burst begins; those under way end, whether the engine takes their answers or not.
+    error : Out(1)
+        A beat or a response other than OKAY came, `ERROR_LATENCY` cycles ago.
+    idle : Out(1)
+        Held, and nothing is under way.
+
+    Behaviour
+    ---------
+    Without ``hold`` every channel is passed on in the same cycle.  An address that is on the bus when
+    ``hold`` rises stays until it is taken, as AXI asks; ``i`` may be reset once ``idle`` is up.
+
+    Why
+    ---
+    Held at the ports, an engine needs no gates to stop, whatever it makes of data that mean nothing.  A gate
+    in each valid and ready costs an input of a LUT that is there anyway, where a register would cost a cycle.
+    """
+
+    ERROR_LATENCY: ClassVar = 2
+
+    def __init__(self, signature: axi.Signature, *, bits: int = 12) -> None:
+        self._bits = bits
+        super().__init__(
+            {"i": In(signature), "o": Out(signature), "hold": In(1), "error": Out(1), "idle": Out(1)}
+        )
+
+    def elaborate(self, platform: Any) -> Module:
+        """Gates in the handshakes, and counts beside them."""
+        m = Module()
+        i, o = self.i, self.o
+        for name in _WIRES:
+            source, target = (i, o) if o.signature.members[name].flow is Out else (o, i)
+            m.d.comb += getattr(target, name).eq(getattr(source, name))
+        # A register of each port's own: it may be far from where `hold` comes from.
+        hold, no_reads, no_writes = Signal(), Signal(), Signal()
+        write_data = Signal(init=1)  # may pass
+        m.d.sync += [
+            hold.eq(self.hold),
+            no_reads.eq(hold & (no_reads | ~o.arvalid | o.arready)),
+            no_writes.eq(hold & (no_writes | ~o.awvalid | o.awready)),
+        ]
+        m.d.comb += [
+            o.arvalid.eq(i.arvalid & ~no_reads),
+            i.arready.eq(o.arready & ~no_reads),
+            o.awvalid.eq(i.awvalid & ~no_writes),
+            i.awready.eq(o.awready & ~no_writes),
+            o.wvalid.eq(i.wvalid & write_data),
+            i.wready.eq(o.wready & write_data),
+            o.rready.eq(i.rready | hold),
+            o.bready.eq(i.bready | hold),
+        ]
+
+        # Bursts whose addresses were taken and whose data were not, or -1: data may be first.  Once no
+        # address waits and no other comes, data pass until it is 0.
+        owed, some_owed, following = Signal(self._bits), Signal(), Signal()
+        addressed, sent = o.awvalid & o.awready, o.wvalid & o.wready & o.wlast
+        m.d.comb += following.eq(some_owed)
+        with m.If(addressed & ~sent):
+            m.d.sync += owed.eq(owed + 1)
+            m.d.comb += following.eq(~owed.all())
+        with m.If(sent & ~addressed):
+            m.d.sync += owed.eq(owed - 1)
+            m.d.comb += following.eq(owed != 1)
+        m.d.sync += [
+            some_owed.eq(following),
+            write_data.eq(~hold | ~(no_writes | ~o.awvalid | o.awready) | following),
+        ]
+
+        settled = Signal(3)
+        m.d.sync += settled.eq((settled << 1) | (no_reads & no_writes))
+        none = []
+        for name, more, fewer in (
+            ("reads", o.arvalid & o.arready, o.rvalid & o.rready & o.rlast),
+            ("writes", addressed, o.bvalid & o.bready),
+        ):
+            begun, ended, count = (
+                Signal(name=f"{name}_begun"),
+                Signal(name=f"{name}_ended"),
+                Signal(self._bits),
+            )
+            m.d.sync += [begun.eq(more), ended.eq(fewer), count.eq(count + begun - ended)]
+            none.append(~count.any())
+        m.d.sync += self.idle.eq(settled.all() & Cat(none).all())
+
+        read_error, write_error = Signal(), Signal()
+        m.d.sync += [
+            read_error.eq(o.rvalid & o.rready & (o.rresp != axi.RESP_OKAY)),
+            write_error.eq(o.bvalid & o.bready & (o.bresp != axi.RESP_OKAY)),
+            self.error.eq(read_error | write_error),
+        ]
+        return m
