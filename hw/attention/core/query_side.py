@@ -36,7 +36,7 @@ class QuerySide(wiring.Component):
     i_query : In(stream of D x int8), i_empty : In(stream of 1 bit)
         See `hw.attention.core.command`.
     query : Out(D x int8), place : Out(QueryPlace), load : Out(rows)
-        To the rows of all streams.
+        To the rows of all streams; a query of an even row goes to the row behind it, too.
     settings : Out(RowSettings), configure : Out(rows)
         Likewise, ``timing.adopt + 1`` cycles later.
     loaded : Out(streams)
@@ -138,7 +138,9 @@ class QuerySide(wiring.Component):
         ]
         m.d.sync += [
             self.loaded.eq(Mux(offers, offered, self.loaded & ~self.take)),
-            self.load.eq(Mux(load, 1 << row, 0)),
+            # The rows of a cell share a multiplier: the second one, which may get no query, takes the first
+            # one's before its own, so that it always has numbers.
+            *(self.load[n].eq(load & (row[1:] == n >> 1 if n % 2 else row == n)) for n in range(config.rows)),
             # In every cycle, as they count with `load` only: an enable would have 8 D loads.
             self.query.eq(self.i_query.payload),
             self.place.eq(place),
