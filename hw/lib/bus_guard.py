@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib import axi
+from hw.lib.delay import delay
 
 #: Channels that are wires.
 _WIRES = (
@@ -25,7 +26,7 @@ class BusGuard(wiring.Component):
     signature
         Of the port.
     bits
-        Of the counts: fewer than 2 ** bits bursts are under way each way.
+        Of the counts: fewer than 2 ** bits bursts are under way.
 
     Members
     -------
@@ -54,7 +55,7 @@ class BusGuard(wiring.Component):
 
     ERROR_LATENCY: ClassVar = 2
 
-    def __init__(self, signature: axi.Signature, *, bits: int = 12) -> None:
+    def __init__(self, signature: axi.Signature, *, bits: int = 10) -> None:
         self._bits = bits
         super().__init__(
             {"i": In(signature), "o": Out(signature), "hold": In(1), "error": Out(1), "idle": Out(1)}
@@ -102,21 +103,22 @@ class BusGuard(wiring.Component):
             write_data.eq(~hold | ~(no_writes | ~o.awvalid | o.awready) | following),
         ]
 
-        settled = Signal(3)
-        m.d.sync += settled.eq((settled << 1) | (no_reads & no_writes))
-        none = []
-        for name, more, fewer in (
-            ("reads", o.arvalid & o.arready, o.rvalid & o.rready & o.rlast),
-            ("writes", addressed, o.bvalid & o.bready),
-        ):
-            begun, ended, count = (
-                Signal(name=f"{name}_begun"),
-                Signal(name=f"{name}_ended"),
-                Signal(self._bits),
-            )
-            m.d.sync += [begun.eq(more), ended.eq(fewer), count.eq(count + begun - ended)]
-            none.append(~count.any())
-        m.d.sync += self.idle.eq(settled.all() & Cat(none).all())
+        # One count for both ways, of events that registers hold, as late as what holds the ports is settled.
+        settled, count = Signal(3), Signal(self._bits)
+        events = {
+            "read_begun": o.arvalid & o.arready,
+            "write_begun": addressed,
+            "read_ended": o.rvalid & o.rready & o.rlast,
+            "write_ended": o.bvalid & o.bready,
+        }
+        begun_read, begun_write, ended_read, ended_write = (
+            delay(m, name, event, 1) for name, event in events.items()
+        )
+        m.d.sync += [
+            settled.eq((settled << 1) | (no_reads & no_writes)),
+            count.eq(count + (begun_read + begun_write) - (ended_read + ended_write)),
+            self.idle.eq(settled.all() & ~count.any()),
+        ]
 
         read_error, write_error = Signal(), Signal()
         m.d.sync += [
