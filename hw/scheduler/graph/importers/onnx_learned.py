@@ -240,6 +240,7 @@ class Learned(Tensors):
         known = all(not each or each in self.shapes for each in node.input)
         found: list[Shape | None] = []
         if name in ("Shape", "Size"):
+            self.shape(node.input[0])
             return [measured(call).shape]
         if name == "Constant":
             return [constant_of(node, self.where)[1]]
@@ -289,6 +290,8 @@ class Learned(Tensors):
                 )
 
     def _inferred(self, node: onnx.NodeProto, frame: Frame) -> list[list[int | None] | None]:
+        if node.domain:  # ONNX knows nothing of these
+            return [None] * len(node.output)
         try:
             return infer(node, frame.versions, self.types, self.shapes, self.constants)
         except ValueError as error:

@@ -110,7 +110,7 @@ class _Reader:
         alive = []
         for node in reversed(nodes):
             if wanted.intersection(node.output):
-                wanted.update(self._base(name) for name in node.input if name)
+                wanted.update(self._base(name) for name in _read(node) if name)
                 alive.append(node)
         #: Whether there is an operator that is more than a view.
         self.works = bool(alive)
@@ -192,9 +192,8 @@ class _Reader:
                 access = _stored_access(described, position, found.get(position))
                 # An operand that is read in two ways is needed whole.
                 accesses[each] = access if accesses.get(each, access) == access else None
-        if stand_in is None or stand_in.reads_others:
-            others = (self._base(each) for each in node.input if each and each not in known)
-            accesses |= {each: None for each in others if each not in accesses and not self._empty(each)}
+        others = (self._base(each) for each in _read(node) if each and each not in known)
+        accesses |= {each: None for each in others if each not in accesses and not self._empty(each)}
         parameters = self._parameters(described, given, quantized=stand_in is not None)
         kind = _kind(described.op)
         return Operator(
@@ -255,6 +254,14 @@ class _Reader:
             size = stored_bytes(shape, bits)
             tensors.append(Tensor(name=name, size_bytes=size, shape=shape, element_bits=bits, kind=kind))
         return tuple(tensors)
+
+
+def _read(node: onnx.NodeProto) -> Sequence[str]:
+    """Give the operands whose values an operator reads, and not their type alone."""
+    stand_in = STAND_INS.get(full_name(node))
+    if stand_in is None or stand_in.reads_others:
+        return node.input
+    return [node.input[position] for position in stand_in.positions(len(node.input))]
 
 
 def _stored_access(node: Node, position: int, access: Access | None) -> Access | None:

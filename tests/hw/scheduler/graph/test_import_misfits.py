@@ -228,7 +228,7 @@ QKV = {"q": (1, 2, 6, 8), "k": (1, 2, 9, 8), "v": (1, 2, 9, 4)}
         ({"k": (1, 2, 9, 6)}, "shape of operand K"),
         ({"v": (1, 2, 8, 4)}, "shape of operand V"),
         ({"k": (1, 3, 9, 8), "v": (1, 3, 9, 4)}, "heads of operand Q"),
-        ({"m": (6, 8)}, "shape of operand attn_mask"),
+        ({"m": (5, 9)}, "shape of operand attn_mask"),
         ({"q": (1, 6, 16)}, "q_num_heads"),
     ],
 )

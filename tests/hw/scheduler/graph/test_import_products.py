@@ -34,6 +34,19 @@ def test_attention_with_a_mask_and_heads_side_by_side():
     check_accesses(content, exact=["q", "m"], whole=["k", "v"])
 
 
+@pytest.mark.parametrize(
+    ("shape", "fits"), [((6, 4), True), ((6, 1), True), ((6, 10), False), ((5, 9), False)]
+)
+def test_a_mask_of_attention_may_be_shorter_than_its_keys(shape, fits):
+    inputs = {"q": (1, 2, 6, 8), "k": (1, 2, 9, 8), "v": (1, 2, 9, 8), "m": shape}
+    content = model([node("Attention", *inputs)], inputs, opset=24)
+    if fits:
+        assert import_onnx(content).tensor["y"].shape == (1, 2, 6, 8)
+    else:
+        with pytest.raises(InputError, match="shape of operand attn_mask"):
+            import_onnx(content)
+
+
 def test_attention_with_what_earlier_runs_left():
     inputs = {"q": (1, 2, 1, 8), "k": (1, 2, 1, 8), "v": (1, 2, 1, 8)}
     inputs |= {"past_key": (1, 2, 5, 8), "past_value": (1, 2, 5, 8)}

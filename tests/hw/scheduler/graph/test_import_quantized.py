@@ -177,6 +177,8 @@ def test_casting_as_another_tensor_reads_only_the_first():
     graph = import_onnx(model([node("CastLike", "x", "x2")], {"x": (2, 3), "x2": (4,)}))
     assert graph.operators[0].inputs == ("x",)
     assert graph.operators[0].kind == "cast"
+    nodes = [node("Relu", "x2", outputs=["r"]), node("CastLike", "x", "r")]
+    assert [each.kind for each in import_onnx(model(nodes, {"x": (2, 3), "x2": (4,)})).operators] == ["cast"]
 
 
 def test_weights_of_four_bits():

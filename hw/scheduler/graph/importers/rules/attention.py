@@ -45,7 +45,9 @@ def attention(call: Call) -> list[Shape]:
     call.expect(4, (*key[:2], past, key[3]), why=": batch, heads and columns of K")
     call.expect(5, (*value[:2], past, value[3]), why=": batch, heads and columns of V, as long as past_key")
     length = past + key[2]
-    fits_into(call, 3, (*query[:3], length))
+    # A shorter mask hides the keys behind its end.
+    masked = call.shape(3)[-1:] if call.has(3) else ()
+    fits_into(call, 3, (*query[:3], min(length, *masked) if masked and masked != (1,) else length))
     result = (query[0], query[2], query[1] * value[3]) if flat else (*query[:3], value[3])
     return [result, (*key[:2], length, key[3]), (*value[:2], length, value[3]), (*query[:3], length)]
 
