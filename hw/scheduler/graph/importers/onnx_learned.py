@@ -8,13 +8,13 @@ it; branches, loops and functions are walked where they stand, so that their ope
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import onnx
 from onnx import TensorProto, helper
 
-from hw.scheduler.graph.importers.onnx_bodies import Frame, live_nodes
+from hw.scheduler.graph.importers.onnx_bodies import Frame, bodies, live_nodes
 from hw.scheduler.graph.importers.onnx_constants import constant_of, one_line, read_values
 from hw.scheduler.graph.importers.onnx_control import CONTROL, call_function, expand
 from hw.scheduler.graph.importers.onnx_given import Given, open_error, stated_extents
@@ -120,11 +120,13 @@ class Learned(Tensors):
             self._strange[value.name] = kind.removesuffix("_type")
             self.lose([value.name])
             return
+        if (element := value.type.tensor_type.elem_type) not in TensorProto.DataType.values():
+            raise self.refuse(f"type of input {value.name!r}", element, "an element type of ONNX")
         extents = given.extents(value, self._bound)
         if extents is None or None in extents:
             self._open[value.name] = value
             self.lost.add(value.name)
-        self.learn(value.name, value.type.tensor_type.elem_type, extents)
+        self.learn(value.name, element, extents)
 
     def name_unsupported(self, node: onnx.NodeProto, name: str, why: str = "") -> None:
         """Note an operator that cannot be imported, and lose its results."""
@@ -149,6 +151,8 @@ class Learned(Tensors):
                 call_function(self, made, function, frame)
             elif node.op_type in CONTROL and not node.domain:
                 expand(self, node, made, frame)
+            elif any(bodies(node)):  # which may read anything
+                self.name_unsupported(made, full_name(node))
             else:
                 self._visit(made, frame)
 
@@ -189,19 +193,14 @@ class Learned(Tensors):
                 letters = check_operands(node, seen, types)
             call = self._call(node, name, version, seen)
             shapes = self._shapes(node, name, call, frame)
+            elements = _elements(node, name, seen, letters, types)
         except Misfit as error:
             raise self.refuse(f"{error.field} of {of}", error.value, error.legal) from error
-        if name not in STAND_INS:
-            elements = result_types(node, seen, letters, types)
-        else:
-            like = STAND_INS[name].like
-            element = TensorProto.FLOAT if like is None else types[like] if like < len(types) else 0
-            elements = [element, *(0 for _ in node.output[1:])]
-            if seen is not None:
-                elements = result_types(node, seen, letters, types)
         for index, each in enumerate(node.output):
             if each:
                 self.learn(each, elements[index], shapes[index] if index < len(shapes) else None)
+                if each not in self.shapes:
+                    self.makers[each] = next((self.makers[one] for one in given if one in self.makers), of)
         if constant:
             self.fold(node, call, version)
         elif name == "Dropout" and len(node.output) > 1 and node.output[1]:
@@ -323,6 +322,18 @@ class Learned(Tensors):
             if value is None or value.any():
                 return "Dropout in training"
         return ""
+
+
+def _elements(
+    node: onnx.NodeProto, name: str, seen: Signature | None, letters: Mapping[str, str], types: Sequence[int]
+) -> list[int]:
+    """Give the element types of a node's results."""
+    stand_in = STAND_INS.get(name)
+    if stand_in is None or seen is not None:
+        return result_types(node, seen, letters, types)
+    like = stand_in.like
+    element = TensorProto.FLOAT if like is None else types[like] if like < len(types) else 0
+    return [element, *(0 for _ in node.output[1:])]
 
 
 def called(node: onnx.NodeProto) -> str:

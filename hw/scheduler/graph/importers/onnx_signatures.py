@@ -135,6 +135,8 @@ def result_types(
     """
     given = {each.name: each for each in node.attribute}
     named = next((given[name].i for name in ("to", "dtype", "output_dtype") if name in given), 0)
+    if named and named not in _KINDS:
+        raise Misfit("element type of the result", named, "an element type of ONNX")
     first = types[0] if types else 0
     found = []
     for index in range(len(node.output)):

@@ -20,7 +20,7 @@ from hw.scheduler.graph.importers.rules.call import Array, Call, Shape
 #: Operators whose constant result is stored as their first operand is.
 _KEEP_STORED = frozenset(
     (
-        "DequantizeLinear", "Transpose", "Reshape", "Identity", "Squeeze", "Unsqueeze", "Flatten", "Concat",
+        "Cast", "Transpose", "Reshape", "Identity", "Squeeze", "Unsqueeze", "Flatten", "Concat",
         "Split", "Slice", "Gather",
     )
 )  # fmt: skip
@@ -53,6 +53,8 @@ class Tensors:
         Element types in which parameters are stored that are computed from others: dequantized, transposed.
     lost : set of str
         Tensors of which nothing is known because of an open dimension, or an operator, before them.
+    makers : dict of str to str
+        The operators that made the shapes unknown of those that have none.
     """
 
     def __init__(self, where: str, folder: Path | None) -> None:
@@ -63,11 +65,15 @@ class Tensors:
         self.constants: dict[str, Array | None] = {}
         self.stored: dict[str, int] = {}
         self.lost: set[str] = set()
+        self.makers: dict[str, str] = {}
 
     def shape(self, name: str) -> Shape:
         """Give the shape of a tensor; InputError when it is not known."""
         if name not in self.shapes:
-            raise InputError(f"shape of tensor {name!r}", "unknown", "known once the inputs' shapes are")
+            legal = "known once the inputs' shapes are"
+            if name in self.makers:
+                legal += f": {self.makers[name]} makes it from values that the model does not hold"
+            raise self.refuse(f"shape of tensor {name!r}", "unknown", legal)
         return self.shapes[name]
 
     def refuse(self, field: str, value: Any, legal: str) -> InputError:
@@ -134,7 +140,8 @@ class Tensors:
             return
         source: str | None = None
         few = given[0] in self.stored or self.types[given[0]] in _FEW_BITS
-        if name in _KEEP_STORED or (name == "Cast" and few):
+        # Whole numbers of more bits that are only moved are shapes and indices.
+        if name == "DequantizeLinear" or (few and name in _KEEP_STORED):
             source = given[0]
         elif name in _SCALING:
             # The one of all elements; the others are scales and zero points, one for many.

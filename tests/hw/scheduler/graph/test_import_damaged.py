@@ -242,6 +242,17 @@ def test_an_input_without_a_shape():
     assert import_onnx(content, shapes={"x": IMAGE["x"]}) == import_onnx(small())
 
 
+def test_element_types_that_are_none():
+    content = changed(
+        model([node("Relu", "x")], IMAGE),
+        lambda graph: setattr(graph.input[0].type.tensor_type, "elem_type", 99),
+    )
+    assert refused(content) == "model: type of input 'x' must be an element type of ONNX, not 99"
+    text = refused(model([node("Cast", "x", name="c", to=99)], IMAGE))
+    legal = "must be an element type of ONNX, not 99"
+    assert text == f"model: element type of the result of operator 'c' (Cast) {legal}"
+
+
 def runtime():
     """Attention with its projections, a product in Einsum, and one with weights of few bits."""
     own = {"domain": "com.microsoft"}

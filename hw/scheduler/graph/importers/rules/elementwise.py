@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hw.scheduler.graph.importers.rules.call import Call, Misfit, Shape, broadcast, fits_into
+from hw.scheduler.graph.importers.rules.call import MAX_EXTENT, Call, Misfit, Shape, broadcast, fits_into
 
 
 def same(call: Call) -> list[Shape]:
@@ -116,7 +116,7 @@ def matrix_like(call: Call) -> list[Shape]:
 def marked(call: Call) -> list[Shape]:
     """OneHot: a dimension more, as long as ``depth``."""
     indices, depth = call.shape(0), call.numbers(1)
-    if len(depth) != 1 or depth[0] < 0:
+    if len(depth) != 1 or not 0 <= depth[0] <= MAX_EXTENT:
         raise Misfit(f"values of {call.label(1)}", depth, "one value of at least 0")
     axis = call.axis(len(indices) + 1, -1)
     return [(*indices[:axis], int(depth[0]), *indices[axis:])]

@@ -115,9 +115,11 @@ def repeated(call: Call) -> list[Shape]:
     """Tile: each dimension so often."""
     shape = call.shape(0)
     if call.opset < 6:
-        (count,), (axis,) = call.numbers(1)[:1], call.numbers(2)[:1]
+        times, axis = call.numbers(1), call.numbers(2)
+        if len(times) != 1 or len(axis) != 1 or not all(map(math.isfinite, (*times, *axis))):
+            raise Misfit("tiles and axis", (times, axis), "one value each")
         counts = [1] * len(shape)
-        counts[counted(int(axis), len(shape))] = int(count)
+        counts[counted(int(axis[0]), len(shape))] = int(times[0])
     else:
         counts = call.whole(1) or []
     if len(counts) != len(shape) or min(counts, default=0) < 0:
