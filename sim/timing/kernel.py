@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import pickle
 from pathlib import Path
 
@@ -26,7 +27,7 @@ def kernel_timing(
     Raises `ToolError` as that does.
     """
     limits = f"{board.path_budget_ps} {board.budget} {board.user} {board.slrs} {board.memory.slr} {regions}"
-    sources = source_digest(sim.timing) + "".join(Path(each.__file__).read_text() for each in _USED)
+    sources = source_digest(sim.timing) + "".join(map(inspect.getsource, _USED))
 
     def make(folder: Path) -> None:
         found = estimate(verilog, top, board, regions=regions, worst=worst)
