@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from hw.board import Board
 from hw.conv.config import ConvConfig
 from hw.conv.core.depthwise.loader import TapLoader
-from hw.conv.model.flow import Piece, Queue, Source, after, behind
+from hw.conv.model.flow import Passed, Piece, Queue, Source, after, behind
 from hw.conv.model.latency import Latency
 from hw.conv.model.points import PointJob, PointState
 from hw.conv.model.supply import MapSource, OffsetQueue, OffsetSupply, Ports, Weights
@@ -76,6 +76,7 @@ class _Walk:
         self._weights = Weights(self._ports, self.latency)
         self._points = PointState()
         self._tap_free = 0
+        self._tapped = Passed()
         self._taps_taken = [0, 0]  # commands of the depthwise unit
         self._taps_released = [0, 0]
         self._joined: list[int] = []  # descriptors
@@ -176,6 +177,7 @@ class _Walk:
             loaded=loaded,
             tables=max(steps, fields["words"] * config.generators),
             offsets=offsets,
+            passed=self._tapped,
         )
 
     def _point(self, job: Job, side: PointSide, accepted: int) -> PointJob:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from hw.conv.config import ConvConfig
 from hw.conv.core.bypass_cut import BypassCut
 from hw.conv.core.pointwise.cell import PointwiseCell
+from hw.conv.core.pointwise.drain import Drain
 from hw.conv.model.flow import Piece, Source, behind
 from hw.conv.model.latency import Latency
 from hw.conv.model.supply import Weights
@@ -139,7 +140,8 @@ class PointJob:
                 words=lambda n: self._pixels(n) * pixel,
                 pace=cycles / pixel,
             )
-        self._block, self._left, self._free = 0, 0, 0
+        # Results leave behind those of the layer before.
+        self._block, self._left, self._free = 0, 0, state.results[-1] + Drain.LAYER_INTERVAL
 
     def _pixels(self, block: int) -> int:
         return self._fields["last_block" if block == self._fields["blocks"] - 1 else "block"]
@@ -171,6 +173,7 @@ class PointJob:
         bypass = self.bypass
         sooner = (
             bypass is not None
+            and self._block > 0  # of the first one the map is asked for before
             and self._fields["bypass_token_chunks"] == 1
             and bypass.token(self._block) <= self.fill.token(self._block)
         )

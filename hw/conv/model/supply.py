@@ -39,6 +39,7 @@ class Ports:
         self.free = 0.0
         self.user: object = None  # whose words came last
         self.used = 0  # when they were taken out of the port's queue
+        self.asked = 0  # when the last piece of a map was asked for
 
     def beat_of(self, config: ConvConfig, fields: Mapping[str, int]) -> float:
         """Give the cycles that a beat read takes in a job: what it writes comes between.
@@ -106,7 +107,8 @@ class MapSource:
 
         self._chunks = chunks()
         self._number = 0
-        self._asked = 0
+        # A map, and the bypass with it, comes behind the map before.
+        self._asked = ports.asked
         self._piece = Piece(0, 0, 0)
 
     def offer(self, most: int) -> Piece:
@@ -134,6 +136,7 @@ class MapSource:
         if self._number % self._covered == 0:
             asked = max(asked, self._token(self._number // self._covered) + self._latency.request)
         self._asked, self._number = asked, self._number + 1
+        self._ports.asked = max(self._ports.asked, asked)
         start = max(asked + self._latency.read + self._into + self._refresh, self._ports.free)
         if self._ports.user is not self:
             # Words leave the port's queue in order.

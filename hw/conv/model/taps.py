@@ -26,6 +26,8 @@ class TapJob:
         Entries of its tables, which are filled first.
     offsets
         None without, or where they are computed.
+    passed
+        When the results of all layers left the unit, whose queue those of the layer before may still be in.
 
     Members
     -------
@@ -47,6 +49,7 @@ class TapJob:
         loaded: int,
         tables: int,
         offsets: OffsetSupply | None,
+        passed: Passed,
     ) -> None:
         self._latency, self._activity, self._fields, self._offsets = latency, activity, fields, offsets
         self.source: Source
@@ -64,14 +67,14 @@ class TapJob:
         self._filled: list[int] = []  # last words of rows
         self._begins: list[int] = []  # of rows of results
         self._word, self._base, self._ended = 0, 0, self._start
-        self._passed = Passed()
+        self._passed = passed
+        self._behind = passed.at(passed.words - 1) + 1
         self.free = self.came = self.first = self.last = 0
 
     def token(self, row: int) -> int:
         """Give when there is room for a row of the map."""
         latency = self._latency
-        begins = max(self._start + latency.fill_token, self._dot_loaded)
-        return max(begins + row * latency.fill_token_interval, self._freed(row))
+        return max(self._start + latency.fill_token + row * latency.fill_token_interval, self._freed(row))
 
     def offer(self, most: int) -> Piece:
         """Give words of the row of results at hand."""
@@ -86,7 +89,7 @@ class TapJob:
         first = self._step(self._word) + self._steps - 1
         last = self._step(self._word + words - 1) + self._steps - 1
         result = self._latency.tap_result
-        return Piece(words, first + result, last + result)
+        return behind(Piece(words, first + result, last + result), self._behind)
 
     def took(self, piece: Piece) -> None:
         """Go on behind it, the later the more it had to wait."""

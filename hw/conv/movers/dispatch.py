@@ -169,7 +169,9 @@ class Dispatch(wiring.Component):
         memory_into = ~by_row
         m.d.comb += [
             self.read.payload.by_row.eq(by_row),
+            self.read.payload.paired.eq(has(d.BYPASS)),
             self.bypass_read.payload.by_row.eq(0),
+            self.bypass_read.payload.paired.eq(0),
             *self._turn(self.source_turns[0], memory_into, field["in_total_words"]),
             # Depthwise results go to the pointwise unit (0) or out (1), pointwise ones likewise the reverse.
             *self._turn(self.source_turns[1], ~(both & ~reverse), self._after(field, both & ~reverse)),

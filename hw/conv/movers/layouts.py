@@ -49,6 +49,8 @@ class MapRead(data.StructLayout):
         Chunks, of all rows, that wait for a token together; 0 for none.
     by_row
         Tokens are those of rows of the depthwise unit, and not of blocks.
+    paired
+        A map of the bypass goes with it.
     words
         Words of a part.
     total_words
@@ -66,6 +68,7 @@ class MapRead(data.StructLayout):
                 "last_pixels": 2 * SIDE_BITS,
                 "token_chunks": SIDE_BITS,
                 "by_row": 1,
+                "paired": 1,
                 "words": WORDS_BITS,
                 "total_words": TOTAL_BITS,
                 "ports": data.ArrayLayout(PortRead(config), config.ports),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from amaranth.hdl import Module
+from amaranth.hdl import Const, Module, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -39,7 +39,8 @@ class MapReader(wiring.Component):
     Members
     -------
     i : In array of streams of MapRead
-        Maps of each stream.
+        Maps of each stream; one of the second begins with its ``paired`` one of the first, whose next one
+        begins when all of that was asked for.
     token : In array of streams of 1 bit, row_token : In(stream of 1 bit)
         Room where these words go; maps of the first stream may go by rows, see `Requester`.
     o : Out array of streams of words
@@ -53,6 +54,11 @@ class MapReader(wiring.Component):
     Behaviour
     ---------
     A word a cycle, as far as ports and memory have them.
+
+    Why
+    ---
+    Streams share the ports, whose words come in order.  Were a bypass behind the map of a later job, it would
+    wait for that job, which may wait for the bypass: for weights that are behind those of its own job.
     """
 
     def __init__(self, config: ConvConfig, *, data_width: int, streams: int = 2) -> None:
@@ -86,6 +92,7 @@ class MapReader(wiring.Component):
         sources = self._streams + (config.gather_words > 0)
         m.submodules.order = order = PortOrder(sources=sources, ports=config.ports)
         readers = []
+        requesters: list[tuple[Any, Any]] = []
         for p in range(config.ports):
             reader = SharedRead(sources=sources, data_width=self._data_width)
             connect(m, order.o[p], reader.command)
@@ -101,7 +108,7 @@ class MapReader(wiring.Component):
             connect(m, flipped(self.token[n]), requester.token)
             if n == 0:
                 connect(m, flipped(self.row_token), requester.row_token)
-            connect(m, maps.o, requester.i)
+            requesters.append((requester, maps.o))
             connect(m, requester.commands, order.i[n])
             given = self.i[n]
             m.d.comb += [
@@ -120,6 +127,7 @@ class MapReader(wiring.Component):
                 connect(m, requester.rows[p], rows.i)
                 queues.append(rows.o)
             self._cut(m, str(n), [reader.o[n] for reader in readers], queues, words.o, self.o[n])
+        self._in_order(m, requesters)
         if config.gather_words:
             m.submodules.gather = gather = GatherRequester(config, rows_ahead=_ROWS)
             m.submodules.gathers = gathers = Fifo(GatherRead(config), depth=_MAPS)
@@ -132,6 +140,25 @@ class MapReader(wiring.Component):
             )
         m.d.comb += self.busy.eq(busy)
         return m
+
+    def _in_order(self, m: Module, requesters: Any) -> None:
+        """Give maps to the requesters: a bypass with its map, the next map behind it."""
+        begun = Signal()  # a map whose bypass is to begin
+        asks, mine = Const(0), []
+        for requester, maps in requesters:
+            takes = requester.i.valid & requester.i.ready
+            m.d.comb += [requester.i.payload.eq(maps.payload), maps.ready.eq(takes)]
+            mine.append((requester.i, maps, takes))
+        for requester, _ in requesters[1:]:
+            asks = requester.busy | requester.commands.valid
+        first, maps, takes = mine[0]
+        m.d.comb += first.valid.eq(maps.valid & ~begun & ~asks)
+        with m.If(takes):
+            m.d.sync += begun.eq(maps.payload.paired)
+        for bypass, maps, takes in mine[1:]:
+            m.d.comb += bypass.valid.eq(maps.valid & begun)
+            with m.If(takes):
+                m.d.sync += begun.eq(0)
 
     def _cut(self, m: Module, name: str, data: Any, rows: Any, joins: Any, words: Any) -> None:
         """Make words of what all ports read for one user."""

@@ -27,6 +27,7 @@ class Seen:
     log: list
     predicted: dict
     predicted_log: tuple
+    open_ended: bool
 
     @property
     def cycles(self):
@@ -81,8 +82,10 @@ def run(config, board, seed, launches, directory, *, memory="model", control_onl
             log=log[a:b],
             predicted=dict(told.counters),
             predicted_log=told.log,
+            open_ended=any(job.route.tap is not None and job.route.tap.buffer.gather for job in jobs),
         )
         for (a, b), call, told in zip(pairwise(firsts), answer.calls, predicted, strict=True)
+        for jobs in [program.jobs[a:b]]
     ]
 
 

@@ -27,8 +27,6 @@ class Fill(wiring.Component):
         One-cycle pulse: a map begins.  Not before the last one's words were all taken.
     job : In(FillCommand)
         The map; constant from ``start`` on.
-    held : In(1)
-        Words would not be taken yet: no token is given.
     freed : In(12)
         Rows from the top that nobody reads any more.  Never falls from the cycle after ``start`` on, when it
         is 0.
@@ -70,7 +68,6 @@ class Fill(wiring.Component):
             {
                 "start": In(1),
                 "job": In(FillCommand(config)),
-                "held": In(1),
                 "freed": In(SIDE_BITS),
                 "i": In(stream.Signature(config.word_bits)),
                 "token": Out(stream.Signature(1)),
@@ -159,7 +156,7 @@ class Fill(wiring.Component):
         m.d.sync += [lead.eq(asked - self.freed - job.slots), recent.eq(given | self.start)]
         with m.If(given):
             m.d.sync += [asked.eq(asked + 1), self.token.valid.eq(0)]
-        with m.Elif(active & job.asked & ~self.held & ~recent & (asked != job.rows) & lead[-1]):
+        with m.Elif(active & job.asked & ~recent & (asked != job.rows) & lead[-1]):
             m.d.sync += self.token.valid.eq(1)
         with m.If(self.start):
             m.d.sync += [asked.eq(0), self.token.valid.eq(0)]

@@ -164,9 +164,6 @@ class Sampler(wiring.Component):
         prepared = Signal()
         waits: Any = Const(0, 2)
         m.d.sync += prepared.eq(tables.ready & (self.loaded | ~self._has_weights(job)) & ~start)
-        # Offsets are computed with weights, which may be behind those of the job before: its bypass, which
-        # comes through the ports of the map, must not be behind words that wait for them.
-        m.d.comb += fill.held.eq(job.dot & ~self.loaded)
         m.d.comb += [fill.start.eq(start), fill.job.eq(job.fill), tables.start.eq(start), tables.job.eq(job)]
         for walker in walkers:
             m.d.comb += [

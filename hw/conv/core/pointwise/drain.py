@@ -49,6 +49,8 @@ class Drain(wiring.Component):
     #: Cycles from a block's results to its first word, and from a word to `DrainStep`.
     BEGIN_LATENCY: ClassVar = 1
     LATENCY: ClassVar = 1
+    #: Cycles from the last word of a layer to the first one of the next.
+    LAYER_INTERVAL: ClassVar = 4
 
     def __init__(self, config: ConvConfig) -> None:
         self._config = config

@@ -88,7 +88,7 @@ def test_maps_do_not_wait_for_each_other(seed):
             base = [0x10000 * (1 + 4 * n + number)] * 2
             for p, content in enumerate(slices(config, pixels)):
                 memories[p].bytes.update({base[p] + at: value for at, value in enumerate(content)})
-            commands[n].append(read_command(config, 32, 12, 10, 10, 10, base))
+            commands[n].append(read_command(config, 32, 12, 10, 10, 10, base) | {"paired": n == 0})
             expected[n] += [word for pixel in pixels for word, _ in joined(config, pixel)]
 
     def feed(n):
@@ -106,6 +106,40 @@ def test_maps_do_not_wait_for_each_other(seed):
     benches = [bench(n) for n in range(2) for bench in (feed, take)]
     simulate(unit, *benches, background=[b for memory in memories for b in memory.testbenches()])
     assert received == expected
+
+
+def test_maps_and_bypasses_are_asked_for_in_the_order_of_jobs():
+    """A map that waits for tokens, then one with a bypass that waits for some, too, and one behind."""
+    config = small(lanes=16, ports=1)
+    unit = MapReader(config, data_width=128)
+    maps = [
+        read_command(config, 16, 4, 2, 2, 2, [0x1000]) | {"token_chunks": 1, "by_row": 1},
+        read_command(config, 16, 4, 2, 2, 2, [0x2000]) | {"paired": 1},
+        read_command(config, 16, 4, 2, 2, 2, [0x4000]),
+    ]
+    bypass = [read_command(config, 16, 4, 2, 2, 2, [0x3000]) | {"token_chunks": 1}]
+    asked = []
+
+    def feed(n, commands):
+        async def bench(ctx):
+            await put(ctx, unit.i[n], commands)
+
+        return bench
+
+    async def watch(ctx):
+        ctx.set(unit.axi[0].arready, 1)
+        for cycle in range(180):
+            ctx.set(unit.row_token.valid, cycle >= 60)
+            ctx.set(unit.token[1].valid, cycle >= 120)
+            ctx.set(unit.token[0].valid, 1)  # room for blocks, which the first map does not go to
+            if ctx.get(unit.axi[0].arvalid):
+                asked.append((cycle, ctx.get(unit.axi[0].araddr)))
+            await ctx.tick()
+
+    simulate(unit, feed(0, maps), feed(1, bypass), watch, limit=300)
+    firsts = {address & 0xF000: cycle for cycle, address in reversed(asked)}
+    assert sorted(firsts, key=firsts.get) == [0x1000, 0x2000, 0x3000, 0x4000]
+    assert 60 < firsts[0x1000] < firsts[0x2000] < 120 < firsts[0x3000]
 
 
 @pytest.mark.parametrize(("lanes", "ports", "width", "stall"), POINTS)

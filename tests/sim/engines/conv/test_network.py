@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
+from hw.board import load_board
 from hw.conv.core.layouts import Offsets
+from hw.conv.model.predict import predict
 from hw.errors import InputError
 from sim.engines.conv.adapter import ADAPTER, as_network
 from sim.engines.conv.cases import BLOCKS, SMALL
 from sim.engines.conv.network import blocked_map, blocked_weights, build
-from sim.engines.conv.table import read_table
+from sim.engines.conv.table import read_table, square
 from sim.run.adapter import NETWORK, UNWRITTEN
 
 HEAD = "name,kind,H,Cin,Cout,K,s,g,OH\n"
@@ -61,6 +63,29 @@ def test_a_layer_of_blocks_is_the_layer(size, kernel, stride):
     for row, column in np.ndindex(rows, columns):
         at = outside[:, row * stride :, column * stride :][:, :kernel, :kernel]
         assert (found[:, row, column] == (w.astype(int) * at).sum(axis=(1, 2, 3))).all()
+
+
+def predicted(rows):
+    job = ADAPTER.job({NETWORK: as_network(rows)}, SMALL)
+    return predict(ADAPTER.workload(job, SMALL), SMALL, load_board("u55c"))
+
+
+def test_jobs_are_predicted_to_end_in_order():
+    """Small jobs of both units, which do not wait for each other; their results are written in order."""
+    rows = [square("u0.a", "dw", 1, 3, 3, 3, 1, 3), square("u1.a", "dw", 16, 64, 64, 3, 1, 64)]
+    assert min(predicted([*rows, square("u2.a", "pw", 1, 1, 64, 1, 1, 1)]).job_cycles) > 0
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        rows = []
+        for n in range(3):
+            kind = str(rng.choice(["dw", "pw", "conv"]))
+            side, channels, outputs = (
+                int(rng.choice(sizes)) for sizes in ((1, 4, 12), (1, 3, 40), (1, 8, 40))
+            )
+            group = channels if kind == "dw" else 1
+            outputs = channels if kind == "dw" else outputs
+            rows.append(square(f"u{n}.a", kind, side, channels, outputs, 1 if kind == "pw" else 3, 1, group))
+        assert min(predicted(rows).job_cycles) > 0
 
 
 def test_shuffled_maps_are_those_of_channels_in_turn():
