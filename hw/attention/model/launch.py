@@ -21,7 +21,7 @@ from hw.attention.model.channel import PieceTimes
 from hw.attention.model.cycles import Schedule
 from hw.attention.model.latency import Latency
 from hw.attention.model.places import Places
-from hw.attention.model.refresh import Refreshes
+from hw.attention.model.refresh import Refreshes, host_cycles
 from hw.attention.model.results import bursts, sent
 from hw.attention.model.shapes import JobPass, JobShape, Tiles
 from hw.attention.model.stream import Run, Waits
@@ -63,7 +63,7 @@ def _run_cycles(config: AttentionConfig, board: Board, jobs: Sequence[JobShape],
         memory_cycles=board.beat_read_cycles(width // 8),
         table_cycles=board.idle_read_cycles,
     )
-    refreshes = Refreshes(board, start=start)
+    refreshes = Refreshes(board, start=host_cycles(config) + start)
     schedule = Schedule(
         config,
         beat_width=config.result_ports * config.result_slice(width),

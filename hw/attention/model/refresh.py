@@ -5,11 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from hw.attention.config import AttentionConfig
+from hw.attention.kernel.arguments import argument_table
 from hw.board import Board
 from hw.board.dram_timing import DramTiming
 
-#: Cycles from memory's start to the kernel's: a host writes 105 words of arguments for the default of a U55C.
-HOST_CYCLES = 460
+#: Cycles from memory's start to the kernel's: a host writes words of arguments, 105 for the default of a
+#: U55C, in so many cycles each, beside what it does for any kernel.
+_WORD_CYCLES, _HOST_CYCLES = 4, 40
+_WORD_BITS = 32
+
+
+def host_cycles(config: AttentionConfig) -> int:
+    """Give the cycles from memory's start to the kernel's."""
+    words = sum(argument.bits // _WORD_BITS for argument in argument_table(config).call)
+    return _HOST_CYCLES + _WORD_CYCLES * words
 
 
 class Refreshes:
@@ -23,17 +33,17 @@ class Refreshes:
     board
         Where the engine runs.
     start
-        Cycles from the kernel's start to the cycle that is called 0.
+        Cycles from memory's start to the cycle that is called 0.
     """
 
-    def __init__(self, board: Board, *, start: int = 0) -> None:
+    def __init__(self, board: Board, *, start: int) -> None:
         timing = board.memory.timing
         assert isinstance(timing, DramTiming)  # a board's own memory is one: `hw.board.Board`
         self._request = board.cycles(timing.request_ns)
         self._interval = board.cycles(timing.refresh_interval_ns)
         self._blocked = board.cycles(timing.refresh_ns)
         self._channels = board.memory.channels
-        self._begun = HOST_CYCLES + start
+        self._begun = start
 
     @property
     def share(self) -> float:

@@ -117,7 +117,7 @@ def test_walk_over_passes_and_jobs():
     config, width, latency = made(*SHAPES[1])
     jobs = [job(config, queries=40, keys=1), job(config, queries=5, keys=1, heads=2), job(config, keys=1)]
     seen = transfers(config, jobs, width)
-    walk = Walk(config, PLAIN, latency, Refreshes(PLAIN))
+    walk = Walk(config, PLAIN, latency, Refreshes(PLAIN, start=460))
     known = [walk.known(shape, this, []) for shape in map(shape_of, jobs) for this in shape.passes(config)]
     assert seen["command"] == [each.queries + latency.queue for each in known]
     assert seen["key"][19] == known[19].cached
@@ -151,7 +151,7 @@ def test_it_is_known_which_passes_are_empty(shape):
         changes["bits"] = np.array([[bit, bit, 0] for bit in changes["bits"]], bool)
     given = job(config, **changes)
     seen = transfers(config, [given], width)
-    walk = Walk(config, PLAIN, latency, Refreshes(PLAIN))
+    walk = Walk(config, PLAIN, latency, Refreshes(PLAIN, start=460))
     known = [walk.known(shape_of(given), this, []) for this in shape_of(given).passes(config)]
     assert seen["empty"] == [each.empty for each in known]
 
@@ -163,7 +163,7 @@ def test_tiles_from_a_bitmap(bits):
     sparse = job(config, bits=np.array([bits], bool))
     seen = transfers(config, [sparse], width)
     (this,) = shape_of(sparse).passes(config)
-    known = Walk(config, PLAIN, latency, Refreshes(PLAIN)).known(shape_of(sparse), this, [])
+    known = Walk(config, PLAIN, latency, Refreshes(PLAIN, start=460)).known(shape_of(sparse), this, [])
     assert seen["key"][0] == known.keys + latency.key
 
 
@@ -178,5 +178,5 @@ def test_pages(bits, window, page_keys):
     paged = job(config, bits=bitmap, windowed=window > 0, window=window, page_keys=page_keys)
     seen = transfers(config, [paged], width)
     (this,) = shape_of(paged).passes(config)
-    known = Walk(config, PLAIN, latency, Refreshes(PLAIN)).known(shape_of(paged), this, [])
+    known = Walk(config, PLAIN, latency, Refreshes(PLAIN, start=460)).known(shape_of(paged), this, [])
     assert seen["key"][0] == known.keys + latency.key

@@ -172,7 +172,7 @@ def test_jobs_wait_for_descriptors_and_these_for_refreshes():
     config = AttentionEngine().default_config(BOARD)
     width = BOARD.memory.port_data_width
     latency = Latency(config, data_width=width, memory_cycles=BOARD.idle_read_cycles)
-    walk = Walk(config, BOARD, latency, Refreshes(BOARD))
+    walk = Walk(config, BOARD, latency, Refreshes(BOARD, start=460))
     job = JobShape(queries=1, keys=1, query_size=64, value_size=64)
     (this,) = job.passes(config)
     known = [walk.known(job, this, []).queries for _ in range(61)]

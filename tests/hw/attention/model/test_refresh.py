@@ -2,7 +2,9 @@
 
 import pytest
 
-from hw.attention.model.refresh import HOST_CYCLES, Refreshes
+from hw.attention.config import AttentionConfig
+from hw.attention.engine import AttentionEngine
+from hw.attention.model.refresh import Refreshes, host_cycles
 from hw.board import load_board
 
 
@@ -11,9 +13,9 @@ def test_waits_are_those_of_a_list(board):
     board = load_board(board)
     timing, channels = board.memory.timing, board.memory.channels
     interval, blocked = (board.cycles(time) for time in (timing.refresh_interval_ns, timing.refresh_ns))
-    refreshes = Refreshes(board)
+    refreshes = Refreshes(board, start=460)
     for channel in range(channels):
-        first = interval / 2 + interval * (channel + 1) / channels - HOST_CYCLES
+        first = interval / 2 + interval * (channel + 1) / channels - 460
         begins = [first + n * interval for n in range(4)]
         for cycle in range(0, 3_000, 7):
             comes = cycle + board.cycles(timing.request_ns)
@@ -28,11 +30,11 @@ def test_what_is_moved_is_what_a_channel_moves_cycle_by_cycle():
     board = load_board("u55c")
     timing = board.memory.timing
     interval, blocked = (board.cycles(time) for time in (timing.refresh_interval_ns, timing.refresh_ns))
-    for start in (0, 777):
+    for start in (460, 1237):
         refreshes = Refreshes(board, start=start)
         assert refreshes.share == blocked / interval
         for channel in (0, 13, 31):
-            first = interval / 2 + interval * (channel + 1) / board.memory.channels - HOST_CYCLES - start
+            first = interval / 2 + interval * (channel + 1) / board.memory.channels - start
             begins = [first + n * interval - board.cycles(timing.request_ns) for n in range(8)]
             for cycle in range(0, 2_400, 173):
                 for cycles in (1, 300, 1_500, 3_000):
@@ -41,3 +43,13 @@ def test_what_is_moved_is_what_a_channel_moves_cycle_by_cycle():
                         moved += not any(begin <= now < begin + blocked for begin in begins)
                         now += 1
                     assert abs(refreshes.moved(channel, cycle, cycles) - now) <= 2
+
+
+def test_a_kernel_of_fewer_arguments_starts_earlier():
+    """Memory refreshes from its own start on, and a host writes a word in four cycles."""
+    board = load_board("u55c")
+    default = AttentionEngine().default_config(board)
+    small = AttentionConfig(rows=1, ports_per_stream=1, query_ports=1, result_ports=1)
+    assert host_cycles(default) == 460
+    # Two words for each pointer: 16 + 16 + 4 + 4 to keys, values, queries and results, and one to each.
+    assert host_cycles(default) - host_cycles(small) == 4 * 2 * (40 - 4)

@@ -68,7 +68,7 @@ def test_a_channel_is_ahead_by_no_more_than_there_is_room():
 
 def test_ports_in_lockstep_give_an_item_when_the_last_of_them_does():
     """Two ports, a part each in 2 cycles: one refreshes during the first ask, the other during the second."""
-    refreshes = Refreshes(BOARD)
+    refreshes = Refreshes(BOARD, start=460)
     behind = 50
     ports = Lockstep(channels=(0, 16), refreshes=refreshes, behind=behind)
     source = Source(Supply(latency=100, interval=2, lockstep=ports))
@@ -92,7 +92,7 @@ def test_ports_in_lockstep_give_an_item_when_the_last_of_them_does():
 @pytest.mark.parametrize(("interval", "gap", "ahead"), [(0.34, 1.0, 512), (0.68, 1.0, 256), (0.9, 1.0, 40)])
 def test_a_channel_that_is_faster_than_its_bus_hides_refreshes(interval, gap, ahead):
     """Part by part: the channel moves one when it does not refresh and memory has room, the bus follows."""
-    refreshes, behind, latency = Refreshes(BOARD), 50, 100
+    refreshes, behind, latency = Refreshes(BOARD, start=460), 50, 100
     for channel in (0, 5, 16, 31):
         ports = Lockstep(
             channels=(channel,), refreshes=refreshes, behind=behind, interval=interval, ahead=ahead

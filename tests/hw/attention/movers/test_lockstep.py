@@ -104,13 +104,13 @@ def run(config, *, part_latency=PART_LATENCY, stall=0.0, stall_take=0.0, seed=0,
     return memories, takes
 
 
-@pytest.mark.parametrize("seed", seeds(2, 8))
+@pytest.mark.parametrize("seed", seeds(1, 8))
 @pytest.mark.parametrize(("streams", "ports"), [(2, 1), (4, 2)])
 @pytest.mark.parametrize(("stall", "stall_take"), [(0.0, 0.0), (0.6, 0.0), (0.3, 0.4), (0.0, 0.8)])
 def test_rounds_of_all(stall, stall_take, streams, ports, seed):
-    config = decoding(streams=streams, ports_per_stream=ports)
-    part_latency = PART_LATENCY + 3 * (seed % 2)
-    run(config, part_latency=part_latency, stall=stall, stall_take=stall_take, seed=seed, times=1 + seed % 2)
+    config, odd = decoding(streams=streams, ports_per_stream=ports), (seed + ports) % 2
+    part_latency = PART_LATENCY + 3 * odd
+    run(config, part_latency=part_latency, stall=stall, stall_take=stall_take, seed=seed, times=1 + odd)
 
 
 def test_a_round_a_cycle():

@@ -71,7 +71,7 @@ def data_of(word):
     return word["data"] if isinstance(word, dict) else word
 
 
-@pytest.mark.parametrize("seed", seeds(2, 12))
+@pytest.mark.parametrize("seed", seeds(1, 12))
 @pytest.mark.parametrize("stall", STALLS[:3])
 def test_tables_of_passes_and_descriptors(stall, seed):
     assert tables(TablePort, seed=seed, stall=stall)

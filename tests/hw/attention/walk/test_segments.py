@@ -117,7 +117,7 @@ def test_tiles_of_both_phases(streams, seed):
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("window", [5, 16, 23], ids=lambda keys: f"{keys} sixteenths of a tile")
-@pytest.mark.parametrize("streams", [1, 2, 4])
+@pytest.mark.parametrize("streams", [1, 2, pytest.param(4, marks=pytest.mark.soak)])
 def test_a_window_begins_within_a_tile(streams, window, sparse):
     """Windows narrower than a tile, as wide, and wider: they begin at any key of it, and between streams."""
     rng = np.random.default_rng([streams, window])
