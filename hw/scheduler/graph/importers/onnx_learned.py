@@ -80,6 +80,7 @@ class Learned(Tensors):
         self._strange: dict[str, str] = {}
         self._read_strange = ""
         self._stale: list[str] = []
+        self._disputed: list[str] = []
         self._listed = frozenset(name for node in graph.node for name in node.output)
         stated = {value.name: value.type for value in (*graph.value_info, *graph.output)}
         frame = Frame(versions=versions, stated=stated)
@@ -106,6 +107,8 @@ class Learned(Tensors):
         if self._stale:
             more = f"; so of {len(self._stale) - 1} more" if len(self._stale) > 1 else ""
             say(f"{where}: {self._stale[0]}{more}; shapes are computed from the inputs'")
+        if self._disputed:
+            say(f"{where}: {self._disputed[0]}; what the model states is taken")
 
     def ask(self, name: str) -> None:
         """Note that an input's shape is needed."""
@@ -256,12 +259,8 @@ class Learned(Tensors):
         if found and all(each is not None for each in found[: len(node.output)]):
             self._compare(node, found, stated)
             return found
-        if any(
-            each and (shape is None or None in shape) for each, shape in zip(node.output, stated, strict=True)
-        ):
-            inferred = self._inferred(node, frame)
-        else:
-            inferred = [None] * len(node.output)
+        whole = all(shape is not None and None not in shape for shape in stated)
+        inferred = self._inferred(node, frame, needed=not whole)
         agreed = []
         for each, claimed, seen in zip(node.output, stated, inferred, strict=True):
             agreed.append(self._agreed(each, claimed, seen))
@@ -269,8 +268,9 @@ class Learned(Tensors):
 
     def _stated(self, name: str, frame: Frame) -> list[int | None] | None:
         """Give what the body states of a result, by its name there."""
-        local = name.removeprefix(f"{frame.prefix}/") if frame.prefix else name
-        proto = frame.stated.get(local) or self._stated_types.get(name)
+        inside = bool(frame.prefix) and name.startswith(f"{frame.prefix}/")
+        # What a body makes for a result of its node has that one's name, of which the model states a type.
+        proto = frame.stated.get(name[len(frame.prefix) + 1 :]) if inside else self._stated_types.get(name)
         return None if proto is None else stated_extents(proto, self._bound)
 
     def _compare(
@@ -288,12 +288,14 @@ class Learned(Tensors):
                     f"the model states shape {said} of tensor {name!r}, which has {list(shape)}"
                 )
 
-    def _inferred(self, node: onnx.NodeProto, frame: Frame) -> list[list[int | None] | None]:
+    def _inferred(self, node: onnx.NodeProto, frame: Frame, *, needed: bool) -> list[list[int | None] | None]:
         if node.domain:  # ONNX knows nothing of these
             return [None] * len(node.output)
         try:
             return infer(node, frame.versions, self.types, self.shapes, self.constants)
         except ValueError as error:
+            if not needed:
+                return [None] * len(node.output)
             legal = f"one whose shapes can be inferred ({one_line(error)})"
             raise self.refuse(called(node), node.op_type, legal) from error
 
@@ -303,11 +305,14 @@ class Learned(Tensors):
         """Give what is stated, with what is inferred in the place of what is not."""
         if claimed is None:
             claimed = seen
-        elif seen is not None and len(seen) == len(claimed):
-            pairs = list(zip(claimed, seen, strict=True))
-            if any(None not in pair and pair[0] != pair[1] for pair in pairs):
-                self._stale.append(f"the model states shape {claimed} of tensor {name!r}, not {seen}")
-            claimed = [other if one is None else one for one, other in pairs]
+        elif seen is not None:
+            pairs = list(zip(claimed, seen, strict=False))
+            if len(seen) != len(claimed) or any(None not in pair and pair[0] != pair[1] for pair in pairs):
+                self._disputed.append(
+                    f"the model states shape {claimed} of tensor {name!r}, ONNX infers {seen}"
+                )
+            else:
+                claimed = [other if one is None else one for one, other in pairs]
         if claimed is None or None in claimed:
             return None
         return tuple(each for each in claimed if each is not None)

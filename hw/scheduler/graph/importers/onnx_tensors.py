@@ -133,6 +133,9 @@ class Tensors:
             if each:
                 self.constants[each] = value if small else None
 
+    def _elements(self, name: str) -> int:
+        return math.prod(self.shapes.get(name, ()))
+
     def _keep_stored(self, node: onnx.NodeProto, name: str) -> None:
         """Learn in which type a computed parameter is stored."""
         given = [each for each in node.input if each]
@@ -145,9 +148,9 @@ class Tensors:
             source = given[0]
         elif name in _SCALING:
             # The one of all elements; the others are scales and zero points, one for many.
-            size = math.prod(self.shapes.get(node.output[0], ()))
+            size = self._elements(node.output[0])
             source = next(
-                (each for each in given if each in self.stored and math.prod(self.shapes[each]) == size), None
+                (each for each in given if each in self.stored and self._elements(each) == size), None
             )
         if source is not None:
             for each in filter(None, node.output):

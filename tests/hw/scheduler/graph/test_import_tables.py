@@ -203,6 +203,12 @@ def test_a_dimension_named_in_what_is_stated_has_its_value():
     with pytest.raises(InputError, match="dimension batch"):
         import_onnx(made.SerializeToString())
     assert import_onnx(made.SerializeToString(), dimensions={"batch": 6}).tensor["y"].shape == (6, 2)
+    made.graph.value_info[0].type.CopyFrom(helper.make_tensor_type_proto(TensorProto.FLOAT, [3, 2, 2]))
+    words = []
+    found = import_onnx(made.SerializeToString(), dimensions={"batch": 6}, say=words.append)
+    assert found.tensor["y"].shape == (3, 2, 2)
+    said = "the model states shape [3, 2, 2] of tensor 'v', ONNX infers [None, None]"
+    assert words == [f"model: {said}; what the model states is taken"]
     del made.graph.value_info[:]
     with pytest.raises(InputError) as caught:
         import_onnx(made.SerializeToString(), dimensions={"batch": 6})
