@@ -146,6 +146,8 @@ class Learned(Tensors):
     def walk(self, nodes: Sequence[onnx.NodeProto], frame: Frame) -> None:
         """Learn what the nodes of a body make."""
         for node in nodes:
+            if not any(node.output):
+                continue
             made = frame.copied(node)
             self._refuse_names(made)
             for name in made.input:

@@ -126,7 +126,13 @@ def _window(node: Node) -> Accesses:
     """Access a sliding window over (N, C, H, ...) or (N, C, L): convolution and pooling."""
     extent = node.shapes[1][2] if node.op == "Conv" else node.first("kernel_shape", 1)
     stride, reach = node.first("strides", 1), (extent - 1) * node.first("dilations", 1) + 1
-    pad = _padding(node, (node.output[2] - 1) * stride + reach - node.input[2])
+    if node.op == "Conv" or not node.attributes.get("auto_pad", b"NOTSET").startswith(b"SAME"):
+        pad = _padding(node, (node.output[2] - 1) * stride + reach - node.input[2])
+    else:
+        # Of pooling, onnxruntime pads for a kernel without holes, and leaves rows out before one that is
+        # smaller than the stride.
+        total = (-(-node.input[2] // stride) - 1) * stride + extent - node.input[2]
+        pad = int((total + (node.attributes["auto_pad"] == b"SAME_LOWER")) / 2)
     return _rows(2, kernel=reach, stride=stride, pad=pad)
 
 

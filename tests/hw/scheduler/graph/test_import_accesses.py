@@ -76,6 +76,13 @@ def test_pooling(op, kernel, stride, pad):
     check_accesses(one(op, IMAGE, **shape), exact=() if op == "MaxPool" else ("x",))
 
 
+@pytest.mark.parametrize("automatic", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize(("kernel", "stride", "dilation"), [(1, 3, 1), (2, 2, 2), (3, 3, 2), (3, 2, 1)])
+def test_pooling_that_pads_itself(automatic, kernel, stride, dilation):
+    more = {"dilations": [dilation, 1], "ceil_mode": 1, "auto_pad": automatic}
+    check_accesses(one("AveragePool", IMAGE, kernel_shape=[kernel, 1], strides=[stride, 1], **more))
+
+
 @pytest.mark.parametrize("op", ["GlobalAveragePool", "GlobalMaxPool"])
 def test_what_needs_all_rows_needs_its_operand_whole(op):
     check_accesses(one(op, IMAGE), whole=("x",))

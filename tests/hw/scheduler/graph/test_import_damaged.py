@@ -129,6 +129,12 @@ def test_a_node_without_a_name_nor_a_result():
     assert import_onnx(content) == import_onnx(small()), "nothing depends on it"
 
 
+def test_nodes_without_results_among_nodes_out_of_order():
+    nodes = [node("Relu", "y", outputs=["a"]), node("Relu", "a"), node("Shape", "x", outputs=[])]
+    nodes.append(node("Constant", outputs=[], value_int=1))
+    assert "the graph has a cycle, or is out of order" in refused(model(nodes, IMAGE))
+
+
 def test_a_damaged_constant_is_named():
     damaged = numpy_helper.from_array(whole(1, 2), "steps")
     damaged.dims[0] = 3
