@@ -110,7 +110,9 @@ def dense_values(sparse: onnx.SparseTensorProto, where: str) -> TensorProto:
     return full
 
 
-def constant_of(node: onnx.NodeProto, where: str) -> tuple[Array | None, tuple[int, ...], int]:
+def constant_of(
+    node: onnx.NodeProto, where: str, folder: Path | None
+) -> tuple[Array | None, tuple[int, ...], int]:
     """Give the value of a Constant, None of a large one or of text, its shape and its element type."""
     for attribute in node.attribute:
         name, kind = attribute.name, TensorProto.FLOAT if "float" in attribute.name else TensorProto.INT64
@@ -125,7 +127,7 @@ def constant_of(node: onnx.NodeProto, where: str) -> tuple[Array | None, tuple[i
             return listed, listed.shape, kind
         else:
             return None, (len(attribute.strings),) if name == "value_strings" else (), TensorProto.STRING
-        value = read_values(tensor, where, None)
+        value = read_values(tensor, where, folder)
         known = value is not None and value.dtype.kind in "iufb"
         return value if known else None, tuple(tensor.dims), tensor.data_type
     raise Misfit("value", "left out", "given")

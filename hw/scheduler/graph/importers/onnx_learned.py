@@ -49,6 +49,8 @@ class Learned(Tensors):
         The operators in their order, those of functions, branches and loops in the place of these.
     opset : int
         Version of ONNX's own operators that the model uses.
+    opsets : dict of str to int
+        The same by result where a function uses another.
 
     Raises
     ------
@@ -71,6 +73,7 @@ class Learned(Tensors):
         versions = {use.domain: use.version for use in model.opset_import}
         self.opset = versions.get("", 1)
         self.nodes: list[onnx.NodeProto] = []
+        self.opsets: dict[str, int] = {}
         self.unsupported: dict[str, str] = {}
         #: Operators of branches and loops so far.
         self.expanded = 0
@@ -211,6 +214,8 @@ class Learned(Tensors):
         elif name == "Dropout" and len(node.output) > 1 and node.output[1]:
             self.fold_mask(node.output[1])
         self.nodes.append(node)
+        if not node.domain and version != self.opset:
+            self.opsets.update((each, version) for each in node.output)
 
     def _refuse_names(self, node: onnx.NodeProto) -> None:
         of = called(node)
@@ -247,7 +252,7 @@ class Learned(Tensors):
             self.shape(node.input[0])
             return [measured(call).shape]
         if name == "Constant":
-            return [constant_of(node, self.where)[1]]
+            return [constant_of(node, self.where, self.folder)[1]]
         rule = RULES.get(call.op)
         if rule is not None and known:
             try:

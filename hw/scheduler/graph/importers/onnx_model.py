@@ -181,7 +181,7 @@ class _Reader:
                 for position, value in values.items()
                 if value is not None and value.dtype.kind in "iuf" and value.size <= _SHORT
             },
-            opset=self._learned.opset,
+            opset=self._learned.opsets.get(outputs[0], self._learned.opset),
             outputs=len(outputs),
         )
         product = PRODUCTS.get(described.op)

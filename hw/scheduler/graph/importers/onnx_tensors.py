@@ -119,7 +119,7 @@ class Tensors:
         if name in ("Shape", "Size"):
             folded[0] = measured(call)
         elif name == "Constant":
-            folded[0], _, element = constant_of(node, self.where)
+            folded[0], _, element = constant_of(node, self.where, self.folder)
             self.types[node.output[0]] = element
         elif name in _BY_VALUE or all(size is not None and size <= SMALL for size in sizes):
             values = [self.constants.get(each) if each else None for each in node.input]

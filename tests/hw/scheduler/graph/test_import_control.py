@@ -205,6 +205,15 @@ def test_branches_in_functions_with_attributes_of_the_call():
     assert graph.operators[-1].outputs == ("y",)
 
 
+def test_a_function_has_a_version_of_the_operators_of_its_own():
+    """Softmax without an axis runs along the last dimension since version 13, over all of a row before."""
+    old = helper.make_function("here", "Old", ["a"], ["o"], [node("Softmax", "a", outputs=["o"])],
+                               [helper.make_opsetid("", 11)])  # fmt: skip
+    nodes = [node("Old", "x", outputs=["m"], domain="here"), node("Softmax", "m")]
+    first, second = import_onnx(with_functions(model(nodes, {"x": (2, 3, 4)}), old)).operators
+    assert (first.accesses, list(second.accesses)) == ({}, ["m"])
+
+
 def test_a_function_that_calls_itself_is_refused():
     one = function("One", ["a"], ["o"], [node("Two", "a", outputs=["o"], domain="here")])
     two = function("Two", ["a"], ["o"], [node("One", "a", outputs=["o"], domain="here")])
