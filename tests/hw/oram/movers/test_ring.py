@@ -105,6 +105,40 @@ def test_ring_in_two_launches(value, pauses, seed):
     assert all(0 <= at - base < SLOTS * size for at, _ in memory.reads)
 
 
+def groups(first, end):
+    """Give the bursts in which the records ``first`` to ``end`` of one beat are asked for."""
+    ends = [*range(first + GROUP - first % GROUP, end, GROUP), end]
+    return [
+        (at % SLOTS * BEAT, up_to - at) for at, up_to in zip([first, *ends], ends, strict=False) if up_to > at
+    ]
+
+
+def test_what_is_asked_for_is_the_launches_own_whatever_ran_before():
+    """Not one record more, wherever launches end in a group; and groups again behind one that was stopped."""
+    config, rng = SHAPES[8], random.Random(3)
+    dut = CommandReader(config)
+    memory = AxiMemory(dut.axi)
+    counts = (3, 1, 2, 7, GROUP, 1, 0, 6, 5)  # 0: until a record says stop, behind two
+    ends = list(itertools.accumulate(count or 2 for count in counts))
+
+    async def bench(ctx):
+        set_all(ctx, [(dut.mask, SLOTS - 1), (dut.poll, 3)])
+        take = Take(rng, 1.0, 1)
+        for count, first, end in zip(counts, [0, *ends], ends, strict=False):
+            for n in range(first, end):
+                memory.bytes.update(enumerate(record(config, n, rng), n % SLOTS * BEAT))
+            if not count:
+                stop = record(config, end, rng, stop=True)
+                memory.bytes.update(enumerate(stop, end % SLOTS * BEAT))
+            before = len(memory.reads)
+            _, there = await launch(ctx, dut, take, operations=count, spare=60)
+            assert there == end - first
+            asked = memory.reads[before:]
+            assert (asked == groups(first, end)) if count else (asked[0] == groups(first, first + 8)[0])
+
+    simulate(dut, bench, background=memory.testbenches())
+
+
 @pytest.mark.parametrize("value", [8, 64])
 def test_requests_run_ahead_by_the_room(value):
     config, beats = SHAPES[value], SHAPES[value].command_bytes // BEAT
