@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from hw.conv.core.depthwise.fill import RowPlace
+from hw.conv.core.depthwise.fill import Fill, RowPlace
 from tests.hw.conv.core.plain import small
 from tests.support.gateware.streams import simulate
 
@@ -51,3 +51,46 @@ def test_rows_lie_in_turn(seed):
                 ctx.set(dut.step, 0)
 
     simulate(dut, bench, limit=2000)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_tokens_are_for_rows_that_find_room(seed):
+    """One for each row, and none before its row is free, whenever the reader takes them; maps in a row."""
+    rng = random.Random(f"tokens {seed}")
+    dut = Fill(small(bank_words=64))
+
+    async def bench(ctx):
+        for _ in range(4):
+            rows, slots, columns = rng.randint(1, 20), 2 * rng.randint(1, 4), rng.randint(1, 4)
+            sizes = {
+                "rows": rows,
+                "columns": columns,
+                "words": 1,
+                "slots": slots,
+                "row_words": -(-columns // 2),
+            }
+            for name, value in {**sizes, "asked": 1}.items():
+                ctx.set(dut.job[name], value)
+            ctx.set(dut.freed, 0)
+            ctx.set(dut.start, 1)
+            await ctx.tick()
+            ctx.set(dut.start, 0)
+            freed = tokens = taken = 0
+            while taken < rows * columns or tokens < rows:
+                filled = ctx.get(dut.filled)
+                assert filled <= min(rows, freed + slots)
+                if freed < filled and rng.random() < 0.1:
+                    freed += 1
+                ctx.set(dut.freed, freed)
+                ctx.set(dut.token.ready, rng.random() < (0.3, 1.0)[seed])
+                # Words of a row come behind its token.
+                ctx.set(dut.i.valid, taken < tokens * columns and rng.random() < 0.8)
+                taken += ctx.get(dut.i.valid & dut.i.ready)
+                tokens += ctx.get(dut.token.valid & dut.token.ready)
+                assert tokens <= min(rows, freed + slots)
+                await ctx.tick()
+            for _ in range(10):
+                assert not ctx.get(dut.token.valid)
+                await ctx.tick()
+
+    simulate(dut, bench, limit=5000)
