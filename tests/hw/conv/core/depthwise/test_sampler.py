@@ -311,7 +311,9 @@ def test_strips(seed):
     config = small()
     layers = []
     for dilation in (1, 2, 3, rng.randint(1, 5)):
-        pads = [rng.randint(0, 2 * dilation) for _ in range(2)]
+        pads, stride = [rng.randint(0, 2 * dilation) for _ in range(2)], rng.randint(1, 2)
+        if len(layers) == 1:  # every column of the kernel is outside now and then
+            pads, stride = [2 * dilation, 2 * dilation], 1
         layers.append(
             Layer(
                 config,
@@ -321,7 +323,7 @@ def test_strips(seed):
                 columns=rng.randint(2 * dilation + 1, 12),
                 kernel=(3, 3),
                 dilation=(dilation, dilation),
-                stride=(rng.randint(1, 2),) * 2,
+                stride=(stride, stride),
                 pads=pads,
                 offsets=Offsets.NONE,
                 words=rng.randint(1, 2),
