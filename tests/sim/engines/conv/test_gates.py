@@ -223,6 +223,7 @@ QUICK = [
 ]
 
 
+@pytest.mark.soak
 def test_a_job_of_each_kind():
     check(small(lanes=8, ports=1), QUICK, 2)
 

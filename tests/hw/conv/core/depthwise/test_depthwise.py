@@ -269,7 +269,12 @@ def test_offsets_on_chip(taps):
     [
         pytest.param({"taps": 2, "fraction_bits": 5}, 128, 0.0, marks=pytest.mark.soak),
         pytest.param({"taps": 1, "fraction_bits": 0, "mask": False}, 256, 0.7, marks=pytest.mark.soak),
-        ({"taps": 2, "fraction_bits": 3, "generators": 2, "weight_bits": 4}, 256, 0.3),
+        pytest.param(
+            {"taps": 2, "fraction_bits": 3, "generators": 2, "weight_bits": 4},
+            256,
+            0.3,
+            marks=pytest.mark.soak,
+        ),
         pytest.param({"taps": 1, "fraction_bits": 8, "strip": False}, 512, 0.5, marks=pytest.mark.soak),
     ],
 )
