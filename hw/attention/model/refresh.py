@@ -6,19 +6,21 @@ import math
 from collections.abc import Iterable
 
 from hw.attention.config import AttentionConfig
-from hw.attention.kernel.arguments import argument_table
+from hw.attention.walk.descriptor import SCALARS
 from hw.board import Board
 from hw.board.dram_timing import DramTiming
 
 #: Cycles from memory's start to the kernel's: a host writes words of arguments, 105 for the default of a
 #: U55C, in so many cycles each, beside what it does for any kernel.
 _WORD_CYCLES, _HOST_CYCLES = 4, 40
-_WORD_BITS = 32
+#: Pointers to bitmaps, slopes, page tables and descriptors; all of them have two words.
+_TABLE_POINTERS = 4
 
 
 def host_cycles(config: AttentionConfig) -> int:
     """Give the cycles from memory's start to the kernel's."""
-    words = sum(argument.bits // _WORD_BITS for argument in argument_table(config).call)
+    tensors = 2 * config.streams * config.ports + config.query_port_count + config.result_ports
+    words = 2 * (tensors + _TABLE_POINTERS) + len(SCALARS) + 1  # and the number of jobs
     return _HOST_CYCLES + _WORD_CYCLES * words
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from hw.attention.config import AttentionConfig
 from hw.attention.engine import AttentionEngine
+from hw.attention.kernel.arguments import argument_table
 from hw.attention.model.refresh import Refreshes, host_cycles
 from hw.board import load_board
 
@@ -45,11 +46,14 @@ def test_what_is_moved_is_what_a_channel_moves_cycle_by_cycle():
                     assert abs(refreshes.moved(channel, cycle, cycles) - now) <= 2
 
 
-def test_a_kernel_of_fewer_arguments_starts_earlier():
+@pytest.mark.parametrize("streams", [1, 2, 4])
+def test_a_kernel_of_fewer_arguments_starts_earlier(streams):
     """Memory refreshes from its own start on, and a host writes a word in four cycles."""
     board = load_board("u55c")
     default = AttentionEngine().default_config(board)
-    small = AttentionConfig(rows=1, ports_per_stream=1, query_ports=1, result_ports=1)
+    small = AttentionConfig(rows=2, streams=streams, ports_per_stream=2, query_ports=2, result_ports=4)
+    words = [
+        sum(argument.bits // 32 for argument in argument_table(config).call) for config in (default, small)
+    ]
     assert host_cycles(default) == 460
-    # Two words for each pointer: 16 + 16 + 4 + 4 to keys, values, queries and results, and one to each.
-    assert host_cycles(default) - host_cycles(small) == 4 * 2 * (40 - 4)
+    assert host_cycles(default) - host_cycles(small) == 4 * (words[0] - words[1])
