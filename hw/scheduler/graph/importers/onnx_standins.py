@@ -36,6 +36,8 @@ class StandIn:
         that dimension; the rest have one value.
     free : tuple of int
         Positions of other operands of any shape.
+    exact : mapping of int to int
+        Positions of operands that have a value for each index of a dimension of the result, and no others.
     """
 
     op: str
@@ -44,6 +46,7 @@ class StandIn:
     reads_others: bool = True
     vectors: Mapping[int, int] = field(default_factory=dict)
     free: tuple[int, ...] = ()
+    exact: Mapping[int, int] = field(default_factory=dict)
 
     def positions(self, count: int) -> tuple[int, ...]:
         """Give the positions of the plain operator's operands among so many of the other."""
@@ -54,8 +57,13 @@ class StandIn:
     def check_others(self, node: onnx.NodeProto, shapes: Sequence[Shape | None], result: Shape) -> None:
         """Refuse scales and zero points that do not fit the result."""
         plain = self.positions(len(shapes))
+        for position, dimension in self.exact.items():
+            values = result[dimension:][:1]
+            if position < len(shapes) and shapes[position] not in (None, values):
+                of = f"shape of operand {position} ({node.input[position]})"
+                raise Misfit(of, shapes[position], f"{values}, a value a column")
         for position, shape in enumerate(shapes):
-            if shape is None or position in plain or position in self.free or shape in ((), (1,)):
+            if shape is None or position in (*plain, *self.free, *self.exact) or shape in ((), (1,)):
                 continue
             axis = self.vectors.get(position)
             whole = (result[axis],) if axis is not None and -len(result) <= axis < len(result) else None
@@ -89,13 +97,13 @@ STAND_INS: Mapping[str, StandIn] = {
                 op="MatMul", operands=(0, 1), like=None, vectors={2: -2, 3: -1, 4: -2, 5: -1, 6: -1}
             ),
             "DynamicQuantizeMatMul": StandIn(
-                op="MatMul", operands=(0, 1), like=None, vectors={2: -1, 3: -1, 4: -1}
+                op="MatMul", operands=(0, 1), like=None, vectors={2: -1, 3: -1}, exact={4: -1}
             ),
             "FusedConv": StandIn(op="Conv", operands=(0, 1, 2), free=(3,)),
             "Gelu": StandIn(op="Gelu", operands=(0,)),
-            "FastGelu": StandIn(op="Gelu", operands=(0,), vectors={1: -1}),
+            "FastGelu": StandIn(op="Gelu", operands=(0,), exact={1: -1}),
             "QuickGelu": StandIn(op="Gelu", operands=(0,)),
-            "BiasGelu": StandIn(op="Add", operands=(0, 1)),
+            "BiasGelu": StandIn(op="Add", operands=(0, 1), exact={1: -1}),
             "QuantizeLinear": StandIn(op="QuantizeLinear", operands=(0, 1, 2), like=2),
             "DequantizeLinear": StandIn(op="DequantizeLinear", operands=(0, 1, 2), like=None),
         }.items()

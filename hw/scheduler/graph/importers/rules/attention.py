@@ -45,9 +45,12 @@ def attention(call: Call) -> list[Shape]:
     call.expect(4, (*key[:2], past, key[3]), why=": batch, heads and columns of K")
     call.expect(5, (*value[:2], past, value[3]), why=": batch, heads and columns of V, as long as past_key")
     length = past + key[2]
+    mask = call.shape(3) if call.has(3) else (1, 1)
+    if not 2 <= len(mask) <= 4:
+        raise Misfit(f"shape of {call.label(3)}", mask, "of 2 to 4 dimensions")
     # A shorter mask hides the keys behind its end.
-    masked = call.shape(3)[-1:] if call.has(3) else ()
-    fits_into(call, 3, (*query[:3], min(length, *masked) if masked and masked != (1,) else length))
+    short = call.opset >= 24 and 1 < mask[-1] < length
+    fits_into(call, 3, (*query[:3], mask[-1] if short else length))
     result = (query[0], query[2], query[1] * value[3]) if flat else (*query[:3], value[3])
     return [result, (*key[:2], length, key[3]), (*value[:2], length, value[3]), (*query[:3], length)]
 

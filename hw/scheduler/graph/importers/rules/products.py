@@ -78,7 +78,9 @@ def packed_product(call: Call) -> list[Shape]:
     if packed != legal and (len(packed) != 2 or packed != (columns, blocks * block * bits // 8)):
         raise Misfit(f"shape of {call.label(1)}", packed, f"{legal}, what N, K, bits and block_size say")
     call.shape(2)
-    call.expect(2, (columns * blocks,), (columns, blocks), why=": a scale a block")
+    count, scales = -(-blocks * bits // 8), ((columns * blocks,), (columns, blocks))
+    call.expect(2, *scales, why=": a scale a block")
+    call.expect(3, (columns * count,), (columns, count), *scales, why=": a zero point a block")
     call.expect(5, (columns,), why=", the attribute N")
     return [(*shape[:-1], columns)]
 
@@ -109,6 +111,10 @@ def summation(call: Call) -> list[Shape]:
             raise Misfit(f"shape of {call.label(position)}", shape, legal)
         spelt = [*before, *range(free), *after]
         seen = [1] * (free - len(batch)) + batch
+        for label in set(before + after):
+            same = {extent for name, extent in zip(spelt, shape, strict=True) if name == label}
+            if len(same) > 1:
+                raise Misfit(f"shape of {call.label(position)}", shape, f"of one extent at both {label!r}")
         for index, (label, extent) in enumerate(zip(spelt, shape, strict=True)):
             place = index - len(before) + len(seen) - free
             known = extents.get(label, 1) if isinstance(label, str) else seen[place]
