@@ -99,6 +99,13 @@ def test_resizing(opset):
         check(node("Resize", *operands, mode="linear"), {"x": (1, 1, 10, 30)}, scales | empty, opset)
 
 
+@pytest.mark.parametrize("opset", [11, 13])
+def test_resizing_without_a_region(opset):
+    made = node("Resize", "x", "", "s", mode="linear")
+    scales = {"s": np.array([1, 1, 2, 2], np.float32)}
+    assert shape_of(made, {"x": (1, 1, 4, 5)}, scales, opset)[1] == (1, 1, 8, 10)
+
+
 @pytest.mark.parametrize("policy", ["stretch", "not_larger", "not_smaller"])
 def test_resizing_to_sizes(policy):
     for sizes in itertools.product((3, 7, 9, 13), (4, 10, 15)):
