@@ -94,7 +94,7 @@ STAND_INS: Mapping[str, StandIn] = {
             "QLinearConcat": StandIn(op="Concat", operands=slice(2, None, 3), like=2),
             "QGemm": StandIn(op="Gemm", operands=(0, 3, 6), vectors={4: 1, 5: 1}),
             "MatMulIntegerToFloat": StandIn(
-                op="MatMul", operands=(0, 1), like=None, vectors={2: -2, 3: -1, 4: -2, 5: -1, 6: -1}
+                op="MatMul", operands=(0, 1), like=None, vectors={2: -2, 3: -1, 4: -2, 5: -1}, exact={6: -1}
             ),
             "DynamicQuantizeMatMul": StandIn(
                 op="MatMul", operands=(0, 1), like=None, vectors={2: -1, 3: -1}, exact={4: -1}

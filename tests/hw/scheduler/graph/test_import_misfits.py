@@ -133,7 +133,7 @@ MISFITS = [
 
 
 def built(op, operands, attributes, opset, *, domain=""):
-    names = list(operands)
+    names = [name if each is not None else "" for name, each in operands.items()]
     inputs = {name: each for name, each in operands.items() if isinstance(each, tuple)}
     constants = {name: each for name, each in operands.items() if isinstance(each, (np.ndarray, np.generic))}
     results = ["y", "z"] if op in ("Split", "TopK") else ["y"]
@@ -162,6 +162,7 @@ def test_operands_that_do_not_fit(number):
         run([made], feeds, constants, results, opset=opset)
 
 
+LATER = {"k": None, "v": None, "pk": None, "pv": None, "last": ints(4), "total": ints(5)}
 TURNED = (1, 2, 6, 8)
 K, V = weights(1, 9, 16), weights(1, 9, 16)
 HEADS = {"num_heads": 4}
@@ -180,6 +181,11 @@ RUNTIME = [
     ("GroupQueryAttention", {"q": (1, 5, 64)}, {"num_heads": 4, "kv_num_heads": 3}, "num_heads"),
     ("FusedMatMul", {"x": (2, 6, 8), "z": (2, 8, 5)}, {"transB": 1}, "rows of operand"),
     ("FusedMatMul", {"x": (2, 6, 8), "z": (2, 8, 5)}, {"transBatchA": 1}, "transBatchA"),
+    ("GroupQueryAttention", {"q": (2, 5, 64), **LATER}, {"num_heads": 4, "kv_num_heads": 2}, "operand 5"),
+    (
+        "MatMulIntegerToFloat",
+        {"q": bytes_of(3, 4), "x": (4, 5), "s": S, "t": S, "z": Z, "u": Z, "b": weights(4)}, {}, "operand 6",
+    ),
     ("MatMulNBits", {"x": (5, 32), "w": bytes_of(8, 1, 16), "s": weights(16)}, PACKED, "operand 1"),
     ("MatMulNBits", {"x": (5, 30), "w": bytes_of(16, 1, 16), "s": weights(16)}, PACKED, "columns of"),
     ("MatMulNBits", {"x": (5, 32), "w": bytes_of(16, 1, 16), "s": weights(8)}, PACKED, "operand 2"),

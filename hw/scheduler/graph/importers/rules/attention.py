@@ -62,9 +62,10 @@ def rotary_embedding(call: Call) -> list[Shape]:
     shape = call.shape(0)
     if len(shape) not in (3, 4):
         raise Misfit(f"shape of {call.label(0)}", shape, "of 3 or 4 dimensions")
-    heads = call.number("num_heads", 0) if len(shape) == 3 else 1
-    tokens = shape[1] if len(shape) == 3 else shape[2]
     runtime = call.op.startswith("com.")
+    # onnxruntime's may leave the number of heads to the tables.
+    heads = call.number("num_heads", 0, least=0 if runtime else 1) if len(shape) == 3 else 1
+    tokens = shape[1] if len(shape) == 3 else shape[2]
     cosine, sine, ids = (2, 3, 1) if runtime else (1, 2, 3)
     table = call.shape(cosine, 2 if runtime or call.has(ids) else 3)
     call.shape(sine)
@@ -118,6 +119,8 @@ def several_heads(call: Call) -> list[Shape]:
     call.expect(6, (*key[:2], past, key[3]))
     call.expect(7, (*value[:2], past, value[3]))
     length = past + key[2]
+    if call.has(5):
+        call.shape(5, 4)
     fits_into(call, 5, (batch, heads, tokens, length))
     return [
         (batch, tokens, heads * value[3]), (batch, heads, length, key[3]), (batch, heads, length, value[3]),
@@ -140,5 +143,7 @@ def grouped_heads(call: Call) -> list[Shape]:
     past = call.shape(3, 4)[2] if call.has(3) else 0
     for position in (3, 4):
         call.expect(position, (batch, shared, past, width))
+    call.expect(5, (batch,), (batch, 1), why=": a length a sequence")
+    call.one(6)
     present = (batch, shared, past + tokens, width)
     return [(batch, tokens, heads * width), present, present]
