@@ -1,10 +1,12 @@
 """Gates in RTL against the golden ones, with every delay of the host and of the HBM."""
 
 import functools
+from itertools import pairwise
 
 import pytest
 
-from hw.oram.config import OramConfig
+from hw.oram.config import BEAT_BYTES, OramConfig
+from hw.oram.core.touch.accept import Accept
 from hw.oram.core.touch.touch import Touch
 from tests.hw.oram.core.touch.world import WAITS, World
 from tests.support.gateware.streams import simulate
@@ -118,3 +120,30 @@ def test_a_fault_elsewhere_stops_everything():
     assert world.halted == list(range(200, 400))
     assert world.bus[:201] == whole.bus[:201]
     assert all(row[:3] == (0, None, False) for row in world.bus[201:])
+
+
+def test_commands_of_several_beats_pass_whole_and_an_interval_apart():
+    config = OramConfig(log_n=8, value_bytes=128)
+    beats = config.command_bytes // BEAT_BYTES
+    assert beats == 3
+    dut = Accept(config)
+    passed, accepted = [], []
+
+    async def bench(ctx):
+        ctx.set(dut.o.ready, 1)
+        tick = ctx.tick().sample(dut.i.ready, dut.o.valid, dut.o.payload, dut.accepted)
+        left = list(range(1, 3 * beats + 1))
+        for cycle in range(4 * config.interval):
+            ctx.set(dut.there, cycle < 3)
+            ctx.set(dut.i.valid, bool(left) and cycle > 3)
+            ctx.set(dut.i.payload, left[0] if left else 0)
+            _, _, taken, valid, beat, begun = await tick
+            if valid:
+                passed.append(beat)
+                left.pop(0)
+                assert taken
+            accepted.extend([cycle] * begun)
+
+    simulate(dut, bench)
+    assert passed == list(range(1, 3 * beats + 1))
+    assert [after - before for before, after in pairwise(accepted)] == [config.interval] * 2
