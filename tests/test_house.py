@@ -78,7 +78,7 @@ DOORS = {
         "hw.scheduler.compiled", "hw.oram.config", "hw.oram.core.layouts",
     ],
     "sim.build": ["hw", "sim.host"],
-    "sim.timing": ["hw.errors", "hw.board", "hw.edge", "sim.host", "sim.build"],
+    "sim.timing": ["hw.errors", "hw.board", "hw.edge", "hw.lib", "sim.host", "sim.build"],
     "sim.report": ["hw.errors", "sim.host"],
     "sim.report.board_share": ["hw.errors", "hw.board", "hw.config", "hw.registry", "sim.report"],
     "sim.memory": ["hw.errors", "hw.board", "sim.host"],

@@ -4,6 +4,7 @@
 file                   for
 =====================  ==========================================================================
 ``<kernel>.v``         the kernel
+``DSP48E2.v``          attention: a model of that cell, for simulators and linters; not for Vivado
 ``<kernel>.h``         register offsets, C and C++
 ``meta.json``          configuration, hash, versions, argument table, list of files
 ``host.py``            carries out a launch folder: pyxrt on Alveo, PYNQ on Zynq

@@ -8,6 +8,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from hw.design import Design
+from hw.lib.arithmetic.models import models_of
 from hw.package.context import c_comment, context, python_literal, tcl_word
 
 #: The file that says what the others are.
@@ -51,6 +52,7 @@ def render(design: Design) -> dict[str, str]:
     environment.filters |= {"tcl": tcl_word, "c": c_comment, "py": python_literal}
     variables = context(design)
     files = {f"{design.top_name}.v": design.verilog}
+    files |= {path.name: path.read_text(encoding="utf-8") for path in models_of(design.verilog)}
     templates = _FILES[design.board.family] | (_REGIONS if variables["regions"] else {})
     for name, template in {**templates, **{path.stem: path.name for path in own}}.items():
         files[name.format(kernel=design.top_name)] = environment.get_template(template).render(variables)

@@ -6,18 +6,24 @@ import subprocess
 from pathlib import Path
 
 from hw.errors import ToolError
-from sim.build.models import models_of
 from sim.build.toolchain import find_toolchain
 
 
 def lint(verilog: Path, *flags: str) -> str:
-    """Give what Verilator's linter has to say; empty when the text passes.
+    """Give what Verilator's linter has to say; empty when the text passes.  What lies beside the file is
+    found by the name of its module.
 
     Raises `ToolError` when Verilator is missing, or ends without a word on what it does not accept.
     """
     tools = find_toolchain()
-    models = [part for path in models_of(verilog.read_text()) for part in ("-v", str(path))]
-    command = [str(tools.verilator.executable), "--lint-only", *flags, *models, str(verilog)]
+    command = [
+        str(tools.verilator.executable),
+        "--lint-only",
+        *flags,
+        "-y",
+        str(verilog.parent),
+        str(verilog),
+    ]
     run = subprocess.run(command, env=tools.environment(), capture_output=True, text=True, check=False)
     said = run.stderr.strip()
     if bool(run.returncode) != bool(said):

@@ -21,10 +21,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 from hw.errors import InputError, LoomworkError, ToolError
+from hw.lib.arithmetic.models import models_of
 from sim.build.cache import BuildCache
 from sim.build.cells import FLAGS as CELL_FLAGS
 from sim.build.cells import cell_inputs
-from sim.build.models import models_of
 from sim.build.objects import provide
 from sim.build.testbench import first_error, run_tests
 from sim.build.toolchain import (

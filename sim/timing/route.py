@@ -18,8 +18,8 @@ import numpy as np
 
 from hw.board import Board
 from hw.errors import ToolError
+from hw.lib.arithmetic.models import models_of
 from sim.build.cache import BuildCache
-from sim.build.models import models_of
 from sim.build.yosys import run_logged, run_yosys
 from sim.host.digest import key_of
 from sim.timing.estimate import Estimate, estimate

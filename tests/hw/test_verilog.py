@@ -21,12 +21,12 @@ from examples.vadd.engine import VaddConfig, VaddEngine, vadd_table
 from hw.board.files import BOARDS, board_names, load_board
 from hw.config import config_hash
 from hw.errors import InputError
+from hw.lib.arithmetic.models import models_of
 from hw.lib.kernel import BodySignature, kernel_members
 from hw.package import render
 from hw.registry import ENGINES, find_engine
 from hw.verilog import generate, kernel_name
 from sim.build.lint import lint
-from sim.build.models import models_of
 from tests.support.boards import small_board
 from tests.support.engines import small_design, small_engines
 from tests.support.gateware.verilog import module_names, module_ports, module_text, slang, yosys
@@ -46,9 +46,12 @@ def design():
 
 
 def write(design, directory):
-    path = directory / f"{design.top_name}.v"
-    path.write_text(design.verilog)
-    return path
+    """Write what a package has of Verilog; gives the kernel."""
+    directory.mkdir(exist_ok=True)
+    for name, text in render(design).items():
+        if name.endswith(".v"):
+            (directory / name).write_text(text)
+    return directory / f"{design.top_name}.v"
 
 
 def package_hashes(designs):

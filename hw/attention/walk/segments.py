@@ -94,13 +94,25 @@ class TileWalker(wiring.Component):
         none, outside, opens, closes = (Signal(name=name) for name in ("none", "outside", "opens", "closes"))
         lead = Signal(config.index_bits, reset_less=True)  # of `tile`
         last_key = Signal(config.index_bits, reset_less=True)  # of the last tile
+        last = Signal(config.index_bits)  # of `tile`
         m.d.comb += [
+            last.eq(Mux(tile == last_tile, last_key, config.tile_keys - 1)),
             o.tile.eq(tile),
             o.lead.eq(lead),
-            o.last.eq(Mux(tile == last_tile, last_key, config.tile_keys - 1)),
+            o.last.eq(last),
             o.clear.eq((current.clear | owed) & opens),
             o.source.eq(current.source),
-            self._command(o, none=none, opens=opens, closes=closes),
+            # Not of ``o``: some tools take a vector whose bits follow from others for a loop.
+            self._command(
+                o.command,
+                current.source,
+                tile=tile,
+                lead=lead,
+                last=last,
+                none=none,
+                opens=opens,
+                closes=closes,
+            ),
         ]
         with m.If(self.o.valid & self.o.ready):
             m.d.sync += [opens.eq(0), lead.eq(0), owed.eq(0)]
@@ -219,26 +231,37 @@ class TileWalker(wiring.Component):
         """Count the words that this stream gets for ``rows`` times 32 bytes of a bitmap row."""
         return rows * (8 * BITMAP_ROW_BYTES // WORD_TILES)
 
-    def _command(self, o: Any, *, none: Value, opens: Value, closes: Value) -> list[Any]:
-        """Assign what the core is told of the tile ``o``."""
-        config, command = self._config, o.command
-        first = Cat(Const(self._index, config.stream_bits), o.lead, o.tile)
+    def _command(
+        self,
+        command: Any,
+        source: Any,
+        *,
+        tile: Value,
+        lead: Value,
+        last: Value,
+        none: Value,
+        opens: Value,
+        closes: Value,
+    ) -> list[Any]:
+        """Assign what the core is told of a tile."""
+        config = self._config
+        first = Cat(Const(self._index, config.stream_bits), lead, tile)
         if config.decodes:
-            of_all = Cat(Const(0, config.decode_stream_bits), o.lead, o.tile)
-            first = Mux(o.source.decode, of_all, first)
+            of_all = Cat(Const(0, config.decode_stream_bits), lead, tile)
+            first = Mux(source.decode, of_all, first)
         assignments = [
             command.first.eq(Mux(none, NO_KEY, first)),
-            command.last_index.eq(Mux(none, 0, o.last - o.lead)),
+            command.last_index.eq(Mux(none, 0, last - lead)),
             command.opens.eq(opens),
             command.closes.eq(closes),
             command.dummy.eq(none),
-            command.last_key_part.eq(o.source.last_key_part),
-            command.last_value_part.eq(o.source.last_value_part),
+            command.last_key_part.eq(source.last_key_part),
+            command.last_value_part.eq(source.last_value_part),
         ]
         if config.logit_cap:
-            assignments.append(command.cap.eq(o.source.cap))
+            assignments.append(command.cap.eq(source.cap))
         if config.decodes:
-            assignments.append(command.keep.eq(o.source.keep))
+            assignments.append(command.keep.eq(source.keep))
         return assignments
 
 

@@ -7,6 +7,7 @@ from hw.attention.engine import AttentionEngine
 from hw.attention.resources import estimate
 from hw.board import board_names, load_board
 from hw.lib.place import InlinePlacer
+from hw.package import render
 from hw.verilog import generate
 from sim.build.lint import lint
 from sim.engines.attention.adapter import ADAPTER
@@ -55,9 +56,9 @@ def test_ports_are_as_wide_as_the_board_or_the_configuration_says():
 def test_linter_has_nothing_to_say_of_the_least(tmp_path):
     """Members without bits; `tests.hw.test_verilog` reads a kernel with everything switched on."""
     config = small(lanes=16, merge_lanes=2, rows=1, folds=1, cached_keys=0)
-    path = tmp_path / "kernel.v"
-    path.write_text(generate(ENGINE, config, load_board("u55c")).verilog)
-    assert lint(path, "-Wall") == ""
+    for name, text in render(generate(ENGINE, config, load_board("u55c"))).items():
+        (tmp_path / name).write_text(text)
+    assert lint(tmp_path / "loomwork_attention.v", "-Wall") == ""
 
 
 def test_more_of_anything_takes_no_less():

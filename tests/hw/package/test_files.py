@@ -16,6 +16,7 @@ from hw.errors import InputError
 from hw.package import render
 from hw.verilog import write_package
 from tests.hw.package.support import make_design, nasty
+from tests.support.engines import small_design
 
 TOP = "loomwork_vadd"
 
@@ -264,3 +265,10 @@ def test_an_interrupted_write_leaves_the_earlier_package(design, tmp_path, monke
         write_package(design, directory)
     assert {path.name: path.read_text() for path in directory.iterdir()} == before
     assert names(tmp_path) == ["p"]
+
+
+def test_a_model_of_the_device_s_cell_lies_beside_the_kernel_that_places_it():
+    files = render(small_design("attention"))
+    assert "module DSP48E2 " in files["DSP48E2.v"]
+    assert "DSP48E2.v" in json.loads(files["meta.json"])["files"]
+    assert "DSP48E2.v" not in render(small_design("scheduler"))

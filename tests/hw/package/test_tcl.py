@@ -236,3 +236,13 @@ def test_without_any_tcl_the_test_says_so(tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "tkinter", None)
     with pytest.raises(pytest.fail.Exception, match="neither tclsh nor Python's tkinter"):
         run_tcl(tmp_path / "script.tcl", tmp_path)
+
+
+def test_the_kernel_alone_is_read(design, recorded):
+    """A model of the device's own cell would be synthesized in its place."""
+    assert [call[-1].rsplit("/", 1)[1] for call in recorded.of("add_files")] == [f"{design.top_name}.v"]
+
+
+def test_what_the_check_of_kernels_asks_for(design, recorded):
+    if design.board.family == "alveo":
+        assert recorded.properties["core"]["xpm_libraries"] == "XPM_CDC XPM_MEMORY XPM_FIFO"

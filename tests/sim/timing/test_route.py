@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from hw.board import load_board
 from hw.errors import ToolError
-from sim.build.models import models_of
+from hw.lib.arithmetic.models import models_of
 from sim.cli.main import app
 from sim.timing import route
 from sim.timing.estimate import estimate

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sim.build.models import models_of
+from hw.lib.arithmetic.models import models_of
 
 _PORT = re.compile(r"^  (input|output) (?:\[(\d+):0\] )?(\w+);$", re.MULTILINE)
 

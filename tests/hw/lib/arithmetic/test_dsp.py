@@ -7,8 +7,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hw.lib.arithmetic.dsp import accumulated, packed_product
+from hw.lib.arithmetic.models import models_of
 from hw.lib.convert import to_verilog
-from sim.build.models import models_of
 from tests.support.gateware.bench import assert_equal
 
 
