@@ -107,7 +107,7 @@ def test_the_map_answers_no_more(tmp_path, every):
     calls = Calls("oram", name, tmp_path)
     places = [place for place, count in calls.bursts.items() if count]
     assert {port for port, _ in places} == set(calls.prepared.table.ports)
-    for port, write in places if every else [("host0", True), ("gmem0", False)]:
+    for port, write in places if every else [("gmem0", False)]:
         refusal = Refusal(port=port, write=write, skip=calls.bursts[port, write] // 2)
         wrong, later = calls.make(2, (refusal,), initialize=0).answer.calls
         assert wrong.counters["status"] & Fault.BUS, (port, write)

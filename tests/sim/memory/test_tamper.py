@@ -45,3 +45,10 @@ def test_changes_outside_of_the_memory_are_refused(capfd):
         with pytest.raises(InputError, match="accepted by the models"):
             memory_with(change)
         assert "within the memory" in capfd.readouterr().err
+
+
+def test_a_port_that_is_not_there_refuses_nothing():
+    with memory_with() as memory:
+        memory.view.refuse(1, write=True, skip=0)
+        with pytest.raises(InputError, match="port must be one of memory memory, not 2"):
+            memory.view.refuse(2, write=True, skip=0)

@@ -1,0 +1,1 @@
+"""A testbench for packages, in simulators that know X."""

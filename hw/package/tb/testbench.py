@@ -1,0 +1,151 @@
+"""A launch folder carried out by a package's kernel, in any simulator that cocotb knows.
+
+The environment names the package (``LOOMWORK_PACKAGE``), the launch folder (``LOOMWORK_LAUNCH``) and, if
+100,000 are not enough, the cycles that the kernel may take (``LOOMWORK_CYCLES``).  A memory of
+cocotbext-axi stands behind every port.  What comes of the call is left in ``results`` of the launch folder,
+as a card's host script leaves it, for ``loomwork verify``; a bit that is neither 0 nor 1 fails the test, in
+any register and any byte that is written.
+
+Needs cocotb and cocotbext-axi, and nothing of Loomwork.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import cocotb
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles
+from cocotb.types import LogicArray
+from cocotbext.axi import AxiBus, AxiLiteBus, AxiLiteMaster, AxiRam
+
+_CONTROL, _START, _DONE, _IDLE = 0x00, 1, 2, 4
+_RESET_CYCLES = 20
+_PERIOD_NS = 4
+#: Cycles between two looks at the control register.
+_POLL_CYCLES = 50
+#: Bytes of all buffers together, at most: pages that nobody touches take no space.
+_MEMORY_BYTES = 1 << 32
+#: What buffers begin at a multiple of, and are apart at least.
+_PAGE_BYTES = 4096
+#: What an output buffer holds before the call.
+_UNWRITTEN = 0xC3
+
+
+@cocotb.test()
+async def carry_out(dut: Any) -> None:
+    """Place the buffers, call the kernel once, and save what it left."""
+    folder = Path(os.environ["LOOMWORK_LAUNCH"])
+    meta = json.loads((Path(os.environ["LOOMWORK_PACKAGE"]) / "meta.json").read_text())
+    launch = json.loads((folder / "launch.json").read_text())
+    assert launch["config_hash"] == meta["config_hash"], "the launch is one of another configuration"
+    memory = mmap.mmap(-1, _MEMORY_BYTES)
+    unknown: list[str] = []
+    for entry in meta["ports"]:
+        _attach(dut, entry["interface"], memory, unknown)
+    registers = AxiLiteMaster(
+        AxiLiteBus.from_prefix(dut, "s_axi_control"), dut.ap_clk, dut.ap_rst_n, reset_active_level=False
+    )
+    dut.ap_rst_n.value = 0
+    cocotb.start_soon(Clock(dut.ap_clk, _PERIOD_NS, "ns").start())
+    await ClockCycles(dut.ap_clk, _RESET_CYCLES)
+    dut.ap_rst_n.value = 1
+    await ClockCycles(dut.ap_clk, _RESET_CYCLES)
+
+    addresses = _place(folder, launch["arguments"], memory)
+    # All at once: a call for each would take more cycles than many a launch.
+    first, block = min(entry["offset"] for entry in launch["arguments"]), bytearray()
+    for entry in launch["arguments"]:
+        scalar = entry["kind"] == "scalar"
+        value = entry["value"] if scalar else addresses[entry["name"]]
+        block.extend(
+            bytes(entry["offset"] - first - len(block)) + value.to_bytes(4 if scalar else 8, "little")
+        )
+    await registers.write(first, bytes(block))
+    assert await registers.read_dword(_CONTROL) & _IDLE, "the kernel is not idle after reset"
+    began = time.monotonic()
+    await registers.write_dword(_CONTROL, _START)
+    patience = int(os.environ.get("LOOMWORK_CYCLES", "100000"))
+    while not await registers.read_dword(_CONTROL) & _DONE:
+        assert patience > 0, "the kernel is not done"
+        patience -= _POLL_CYCLES
+        await ClockCycles(dut.ap_clk, _POLL_CYCLES)
+    seconds = time.monotonic() - began
+    # Upwards, and so the low word first: reading it keeps the high word of the same moment.
+    base = meta["counters"][0]["offset"]
+    read = (await registers.read(base, 8 * len(meta["counters"]))).data
+    counters = {
+        entry["name"]: int.from_bytes(read[entry["offset"] - base :][:8], "little")
+        for entry in meta["counters"]
+    }
+    assert not unknown, f"{len(unknown)} writes have bits that are neither 0 nor 1, the first: {unknown[0]}"
+    assert any(counters.values()), "nothing is counted"
+    results = {
+        entry["name"]: memory[(at := addresses[entry["name"]]) : at + entry["size_bytes"]]
+        for entry in launch["arguments"]
+        if entry["kind"] == "pointer" and entry["output"]
+    }
+    _save(folder / "results", launch["config_hash"], results, counters, seconds)
+
+
+def _attach(dut: Any, interface: str, memory: mmap.mmap, unknown: list[str]) -> None:
+    """Put the memory behind a port; what is written of unknown bits is noted, and becomes zeros."""
+    bus = AxiBus.from_prefix(dut, interface)
+    ram = AxiRam(bus, dut.ap_clk, dut.ap_rst_n, reset_active_level=False, size=_MEMORY_BYTES, mem=memory)
+    channel = ram.write_if.w_channel
+    receive = channel.recv
+
+    async def known() -> Any:
+        beat = await receive()
+        data, strobes = str(beat.wdata), str(beat.wstrb)
+        lanes = [data[at : at + 8] for at in range(0, len(data), 8)]
+        for lane, strobe in zip(lanes, strobes, strict=True):
+            if strobe not in "01" or (strobe == "1" and set(lane) - {"0", "1"}):
+                unknown.append(f"{interface}, data {data}, strobes {strobes}")
+                break
+        clean = "".join(lane if set(lane) <= {"0", "1"} else "00000000" for lane in lanes)
+        beat.wdata = LogicArray(clean)
+        return beat
+
+    channel.recv = known
+
+
+def _place(folder: Path, arguments: list[dict[str, Any]], memory: mmap.mmap) -> dict[str, int]:
+    """Lay out the buffers, fill those that are given, and give all addresses; nothing lies at 0."""
+    addresses, end = {}, _PAGE_BYTES
+    pointers = [entry for entry in arguments if entry["kind"] == "pointer"]
+    for entry in pointers:
+        addresses[entry["name"]] = end
+        end += -(-entry["size_bytes"] // _PAGE_BYTES) * _PAGE_BYTES + _PAGE_BYTES
+    assert end <= _MEMORY_BYTES, "the buffers are larger than the memory"
+    for entry in pointers:
+        begin = addresses[entry["name"]]
+        if entry["given"]:
+            data = bytearray((folder / "buffers" / (entry["name"] + ".bin")).read_bytes())
+            for link in entry["links"]:
+                place = slice(link["offset"], link["offset"] + 8)
+                number = int.from_bytes(data[place], "little") + addresses[link["argument"]]
+                data[place] = number.to_bytes(8, "little")
+            memory[begin : begin + len(data)] = bytes(data)
+        elif entry["output"]:
+            memory[begin : begin + entry["size_bytes"]] = bytes([_UNWRITTEN]) * entry["size_bytes"]
+    return addresses
+
+
+def _save(
+    folder: Path, config_hash: str, results: dict[str, bytes], counters: dict[str, int], seconds: float
+) -> None:
+    """Leave what came of the call."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name, data in results.items():
+        (folder / (name + ".bin")).write_bytes(data)
+    hardware = {"device": cocotb.SIM_NAME, "driver": "cocotb", "host_wall_seconds": seconds}
+    record = {"format": "loomwork-run-1", "config_hash": config_hash, "counters": counters}
+    (folder / "run.json").write_text(json.dumps(record | {"hardware": hardware}, indent=2))
