@@ -11,6 +11,7 @@ file                   for
 ``package_kernel.tcl`` Alveo: Vivado IP that Vitis accepts
 ``gen_xo.tcl``         Alveo: ``.xo`` from it
 ``connectivity.cfg``   Alveo: which port on which memory channel
+``regions.xdc``        which parts lie on which die, of a kernel that lies on several
 ``Makefile``           Alveo: ``.xclbin`` by ``v++``; Zynq: ``.bit`` by Vivado
 ``package_ip.tcl``     Zynq: Vivado IP for a block design
 ``block_design.tcl``   Zynq: block design with the IP, to a bitstream
