@@ -19,7 +19,7 @@ from hw.scheduler.check.check import check
 from hw.scheduler.engine import SchedulerEngine
 from hw.scheduler.plan.documents import read_plan
 from sim.engines.attention.demo import attention_demo
-from sim.engines.conv.cases import SMALL
+from sim.engines.conv.demo import CONFIG
 from sim.golden import minilm
 from sim.report.pictures import embedded
 from sim.report.report import load
@@ -321,7 +321,7 @@ def test_what_is_kept_is_shown_again_and_said_to_be(kept, tmp_path):
     passed, again = show(tmp_path, engines=["conv"])
     assert passed
     assert len(kept.launches) == 1
-    assert kept.ahead == [("conv", SMALL)]
+    assert kept.ahead == [("conv", CONFIG)]
     assert "Not simulated again: nothing it follows from has changed" in again
     assert str(tmp_path / "conv" / "kept.json") in "".join(again.split())
     assert [line for line in first.splitlines() if "Photograph" in line] == [
@@ -357,11 +357,11 @@ def test_what_was_wrong_is_not_kept(kept, tmp_path):
 
 def test_the_key_follows_from_sources_configuration_board_and_packages(monkeypatch):
     u55c, u50 = load_board("u55c"), load_board("u50")
-    keys = [part_key("conv", SMALL, u55c), part_key("conv", SMALL, u50)]
-    keys.append(part_key("conv", dataclasses.replace(SMALL, bank_words=2 * SMALL.bank_words), u55c))
-    assert part_key("conv", SMALL, u55c) == keys[0]
+    keys = [part_key("conv", CONFIG, u55c), part_key("conv", CONFIG, u50)]
+    keys.append(part_key("conv", dataclasses.replace(CONFIG, bank_words=2 * CONFIG.bank_words), u55c))
+    assert part_key("conv", CONFIG, u55c) == keys[0]
     monkeypatch.setattr(sim.run.part, "source_digest", lambda *packages: "other sources")
-    keys.append(part_key("conv", SMALL, u55c))
+    keys.append(part_key("conv", CONFIG, u55c))
     monkeypatch.setattr(sim.run.part, "distributions", lambda: [SimpleNamespace(name="numpy", version="9")])
-    keys.append(part_key("conv", SMALL, u55c))
+    keys.append(part_key("conv", CONFIG, u55c))
     assert len(set(keys)) == 5
