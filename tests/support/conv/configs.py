@@ -1,9 +1,7 @@
 """Small engines of many shapes: each parameter that gates depend on has several values."""
 
-import random
 from dataclasses import replace
 
-from hw.conv.config import ConvConfig
 from sim.engines.conv.cases import SMALL
 
 _PLAIN = replace(SMALL, ports=1, gather_words=0, dot_words=0, bank_words=64, block_words=128)
@@ -34,34 +32,3 @@ CONFIGS = {
     ),
 }
 TESTED = ("all", "slices", "lanes")
-
-
-def random_config(seed):
-    """Draw a small engine of any shape."""
-    rng = random.Random(seed)
-    lanes = rng.choice([8, 16, 32])
-    inputs, outputs = (rng.choice([size for size in (8, 16, 32) if size <= lanes]) for _ in range(2))
-    return ConvConfig(
-        lanes=lanes,
-        taps=rng.choice([1, 2]),
-        strip=rng.random() < 0.7,
-        strip_words=rng.choice([16, 32]),
-        generators=rng.choice([n for n in (1, 2, 4) if n <= lanes // 8]),
-        bank_words=rng.choice([64, 128, 256, 1024]),
-        memory="block",
-        fraction_bits=rng.choice([0, 1, 3, 5, 8]),
-        mask=rng.random() < 0.7,
-        dot_words=rng.choice([0, 64, 256]),
-        offset_entries=rng.choice([128, 256, 512, 1024]),
-        tap_words=rng.choice([64, 128, 256]),
-        inputs=inputs,
-        outputs=outputs,
-        weight_bits=rng.choice([4, 8]),
-        block_pixels=rng.choice([16, 32, 64]),
-        block_words=rng.choice([128, 256, 1024]),
-        bypass_words=rng.choice([64, 128, 256]),
-        samples=rng.random() < 0.8,
-        ports=rng.choice([n for n in (1, 2, 4) if n <= lanes // 8]),
-        port_bits=rng.choice([128, 256, 512]),
-        gather_words=rng.choice([0, 64]),
-    )
