@@ -163,9 +163,9 @@ def test_random_launches_are_predicted(engines, monkeypatch):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_launches_of_a_small_engine_are_predicted(seed, tmp_path, monkeypatch):
-    monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")  # launches are short
+    monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")  # the simulator of the regression, data and all
     tensors = small_launch(np.random.default_rng([3, seed]), SMALL)
-    report = run("attention", SMALL, load_board(BOARD), tensors, directory=tmp_path, control_only=True).report
+    report = run("attention", SMALL, load_board(BOARD), tensors, directory=tmp_path).report
     found = Comparison(
         seed=seed,
         text="",

@@ -114,11 +114,11 @@ def test_output_beats():
 
 def test_stages_follow_each_other():
     timing = Timing(AttentionConfig(folds=1))
-    assert (timing.scale, timing.write, timing.ready, timing.step) == (8, 11, 14, 7)
-    assert (timing.merge, timing.final, timing.divide, timing.normalize) == (10, 13, 0, 8)
+    assert (timing.scale, timing.write, timing.ready, timing.step) == (8, 11, 13, 8)
+    assert (timing.merge, timing.final, timing.divide, timing.normalize) == (11, 14, 0, 8)
     assert timing.drained == 8 + 32 + 6
     options = Timing(AttentionConfig(folds=1, logit_cap=True, alibi=True, probability_bits=8))
-    assert (options.write, options.step) == (11 + 7, 7)
+    assert (options.write, options.step) == (11 + 7, 8)
 
 
 @pytest.mark.parametrize("streams", [2, 4, 8, 16])
