@@ -132,15 +132,14 @@ class Finish(wiring.Component):
         config = self._config
         later = Gather.lane_latency(config) - Combine.lane_latency(config)
         ended = delay(m, "gathered", gathering.ends, later)
-        # The command of the pass that started last; lanes of the one before may be read, and from which bank.
+        # The command of the pass that started last; lanes of the one before may be read.  Their bank is that
+        # of results: it changes behind a pass's last lanes, and before the first of the next one.
         coming = Signal(QueryCommand(config), reset_less=True)
-        lane_bank = Signal()
         m.d.comb += [
             gathering.start.eq(start),
             gathering.last_step.eq(last_step),
             self.gather.eq(gathering.step),
         ]
-        m.d.sync += lane_bank.eq((lane_bank ^ gathering.ends) & ~self.restart)
         with m.If(start):
             m.d.sync += coming.eq(self.i.payload)
         with m.If(gathering.opens):
@@ -155,7 +154,6 @@ class Finish(wiring.Component):
                 self.normalize.step.eq(gathering.final.step),
                 self.final.valid.eq(gathering.final.valid),
                 self.final.step.eq(gathering.final.step),
-                self.final.bank.eq(lane_bank),
                 self.bank_freed.eq(gathering.ends),
             ]
         return Mux(self.decode, ended, ends)

@@ -1,6 +1,7 @@
 # amaranth: UnusedElaboratable=no
 """Jobs in turn: prefill, where a stream broadcasts its keys, and decoding, where each cell has its own."""
 
+import itertools
 import random
 from dataclasses import replace
 
@@ -9,9 +10,13 @@ import pytest
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import PART_LATENCY
+from hw.attention.core.gathering import Gathering
+from hw.attention.core.result.combine import Combine
+from hw.attention.core.result.gather import Gather
 from hw.attention.core.row.cell import Timing
 from hw.attention.model.cycles import core_cycles
 from hw.attention.model.shapes import PassShape
+from hw.errors import InputError
 from hw.lib.place import InlinePlacer
 from tests.hw.attention.core.feeds import CoreJob, beats, built_core, feed, row_settings
 from tests.hw.attention.plain import last_part, parts, passes, random_job
@@ -211,6 +216,25 @@ def test_phases_in_turn(config, seed):
     decodes = (True, False, True) if config.rows == 8 else (True, False, True, False)
     phases = [(decode, odd_jobs(rng, config, count, decode=decode)) for decode in decodes]
     run_phases(config, phases[seed % 2 :], stall=(0.0, 0.4)[seed % 2], seed=seed)
+
+
+def test_lanes_of_a_pass_come_behind_the_bank_of_the_one_before():
+    """`Finish` has one bank for lanes and results: the earliest pass that may follow reads none too soon."""
+    shapes = itertools.product((1, 4, 16), (2, 16), (16, 64, 128), (1, 4), (2, 8, 32))
+    for rows, streams, lanes, folds, merge_lanes in shapes:
+        fields = {"rows": rows, "streams": streams, "lanes": lanes, "folds": folds}
+        try:
+            config = AttentionConfig(**fields, merge_lanes=merge_lanes, decode=True)
+        except InputError:
+            continue
+        lanes_at, later = (
+            Gathering.lanes_at(config),
+            Gather.lane_latency(config) - Combine.lane_latency(config),
+        )
+        for steps in range(1, config.merge_steps + 1):
+            last = lanes_at + steps * config.ports - 1
+            following = Gathering.starts(config, 0, before=0, steps=steps)
+            assert following + lanes_at > last + later, config
 
 
 @RUNS
