@@ -184,7 +184,7 @@ class _Builder:
         Raises `InputError`, which names line and layer, for what the engine cannot do.
         """
         try:
-            layer = _asked(row, offsets, blocked=blocked)
+            layer = row_layer(row, offsets, blocked=blocked)
             busy_cycles(self.config, (layer,))
         except InputError as error:
             raise row.error(error.field, error.value, error.legal) from error
@@ -282,8 +282,10 @@ def _blocked(row: Row) -> bool:
     )
 
 
-def _asked(row: Row, offsets: Row | None, *, blocked: bool) -> ConvLayer:
-    """Give the layer of a row, whose offsets are computed as another row says, if one is given."""
+def row_layer(row: Row, offsets: Row | None = None, *, blocked: bool = False) -> ConvLayer:
+    """Give a line of a table as a layer; its offsets are computed as another line says, if one is given, and
+    its map lies in blocks, of which each is a pixel, if it is ``blocked``.
+    """
     if blocked:
         return ConvLayer(
             channels=row.channels * row.stride[0] ** 2,

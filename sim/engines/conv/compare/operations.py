@@ -9,7 +9,7 @@ from hw.conv.core.layouts import Offsets
 from hw.conv.walk.layer import ConvLayer
 from hw.errors import InputError
 from sim.engines.conv.baselines.work import Work
-from sim.engines.conv.network import BOUND
+from sim.engines.conv.network import BOUND, row_layer
 from sim.engines.conv.table import Row, read_table
 
 #: An engine with CoDeNet's 16 x 16 array, weights of 4 bits, and 64 depthwise multipliers for its 144.
@@ -82,24 +82,6 @@ def key_of_name(name: str) -> str:
 def network_rows(name: str) -> list[Row]:
     """Read the layer table of a configuration."""
     return read_table(Path(__file__).parents[1] / "tables" / f"codenet_{name}.csv")
-
-
-def row_layer(row: Row) -> ConvLayer:
-    """Give a line of a table as a layer by itself."""
-    deformed = row.kind == "ddw"
-    return ConvLayer(
-        channels=row.channels,
-        rows=row.rows,
-        columns=row.columns,
-        outputs=row.outputs,
-        kernel=row.kernel,
-        strides=row.stride,
-        dilations=row.dilation,
-        pads=row.pads,
-        group=row.group,
-        offsets=Offsets.SQUARE if deformed else Offsets.NONE,
-        bound=BOUND if deformed else None,
-    )
 
 
 def _about(suffix: str) -> str:
