@@ -17,8 +17,8 @@ _POINTWISE = frozenset(
     (
         "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atanh", "batch_normalization", "cast",
         "ceil", "celu", "clip", "cos", "cosh", "dequantize_linear", "div", "dropout", "elu", "erf", "exp",
-        "floor", "gelu", "hard_sigmoid", "hard_swish", "leaky_relu", "log", "mish", "mul", "neg", "p_relu",
-        "pow", "quantize_linear", "reciprocal", "relu", "round", "selu", "shrink", "sigmoid", "sign", "sin",
+        "floor", "gelu", "hard_sigmoid", "hard_swish", "leaky_relu", "log", "mish", "mul", "neg", "pow",
+        "prelu", "quantize_linear", "reciprocal", "relu", "round", "selu", "shrink", "sigmoid", "sign", "sin",
         "sinh", "softplus", "softsign", "sqrt", "sub", "swish", "tan", "tanh", "thresholded_relu", "trilu",
     )
 )  # fmt: skip

@@ -64,6 +64,12 @@ def test_convolution_with_normalization_and_rectifier():
     assert operator.weight_bytes == 4 * 4 * 9 + 4, "a parameter named four times is read once"
 
 
+def test_rectifier_with_slopes():
+    nodes = [node("Conv", "x", "w", outputs=["a"]), node("PRelu", "a", "s")]
+    graph = import_onnx(model(nodes, IMAGE, {"w": weights(4, 4, 1, 1), "s": weights(4, 1, 1)}))
+    assert kinds(check_fused(graph)) == [("conv", 1)]
+
+
 def test_product_with_bias_and_gelu():
     nodes = [
         node("MatMul", "x", "w", outputs=["a"]),
