@@ -260,6 +260,22 @@ def slope_words(slopes, width):
     ]
 
 
+def row_item(this):
+    """Give a pass as the walker of rows takes it."""
+    job = this.job
+    return {
+        "heads": len(this.heads),
+        "positions": len(this.queries),
+        "position": this.queries[0] + job.keys - job.queries,
+        "causal": job.causal,
+        "windowed": job.windowed,
+        "window": job.window,
+        "keys": job.keys,
+        "multiplier": job.multiplier,
+        "shift": job.shift,
+    }
+
+
 @pytest.mark.parametrize("width", [128, 256])
 @pytest.mark.parametrize("seed", seeds(4, 20))
 def test_rows(width, seed):
@@ -270,17 +286,7 @@ def test_rows(width, seed):
     words, expected, items = [], [], []
     for this in walked:
         job = this.job
-        item = {
-            "heads": len(this.heads),
-            "positions": len(this.queries),
-            "position": this.queries[0] + job.keys - job.queries,
-            "causal": job.causal,
-            "windowed": job.windowed,
-            "window": job.window,
-            "keys": job.keys,
-            "multiplier": job.multiplier,
-            "shift": job.shift,
-        }
+        item = row_item(this)
         if config.alibi:
             item["slopes"] = 0 if job.slope is None else 2 + this.opens_set
             if job.slope is not None and this.opens_set:
@@ -326,20 +332,7 @@ def test_windows_that_reach_beyond_the_first_key(queries, keys, window, causal):
 def row_ranges(walker_type, config, job):
     """Give the first key of each query of a job of one head, and the one behind its last."""
     walker = walker_type(config, data_width=128)
-    items = [
-        {
-            "heads": 1,
-            "positions": len(this.queries),
-            "position": this.queries[0] + job.keys - job.queries,
-            "causal": job.causal,
-            "windowed": job.windowed,
-            "window": job.window,
-            "keys": job.keys,
-            "multiplier": job.multiplier,
-            "shift": job.shift,
-        }
-        for this in passes(config, job)
-    ]
+    items = [row_item(this) for this in passes(config, job)]
     sides = {"i": Side(walker.i, items=items), "o": Side(walker.o, count=job.queries)}
     exchange(walker, sides)
     return [(row["first"], row["end"]) for row in sides["o"].received]
