@@ -94,7 +94,7 @@ def estimate(config: AttentionConfig, data_width: int) -> Resources:
 
 
 def cell_estimate(config: AttentionConfig, data_width: int, *, rows: int) -> Resources:
-    """Estimate one or two rows of all streams with their results: what lies on one die."""
+    """Estimate one or two rows of all streams with their results, which lie on one die together."""
     lut, ff, dsp = _row(config)
     result_lut, result_ff, result_dsp = _result(config, config.result_ports * config.result_slice(data_width))
     return Resources(

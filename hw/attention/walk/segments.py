@@ -243,7 +243,7 @@ class TileWalker(wiring.Component):
         opens: Value,
         closes: Value,
     ) -> list[Any]:
-        """Assign what the core is told of a tile."""
+        """Assign the core's command for a tile."""
         config = self._config
         first = Cat(Const(self._index, config.stream_bits), lead, tile)
         if config.decodes:

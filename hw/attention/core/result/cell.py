@@ -170,7 +170,7 @@ class ResultRows(wiring.Component):
                 read.valid.eq(drain.valid & self.drained[row]),
             ]
             m.d.comb += output.read[port].eq(read)
-            # Few loads, as a beat goes on from here to another die, perhaps, and to where all rows' meet.
+            # Few loads: a beat may cross to another die from here, and is joined with those of all rows.
             width = self._beat_width // ports
             for low in range(0, width, LOADS):
                 reads = Signal(name=f"reads_{row}_{port}_{low}", attrs={"keep": 1})
