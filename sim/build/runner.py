@@ -13,6 +13,10 @@ from sim.build.toolchain import Toolchain
 from sim.host.process import supervise
 from sim.host.progress import Activity
 
+#: For glibc's allocator: Verilator makes millions of small objects, and is a third faster where what it frees
+#: stays with it, and where memory comes in large pages. Another C library reads nothing of it.
+_ALLOCATOR = ("tcache_count=60000", "mxfast=0", "top_pad=67108864", "hugetlb=1")
+
 
 class BuildRunner(runner.Verilator):
     """Builds; every command is supervised and shown.
@@ -38,6 +42,8 @@ class BuildRunner(runner.Verilator):
             for name, value in tools.environment().items()
             if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "CXXFLAGS", "CPPFLAGS", "LDFLAGS")
         }
+        tunables = ":".join(f"glibc.malloc.{each}" for each in _ALLOCATOR)
+        self._environ.setdefault("GLIBC_TUNABLES", tunables)
         self._verilator = [str(tools.verilator.executable)]
         if tools.verilator.root is not None:
             root = plain(tools.verilator.root)

@@ -9,13 +9,15 @@ import pytest
 from hw.board import load_board
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from tests.support.boards import of_fixed_latency
-from tests.support.conv.configs import CONFIGS, TESTED
+from tests.support.conv.configs import CONFIGS, TESTED, drawn
 from tests.support.conv.launches import run
 
 #: Launches of a simulation in `make test` and in the soak, where each configuration has so many simulations.
 IN_TEST, IN_SOAK, RUNS = 5, 10, 4
 #: Launches of each configuration that predictions are held to in the soak.
 PREDICTED = 45
+#: Random engines that predictions are held to in the soak, and launches of each.
+ENGINES, LAUNCHES = 20, 15
 #: How far a prediction may be off, a share of the cycles, or cycles where a launch is shorter than that: of
 #: nine launches in ten, and of the others, whose bypass meets what is written on the way.
 SHARE, SLACK, MOST = 0.02, 60, 0.9
@@ -69,3 +71,12 @@ def test_predictions_of_sequences(name, tmp_path, monkeypatch):
     seeds = range(1000, 1000 + PREDICTED)
     seen = [run(CONFIGS[name], board, seed, 1, tmp_path, control_only=True)[0] for seed in seeds]
     assert sum(map(off, seen)) <= (1 - MOST) * PREDICTED
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("number", range(ENGINES))
+def test_predictions_of_random_engines(number, tmp_path, monkeypatch):
+    monkeypatch.setenv(OPTIMIZE_VARIABLE, "-O0")
+    board = of_fixed_latency(load_board("u55c"))
+    seen = run(drawn(number), board, 2000 + number, LAUNCHES, tmp_path, control_only=True)
+    assert sum(map(off, seen)) <= (1 - MOST) * LAUNCHES + 1

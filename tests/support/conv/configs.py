@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+import numpy as np
+
+from hw.conv.config import ConvConfig
 from sim.engines.conv.cases import SMALL
 
 _PLAIN = replace(SMALL, ports=1, gather_words=0, dot_words=0, bank_words=64, block_words=128)
@@ -32,3 +35,37 @@ CONFIGS = {
     ),
 }
 TESTED = ("all", "slices", "lanes")
+
+
+def drawn(seed):
+    """Draw a small engine, every parameter for itself; its RAMs are the small ones that its jobs can fill."""
+    rng = np.random.default_rng([7, seed])
+
+    def power(low, high):
+        return 2 ** int(rng.integers(low.bit_length() - 1, high.bit_length()))
+
+    lanes = power(8, 32)
+    return ConvConfig(
+        lanes=lanes,
+        taps=power(1, 2),
+        strip=bool(rng.random() < 0.8),
+        strip_words=power(16, 64),
+        generators=power(1, lanes // 8),
+        bank_words=power(64, 256),
+        memory="block",
+        fraction_bits=int(rng.integers(0, 9)),
+        mask=bool(rng.random() < 0.5),
+        dot_words=int(rng.choice([0, 16, 64])),
+        offset_entries=power(64, 512),
+        tap_words=power(64, 128),
+        inputs=power(8, lanes),
+        outputs=power(8, lanes),
+        weight_bits=int(rng.choice([4, 8])),
+        block_pixels=power(16, 64),
+        block_words=power(64, 256),
+        bypass_words=power(64, 128),
+        samples=bool(rng.random() < 0.8),
+        ports=power(1, lanes // 8),
+        port_bits=power(128, 512),
+        gather_words=int(rng.choice([0, 64])),
+    )

@@ -5,6 +5,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
+from hw.board import load_board
 from hw.conv.model.launch import predict_launch
 from hw.conv.walk.descriptor import DESCRIPTOR_BYTES
 from hw.registry import find_engine
@@ -41,7 +42,8 @@ class Seen:
 def run(config, board, seed, launches, directory, *, memory="model", control_only=False, **known):
     """Simulate ``launches`` drawn by ``seed`` without a reset between them; gives what was seen of each.
 
-    Raises `AssertionError` where a map is not the golden model's, or a reset came between two launches.
+    ``board`` says how memory behaves; gates, and the simulator, are those of the board that ships. Raises
+    `AssertionError` where a map is not the golden model's, or a reset came between two launches.
     """
     drawing = Drawing(seed, config, **known)
     counts = [drawing.launch() for _ in range(launches)]
@@ -59,7 +61,7 @@ def run(config, board, seed, launches, directory, *, memory="model", control_onl
     )
     predicted = [predict_launch(config, board, program.jobs[a:b]) for a, b in pairwise(firsts)]
     simulated = simulate(
-        kernel_design(engine, config, board, control_only=control_only),
+        kernel_design(engine, config, load_board(board.name), control_only=control_only),
         engine.arguments(config, board),
         engine.placement(config, board),
         board,

@@ -2,28 +2,35 @@
 
 Amaranth walks an expression anew each time a testbench reads it or assigns to it, asks the width of every
 part of it, and makes the trigger of a clock anew for every cycle.  Here what does not change is kept at the
-expression and at the domain.  The gates themselves run as Amaranth compiles them.
+expression and at the domain.  The gates run as Amaranth compiles them, but that a signed value is an
+expression instead of a call, and that a signal knows the processes it wakes instead of a closure for each.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from amaranth.hdl import Const, Shape, Signal, Value
+from amaranth.hdl import Const, Shape, ShapeCastable, Signal, Value
 from amaranth.hdl._ast import Concat, Operator, Slice
 from amaranth.hdl._ir import DriverConflict
+from amaranth.lib import data
 from amaranth.sim import _async, _pyrtl, pysim
 from amaranth.sim._pyeval import eval_assign, eval_value
 
 #: How a compiled process gives a signal its next value, and names a signal.
 _UPDATE = re.compile(r"(slots\[\d+\])\.update\((next_\d+)")
+#: How it writes into a memory, which changes nothing where no bit is enabled.
+_WRITE = re.compile(r"slots\[\d+\]\.write\(\w+, \w+, (\w+)\)$")
 _SLOT = re.compile(r"slots\[(\d+)\]|\bnext_(\d+)")
+#: How a compiled process calls for a signed value; the last argument is minus the weight of its sign.
+_SIGN = "sign("
 #: Where what is known of an object is kept: at the object.
 _SHAPE = "_quick_shape"
 _STATE, _PARTS, _PIECES, _TRIGGERS = "_quick_state", "_quick_parts", "_quick_pieces", "_quick_triggers"
+_FIELDS = "_quick_fields"
 
 
 def _state(simulation: Any, signal: Signal) -> Any:
@@ -108,6 +115,122 @@ def quick_assign(simulation: Any, target: Any, value: int) -> None:
         state.update(bits - (1 << width) if signed and bits >> width - 1 else bits)
 
 
+def inline_sign(code: str) -> str:
+    """Replace the calls of ``sign(value, -weight)`` by ``((value ^ weight) - weight)``; ``value`` is not
+    negative and has no bits above the weight's.
+    """
+    at = len(code)
+    while (at := code.rfind(_SIGN, 0, at)) >= 0:
+        end, depth = at + len(_SIGN), 1
+        while depth:
+            depth += {"(": 1, ")": -1}.get(code[end], 0)
+            end += 1
+        value, _, weight = code[at + len(_SIGN) : end - 1].rpartition(", -")
+        code = f"{code[:at]}(({value} ^ {weight}) - {weight}){code[end:]}"
+    return code
+
+
+def quick_bits(shape: Any, payload: Any) -> int:
+    """Give the bits of a payload, not negative, as the ``const`` of its ``shape`` does."""
+    if isinstance(shape, data.ArrayLayout) and isinstance(payload, Sequence):
+        elem, width = shape.elem_shape, Shape.cast(shape.elem_shape).width
+        if len(payload) == shape.length:
+            return sum(quick_bits(elem, part) << width * at for at, part in enumerate(payload))
+    elif type(shape) is data.StructLayout and isinstance(payload, Mapping):
+        fields = _fields(shape)
+        if payload.keys() == fields.keys():
+            return sum(quick_bits(fields[name][0], part) << fields[name][1] for name, part in payload.items())
+    elif type(shape) is Shape and type(payload) is int:
+        return payload & (1 << shape.width) - 1
+    const = shape.const(payload) if isinstance(shape, ShapeCastable) else Const(payload, shape)
+    return Const.cast(const).value & (1 << Shape.cast(shape).width) - 1
+
+
+def quick_payload(shape: Any, bits: int) -> Any:
+    """Give ``bits`` as integers, or dicts and lists of them; as a value of its own where a shape has one."""
+    if isinstance(shape, data.ArrayLayout):
+        width = Shape.cast(shape.elem_shape).width
+        mask = (1 << width) - 1
+        return [quick_payload(shape.elem_shape, bits >> width * at & mask) for at in range(shape.length)]
+    if isinstance(shape, data.StructLayout):
+        return {
+            name: quick_payload(inner, bits >> at & (1 << Shape.cast(inner).width) - 1)
+            for name, (inner, at) in _fields(shape).items()
+        }
+    if isinstance(shape, ShapeCastable):
+        value = shape.from_bits(bits)
+        return quick_payload(value.shape(), bits) if isinstance(value, data.Const) else value
+    shape = Shape.cast(shape)
+    width = shape.width
+    return bits - (1 << width) if shape.signed and bits >> width - 1 else bits
+
+
+def _fields(layout: data.StructLayout) -> dict[str, tuple[Any, int]]:
+    """Give shape and first bit of each field."""
+    fields: dict[str, tuple[Any, int]] | None = layout.__dict__.get(_FIELDS)
+    if fields is None:
+        fields = {name: (field.shape, field.offset) for name, field in layout}
+        setattr(layout, _FIELDS, fields)
+    return fields
+
+
+class _Wakes:
+    """A process that a signal wakes: whenever it changes, or when it becomes ``polarity``."""
+
+    def __init__(self, process: Any, polarity: int | None = None) -> None:
+        self.process, self.polarity = process, polarity
+
+
+class _SignalState(pysim._PySignalState):
+    """A signal's state, with the processes that its changes wake."""
+
+    __slots__ = ("processes",)
+
+    def __init__(self, signal: Signal, pending: Any) -> None:
+        super().__init__(signal, pending)
+        self.processes: dict[int | None, list[Any]] = {None: [], 0: [], 1: []}
+
+    def add_waker(self, waker: Any) -> None:
+        if isinstance(waker, _Wakes):
+            self.processes[waker.polarity].append(waker.process)
+        else:
+            super().add_waker(waker)
+
+    def commit(self) -> bool:
+        value = self.next
+        if self.curr == value:
+            return False
+        processes = self.processes
+        for process in processes[None]:
+            process.runnable = True
+        if value in (0, 1):
+            for process in processes[value]:
+                process.runnable = True
+        if self.wakers:
+            pysim._run_wakers(self.wakers, self.curr, value)
+        self.curr = value
+        return True
+
+
+def _step_design(engine: Any) -> None:
+    """Do what `amaranth.sim.pysim.PySimEngine.step_design` does where no waveforms are written."""
+    converged = False
+    while not converged:
+        for trigger in engine._active_triggers:
+            trigger.run()
+        engine._active_triggers.clear()
+        for process in [process for process in engine._processes if process.runnable]:
+            process.runnable = False
+            process.run()
+        converged = True
+        pending = engine._state.pending
+        for state in pending:
+            if state.commit():
+                converged = False
+        pending.clear()
+        engine._delta_cycles += 1
+
+
 def _triggers(tick: Any) -> tuple[Any, ...]:
     """Give what a tick of a clock waits for and samples."""
     known: tuple[Any, ...] | None = tick.__dict__.get(_TRIGGERS)
@@ -177,7 +300,11 @@ def install() -> None:
         return _async.TriggerCombination(tick._engine, tick._process, triggers=_triggers(tick))
 
     def set_value(context: Any, expression: Any, value: Any) -> None:
-        if type(value) is int and isinstance(expression, Value):
+        if isinstance(expression, data.View):
+            bits = quick_bits(expression.shape(), value)
+            quick_assign(context._engine.state, expression.as_value(), bits)
+            context._engine.step_design()
+        elif type(value) is int and isinstance(expression, Value):
             quick_assign(context._engine.state, expression, value)
             context._engine.step_design()
         else:
@@ -197,13 +324,22 @@ def install() -> None:
 
     append = _pyrtl._PythonEmitter.append
 
+    step = pysim.PySimEngine.step_design
+
     def append_line(emitter: Any, code: str) -> None:
         """What a process gives its signals is mostly what they have."""
-        append(emitter, _UPDATE.sub(r"if \1.next != \2: \g<0>", code))
+        code = _WRITE.sub(r"if \1: \g<0>", _UPDATE.sub(r"if \1.next != \2: \g<0>", code))
+        append(emitter, inline_sign(code))
+
+    def step_design(engine: Any) -> None:
+        (step if engine._vcd_writers else _step_design)(engine)
 
     for kind in (Operator, Concat):
         kind.shape = _kept(kind.shape)
     _pyrtl._PythonEmitter.append = append_line
+    _pyrtl.comb_waker = _pyrtl.edge_waker = _Wakes
+    pysim._PySignalState = _SignalState
+    pysim.PySimEngine.step_design = step_design
     _pyrtl.compile, _pyrtl.exec = _localized, _execute
     pysim._PyTriggerState.compute_result = compute_result
     pysim.eval_value, pysim.eval_assign = quick_value, quick_assign

@@ -18,9 +18,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from amaranth.hdl import Cat, Const, Shape, ShapeCastable, Value
+from amaranth.hdl import Cat, Value
 from amaranth.lib import data
 from amaranth.sim import Simulator
+
+from tests.support.gateware.quick import quick_bits, quick_payload
 
 #: Share of cycles in which a side holds back: the grid every block is tested on, on every side.
 STALLS = (0.0, 0.3, 0.7, 0.95)
@@ -65,10 +67,7 @@ def grid(*axes: Sequence[Any], soak: int = 1) -> list[Any]:
 def plain(value: Any) -> Any:
     """Turn what the simulator gives for a payload into integers, dicts and lists."""
     if isinstance(value, data.Const):
-        layout = value.shape()
-        if isinstance(layout, data.ArrayLayout):
-            return [plain(value[index]) for index in range(layout.length)]
-        return {name: plain(value[name]) for name, _ in layout}
+        return quick_payload(value.shape(), value.as_bits())
     return value
 
 
@@ -76,15 +75,12 @@ def bits_of(signal: Any, payload: Any) -> int:
     """Give a payload as the bits of its signal."""
     if isinstance(signal, Value) and isinstance(payload, int):  # most are, and this is in every cycle
         return payload & (1 << len(signal)) - 1
-    shape = signal.shape()
-    const = shape.const(payload) if isinstance(shape, ShapeCastable) else Const(payload, shape)
-    return Const.cast(const).value & (1 << Shape.cast(shape).width) - 1
+    return quick_bits(signal.shape(), payload)
 
 
 def payload_of(signal: Any, bits: int) -> Any:
     """Give the bits of a signal as its payload."""
-    shape = signal.shape()
-    return plain(shape.from_bits(bits)) if isinstance(shape, ShapeCastable) else Const(bits, shape).value
+    return quick_payload(signal.shape(), bits)
 
 
 def set_all(ctx: Any, values: Iterable[tuple[Any, Any]]) -> None:

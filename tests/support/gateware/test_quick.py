@@ -1,14 +1,17 @@
 """The quicker ways to read and drive signals give what Amaranth's own give."""
 
 import random
+from itertools import product
 
 import pytest
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Shape, Signal, signed
 from amaranth.hdl._ir import DriverConflict
+from amaranth.lib import data, enum
 from amaranth.sim import Simulator, pysim
 from amaranth.sim._pyeval import eval_assign, eval_value
+from amaranth.sim._pyrtl import _ValueCompiler
 
-from tests.support.gateware.quick import quick_assign, quick_value
+from tests.support.gateware.quick import inline_sign, quick_assign, quick_bits, quick_payload, quick_value
 
 
 def target(rng, signals, depth=3):
@@ -67,3 +70,59 @@ def test_what_gates_drive_is_not_assigned():
     simulator.add_testbench(testbench)
     with pytest.raises(DriverConflict):
         simulator.run()
+
+
+class Kind(enum.Enum, shape=2):
+    """A shape with values of its own."""
+
+    FIRST = 0
+    LAST = 3
+
+
+class Pair(data.Struct):
+    """A layout that is a class."""
+
+    kind: Kind
+    number: signed(5)
+
+
+def shape(rng, depth=2):
+    """Give a shape and a payload of it, as plain Python."""
+    kind = rng.randrange(5) if depth else rng.randrange(2)
+    if kind == 0:
+        width = rng.randrange(1, 9)
+        return signed(width), rng.randrange(-(1 << width - 1), 1 << width - 1)
+    if kind == 1:
+        return Shape(4), rng.randrange(16)
+    if kind == 2:
+        return Pair, {"kind": rng.choice(list(Kind)), "number": rng.randrange(-16, 16)}
+    if kind == 3:
+        fields = {name: shape(rng, depth - 1) for name in "abc"[: rng.randrange(1, 4)]}
+        return data.StructLayout({name: inner for name, (inner, _) in fields.items()}), {
+            name: payload for name, (_, payload) in fields.items()
+        }
+    inner, payload = shape(rng, depth - 1)
+    return data.ArrayLayout(inner, 3), [payload, payload, payload]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_payloads(seed):
+    rng = random.Random(seed)
+    layout, payload = shape(rng)
+    width = Shape.cast(layout).width
+    const = Const(payload, layout)
+    bits = Const.cast(const).value & (1 << width) - 1
+    assert quick_bits(layout, payload) == bits
+    assert quick_payload(layout, bits) == payload
+    with pytest.raises((KeyError, ValueError, TypeError)):
+        quick_bits(data.StructLayout({"a": layout}), {"b": payload})
+
+
+def test_signs():
+    sign = _ValueCompiler.helpers["sign"]
+    code = "(sign(0xff & (sign((0xf & a), -0x8) + (0x1 & b)), -128) + sign((0x3 & c), -2))"
+    inlined = inline_sign(code)
+    assert "sign" not in inlined
+    for a, b, c in product(range(16), range(2), range(4)):
+        names = {"a": a, "b": b, "c": c}
+        assert eval(inlined, names) == eval(code, names | {"sign": sign})
