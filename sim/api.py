@@ -18,11 +18,11 @@ from hw.board import Board, load_board
 from hw.config import check_fits, config_dict
 from hw.edge import Document, validate
 from hw.engine import Engine
+from hw.launch import Tensors
 from hw.prediction import Prediction
 from hw.registry import find_engine
 from sim.report.report import Report
 from sim.report.table import figures_of
-from sim.run.adapter import Tensors
 from sim.run.result import RunResult
 from sim.run.run import run
 from sim.sweep.figures import predicted_figures

@@ -43,6 +43,7 @@ DOORS = {
     "hw.edge": ["hw.errors"],
     "hw.board": ["hw.errors", "hw.edge"],
     "hw.lib": ["hw.errors", "hw.board"],
+    "hw.launch": [],
     "hw.prediction": ["hw.errors"],
     "hw.engine": ["hw.errors", "hw.board", "hw.lib", "hw.prediction"],
     "hw.registry": ["hw.errors", "hw.engine"],

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from examples.vadd.engine import VaddConfig, VaddWorkload
 from hw.board import Board
 from hw.errors import InputError
-from sim.run.adapter import Buffer, Case, EngineAdapter, Launch, Tensor, Tensors
+from hw.launch import Buffer, Launch, Tensor, Tensors
+from sim.run.adapter import Case, EngineAdapter
 
 
 class VaddAdapter(EngineAdapter):

@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from hw.board import Board
 from hw.errors import InputError
+from hw.launch import Launch, Tensor, Tensors
 from hw.lib.arguments import STATUS
 from sim.run.result import RunResult
 from sim.run.tensors import save_results
 
-Tensor = NDArray[Any]
-Tensors = Mapping[str, Tensor]
 #: Of launches by their names.
 Results = Mapping[str, RunResult]
 
@@ -35,21 +34,6 @@ BUS_ERROR = (
 BUS_ERROR += "no results"
 #: What names of shares of saturated numbers begin with: see `EngineAdapter.errors`.
 SATURATED = "saturated_"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Buffer:
-    """What stands behind one pointer argument."""
-
-    argument: str  #: Name of the pointer in the argument table.
-    #: The bytes placed there before the launch, uint8, one dimension; None for a buffer the kernel writes.
-    #: One that is not read back either is the kernel's own: zeros that take no space until they are written.
-    data: NDArray[np.uint8] | None
-    size_bytes: int  #: Length of the buffer.
-    output: bool = False  #: Whether it is read back after the launch.
-    #: Addresses within ``data``: at each byte offset lies a 64-bit offset, little endian, to which the
-    #: address of the buffer of the given argument is added once that is known.
-    links: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,17 +63,16 @@ class Refusal:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Launch:
-    """One kernel call, or several one after the other without reset between them."""
+class FaultyLaunch(Launch):
+    """A launch whose memories do something wrong."""
 
-    scalars: Mapping[str, int]  #: By argument name.
-    buffers: tuple[Buffer, ...]  #: Behind the pointers.
-    nulls: tuple[str, ...] = ()  #: Pointers that point nowhere: their registers are 0.
     tampers: tuple[Tamper, ...] = ()  #: In order where several wait for one burst.
-    refusals: tuple[Refusal, ...] = ()  #: What goes wrong at the memories.
-    #: Of each further call the arguments that change; a pointer's number counts from where its buffer begins,
-    #: and one that is None points nowhere.
-    then: tuple[Mapping[str, int | None], ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+
+    @classmethod
+    def of(cls, launch: Launch, **faults: Any) -> FaultyLaunch:
+        """Add tampers or refusals to a launch."""
+        return cls(**(vars(launch) | faults))
 
 
 @dataclass(frozen=True, kw_only=True)

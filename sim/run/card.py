@@ -17,11 +17,11 @@ from hw.board.form import read_board
 from hw.config import config_dict, config_hash
 from hw.edge import Document, validate
 from hw.errors import InputError
+from hw.launch import Launch
 from hw.lib.arguments import Kind, Register
 from hw.registry import find_engine
 from hw.verilog import kernel_name
 from sim.run import launch_folder as folder
-from sim.run.adapter import Launch
 from sim.run.given import Given
 from sim.run.launch_folder import Manifest, Record
 from sim.run.memories import memory_of_port, uncounted_traffic

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hw.launch import Tensor
 from sim.host.paths import check_readable
-from sim.run.adapter import NETWORK, PLAN, EngineAdapter, Tensor
+from sim.run.adapter import NETWORK, PLAN, EngineAdapter
 from sim.run.tensors import load_tensors
 
 

@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from hw.board import Board
 from hw.design import Design
 from hw.errors import InputError
+from hw.launch import Launch
 from hw.lib.arguments import ArgumentTable
 from sim.bench.plan import PROGRESS_FILE, Answer, Plan
 from sim.bench.top import TOP, bench_top
 from sim.build.simulator import Built, SimulationError, build, run
 from sim.host.progress import Activity
 from sim.memory.config import CONFIG_VARIABLE, model_sources
-from sim.run.adapter import Launch
+from sim.run.adapter import FaultyLaunch
 from sim.run.layout import linked, place_buffers, register_writes
 from sim.run.memories import memory_parameters, ports_by_memory
 
@@ -75,6 +76,7 @@ def simulate(
     writes where it must not.
     """
     buffers = place_buffers(launch, table, placement, board)
+    faults = launch if isinstance(launch, FaultyLaunch) else FaultyLaunch.of(launch)
     parameters = memory_parameters(
         table.ports,
         placement,
@@ -83,7 +85,7 @@ def simulate(
         mode=memory_mode,
         seed=seed,
         traces=traces or {},
-        tampers=launch.tampers,
+        tampers=faults.tampers,
     )
     behind = ports_by_memory(table.ports, board)
     plan = Plan(
@@ -93,7 +95,7 @@ def simulate(
         memories=tuple(behind),
         refusals=[
             (refusal.call, memory, ports.index(refusal.port), refusal.write, refusal.skip)
-            for refusal in launch.refusals
+            for refusal in faults.refusals
             for memory, ports in behind.items()
             if refusal.port in ports
         ],

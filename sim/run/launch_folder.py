@@ -35,9 +35,10 @@ from pydantic.dataclasses import dataclass
 
 from hw.edge import read_json, validate
 from hw.errors import InputError
+from hw.launch import Buffer, Launch
 from sim.host.files import write_text
 from sim.report.report import Hardware
-from sim.run.adapter import Buffer, Launch
+from sim.run.adapter import FaultyLaunch
 
 LAUNCH_FORMAT: Literal["loomwork-launch-1"] = "loomwork-launch-1"
 RUN_FORMAT: Literal["loomwork-run-1"] = "loomwork-run-1"
@@ -137,7 +138,8 @@ class Manifest:
         """Describe a launch; ``arguments`` has by name, in order, offset, port and memory of each, and
         ``given`` the rest. Raises `InputError` when a host program cannot carry the launch out.
         """
-        if launch.then or launch.tampers:
+        faults = launch if isinstance(launch, FaultyLaunch) else FaultyLaunch.of(launch)
+        if faults.then or faults.tampers:
             what = "further calls" if launch.then else "tampers"
             raise InputError(what, "given", "left out: a launch folder is one call by an honest host")
         buffers = {buffer.argument: buffer for buffer in launch.buffers}

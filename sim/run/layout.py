@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from hw.board import Board
 from hw.errors import InputError
+from hw.launch import Buffer, Launch
 from hw.lib.arguments import POINTER_ALIGN_BYTES, ArgumentTable, Kind
 from sim.bench.plan import GUARD_BYTES, PlacedBuffer
-from sim.run.adapter import Buffer, Launch
 from sim.run.memories import memory_of_port
 
 _LINK_BYTES = 8

@@ -18,12 +18,13 @@ from hw.board import Board
 from hw.config import check_control_only, check_fits, config_dict, config_hash
 from hw.engine import Engine
 from hw.errors import InputError
+from hw.launch import Launch, Tensor
 from hw.lib.arguments import STATUS, ArgumentTable
 from hw.prediction import Prediction
 from hw.registry import find_engine, simulation_side
 from sim.build.design import kernel_design
 from sim.host.background import in_background
-from sim.run.adapter import SATURATED, EngineAdapter, Launch, Tensor
+from sim.run.adapter import SATURATED, EngineAdapter
 from sim.run.memories import MODES, channel_traffic
 from sim.run.result import RunResult
 

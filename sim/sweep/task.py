@@ -27,10 +27,10 @@ from hw.board import Board, load_board
 from hw.config import check_fits, config_dict
 from hw.edge import Document, accepted, validate
 from hw.errors import LoomworkError
+from hw.launch import Tensors
 from hw.registry import find_engine
 from sim.host.digest import key_of, source_digest
 from sim.report.report import ADAPTER as REPORT
-from sim.run.adapter import Tensors
 from sim.run.given import Given
 from sim.run.run import find_adapter
 from sim.sweep.figures import measured_figures, predicted_figures

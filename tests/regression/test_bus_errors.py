@@ -1,14 +1,12 @@
 """Memories that answer with an error in the middle of a launch, at every port and either way of it."""
 
-from dataclasses import replace
-
 import pytest
 
 from hw.board import load_board
 from hw.lib.arguments import STATUS_BUS
 from hw.oram.kernel.arguments import Fault
 from sim.build.simulator import OPTIMIZE_VARIABLE, SimulationError
-from sim.run.adapter import Refusal
+from sim.run.adapter import FaultyLaunch, Refusal
 from sim.run.run import compare, find_adapter, prepare, run
 
 #: Launches in which every port moves something, and some of it steers the engine; long ones in the soak.
@@ -56,7 +54,7 @@ class Calls:
         return [port for port in self.prepared.table.ports if port.startswith("host") == host]
 
     def make(self, count, refusals=(), **changes):
-        launch = replace(self.launch, then=(changes,) * (count - 1), refusals=refusals)
+        launch = FaultyLaunch.of(self.launch, then=(changes,) * (count - 1), refusals=refusals)
         return self.prepared.simulate(launch, directory=self.directory, memory_mode="fast", seed=0)
 
 
@@ -91,7 +89,7 @@ def test_simulation_says_so_in_a_line(tmp_path, monkeypatch):
     launch = adapter.launch
 
     def refused(*args):
-        return replace(launch(*args), refusals=(Refusal(port="gmem0", write=True, skip=0),))
+        return FaultyLaunch.of(launch(*args), refusals=(Refusal(port="gmem0", write=True, skip=0),))
 
     monkeypatch.setattr(adapter, "launch", refused)
     with pytest.raises(

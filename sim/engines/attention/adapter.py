@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hw.attention.config import AttentionConfig
 from hw.attention.model.workload import AttentionWorkload
 from hw.board import Board
+from hw.launch import Launch, Tensor, Tensors
 from hw.registry import find_engine
 from sim.engines.attention.cases import attention_cases
 from sim.engines.attention.demo import attention_demo
@@ -21,7 +22,7 @@ from sim.engines.attention.saturation import saturation
 from sim.engines.attention.tensors import read_inputs
 from sim.golden.attention.formats import Arithmetic
 from sim.golden.attention.model import attention_job
-from sim.run.adapter import Case, Demo, EngineAdapter, Launch, Tensor, Tensors
+from sim.run.adapter import Case, Demo, EngineAdapter
 
 
 class AttentionAdapter(EngineAdapter):

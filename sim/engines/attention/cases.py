@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
+from hw.launch import Tensor
 from sim.engines.attention.drawn import into_pages
-from sim.run.adapter import Case, Tensor
+from sim.run.adapter import Case
 
 #: Whatever a configuration can switch on, at a size that builds in seconds: the simulator of `make test`.
 SMALL = AttentionConfig(

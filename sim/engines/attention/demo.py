@@ -8,8 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from hw.attention.config import AttentionConfig
+from hw.launch import Tensor
 from sim.golden import minilm
-from sim.run.adapter import Demo, Results, Tensor
+from sim.run.adapter import Demo, Results
 
 
 def encoder_config(default: AttentionConfig) -> AttentionConfig:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from hw.attention.model.workload import AttentionWorkload, bitmap_bits
-from sim.run.adapter import Tensor
+from hw.launch import Tensor
 
 
 def random_tensors(workload: AttentionWorkload, *, seed: int) -> dict[str, Tensor]:

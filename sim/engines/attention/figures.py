@@ -20,10 +20,10 @@ from hw.attention.config import AttentionConfig
 from hw.attention.engine import AttentionEngine
 from hw.board import load_board
 from hw.errors import InputError
+from hw.launch import Tensor
 from sim.engines.attention.accuracy import quantized
 from sim.engines.attention.drawn import into_pages
 from sim.report.report import Report
-from sim.run.adapter import Tensor
 from sim.run.result import RunResult
 from sim.run.run import run
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hw.attention.config import AttentionConfig
 from hw.attention.model.division import Share, divide
 from hw.attention.model.workload import AttentionWorkload
+from hw.launch import Tensor
 from sim.engines.attention.modes import Sequence, mask_of
 from sim.engines.attention.tensors import Inputs
 from sim.golden.attention.exact import attention_float64
@@ -25,7 +26,6 @@ from sim.golden.attention.formats import (
     slope_multiplier,
 )
 from sim.golden.attention.model import GoldenJob
-from sim.run.adapter import Tensor
 
 Floats = NDArray[np.float64]
 

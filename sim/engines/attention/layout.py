@@ -22,9 +22,9 @@ from hw.attention.walk.descriptor import (
     pack_descriptor,
 )
 from hw.attention.walk.geometry import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES, PAGE_GROUP
+from hw.launch import Buffer, Launch, Tensor
 from sim.engines.attention.job import AttentionJob, Piece
 from sim.engines.attention.modes import Sequence
-from sim.run.adapter import Buffer, Launch, Tensor
 
 Bytes = NDArray[np.uint8]
 

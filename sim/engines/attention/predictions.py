@@ -22,10 +22,10 @@ from hw.attention.config import AttentionConfig
 from hw.board import Board, load_board
 from hw.config import check_fits
 from hw.errors import InputError
+from hw.launch import Tensor
 from hw.registry import find_engine
 from sim.engines.attention.cases import tensors_of
 from sim.engines.attention.figures import BOARD, CONFIGS
-from sim.run.adapter import Tensor
 from sim.run.run import run
 
 #: What predictions may be off by: a share of the cycles, and cycles of launches that take fewer than so many.

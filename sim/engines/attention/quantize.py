@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.run.adapter import Tensor
+from hw.launch import Tensor
 
 Floats = NDArray[np.float64]
 

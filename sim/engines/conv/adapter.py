@@ -13,6 +13,7 @@ from hw.board import Board
 from hw.conv.config import ConvConfig
 from hw.conv.model.workload import ConvWorkload
 from hw.errors import InputError
+from hw.launch import Buffer, Launch, Tensor
 from sim.engines.conv.cases import regression
 from sim.engines.conv.demo import conv_demo
 from sim.engines.conv.execute import execute
@@ -20,7 +21,7 @@ from sim.engines.conv.job import LayerJob, NetworkJob
 from sim.engines.conv.network import build
 from sim.engines.conv.table import Row, read_table
 from sim.engines.conv.tensors import read_layer
-from sim.run.adapter import NETWORK, UNWRITTEN, Buffer, Case, Demo, EngineAdapter, Launch, Tensor
+from sim.run.adapter import NETWORK, UNWRITTEN, Case, Demo, EngineAdapter
 
 #: Name of the array that chooses a network's weights, offsets and first map.
 SEED = "seed"

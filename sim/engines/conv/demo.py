@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.errors import InputError
+from hw.launch import Tensor
 from sim.engines.conv.cases import SMALL
 from sim.engines.conv.job import RESULT
-from sim.run.adapter import Demo, Results, Tensor
+from sim.run.adapter import Demo, Results
 
 Picture = NDArray[np.uint8]
 #: The launch's name.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.board import Board
+from hw.launch import Launch, Tensor, Tensors
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code
 from hw.oram.kernel.arguments import KEY_WORDS, Fault
@@ -22,7 +23,7 @@ from sim.engines.oram.operations import Results, read_operations, write_labels, 
 from sim.engines.oram.sealing import open_responses, seal_responses
 from sim.engines.oram.state import golden_state, state_of
 from sim.memory.trace import read_trace
-from sim.run.adapter import Case, Demo, EngineAdapter, Launch, Tensor, Tensors
+from sim.run.adapter import Case, Demo, EngineAdapter, FaultyLaunch
 
 #: Cycles from a look at a command that is not there to the next; all are there when a launch begins.
 _POLL_CYCLES = 64
@@ -81,7 +82,7 @@ class OramAdapter(EngineAdapter):
             "poll_cycles": _POLL_CYCLES,
         }
         buffers = launch_buffers(config, job.commands, state=job.state)
-        return Launch(scalars=scalars | words, buffers=buffers, tampers=job.tampers)
+        return FaultyLaunch(scalars=scalars | words, buffers=buffers, tampers=job.tampers)
 
     def golden(self, job: OramJob, config: OramConfig) -> dict[str, Tensor]:
         """Do the operations on `sim.golden.oram.map`."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hw.launch import Buffer
 from hw.oram.config import OramConfig
 from hw.oram.kernel.arguments import position_names, record_names
 from hw.oram.model.capacity import Structure, hbm_structures, host_structures
-from sim.run.adapter import Buffer
 
 Bytes = NDArray[np.uint8]
 

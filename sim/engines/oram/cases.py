@@ -9,10 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from hw.launch import Tensor
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code
 from sim.engines.oram.job import CODES, KEYS, REJECTED, SEED, STATE, VALUES
-from sim.run.adapter import Case, Tensor
+from sim.run.adapter import Case
 
 #: One AES pipeline each way, and time enough for a memory that waits at random.
 SMALL = OramConfig(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.errors import InputError
+from hw.launch import Tensor, Tensors
 from hw.oram.config import BLOCK_BYTES, OramConfig
 from sim.engines.oram.buffers import PAGES
 from sim.engines.oram.operations import Operations, Results
@@ -19,7 +20,7 @@ from sim.engines.oram.sealing import TAG, seal_commands, sealed_bytes
 from sim.golden.oram.front import map_keys
 from sim.golden.oram.gcm import Gcm
 from sim.golden.oram.map import Command, ListOverflowError, ObliviousMap, Outcome, keyed_map
-from sim.run.adapter import Tamper, Tensor, Tensors
+from sim.run.adapter import Tamper
 
 #: Tensors of a job; all but the first three may be left out.
 CODES, KEYS, VALUES = "codes", "keys", "values"

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hw.launch import Tensor
 from hw.oram.core.layouts import Code, Status
 from sim.engines.oram.buffers import PAGES
 from sim.engines.oram.job import CODES, KEYS, SEED, VALUES, OramJob
 from sim.memory.trace import Channel, accesses, read_trace
-from sim.run.adapter import Tensor
 from sim.run.result import RunResult
 
 Int = NDArray[np.int64]

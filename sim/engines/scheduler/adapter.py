@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hw.board import Board
 from hw.errors import InputError
+from hw.launch import Buffer, Launch, Tensor
 from hw.scheduler.config import SchedulerConfig
 from hw.scheduler.default_plan import default_plan
 from hw.scheduler.graph import graph
@@ -21,7 +22,7 @@ from hw.scheduler.program.lower import lower
 from hw.scheduler.program.program import Program
 from sim.golden.scheduler import Words, execute, to_bytes, to_words
 from sim.plans.commands import checked_plan
-from sim.run.adapter import PLAN, UNWRITTEN, Buffer, Case, Demo, EngineAdapter, Launch, Tensor
+from sim.run.adapter import PLAN, UNWRITTEN, Case, Demo, EngineAdapter
 
 #: Name of the array that chooses the sources that are not given.
 SEED = "seed"

@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 from hw.board import load_board
+from hw.launch import Buffer, Launch
 from hw.oram.config import OramConfig
-from sim.run.adapter import Buffer, Launch
 from sim.run.launch import simulate
 from tests.support.memory.line_kernel import CLASSES, STEP, TIMED, line_kernel, line_table
 

@@ -14,11 +14,12 @@ import pytest
 
 from hw.board.files import find_board, load_board
 from hw.errors import InputError
+from hw.launch import Buffer, Launch
 from hw.oram.core.layouts import Code
 from hw.package import render
 from hw.registry import ENGINES
 from sim.report.report import load
-from sim.run.adapter import Buffer, Launch, Tamper
+from sim.run.adapter import FaultyLaunch, Tamper
 from sim.run.card import replay, verify, write_launch
 from sim.run.given import Given
 from sim.run.launch_folder import SCHEMA, Manifest, read_launch, read_manifest, schema_text
@@ -341,7 +342,7 @@ def test_damage_is_one_line(folder):
 
 def test_what_no_host_does_is_no_launch():
     buffer = Buffer(argument="a", data=None, size_bytes=8)
-    tampered = Launch(scalars={}, buffers=(buffer,), tampers=(Tamper("a", 0, 0, 0, 0, 1, 1),))
+    tampered = FaultyLaunch(scalars={}, buffers=(buffer,), tampers=(Tamper("a", 0, 0, 0, 0, 1, 1),))
     with pytest.raises(InputError, match=r"^tampers must be left out: a launch folder is one call"):
         Manifest.of(tampered, {})
     with pytest.raises(InputError, match=r"^further calls must be left out"):

@@ -14,10 +14,10 @@ import pytest
 from hw.board import Memory
 from hw.board.memory_timing import HostTiming
 from hw.errors import InputError
+from hw.launch import Buffer, Launch
 from sim.build.simulator import SimulationError
 from sim.memory.trace import Channel, accesses, read_trace
 from sim.run import launch as launch_module
-from sim.run.adapter import Buffer, Launch
 from sim.run.launch import simulate
 from tests.support.boards import small_board
 from tests.support.memory.mask_kernel import mask_kernel, mask_table

@@ -7,8 +7,8 @@ import pytest
 
 from examples.vadd.engine import vadd_table
 from hw.errors import InputError
+from hw.launch import Buffer, Launch
 from sim.bench.plan import GUARD_BYTES
-from sim.run.adapter import Buffer, Launch
 from sim.run.layout import linked, place_buffers, register_writes
 from sim.run.memories import memory_of_port, memory_parameters, ports_by_memory
 from tests.support.boards import small_board

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from hw.attention.walk.descriptor import DESCRIPTOR_BYTES, FIELDS, PAGED, SCALARS, SPARSE, pack_descriptor
+from hw.launch import Buffer, Launch
 from sim.engines.attention.adapter import ADAPTER
 from sim.engines.attention.cases import random_tensors
-from sim.run.adapter import Buffer, Launch
 
 #: Jobs of a call, and the most of one part of it.
 JOBS = range(5, 10)

@@ -18,6 +18,7 @@ from hw.config import check_fits, config_hash, load_config
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.engine import ConvEngine
+from hw.launch import Tensor
 from sim.compare.files import DATA_NAME
 from sim.compare.rows import Task, make_rows, read_rows, write_document
 from sim.compare.simulated import CoSimulation, co_simulations_of
@@ -36,7 +37,7 @@ from sim.engines.conv.compare.operations import ARRAY, ROWS, named, network_rows
 from sim.engines.conv.compare.page import write_comparison
 from sim.host.digest import key_of, source_digest
 from sim.host.paths import check_directory
-from sim.run.adapter import NETWORK, Tensor
+from sim.run.adapter import NETWORK
 
 
 def run_compare(

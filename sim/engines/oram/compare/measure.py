@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from hw.board import Board
 from hw.errors import InputError
+from hw.launch import Tensor
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code
 from hw.oram.engine import OramEngine
@@ -24,7 +25,6 @@ from sim.engines.oram.adapter import ADAPTER
 from sim.engines.oram.cases import SMALL
 from sim.engines.oram.job import CODES, KEYS, SEED, VALUES
 from sim.memory.trace import Channel, accesses, read_trace
-from sim.run.adapter import Tensor
 from sim.run.memories import is_host_port
 
 #: Whether a key has one label or two, and whether an operation touches a page always: ``touch`` and ``pad``
