@@ -103,14 +103,16 @@ DOORS = {
 }  # fmt: skip
 
 
-def gate_doors(own, shared=("hw.errors", "hw.board", "hw.lib", "hw.engine", "hw.prediction")):
-    """Rooms of an engine's gates: config < core < walk < movers < kernel and model; any may be missing."""
+def gate_doors(own, shared=("hw.errors", "hw.board", "hw.lib", "hw.launch", "hw.engine", "hw.prediction")):
+    """Rooms of an engine: config < core < walk < movers < kernel and driver < model; any may be missing."""
     rooms = {f"{own}": [*shared], f"{own}.config": ["hw.errors"]}
     below = ["hw.errors", "hw.lib", f"{own}.config"]
     for name in ("core", "walk", "movers"):
         rooms[f"{own}.{name}"] = [*below]
         below.append(f"{own}.{name}")
-    return rooms | {f"{own}.kernel": below, f"{own}.model": [*below, "hw.board", "hw.prediction"]}
+    rooms[f"{own}.kernel"] = [*below]
+    rooms[f"{own}.driver"] = [*below, "hw.board", "hw.launch", "hw.prediction"]
+    return rooms | {f"{own}.model": [*below, f"{own}.driver", "hw.board", "hw.prediction"]}
 
 
 def simulation_doors(own, gates):

@@ -8,10 +8,10 @@ from hw.board import Board
 from hw.board.regions import Regions
 from hw.board.resources import Resources
 from hw.conv.config import ConvConfig
+from hw.conv.driver.workload import ConvWorkload
 from hw.conv.kernel.arguments import argument_table
 from hw.conv.kernel.body import ConvBody
 from hw.conv.model.predict import predict
-from hw.conv.model.workload import ConvWorkload
 from hw.conv.movers.movers import side_port
 from hw.conv.regions import regions
 from hw.conv.resources import estimate

@@ -22,6 +22,7 @@ from hw.conv.core.pointwise.pointwise import PointwiseUnit
 from hw.conv.core.pointwise.shuffle import Shuffle
 from hw.conv.core.pointwise.sweep import Sweep
 from hw.conv.core.route import Route
+from hw.conv.movers.descriptor import used_bytes
 from hw.conv.movers.dispatch import Dispatch
 from hw.conv.movers.join import Join
 from hw.conv.movers.map_writer import MapWriter, PortWriter
@@ -30,7 +31,6 @@ from hw.conv.movers.port_order import PortOrder
 from hw.conv.movers.requester import Requester
 from hw.conv.movers.shared_read import SharedRead
 from hw.conv.movers.side_port import SidePort
-from hw.conv.walk.descriptor import used_bytes
 from hw.lib.descriptors.queue import DescriptorQueue
 from hw.lib.dma.read import ReadDMA
 from hw.lib.dma.write import WriteDMA

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 from hw.board import Board
 from hw.conv.config import ConvConfig
 from hw.conv.core.depthwise.loader import TapLoader
+from hw.conv.driver.plan import Job
+from hw.conv.driver.route import PointSide, TapSide
+from hw.conv.driver.weights import packets, tile_beats
 from hw.conv.model.flow import Passed, Piece, Queue, Source, after, behind
 from hw.conv.model.latency import Latency
 from hw.conv.model.points import PointJob, PointState
 from hw.conv.model.supply import MapSource, OffsetQueue, OffsetSupply, Ports, Weights
 from hw.conv.model.taps import TapJob
 from hw.conv.model.waits import WEIGHT, Activity
-from hw.conv.walk import descriptor as d
-from hw.conv.walk.plan import Job
-from hw.conv.walk.route import PointSide, TapSide
-from hw.conv.walk.weights import packets, tile_beats
+from hw.conv.movers import descriptor as d
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,11 +7,11 @@ from itertools import pairwise
 
 from hw.board import Board
 from hw.conv.config import ConvConfig
+from hw.conv.driver.layer import ConvLayer
+from hw.conv.driver.workload import ConvJob, ConvWorkload
 from hw.conv.model.launch import predict_launch
 from hw.conv.model.traffic import traffic
-from hw.conv.model.workload import ConvJob, ConvWorkload
 from hw.conv.movers.movers import side_port
-from hw.conv.walk.layer import ConvLayer
 from hw.prediction import Prediction
 
 

@@ -10,7 +10,7 @@ from hw.conv.model.flow import Passed, Piece, Source, after, behind
 from hw.conv.model.latency import Latency
 from hw.conv.model.supply import OffsetSupply
 from hw.conv.model.waits import BUSY, INPUT, OUTPUT, Activity
-from hw.conv.walk import descriptor as d
+from hw.conv.movers import descriptor as d
 
 
 class TapJob:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hw.conv.config import ConvConfig
+from hw.conv.driver.plan import Job
+from hw.conv.movers.descriptor import used_bytes
 from hw.conv.movers.side_port import LOG_BYTES
-from hw.conv.walk.descriptor import used_bytes
-from hw.conv.walk.plan import Job
 
 
 @dataclass(frozen=True, kw_only=True)

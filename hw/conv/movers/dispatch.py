@@ -13,8 +13,8 @@ from hw.conv.core.bypass_cut import BypassCommand
 from hw.conv.core.layouts import OffsetCommand, Offsets, TapCommand
 from hw.conv.core.pointwise.commands import BlockCommand, DrainCommand, SweepCommand
 from hw.conv.core.route import Turn
+from hw.conv.movers import descriptor as d
 from hw.conv.movers.layouts import ADDRESS_BITS, GatherRead, MapRead, MapWrite, OffsetRead, WeightRead
-from hw.conv.walk import descriptor as d
 
 #: Bits of a number of jobs that were given out and are not done.
 _OPEN_BITS = 4

@@ -10,13 +10,13 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import GatherRequest, offset_entry
+from hw.conv.movers.descriptor import DESCRIPTOR_BYTES, used_bytes
 from hw.conv.movers.dispatch import Bases, Dispatch
 from hw.conv.movers.layouts import ADDRESS_BITS
 from hw.conv.movers.map_reader import MapReader
 from hw.conv.movers.map_writer import MapWriter
 from hw.conv.movers.side_port import SidePort
 from hw.conv.movers.weight_reader import WeightReader
-from hw.conv.walk.descriptor import DESCRIPTOR_BYTES, used_bytes
 from hw.lib import axi
 from hw.lib.descriptors.queue import COUNT_BITS, DescriptorQueue
 

@@ -10,11 +10,11 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import offset_entry
+from hw.conv.movers.descriptor import used_bytes
 from hw.conv.movers.layouts import ADDRESS_BITS, OffsetRead
 from hw.conv.movers.offset_reader import OffsetReader
 from hw.conv.movers.port_order import PortOrder
 from hw.conv.movers.shared_read import SharedRead
-from hw.conv.walk.descriptor import used_bytes
 from hw.lib import axi
 from hw.lib.dma.write import WriteDMA
 from hw.lib.fifo import Fifo

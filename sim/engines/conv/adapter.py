@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hw.board import Board
 from hw.conv.config import ConvConfig
-from hw.conv.model.workload import ConvWorkload
+from hw.conv.driver.workload import ConvWorkload
 from hw.errors import InputError
 from hw.launch import Buffer, Launch, Tensor
 from sim.engines.conv.cases import regression

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
-from hw.conv.walk.layer import ConvLayer
-from hw.conv.walk.plan import Job
-from hw.conv.walk.route import sum_shift
-from sim.engines.conv.program import LayerTensors, MapName, Program, Step
+from hw.conv.driver.layer import ConvLayer
+from hw.conv.driver.plan import Job
+from hw.conv.driver.program import LayerTensors, MapName, Program, Step
+from hw.conv.driver.route import sum_shift
 from sim.golden.conv.attributes import Attributes
 from sim.golden.conv.formats import computed_offsets, raw_bytes, requantized
 from sim.golden.conv.model import Deformation, accumulators

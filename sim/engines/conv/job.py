@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from hw.conv.driver.program import Program
 from hw.launch import Tensor
-from sim.engines.conv.program import Program
 
 Int8 = NDArray[np.int8]
 #: Name of a layer's result, and of the maps of the bytes of its sums.

@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
+from hw.conv.driver.layer import ConvLayer
+from hw.conv.driver.program import LayerTensors, MapName, Program, Step
+from hw.conv.driver.route import Rearrangement
+from hw.conv.driver.weight_streams import ChannelParameters, DotTensors
 from hw.conv.model.predict import busy_cycles
-from hw.conv.walk.layer import ConvLayer
-from hw.conv.walk.route import Rearrangement
 from hw.errors import InputError
-from sim.engines.conv.program import LayerTensors, MapName, Program, Step
 from sim.engines.conv.table import Row
-from sim.engines.conv.weights import ChannelParameters, DotTensors
 
 Int8 = NDArray[np.int8]
 #: Offsets of a network are clamped to so many pixels, as CoDeNet bounds them.

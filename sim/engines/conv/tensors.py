@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from hw.conv.config import MASK_BITS, TAP_SUM_BITS, ConvConfig
 from hw.conv.core.layouts import Offsets
-from hw.conv.walk.layer import ConvLayer
+from hw.conv.driver.layer import ConvLayer
+from hw.conv.driver.program import LayerTensors, MapName, Program, Step
+from hw.conv.driver.weight_streams import ChannelParameters
 from hw.errors import InputError
 from sim.engines.conv.execute import sum_bits, sums
 from sim.engines.conv.job import RESULT, SUMS, LayerJob
-from sim.engines.conv.program import LayerTensors, MapName, Program, Step
-from sim.engines.conv.weights import ChannelParameters
 from sim.golden.conv.formats import (
     channel_scales,
     check_weights,

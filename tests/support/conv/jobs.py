@@ -1,10 +1,10 @@
 """Small engines, and jobs of one or two layers whose tensors lie at address 0."""
 
 from hw.conv.config import ConvConfig
-from hw.conv.walk.form import MapForm
-from hw.conv.walk.maps import MapPlace
-from hw.conv.walk.plan import Places, plan_job
-from hw.conv.walk.route import Rearrangement
+from hw.conv.driver.form import MapForm
+from hw.conv.driver.maps import MapPlace
+from hw.conv.driver.plan import Places, plan_job
+from hw.conv.driver.route import Rearrangement
 
 
 def small(**known):

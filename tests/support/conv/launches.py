@@ -7,7 +7,7 @@ import numpy as np
 
 from hw.board import load_board
 from hw.conv.model.launch import predict_launch
-from hw.conv.walk.descriptor import DESCRIPTOR_BYTES
+from hw.conv.movers.descriptor import DESCRIPTOR_BYTES
 from hw.registry import find_engine
 from sim.build.design import kernel_design
 from sim.engines.conv.adapter import ADAPTER

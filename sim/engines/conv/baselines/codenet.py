@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 from hw.board import Board
 from hw.conv.core.layouts import Offsets
-from hw.conv.walk.layer import ConvLayer, Kind
+from hw.conv.driver.layer import ConvLayer, Kind
 from sim.engines.conv.baselines.memory import Port
 from sim.engines.conv.baselines.work import Cost, Work, useful_macs
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from hw.board import Board
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
+from hw.conv.driver.form import MapForm
+from hw.conv.driver.layer import ConvLayer, Kind
 from hw.conv.model.predict import busy_cycles
-from hw.conv.walk.form import MapForm
-from hw.conv.walk.layer import ConvLayer, Kind
 from sim.engines.conv.baselines.memory import Port
 from sim.engines.conv.baselines.work import Cost, Offset, Work, useful_macs
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.conv.core.layouts import Offsets
-from hw.conv.walk.layer import ConvLayer
+from hw.conv.driver.layer import ConvLayer
 
 
 @dataclass(frozen=True, kw_only=True)

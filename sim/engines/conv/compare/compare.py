@@ -13,9 +13,9 @@ from hw.board import Board
 from hw.config import config_dict
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
+from hw.conv.driver.layer import Kind
+from hw.conv.driver.workload import ConvJob, ConvWorkload
 from hw.conv.engine import ConvEngine
-from hw.conv.model.workload import ConvJob, ConvWorkload
-from hw.conv.walk.layer import Kind
 from sim.compare.simulated import CoSimulation, dumped
 from sim.compare.table import Column, Columns, table
 from sim.engines.conv.baselines.codenet import CLOCK_MHZ, PUBLISHED, codenet

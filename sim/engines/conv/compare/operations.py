@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
-from hw.conv.walk.layer import ConvLayer
+from hw.conv.driver.layer import ConvLayer
 from hw.errors import InputError
 from sim.engines.conv.baselines.work import Work
 from sim.engines.conv.network import BOUND, row_layer

@@ -11,12 +11,12 @@ import pytest
 from hw.board import load_board
 from hw.conv.config import ConvConfig
 from hw.conv.core.pointwise.pointwise import PointwiseUnit
+from hw.conv.driver.layer import ConvLayer
+from hw.conv.driver.route import Rearrangement
+from hw.conv.driver.weights import tile_beats
+from hw.conv.driver.workload import ConvJob, ConvWorkload
 from hw.conv.model.launch import predict_launch
 from hw.conv.model.predict import predict
-from hw.conv.model.workload import ConvJob, ConvWorkload
-from hw.conv.walk.layer import ConvLayer
-from hw.conv.walk.route import Rearrangement
-from hw.conv.walk.weights import tile_beats
 from sim.engines.conv.cases import SMALL
 
 BOARD = load_board("u55c")

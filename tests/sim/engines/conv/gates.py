@@ -7,8 +7,8 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hw.conv.core.core import ConvCore
 from hw.conv.core.layouts import offset_entry
+from hw.conv.movers.descriptor import used_bytes
 from hw.conv.movers.dispatch import Dispatch
-from hw.conv.walk.descriptor import used_bytes
 from hw.lib.place import InlinePlacer
 from tests.support.gateware.streams import get, put, simulate
 

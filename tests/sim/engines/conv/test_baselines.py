@@ -9,7 +9,7 @@ import pytest
 
 from hw.board import load_board
 from hw.conv.core.layouts import Offsets
-from hw.conv.walk.layer import ConvLayer
+from hw.conv.driver.layer import ConvLayer
 from sim.engines.conv.baselines.codenet import (
     CLOCK_MHZ,
     LEAD_ROWS,

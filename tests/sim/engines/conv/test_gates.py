@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from hw.conv.core.layouts import Offsets
-from hw.conv.walk.descriptor import pack_descriptor, used_bytes
-from hw.conv.walk.form import MapForm
-from hw.conv.walk.layer import ConvLayer, Kind
-from hw.conv.walk.route import Rearrangement, sum_shift
-from sim.engines.conv.layout import map_words, offset_entries
-from sim.engines.conv.weights import ChannelParameters, DotTensors, tap_stream, tile_stream
+from hw.conv.driver.form import MapForm
+from hw.conv.driver.layer import ConvLayer, Kind
+from hw.conv.driver.layout import map_words, offset_entries
+from hw.conv.driver.route import Rearrangement, sum_shift
+from hw.conv.driver.weight_streams import ChannelParameters, DotTensors, tap_stream, tile_stream
+from hw.conv.movers.descriptor import pack_descriptor, used_bytes
 from sim.golden.conv.attributes import Attributes
 from sim.golden.conv.formats import computed_offsets, requantized
 from sim.golden.conv.model import Deformation, accumulators

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from hw.conv.core.layouts import Offsets
-from hw.conv.walk.form import MapForm
-from hw.conv.walk.layer import ConvLayer
+from hw.conv.driver.form import MapForm
+from hw.conv.driver.layer import ConvLayer
+from hw.conv.driver.layout import gathered, map_words, offset_entries, spread
+from hw.conv.driver.weight_streams import ChannelParameters, DotTensors, _check_sums, tap_stream, tile_stream
 from hw.errors import InputError
-from sim.engines.conv.layout import gathered, map_words, offset_entries, spread
-from sim.engines.conv.weights import ChannelParameters, DotTensors, _check_sums, tap_stream, tile_stream
 from sim.golden.conv.attributes import Attributes
 from sim.golden.conv.formats import requantized
 from sim.golden.conv.model import Deformation, accumulators, samples

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
-from hw.conv.model.workload import ConvJob, ConvWorkload
-from hw.conv.walk.descriptor import pack_descriptor
-from hw.conv.walk.form import MapForm
-from hw.conv.walk.layer import ConvLayer, Kind
-from hw.conv.walk.maps import MapPlace
-from hw.conv.walk.plan import Job, Places
-from hw.conv.walk.route import Rearrangement
+from hw.conv.driver.form import MapForm
+from hw.conv.driver.layer import ConvLayer, Kind
+from hw.conv.driver.layout import gathered, offset_entries, spread
+from hw.conv.driver.maps import MapPlace
+from hw.conv.driver.plan import Job, Places
+from hw.conv.driver.route import Rearrangement
+from hw.conv.driver.weight_streams import ChannelParameters, DotTensors, tap_stream, tile_stream
+from hw.conv.driver.workload import ConvJob, ConvWorkload
+from hw.conv.movers.descriptor import pack_descriptor
 from hw.errors import InputError
-from sim.engines.conv.layout import gathered, offset_entries, spread
-from sim.engines.conv.weights import ChannelParameters, DotTensors, tap_stream, tile_stream
 
 Bytes = NDArray[np.uint8]
 Int8 = NDArray[np.int8]

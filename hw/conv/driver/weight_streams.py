@@ -19,10 +19,10 @@ from hw.conv.core.packets import (
     Record,
     TileHeader,
 )
-from hw.conv.walk.form import MapForm
-from hw.conv.walk.layer import Kind
-from hw.conv.walk.route import PointSide, TapSide
-from hw.conv.walk.weights import Tile, packets
+from hw.conv.driver.form import MapForm
+from hw.conv.driver.layer import Kind
+from hw.conv.driver.route import PointSide, TapSide
+from hw.conv.driver.weights import Tile, packets
 from hw.errors import InputError
 
 Bytes = NDArray[np.uint8]

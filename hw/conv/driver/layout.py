@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from hw.conv.config import ConvConfig
 from hw.conv.core.layouts import Offsets
-from hw.conv.walk.form import MapForm
-from hw.conv.walk.layer import ConvLayer, Kind
+from hw.conv.driver.form import MapForm
+from hw.conv.driver.layer import ConvLayer, Kind
 
 Bytes = NDArray[np.uint8]
 Int8 = NDArray[np.int8]

@@ -5,8 +5,8 @@ from collections import Counter
 
 import pytest
 
-from hw.conv.walk.form import MapForm
-from hw.conv.walk.weights import PointLanes, tiles
+from hw.conv.driver.form import MapForm
+from hw.conv.driver.weights import PointLanes, tiles
 from tests.support.conv.jobs import small
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hw.conv.config import ConvConfig
-from hw.conv.walk.blocks import Blocks, Chunks, block_chunks, row_chunks
-from hw.conv.walk.form import MapForm
-from hw.conv.walk.route import PointSide, Route
+from hw.conv.driver.blocks import Blocks, Chunks, block_chunks, row_chunks
+from hw.conv.driver.form import MapForm
+from hw.conv.driver.route import PointSide, Route
 from hw.errors import InputError
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from hw.conv.config import MASK_BITS, TAP_SUM_BITS, ConvConfig
 from hw.conv.core.layouts import Offsets
-from hw.conv.walk.buffer import BufferPlan, plan_buffer, sample_digits
-from hw.conv.walk.form import MapForm
-from hw.conv.walk.layer import ConvLayer, Kind
-from hw.conv.walk.weights import PointLanes, Tile, tiles
+from hw.conv.driver.buffer import BufferPlan, plan_buffer, sample_digits
+from hw.conv.driver.form import MapForm
+from hw.conv.driver.layer import ConvLayer, Kind
+from hw.conv.driver.weights import PointLanes, Tile, tiles
 from hw.errors import InputError
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from hw.conv.core.layouts import Offsets
-from hw.conv.walk.form import MapForm
-from hw.conv.walk.layer import ConvLayer, Kind
+from hw.conv.driver.form import MapForm
+from hw.conv.driver.layer import ConvLayer, Kind
 from hw.errors import InputError
 from tests.support.conv.jobs import small
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hw.conv.config import ConvConfig
-from hw.conv.walk.form import MapForm
-from hw.conv.walk.layer import ConvLayer, Kind
-from hw.conv.walk.maps import MapPlace
-from hw.conv.walk.plan import Job, Places, plan_job
-from hw.conv.walk.route import Rearrangement
+from hw.conv.driver.form import MapForm
+from hw.conv.driver.layer import ConvLayer, Kind
+from hw.conv.driver.maps import MapPlace
+from hw.conv.driver.plan import Job, Places, plan_job
+from hw.conv.driver.route import Rearrangement
 from hw.errors import InputError
 
 _PLAIN = Rearrangement()

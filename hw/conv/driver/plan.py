@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from hw.conv.config import OFFSET_BITS, ConvConfig
 from hw.conv.core.layouts import Offsets
 from hw.conv.core.pointwise.pointwise import PointwiseUnit
-from hw.conv.walk import descriptor
-from hw.conv.walk.blocks import Blocks, PixelWords, plan_blocks
-from hw.conv.walk.layer import ConvLayer
-from hw.conv.walk.maps import MapPlace, bypass_fields, result_fields, source_fields
-from hw.conv.walk.route import PointSide, Rearrangement, Route, TapSide, plan_route
-from hw.conv.walk.weights import packet_beats, packets, tile_beats
+from hw.conv.driver.blocks import Blocks, PixelWords, plan_blocks
+from hw.conv.driver.layer import ConvLayer
+from hw.conv.driver.maps import MapPlace, bypass_fields, result_fields, source_fields
+from hw.conv.driver.route import PointSide, Rearrangement, Route, TapSide, plan_route
+from hw.conv.driver.weights import packet_beats, packets, tile_beats
+from hw.conv.movers import descriptor
 from hw.errors import InputError
 
 _PLAIN = Rearrangement()

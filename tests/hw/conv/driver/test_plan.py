@@ -5,12 +5,12 @@ import random
 import pytest
 
 from hw.conv.core.layouts import Offsets
-from hw.conv.walk import descriptor
-from hw.conv.walk.blocks import Blocks, PixelWords, block_chunks, plan_blocks
-from hw.conv.walk.descriptor import pack_descriptor
-from hw.conv.walk.form import MapForm
-from hw.conv.walk.layer import ConvLayer
-from hw.conv.walk.route import Rearrangement, sum_shift
+from hw.conv.driver.blocks import Blocks, PixelWords, block_chunks, plan_blocks
+from hw.conv.driver.form import MapForm
+from hw.conv.driver.layer import ConvLayer
+from hw.conv.driver.route import Rearrangement, sum_shift
+from hw.conv.movers import descriptor
+from hw.conv.movers.descriptor import pack_descriptor
 from hw.errors import InputError
 from tests.support.conv.jobs import place, plan, small
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from hw.conv.config import MAX_DIGITS, OFFSET_BITS, TAP_LAYER_WORDS, ConvConfig
 from hw.conv.core.layouts import SLOT_BITS, Offsets
-from hw.conv.walk.form import MapForm
-from hw.conv.walk.layer import ConvLayer, Kind
+from hw.conv.driver.form import MapForm
+from hw.conv.driver.layer import ConvLayer, Kind
 from hw.errors import InputError
 
 #: Entries of the offset store that stay free.

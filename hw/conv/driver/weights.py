@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from hw.conv.config import ConvConfig
 from hw.conv.core.packets import RECORD_BITS, Record
-from hw.conv.walk.buffer import BufferPlan
-from hw.conv.walk.layer import ConvLayer, Kind
+from hw.conv.driver.buffer import BufferPlan
+from hw.conv.driver.layer import ConvLayer, Kind
 
 
 @dataclass(frozen=True, kw_only=True)

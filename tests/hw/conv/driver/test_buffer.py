@@ -5,9 +5,9 @@ import random
 import pytest
 
 from hw.conv.core.layouts import Offsets
-from hw.conv.walk.buffer import plan_buffer, sample_digits
-from hw.conv.walk.form import MapForm
-from hw.conv.walk.layer import ConvLayer, Kind
+from hw.conv.driver.buffer import plan_buffer, sample_digits
+from hw.conv.driver.form import MapForm
+from hw.conv.driver.layer import ConvLayer, Kind
 from hw.errors import InputError
 from tests.support.conv.jobs import small
 

@@ -1,1 +1,0 @@
-"""From a job in memory to the commands of units and movers."""
