@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hw.attention.config import MOST_DECODE_STREAMS, AttentionConfig
+from hw.attention.driver.workload import AttentionWorkload
 from hw.attention.kernel.arguments import argument_table
 from hw.attention.kernel.body import AttentionBody
 from hw.attention.model.predict import predict
-from hw.attention.model.workload import AttentionWorkload
 from hw.attention.regions import regions
 from hw.attention.resources import estimate
 from hw.board import Board

@@ -11,12 +11,12 @@ import pytest
 
 from hw.attention.config import UNIT_BITS
 from hw.attention.core.row.cell import Timing
+from hw.attention.driver.division import divide
+from hw.attention.driver.shapes import pass_shapes
+from hw.attention.driver.workload import AttentionWorkload
 from hw.attention.engine import AttentionEngine
 from hw.attention.model.cycles import core_cycles
-from hw.attention.model.division import divide
 from hw.attention.model.places import Places
-from hw.attention.model.shapes import pass_shapes
-from hw.attention.model.workload import AttentionWorkload
 from hw.attention.walk.geometry import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES
 from hw.board import load_board
 from sim.api import config_of, simulate

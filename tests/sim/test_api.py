@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from hw.attention.config import AttentionConfig
-from hw.attention.model.workload import AttentionWorkload
+from hw.attention.driver.workload import AttentionWorkload
 from hw.board import load_board
 from hw.errors import InputError
 from hw.registry import find_engine

@@ -5,7 +5,7 @@ import itertools
 
 from pydantic import TypeAdapter
 
-from hw.attention.model.workload import AttentionWorkload
+from hw.attention.driver.workload import AttentionWorkload
 from hw.board import load_board
 from hw.config import config_dict
 from hw.registry import find_engine

@@ -20,8 +20,8 @@ from hw.attention.core.command import UNIT_ELEMENTS
 from hw.attention.core.drain import PASSES_AHEAD, Drain
 from hw.attention.core.row.cell import Timing
 from hw.attention.core.value_side import FINAL_BANKS, banks_behind
+from hw.attention.driver.shapes import PassShape
 from hw.attention.model.phase import Phase
-from hw.attention.model.shapes import PassShape
 from hw.attention.model.stream import Run, StreamSchedule, Waits, uncached_runs
 from hw.attention.model.supply import Known, ResultChannel, Source, Supply
 
@@ -166,7 +166,7 @@ def core_cycles(
     config
         Shape of the engine.
     passes
-        See `hw.attention.model.shapes.pass_shapes`.
+        See `hw.attention.driver.shapes.pass_shapes`.
     beat_width
         Bits of a beat of results.
     decode

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import UNIT_BITS, AttentionConfig
+from hw.attention.driver.shapes import JobPass, JobShape, Tiles
 from hw.attention.model.channel import PieceTimes
 from hw.attention.model.cycles import Schedule
 from hw.attention.model.latency import Latency
 from hw.attention.model.places import Places
 from hw.attention.model.refresh import Refreshes, host_cycles
 from hw.attention.model.results import bursts, sent
-from hw.attention.model.shapes import JobPass, JobShape, Tiles
 from hw.attention.model.stream import Run, Waits
 from hw.attention.model.supply import Lockstep, ResultChannel, Supply
 from hw.attention.model.traffic import fetches, traffic

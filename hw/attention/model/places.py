@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hw.attention.config import AttentionConfig
+from hw.attention.driver.shapes import JobPass, JobShape
 from hw.attention.model.refresh import Refreshes
-from hw.attention.model.shapes import JobPass, JobShape
 from hw.board import Board
 from hw.board.dram_timing import DramTiming
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from hw.attention.config import AttentionConfig
-from hw.attention.model.division import divide
+from hw.attention.driver.division import divide
+from hw.attention.driver.workload import AttentionWorkload
 from hw.attention.model.launch import launch_cycles
 from hw.attention.model.traffic import traffic
 from hw.attention.model.work import seen_keys_total, seen_pairs
-from hw.attention.model.workload import AttentionWorkload
 from hw.attention.movers.movers import port_count
 from hw.board import Board
 from hw.prediction import Prediction

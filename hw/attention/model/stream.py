@@ -9,8 +9,8 @@ from hw.attention.config import AttentionConfig
 from hw.attention.core.row.cell import Timing
 from hw.attention.core.row.maximum import LOGIT_TILES
 from hw.attention.core.value_side import spacing
+from hw.attention.driver.shapes import PassShape
 from hw.attention.model.phase import Phase
-from hw.attention.model.shapes import PassShape
 from hw.attention.model.supply import Known, Source, Supply
 
 

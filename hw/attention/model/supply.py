@@ -120,7 +120,7 @@ class Known:
     query_cycles, result_cycles
         What the channels of its queries, and of its results, take for them at least.
     again, keep
-        See `hw.attention.model.shapes.JobPass`.
+        See `hw.attention.driver.shapes.JobPass`.
     """
 
     queries: int = 0

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import UNIT_BITS, AttentionConfig
-from hw.attention.model.shapes import JobPass, JobShape, Tiles
+from hw.attention.driver.shapes import JobPass, JobShape, Tiles
 from hw.attention.walk.descriptor import USED_BYTES
 from hw.attention.walk.geometry import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES
 

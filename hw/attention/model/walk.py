@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import UNIT_BITS, AttentionConfig
+from hw.attention.driver.shapes import JobPass, JobShape
 from hw.attention.model.channel import PieceTimes
 from hw.attention.model.latency import Latency
 from hw.attention.model.places import Pieces, Places, Reads, dealt, ports_used
 from hw.attention.model.refresh import Refreshes
-from hw.attention.model.shapes import JobPass, JobShape
 from hw.attention.model.supply import Known
 from hw.attention.movers.ports import key_port, query_port, value_port
 from hw.attention.walk.descriptor import DESCRIPTOR_BYTES, USED_BYTES

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
-from hw.attention.model.division import Share
-from hw.attention.model.shapes import JobShape
+from hw.attention.driver.division import Share
+from hw.attention.driver.shapes import JobShape
 
 Int = NDArray[np.int64]
 

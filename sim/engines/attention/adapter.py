@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
-from hw.attention.model.workload import AttentionWorkload
+from hw.attention.driver.workload import AttentionWorkload
 from hw.board import Board
 from hw.launch import Launch, Tensor, Tensors
 from hw.registry import find_engine

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from hw.attention.model.workload import AttentionWorkload, bitmap_bits
+from hw.attention.driver.workload import AttentionWorkload, bitmap_bits
 from hw.launch import Tensor
 
 

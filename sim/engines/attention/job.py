@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
-from hw.attention.model.division import Share, divide
-from hw.attention.model.workload import AttentionWorkload
+from hw.attention.driver.division import Share, divide
+from hw.attention.driver.workload import AttentionWorkload
 from hw.launch import Tensor
 from sim.engines.attention.modes import Sequence, mask_of
 from sim.engines.attention.tensors import Inputs

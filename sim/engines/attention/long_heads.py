@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hw.attention.driver.workload import AttentionWorkload
 from hw.attention.engine import AttentionEngine
-from hw.attention.model.workload import AttentionWorkload
 from hw.board import load_board
 
 TOKENS = (8192, 16384, 32768, 65536)

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
-from hw.attention.model.division import divide
-from hw.attention.model.shapes import JobShape
-from hw.attention.model.workload import AttentionWorkload, bitmap_text
+from hw.attention.driver.division import divide
+from hw.attention.driver.shapes import JobShape
+from hw.attention.driver.workload import AttentionWorkload, bitmap_text
 from sim.golden.attention.mask import Mask
 
 Floats = NDArray[np.float64]

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import MAX_KEYS, AttentionConfig
-from hw.attention.model.division import separate_groups_are_free
-from hw.attention.model.workload import AttentionWorkload, size_in_memory
+from hw.attention.driver.division import separate_groups_are_free
+from hw.attention.driver.workload import AttentionWorkload, size_in_memory
 from hw.errors import InputError, check_power_of_two
 from hw.launch import Tensor
 from sim.engines.attention.modes import Floats, Modes, Sequence, read_tokens

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from hw.attention.config import AttentionConfig
-from hw.attention.model.shapes import JobShape
+from hw.attention.driver.shapes import JobShape
 
 
 def small(**changes) -> AttentionConfig:

@@ -13,8 +13,8 @@ import hw.attention
 import hw.lib
 import sim.memory
 from hw.attention.config import MAX_KEYS, AttentionConfig
+from hw.attention.driver.workload import AttentionWorkload
 from hw.attention.engine import AttentionEngine
-from hw.attention.model.workload import AttentionWorkload
 from hw.board import Board, load_board
 from hw.config import check_fits, config_dict, config_hash, load_config
 from hw.errors import InputError

@@ -10,7 +10,7 @@ import numpy as np
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import NO_KEY
 from hw.attention.core.core import AttentionCore
-from hw.attention.model.shapes import PassShape
+from hw.attention.driver.shapes import PassShape
 from hw.lib.place import InlinePlacer
 from sim.golden.attention.formats import Arithmetic, Output
 from sim.golden.attention.mask import Mask

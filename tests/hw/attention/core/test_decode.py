@@ -14,8 +14,8 @@ from hw.attention.core.gathering import Gathering
 from hw.attention.core.result.combine import Combine
 from hw.attention.core.result.gather import Gather
 from hw.attention.core.row.cell import Timing
+from hw.attention.driver.shapes import PassShape
 from hw.attention.model.cycles import core_cycles
-from hw.attention.model.shapes import PassShape
 from hw.errors import InputError
 from hw.lib.place import InlinePlacer
 from tests.hw.attention.core.feeds import CoreJob, beats, built_core, feed, row_settings

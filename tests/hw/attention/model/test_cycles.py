@@ -6,9 +6,9 @@ import pytest
 from hw.attention.config import AttentionConfig
 from hw.attention.core.drain import Drain
 from hw.attention.core.row.cell import Timing
+from hw.attention.driver.shapes import PassShape, pass_shapes
 from hw.attention.model import cycles
 from hw.attention.model.cycles import core_cycles
-from hw.attention.model.shapes import PassShape, pass_shapes
 from hw.attention.model.supply import Supply
 from tests.hw.attention.core.feeds import CoreJob, shapes
 from tests.hw.attention.plain import random_job, shape_of, small

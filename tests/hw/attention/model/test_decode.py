@@ -8,13 +8,13 @@ import pytest
 from hw.attention.config import AttentionConfig
 from hw.attention.core.drain import Drain
 from hw.attention.core.row.cell import Timing
+from hw.attention.driver.division import divide
+from hw.attention.driver.shapes import JobShape, pass_shapes
+from hw.attention.driver.workload import AttentionWorkload
 from hw.attention.model.cycles import core_cycles
-from hw.attention.model.division import divide
 from hw.attention.model.launch import launch_cycles
 from hw.attention.model.phase import Phase
-from hw.attention.model.shapes import JobShape, pass_shapes
 from hw.attention.model.traffic import traffic
-from hw.attention.model.workload import AttentionWorkload
 from hw.board import load_board
 from tests.support.boards import of_fixed_latency
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from hw.attention.config import AttentionConfig
+from hw.attention.driver.shapes import JobShape, pass_shapes
+from hw.attention.driver.workload import AttentionWorkload, bitmap_text
 from hw.attention.engine import AttentionEngine
 from hw.attention.model import cycles
 from hw.attention.model.cycles import core_cycles
 from hw.attention.model.latency import Latency
 from hw.attention.model.refresh import Refreshes
-from hw.attention.model.shapes import JobShape, pass_shapes
 from hw.attention.model.supply import Source, Supply
 from hw.attention.model.walk import Walk
-from hw.attention.model.workload import AttentionWorkload, bitmap_text
 from hw.board import load_board
 
 BOARD = load_board("u55c")

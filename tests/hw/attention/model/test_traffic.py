@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hw.attention.config import AttentionConfig
-from hw.attention.model.shapes import JobShape
+from hw.attention.driver.shapes import JobShape
 from hw.attention.model.traffic import traffic
 from tests.hw.attention.movers.launch import Launch
 from tests.hw.attention.plain import random_job, shape_of, small

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hw.attention.config import AttentionConfig
-from hw.attention.model import division
+from hw.attention.driver import division
 from hw.attention.walk.descriptor import CAUSAL, DECODE, FIELDS, REUSE_KV, WINDOWED
 from sim.engines.attention.adapter import ADAPTER
 from sim.engines.attention.cases import random_tensors

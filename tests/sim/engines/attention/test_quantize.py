@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hw.attention.driver.division import separate_groups_are_free
+from hw.attention.driver.workload import AttentionWorkload
 from hw.attention.engine import AttentionEngine
-from hw.attention.model.division import separate_groups_are_free
-from hw.attention.model.workload import AttentionWorkload
 from hw.board import load_board
 from sim.engines.attention.accuracy import KINDS, quantization_error
 from sim.engines.attention.adapter import ADAPTER

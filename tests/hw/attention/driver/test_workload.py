@@ -8,8 +8,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from hw.attention.config import AttentionConfig
+from hw.attention.driver.workload import AttentionWorkload, bitmap_bits, bitmap_text
 from hw.attention.engine import AttentionEngine
-from hw.attention.model.workload import AttentionWorkload, bitmap_bits, bitmap_text
 from hw.board import load_board
 from hw.errors import InputError
 

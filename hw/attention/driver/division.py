@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
 from hw.attention.core.gathering import Gathering
-from hw.attention.model.shapes import DECODE_ROWS, JobShape
-from hw.attention.model.workload import AttentionWorkload, Bitmap, bitmap_bits, size_in_memory
+from hw.attention.driver.shapes import DECODE_ROWS, JobShape
+from hw.attention.driver.workload import AttentionWorkload, Bitmap, bitmap_bits, size_in_memory
 from hw.errors import InputError
 
 #: Cycles in which a port has a beat while all ports read: HBM gives about two thirds of their width.
