@@ -104,14 +104,14 @@ DOORS = {
 
 
 def gate_doors(own, shared=("hw.errors", "hw.board", "hw.lib", "hw.launch", "hw.engine", "hw.prediction")):
-    """Rooms of an engine: config < core < walk < movers < kernel and driver < model; any may be missing."""
+    """Rooms of an engine: config < core < walk < movers < kernel < driver < model; any may be missing."""
     rooms = {f"{own}": [*shared], f"{own}.config": ["hw.errors"]}
     below = ["hw.errors", "hw.lib", f"{own}.config"]
     for name in ("core", "walk", "movers"):
         rooms[f"{own}.{name}"] = [*below]
         below.append(f"{own}.{name}")
     rooms[f"{own}.kernel"] = [*below]
-    rooms[f"{own}.driver"] = [*below, "hw.board", "hw.launch", "hw.prediction"]
+    rooms[f"{own}.driver"] = [*below, f"{own}.kernel", "hw.board", "hw.launch"]
     return rooms | {f"{own}.model": [*below, f"{own}.driver", "hw.board", "hw.prediction"]}
 
 

@@ -10,11 +10,11 @@ from hw.engine import Engine
 from hw.lib.arguments import ArgumentTable
 from hw.lib.place import Placer
 from hw.oram.config import OramConfig
+from hw.oram.driver.capacity import check_capacity
+from hw.oram.driver.workload import OramWorkload
 from hw.oram.kernel.arguments import argument_table
 from hw.oram.kernel.body import OramBody
-from hw.oram.model.capacity import check_capacity
 from hw.oram.model.predict import predict
-from hw.oram.model.workload import OramWorkload
 from hw.oram.resources import estimate
 from hw.prediction import Prediction
 

@@ -10,12 +10,12 @@ import pytest
 
 from hw.oram.config import BLOCK_BYTES
 from hw.oram.core.layouts import Code
+from hw.oram.driver.buffers import PAGES
+from hw.oram.driver.sealing import SEALED, sealed_bytes
 from hw.oram.kernel.arguments import PAGE_PORT
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.oram.adapter import ADAPTER
-from sim.engines.oram.buffers import PAGES
 from sim.engines.oram.cases import SMALL
-from sim.engines.oram.sealing import SEALED, sealed_bytes
 from sim.golden.oram.gcm import open_pages
 from sim.golden.oram.leakage import leaks, page_findings, same_distribution, same_mean
 from sim.memory.trace import Channel, read_trace

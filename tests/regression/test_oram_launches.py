@@ -6,12 +6,12 @@ from itertools import chain, repeat
 import numpy as np
 
 from hw.oram.core.layouts import Code
+from hw.oram.driver.buffers import COMMANDS, RESPONSES, launch_buffers
+from hw.oram.driver.sealing import stop_record
 from hw.oram.kernel.arguments import KEY_WORDS, Fault
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.oram.adapter import ADAPTER
-from sim.engines.oram.buffers import COMMANDS, RESPONSES, launch_buffers
 from sim.engines.oram.cases import SMALL
-from sim.engines.oram.sealing import stop_record
 from sim.memory.trace import Channel
 from sim.run.adapter import Tamper
 from sim.run.run import compare

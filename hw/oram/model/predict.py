@@ -7,10 +7,10 @@ import functools
 from hw.board import Board
 from hw.errors import InputError
 from hw.oram.config import OramConfig
-from hw.oram.model.capacity import hbm_bytes, host_structures
+from hw.oram.driver.capacity import hbm_bytes, host_structures
+from hw.oram.driver.workload import OramWorkload
 from hw.oram.model.flow import Flow, flow, likely_pages
 from hw.oram.model.link import Link, block_bursts
-from hw.oram.model.workload import OramWorkload
 from hw.oram.movers.timing import Timing
 from hw.prediction import Prediction
 

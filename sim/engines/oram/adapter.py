@@ -12,15 +12,16 @@ from hw.board import Board
 from hw.launch import Launch, Tensor, Tensors
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code
+from hw.oram.driver.buffers import RESPONSES, launch_buffers
+from hw.oram.driver.operations import Results
+from hw.oram.driver.sealing import open_responses, seal_responses
+from hw.oram.driver.workload import OramWorkload
 from hw.oram.kernel.arguments import KEY_WORDS, Fault
-from hw.oram.model.workload import OramWorkload
-from sim.engines.oram.buffers import RESPONSES, launch_buffers
 from sim.engines.oram.cases import regression
 from sim.engines.oram.demo import oram_demo
 from sim.engines.oram.expected import trace_mismatches
 from sim.engines.oram.job import CODES, KEYS, SEED, VALUES, OramJob, read_job
-from sim.engines.oram.operations import Results, read_operations, write_labels, write_results
-from sim.engines.oram.sealing import open_responses, seal_responses
+from sim.engines.oram.operations import read_operations, write_labels, write_results
 from sim.engines.oram.state import golden_state, state_of
 from sim.memory.trace import read_trace
 from sim.run.adapter import Case, Demo, EngineAdapter, FaultyLaunch

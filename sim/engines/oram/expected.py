@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.oram.config import BEAT_BYTES, OramConfig
+from hw.oram.driver.buffers import COMMANDS, PAGES, RESPONSES
 from hw.oram.kernel.arguments import argument_table
 from hw.oram.movers.timing import Timing
-from sim.engines.oram.buffers import COMMANDS, PAGES, RESPONSES
 from sim.engines.oram.job import OramJob
 from sim.golden.oram import trace as golden
 from sim.golden.oram.hosts import RecordedHost

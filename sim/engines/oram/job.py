@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from hw.errors import InputError
 from hw.launch import Tensor, Tensors
 from hw.oram.config import BLOCK_BYTES, OramConfig
-from sim.engines.oram.buffers import PAGES
-from sim.engines.oram.operations import Operations, Results
-from sim.engines.oram.sealing import TAG, seal_commands, sealed_bytes
+from hw.oram.driver.buffers import PAGES
+from hw.oram.driver.operations import Operations, Results
+from hw.oram.driver.sealing import TAG, seal_commands, sealed_bytes
 from sim.golden.oram.front import map_keys
 from sim.golden.oram.gcm import Gcm
 from sim.golden.oram.map import Command, ListOverflowError, ObliviousMap, Outcome, keyed_map

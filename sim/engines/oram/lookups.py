@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hw.launch import Tensor
 from hw.oram.core.layouts import Code, Status
-from sim.engines.oram.buffers import PAGES
+from hw.oram.driver.buffers import PAGES
 from sim.engines.oram.job import CODES, KEYS, SEED, VALUES, OramJob
 from sim.memory.trace import Channel, accesses, read_trace
 from sim.run.result import RunResult

@@ -1,9 +1,8 @@
-"""Operations as a user gives them, and what came of them: ``ops.csv`` and ``results.csv``."""
+"""Files of operations and of what came of them: ``ops.csv``, ``results.csv``, ``labels.csv``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 
@@ -13,58 +12,13 @@ from numpy.typing import NDArray
 from hw.errors import InputError
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code, Status
+from hw.oram.driver.operations import UNVERIFIED, Operations, Results
 from hw.oram.templates.ops_csv import OperationsError, parse_operations
 from sim.host.files import write_text
 from sim.host.paths import check_readable
 
 #: Columns of the results.
 RESULT_COLUMNS = ("op", "key", "status", "value")
-#: In the place of the status of a response whose tag is wrong; key and value are 0 then.
-UNVERIFIED = 255
-
-
-@dataclass(frozen=True, kw_only=True)
-class Operations:
-    """Operations in order.
-
-    Members
-    -------
-    codes
-        [n], uint8: `hw.oram.core.layouts.Code`.
-    keys
-        [n], uint64.
-    values
-        [n, V], uint8: zeros where an operation has none.
-    """
-
-    codes: NDArray[np.uint8]
-    keys: NDArray[np.uint64]
-    values: NDArray[np.uint8]
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Results:
-    """What came of operations, in order.
-
-    Members
-    -------
-    statuses
-        [n], uint8: `hw.oram.core.layouts.Status`, or `UNVERIFIED`.
-    keys
-        [n], uint64.
-    values
-        [n, V], uint8: the value before the operation, zeros where there was none.
-    """
-
-    statuses: NDArray[np.uint8]
-    keys: NDArray[np.uint64]
-    values: NDArray[np.uint8]
-
-    def __len__(self) -> int:
-        return len(self.statuses)
 
 
 def read_operations(path: Path, config: OramConfig) -> Operations:

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.oram.config import OramConfig
+from hw.oram.driver.buffers import PAGES, gather_lines
+from hw.oram.driver.capacity import hbm_structures
 from hw.oram.kernel.arguments import position_names, record_names
-from hw.oram.model.capacity import hbm_structures
-from sim.engines.oram.buffers import PAGES, gather_lines
 from sim.engines.oram.job import OramJob
 from sim.golden.oram.image import bucket_images, record_images, sealed_pages
 

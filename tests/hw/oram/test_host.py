@@ -17,8 +17,8 @@ from hw.design import Design, MemoryPort
 from hw.errors import InputError
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code, Status
+from hw.oram.driver.capacity import hbm_structures, host_structures
 from hw.oram.engine import OramEngine
-from hw.oram.model.capacity import hbm_structures, host_structures
 from hw.package import render
 from sim.engines.oram.operations import read_operations
 from tests.hw.package.support import build_xrt

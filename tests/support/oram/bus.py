@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from itertools import repeat
 
 from hw.board import load_board
+from hw.oram.driver.buffers import COMMANDS, PAGES, RESPONSES
 from hw.registry import find_engine
 from sim.build.design import kernel_design
-from sim.engines.oram.buffers import COMMANDS, PAGES, RESPONSES
 from sim.engines.oram.expected import expected_accesses, recorded_accesses
 from sim.golden.oram.trace import Launch
 from sim.memory.trace import read_trace

@@ -13,10 +13,10 @@ from hw.board import Board
 from hw.config import config_dict
 from hw.errors import InputError
 from hw.oram.config import OramConfig
+from hw.oram.driver.capacity import check_capacity, hbm_bytes, host_structures
+from hw.oram.driver.workload import OramWorkload
 from hw.oram.engine import OramEngine
-from hw.oram.model.capacity import check_capacity, hbm_bytes, host_structures
 from hw.oram.model.link import Link, block_bursts
-from hw.oram.model.workload import OramWorkload
 from hw.prediction import Prediction
 from sim.compare.table import Column, Columns, table
 from sim.engines.oram.baselines import (

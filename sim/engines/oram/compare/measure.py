@@ -16,9 +16,9 @@ from hw.errors import InputError
 from hw.launch import Tensor
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code
+from hw.oram.driver.capacity import hbm_bytes
 from hw.oram.engine import OramEngine
 from hw.oram.kernel.arguments import PAGE_PORT
-from hw.oram.model.capacity import hbm_bytes
 from hw.oram.model.link import block_bursts
 from hw.prediction import Prediction
 from sim.engines.oram.adapter import ADAPTER

@@ -13,8 +13,8 @@ import time
 import numpy as np
 
 from hw.oram.config import OramConfig
-from sim.engines.oram.operations import Results
-from sim.engines.oram.sealing import open_commands, seal_responses
+from hw.oram.driver.operations import Results
+from hw.oram.driver.sealing import open_commands, seal_responses
 from sim.golden.oram.front import map_keys
 from sim.golden.oram.map import Command, keyed_map
 

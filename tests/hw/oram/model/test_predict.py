@@ -8,10 +8,10 @@ import pytest
 from hw.board import load_board
 from hw.errors import InputError
 from hw.oram.config import OramConfig
+from hw.oram.driver.workload import OramWorkload
 from hw.oram.model.flow import flow, likely_pages
 from hw.oram.model.link import Link
 from hw.oram.model.predict import initialization_cycles, predict
-from hw.oram.model.workload import OramWorkload
 from hw.oram.movers.timing import Timing
 from sim.golden.oram import trace
 from sim.golden.oram.hosts import SteadyHost

@@ -9,12 +9,12 @@ from hw.board import load_board
 from hw.errors import InputError
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code, Status
+from hw.oram.driver.operations import UNVERIFIED
+from hw.oram.driver.sealing import open_commands, seal_responses
 from hw.oram.kernel.arguments import Fault, argument_table
 from sim.engines.oram.adapter import ADAPTER
 from sim.engines.oram.cases import SMALL, random_operations
 from sim.engines.oram.job import simulation_keys
-from sim.engines.oram.operations import UNVERIFIED
-from sim.engines.oram.sealing import open_commands, seal_responses
 from sim.golden.oram import aes
 from sim.golden.oram.front import map_keys
 from sim.golden.oram.image import bucket_images, open_page, parse_record, record_images, sealed_pages

@@ -13,10 +13,10 @@ from plotly.offline import get_plotlyjs
 from hw.board import load_board
 from hw.errors import InputError
 from hw.oram.config import OramConfig
+from hw.oram.driver.capacity import hbm_bytes
+from hw.oram.driver.workload import OramWorkload
 from hw.oram.engine import OramEngine
-from hw.oram.model.capacity import hbm_bytes
 from hw.oram.model.link import block_bursts
-from hw.oram.model.workload import OramWorkload
 from sim.engines.oram.baselines import bolt, bolt_cycles, hash_table, path_oram
 from sim.engines.oram.compare import suite
 from sim.engines.oram.compare.compare import (

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hw.board import load_board
-from hw.oram.model.capacity import check_capacity
+from hw.oram.driver.capacity import check_capacity
 from hw.oram.model.lists import overflow_failure
 from sim.engines.oram.adapter import ADAPTER
 from sim.engines.oram.demo import CONFIG, DRAWS, SENTENCES, vocabulary

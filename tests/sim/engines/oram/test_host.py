@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hw.oram.core.layouts import Code
+from hw.oram.driver.buffers import PAGES, RESPONSES
 from hw.oram.kernel.arguments import Fault
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.oram.adapter import ADAPTER
-from sim.engines.oram.buffers import PAGES, RESPONSES
 from sim.memory.trace import Channel
 from sim.run.run import run
 from tests.support.oram.bus import BOARD, Bus, simulated

@@ -8,7 +8,8 @@ import pytest
 from hw.errors import InputError
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code, Status
-from sim.engines.oram.operations import UNVERIFIED, Results, read_operations, write_labels, write_results
+from hw.oram.driver.operations import UNVERIFIED, Results
+from sim.engines.oram.operations import read_operations, write_labels, write_results
 
 CONFIG = OramConfig(value_bytes=16, log_n=8)
 

@@ -13,8 +13,8 @@ from hw.oram.core.layouts import Code, command_layout
 from hw.oram.core.session.command_opener import CommandOpener
 from hw.oram.core.session.record import record_shape
 from hw.oram.core.stage.layouts import value_write_layout
-from sim.engines.oram.operations import Operations
-from sim.engines.oram.sealing import seal_commands
+from hw.oram.driver.operations import Operations
+from hw.oram.driver.sealing import seal_commands
 from tests.support.gateware.streams import plain
 from tests.support.oram.blocks import bits, round_keys
 from tests.support.oram.timed import keyed, run_timed

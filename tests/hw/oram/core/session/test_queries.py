@@ -14,8 +14,8 @@ from hw.oram.core.layouts import query_layout
 from hw.oram.core.session.command_opener import CommandOpener
 from hw.oram.core.session.queries import Queries
 from hw.oram.core.session.record import record_shape
-from sim.engines.oram.operations import Operations
-from sim.engines.oram.sealing import seal_commands
+from hw.oram.driver.operations import Operations
+from hw.oram.driver.sealing import seal_commands
 from sim.golden.oram import aes, front
 from tests.support.gateware.streams import plain
 from tests.support.oram.blocks import bits, content, round_keys

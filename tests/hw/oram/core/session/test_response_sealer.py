@@ -12,8 +12,8 @@ from hw.oram.core.crypto.keystream import Keystream
 from hw.oram.core.session.record import record_shape
 from hw.oram.core.session.response_sealer import ResponseSealer
 from hw.oram.core.stage.layouts import response_layout
-from sim.engines.oram.operations import Results
-from sim.engines.oram.sealing import seal_responses
+from hw.oram.driver.operations import Results
+from hw.oram.driver.sealing import seal_responses
 from tests.support.gateware.streams import bits_of
 from tests.support.oram.blocks import bits, content, round_keys
 from tests.support.oram.timed import keyed, run_timed

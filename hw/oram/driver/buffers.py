@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from hw.launch import Buffer
 from hw.oram.config import OramConfig
+from hw.oram.driver.capacity import Structure, hbm_structures, host_structures
 from hw.oram.kernel.arguments import position_names, record_names
-from hw.oram.model.capacity import Structure, hbm_structures, host_structures
 
 Bytes = NDArray[np.uint8]
 
@@ -32,7 +32,7 @@ def launch_buffers(config: OramConfig, commands: Bytes, *, state: bool = False) 
     config
         Shape of the map.
     commands
-        Sealed records [n, R], see `sim.engines.oram.sealing.seal_commands`.
+        Sealed records [n, R], see `hw.oram.driver.sealing.seal_commands`.
     state
         Whether pages, records and position map are read back too.
     """

@@ -3,7 +3,7 @@
 import numpy as np
 
 from hw.oram.config import OramConfig
-from sim.engines.oram.buffers import board_arguments, gather_lines, launch_buffers
+from hw.oram.driver.buffers import board_arguments, gather_lines, launch_buffers
 
 
 def test_sizes():

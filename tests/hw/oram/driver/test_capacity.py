@@ -7,7 +7,7 @@ import pytest
 from hw.board import load_board
 from hw.errors import InputError
 from hw.oram.config import OramConfig
-from hw.oram.model.capacity import capacity_table, check_capacity, hbm_bytes
+from hw.oram.driver.capacity import capacity_table, check_capacity, hbm_bytes
 
 U55C = load_board("u55c")
 

@@ -5,8 +5,8 @@ import pytest
 
 from hw.oram.config import OramConfig
 from hw.oram.core.layouts import Code
-from sim.engines.oram.operations import Operations, Results
-from sim.engines.oram.sealing import (
+from hw.oram.driver.operations import Operations, Results
+from hw.oram.driver.sealing import (
     STOP,
     open_commands,
     open_responses,

@@ -11,11 +11,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from numpy.typing import NDArray
 
 from hw.oram.config import BLOCK_BYTES, OramConfig
-from sim.engines.oram.operations import UNVERIFIED, Operations, Results
-from sim.golden.oram.gcm import Gcm
+from hw.oram.driver.operations import UNVERIFIED, Operations, Results
 
 Bytes = NDArray[np.uint8]
 
@@ -91,20 +92,28 @@ def _numbers(first: int, count: int) -> NDArray[np.uint64]:
 
 def _seal(config: OramConfig, key: bytes, messages: Bytes, first: int, direction: int) -> Bytes:
     numbers = _numbers(first, len(messages))
-    ciphertexts, tags = Gcm(key).seal(_ivs(numbers, direction), messages)
+    cipher, length = AESGCM(key), messages.shape[1]
     records = np.zeros((len(messages), config.command_bytes), np.uint8)
     records[:, :8] = numbers.astype("<u8")[:, None].view(np.uint8)
-    records[:, TAG:SEALED] = tags
-    records[:, SEALED : SEALED + messages.shape[1]] = ciphertexts
+    for record, iv, message in zip(records, _ivs(numbers, direction), messages, strict=True):
+        sealed = np.frombuffer(cipher.encrypt(iv.tobytes(), message.tobytes(), None), np.uint8)
+        record[SEALED : SEALED + length], record[TAG:SEALED] = sealed[:length], sealed[length:]
     return records
 
 
 def _open(config: OramConfig, key: bytes, records: Bytes, first: int, direction: int) -> Opened:
     numbers = _numbers(first, len(records))
-    sealed = records[:, SEALED : SEALED + sealed_bytes(config)]
-    messages, genuine = Gcm(key).open(_ivs(numbers, direction), sealed, records[:, TAG:SEALED])
-    genuine &= np.ascontiguousarray(records[:, :8]).view("<u8")[:, 0] == numbers
-    messages[~genuine] = 0  # what is not the sender's is nobody's to read
+    cipher, end = AESGCM(key), SEALED + sealed_bytes(config)
+    messages = np.zeros((len(records), sealed_bytes(config)), np.uint8)
+    genuine = np.ascontiguousarray(records[:, :8]).view("<u8")[:, 0] == numbers
+    for n, iv in enumerate(_ivs(numbers, direction)):
+        sealed = records[n, SEALED:end].tobytes() + records[n, TAG:SEALED].tobytes()
+        try:
+            message = cipher.decrypt(iv.tobytes(), sealed, None)
+        except InvalidTag:
+            genuine[n] = False
+        if genuine[n]:  # a message that is not the sender's is read by nobody
+            messages[n] = np.frombuffer(message, np.uint8)
     results = Results(
         statuses=np.where(genuine, messages[:, 0], UNVERIFIED).astype(np.uint8),
         keys=np.ascontiguousarray(messages[:, 8:16]).view("<u8")[:, 0].astype(np.uint64),
