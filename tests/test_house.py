@@ -75,6 +75,10 @@ DOORS = {
     ],
     "sim.host": ["hw.errors", "hw.board"],
     "sim.golden": ["hw.errors", "hw.scheduler.program.dataflow"],
+    "sim.golden.attention": [
+        "hw.errors", "hw.attention.driver.formats", "hw.attention.driver.integers",
+        "hw.attention.driver.mask", "sim.golden.products",
+    ],
     "sim.golden.oram": [
         "hw.scheduler.compiled", "hw.oram.config", "hw.oram.core.layouts",
     ],

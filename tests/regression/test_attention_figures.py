@@ -12,7 +12,9 @@ import pytest
 from hw.attention.config import UNIT_BITS
 from hw.attention.core.row.cell import Timing
 from hw.attention.driver.division import divide
+from hw.attention.driver.job import workload_of
 from hw.attention.driver.shapes import pass_shapes
+from hw.attention.driver.tensors import read_inputs
 from hw.attention.driver.workload import AttentionWorkload
 from hw.attention.engine import AttentionEngine
 from hw.attention.model.cycles import core_cycles
@@ -23,9 +25,7 @@ from sim.api import config_of, simulate
 from sim.build.simulator import OPTIMIZE_VARIABLE
 from sim.engines.attention.cases import SMALL
 from sim.engines.attention.figures import BOARD, FIGURES, figures_of, measure
-from sim.engines.attention.job import workload_of
 from sim.engines.attention.predictions import Comparison, compare, small_launch, summary
-from sim.engines.attention.tensors import read_inputs
 from sim.run.run import find_adapter, run
 
 

@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
+from hw.attention.driver.job import divide_launch
+from hw.attention.driver.layout import Layout
+from hw.attention.driver.tensors import read_inputs
 from hw.attention.driver.workload import AttentionWorkload
 from hw.board import Board
 from hw.launch import Launch, Tensor, Tensors
@@ -17,9 +20,7 @@ from sim.engines.attention.cases import attention_cases
 from sim.engines.attention.demo import attention_demo
 from sim.engines.attention.drawn import random_tensors
 from sim.engines.attention.job import AttentionJob, distance, make_job
-from sim.engines.attention.layout import Layout
 from sim.engines.attention.saturation import saturation
-from sim.engines.attention.tensors import read_inputs
 from sim.golden.attention.formats import Arithmetic
 from sim.golden.attention.model import attention_job
 from sim.run.adapter import Case, Demo, EngineAdapter
@@ -28,7 +29,7 @@ from sim.run.adapter import Case, Demo, EngineAdapter
 class AttentionAdapter(EngineAdapter):
     """See `sim.run.adapter.EngineAdapter`; a job is an `AttentionJob`.
 
-    The input tensors are those of `sim.engines.attention.tensors.NAMES`; ``docs/attention.md`` says what each
+    The input tensors are those of `hw.attention.driver.tensors.NAMES`; ``docs/attention.md`` says what each
     of them does.
     """
 
@@ -39,11 +40,11 @@ class AttentionAdapter(EngineAdapter):
         return make_job(read_inputs(tensors, config), config)
 
     def control_job(self, tensors: Mapping[str, Tensor], config: AttentionConfig) -> AttentionJob:
-        """Give a job without float64 attention, in any format of results; see `EngineAdapter.control_job`."""
-        return make_job(read_inputs(tensors, config), config, exact=False)
+        """Make a job whose results have room for any values; see `EngineAdapter.control_job`."""
+        return AttentionJob(**vars(divide_launch(read_inputs(tensors, config), config)))
 
     def launch(self, job: AttentionJob, config: AttentionConfig, board: Board) -> Launch:
-        """See `sim.engines.attention.layout`."""
+        """See `hw.attention.driver.layout`."""
         return Layout(job, config).launch()
 
     def golden(self, job: AttentionJob, config: AttentionConfig) -> dict[str, Tensor]:
@@ -51,7 +52,7 @@ class AttentionAdapter(EngineAdapter):
         return {
             "o": job.assembled(
                 attention_job(
-                    piece.golden,
+                    piece.integers,
                     Arithmetic(
                         tile_keys=config.tile_keys,
                         streams=piece.share.shape.streams(config),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from sim.engines.attention.job import AttentionJob, Piece
+from hw.attention.driver.job import Piece
+from sim.engines.attention.job import AttentionJob
 from sim.golden.products import serial_product
 from sim.run.adapter import SATURATED
 
@@ -23,17 +24,15 @@ def saturation(job: AttentionJob) -> dict[str, float]:
     # Behind a cap logits are at their ends as they should be.
     pieces = [] if job.inputs.cap is not None else [piece for piece in job.pieces if _reaches(piece)]
     if pieces:
-        pairs = sum(
-            len(piece.golden.q) * piece.golden.mask.pairs(piece.golden.q.shape[1], piece.golden.k.shape[1])
-            for piece in job.pieces
-        )
+        each = [piece.integers for piece in job.pieces]
+        pairs = sum(len(own.q) * own.mask.pairs(own.q.shape[1], own.k.shape[1]) for own in each)
         logits = sum(map(_logits, pieces)) / max(1, pairs)
     found = {"logits": logits, "results": results, "inputs": job.inputs.clipped_ratio}
     return {f"{SATURATED}{name}_ratio": ratio for name, ratio in found.items() if ratio}
 
 
 def _results(job: AttentionJob, piece: Piece) -> int:
-    output = piece.golden.output
+    output = piece.integers.output
     if output.kind == "bfloat16":
         return 0
     ends = np.iinfo(output.dtype)
@@ -42,16 +41,16 @@ def _results(job: AttentionJob, piece: Piece) -> int:
 
 
 def _factor(piece: Piece) -> float:
-    return float(piece.golden.scale.multiplier * 2.0**-piece.golden.scale.shift)
+    return float(piece.integers.scale.multiplier * 2.0**-piece.integers.scale.shift)
 
 
 def _reaches(piece: Piece) -> bool:
     """Say whether any tensors with these scales could saturate a logit."""
-    return piece.golden.q.shape[2] * 2.0**14 * _factor(piece) >= 2 ** (_LOGIT_BITS - 1) - 1
+    return piece.integers.q.shape[2] * 2.0**14 * _factor(piece) >= 2 ** (_LOGIT_BITS - 1) - 1
 
 
 def _logits(piece: Piece) -> int:
-    golden, count = piece.golden, 0
+    golden, count = piece.integers, 0
     (heads, queries, _), keys = golden.q.shape, golden.k.shape[1]
     half, columns = 2.0 ** (_LOGIT_BITS - 1), np.arange(keys)
     step = max(1, _BLOCK_SCORES // keys)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.golden.attention.mask import Mask
+from hw.attention.driver.mask import Mask
 from sim.golden.products import serial_product
 
 _BLOCK_SCORES = 2**21  # scores held at a time: blocks of query rows bound the memory for any number of keys

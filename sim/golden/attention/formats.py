@@ -6,30 +6,21 @@ Names and units are those of the page.  All functions take and give whole NumPy 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hw.errors import InputError
+from hw.attention.driver.formats import (
+    SCORE_FRACTION_BITS,
+    SLOPE_FRACTION_BITS,
+    Output,
+)
 
 Int = NDArray[np.int64]
-OutputKind = Literal["int8", "int16", "bfloat16"]
-
-_DTYPES: Mapping[OutputKind, type[np.int8] | type[np.int16] | type[np.uint16]] = {
-    "int8": np.int8,
-    "int16": np.int16,
-    "bfloat16": np.uint16,
-}
-
 PROBABILITY_BITS = (8, 12, 16, 20)
 EXP_SEGMENTS = (8, 16, 32)
-SCORE_FRACTION_BITS = 12
-CAP_FRACTION_BITS = 18  # of a score over its cap
-SLOPE_FRACTION_BITS = 24
 MAXIMUM_OF_NONE = -4096  # M before the first visible key
 
 _TABLE_BITS = 18  # of y
@@ -39,7 +30,6 @@ _TANH_WITHIN_BITS = 11
 _TANH_SEGMENTS = 2 ** (_TANH_RANGE_BITS - _TANH_WITHIN_BITS)
 _TANH_TABLE_BITS = 19
 _TANH_BITS = 17
-_LARGEST_MULTIPLIER = 2**17 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,101 +40,6 @@ class Arithmetic:
     streams: int = 1  #: S, streams that share the tiles of a row.
     probability_bits: int = 16  #: B: probabilities are in units of 2^-B.
     exp_segments: int = 16  #: Straight lines that make up 2^-x on [0, 1).
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scaling:
-    """The launch arguments that carry the scales of the scores."""
-
-    #: Raw score to log2 units (or to caps): ``(S * multiplier) >> shift``, rounded.
-    multiplier: int
-    shift: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Output:
-    """What results are."""
-
-    kind: OutputKind = "int16"  #: "int16", "int8" or "bfloat16"; bfloat16 results are bit patterns in uint16.
-    fraction: int = 0  #: g of int16: results are in units of ``v_scale * 2^-g``.
-    #: m_o and s_o of int8 and bfloat16: results are ``O / l * m_o * 2^(17 - s_o)``.
-    multiplier: int = 0
-    shift: int = 0
-
-    def __post_init__(self) -> None:
-        if self.kind == "int16":
-            _check_range("output fraction", self.fraction, 0, 15)
-        else:
-            _check_range("output multiplier", self.multiplier, 2**16, _LARGEST_MULTIPLIER)
-            _check_range("output shift", self.shift, 19, _largest_shift(self.kind))
-
-    @property
-    def dtype(self) -> type[np.int8] | type[np.int16] | type[np.uint16]:
-        """NumPy type of the results."""
-        return _DTYPES[self.kind]
-
-
-def _check_range(name: str, value: int, low: int, high: int) -> None:
-    if not low <= value <= high:
-        raise InputError(name, value, f"from {low} to {high}")
-
-
-def _largest_shift(kind: OutputKind) -> int:
-    return 47 if kind == "int8" else 126
-
-
-def scaling(*, softmax_scale: float, q_scale: float, k_scale: float, cap: float | None = None) -> Scaling:
-    """Find multiplier and shift of the scores for the factor of the logits and the real values of one step of
-    q and k, with logits capped at ``cap`` (natural units) or not.
-
-    Raises `InputError` when the product of the scales leaves the range that multiplier and shift can express.
-    """
-    unit = 2**SCORE_FRACTION_BITS * math.log2(math.e) if cap is None else 2**CAP_FRACTION_BITS / cap
-    factor = softmax_scale * q_scale * k_scale * unit
-    low, high = 2.0**-47, 2.0**16 * (1 - 2.0**-18)
-    if not low <= factor < high:
-        raise InputError(
-            "softmax_scale * q_scale * k_scale",
-            softmax_scale * q_scale * k_scale,
-            f"from {low / unit:.3g} to {high / unit:.3g}",
-        )
-    shift = 47
-    while round(factor * 2**shift) > _LARGEST_MULTIPLIER:
-        shift -= 1
-    return Scaling(multiplier=round(factor * 2**shift), shift=shift)
-
-
-def cap_multiplier(cap: float) -> int:
-    """Give c for a largest logit ``cap`` in natural units."""
-    unit = math.log2(math.e) * 2**SCORE_FRACTION_BITS
-    multiplier = round(cap * unit) if math.isfinite(cap) else 0
-    if not 1 <= multiplier < 2**23:
-        raise InputError("logit cap", cap, f"from {1 / unit:.3g} to {(2**23 - 1) / unit:.6g}")
-    return multiplier
-
-
-def slope_multiplier(slope: float) -> int:
-    """Give a for an ALiBi slope in natural units a key."""
-    unit = math.log2(math.e) * 2**SLOPE_FRACTION_BITS
-    multiplier = round(slope * unit) if math.isfinite(slope) else -1
-    if not 0 <= multiplier < 2**26:
-        raise InputError("slope", slope, f"from 0 to {(2**26 - 1) / unit:.6g}")
-    return multiplier
-
-
-def output_scaling(kind: OutputKind, factor: float) -> Output:
-    """Give m_o and s_o of int8 and bfloat16 results for ``factor`` = v_scale / output_scale.
-
-    Raises `InputError` when ``factor`` leaves the range that multiplier and shift can express.
-    """
-    largest = _largest_shift(kind)
-    if kind == "int16" or not 2.0 ** (33 - largest) <= factor < 2.0**15 * (1 - 2.0**-18):
-        legal = f"from 2^{33 - largest} to below 2^15, for int8 or bfloat16"
-        raise InputError("v_scale / output_scale", factor, legal)
-    shift = largest
-    while round(factor * 2.0 ** (shift - 17)) > _LARGEST_MULTIPLIER:
-        shift -= 1
-    return Output(kind=kind, multiplier=round(factor * 2.0 ** (shift - 17)), shift=shift)
 
 
 def rounded_shift(value: Int, shift: Int | int) -> Int:
@@ -269,8 +164,3 @@ def bfloat16(value: Int, shift: int) -> NDArray[np.uint16]:
     pattern = ((126 + top - shift) << 7) + significand + up
     signed = pattern | np.where(value < 0, 0x8000, 0)
     return np.where(value == 0, 0, signed).astype(np.uint16)
-
-
-def bfloat16_values(patterns: NDArray[np.uint16]) -> NDArray[np.float32]:
-    """Give the numbers that bfloat16 bit patterns stand for."""
-    return (patterns.astype(np.uint32) << 16).view(np.float32)

@@ -7,17 +7,16 @@ integer products.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hw.attention.driver.formats import SCORE_FRACTION_BITS
+from hw.attention.driver.integers import IntegerJob
 from sim.golden.attention.formats import (
     MAXIMUM_OF_NONE,
-    SCORE_FRACTION_BITS,
     Arithmetic,
-    Output,
-    Scaling,
     alibi,
     capped,
     combined,
@@ -25,7 +24,6 @@ from sim.golden.attention.formats import (
     results,
     rounded_shift,
 )
-from sim.golden.attention.mask import Mask
 from sim.golden.products import serial_product
 
 Int = NDArray[np.int64]
@@ -35,25 +33,6 @@ Results = NDArray[np.int8] | NDArray[np.int16] | NDArray[np.uint16]
 _BLOCK_SCORES = 2**16  # scores of a block of rows and a tile of keys: what the processor's cache holds well
 _SUM_BITS, _OUTPUT_BITS = 17, 24  # widths of l, unsigned, and O, signed, beyond those of a probability
 _HIDDEN = -(2.0**40)  # logit of a key that is not visible: below any other, and its u beyond every table
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class GoldenJob:
-    """All heads of one sequence in one mode with one set of scales."""
-
-    #: int8, ``[H, Nq, dqk]``, ``[Hkv, Nk, dqk]``, ``[Hkv, Nk, dv]``; H is a multiple of Hkv.
-    q: NDArray[np.int8]
-    k: NDArray[np.int8]
-    v: NDArray[np.int8]
-    scale: Scaling  #: Multiplier and shift of the scores, with or without a cap.
-    output: Output  #: What results are.
-    mask: Mask = field(default_factory=Mask)  #: Visible keys.
-    cap: int = 0  #: Cap multiplier c, 0 for no cap.
-    #: ALiBi slope of each head in units of 2^-24 log2 units a key, or None.
-    slopes: tuple[int, ...] | None = None
-
-    def __post_init__(self) -> None:
-        self.mask.check(self.q.shape[1], self.k.shape[1])
 
 
 class _Stream:
@@ -110,7 +89,7 @@ class _Rows:
         return _Rows(**{name: getattr(self, name)[rows] for name in self.__dataclass_fields__})
 
 
-def _rows(job: GoldenJob, kv_head: int) -> _Rows:
+def _rows(job: IntegerJob, kv_head: int) -> _Rows:
     """Stack the query heads of a group: rows do not depend on each other."""
     (heads, queries, size), keys = job.q.shape, job.k.shape[1]
     group = heads // job.k.shape[0]
@@ -129,7 +108,7 @@ def _rows(job: GoldenJob, kv_head: int) -> _Rows:
     )
 
 
-def _logits(job: GoldenJob, rows: _Rows, keys: slice, key_rows: Float) -> Float:
+def _logits(job: IntegerJob, rows: _Rows, keys: slice, key_rows: Float) -> Float:
     """Give t of ``rows`` and the keys of a tile; keys that a row does not see have `_HIDDEN`."""
     t = serial_product(rows.q, key_rows[keys].T)
     t += 0.5
@@ -151,7 +130,7 @@ def _logits(job: GoldenJob, rows: _Rows, keys: slice, key_rows: Float) -> Float:
 
 
 def _attention_rows(
-    job: GoldenJob, rows: _Rows, key_rows: Float, values: Float, arithmetic: Arithmetic
+    job: IntegerJob, rows: _Rows, key_rows: Float, values: Float, arithmetic: Arithmetic
 ) -> Results:
     """Put a block of rows through all tiles that one of them sees, then through the division."""
     count, size, span = len(rows.q), values.shape[1], arithmetic.tile_keys * arithmetic.streams
@@ -172,7 +151,7 @@ def _attention_rows(
     return results(output, total, job.output, arithmetic.probability_bits)
 
 
-def attention_job(job: GoldenJob, arithmetic: Arithmetic) -> Results:
+def attention_job(job: IntegerJob, arithmetic: Arithmetic) -> Results:
     """Attention of every head of a job, bit for bit as the gateware computes it: ``[H, Nq, dv]`` of
     `Output.dtype`; zeros for a query that sees no key.
     """

@@ -10,11 +10,13 @@ import numpy as np
 from hw.attention.config import AttentionConfig
 from hw.attention.core.command import NO_KEY
 from hw.attention.core.core import AttentionCore
+from hw.attention.driver.formats import Output, Scaling
+from hw.attention.driver.integers import IntegerJob
+from hw.attention.driver.mask import Mask
 from hw.attention.driver.shapes import PassShape
 from hw.lib.place import InlinePlacer
-from sim.golden.attention.formats import Arithmetic, Output
-from sim.golden.attention.mask import Mask
-from sim.golden.attention.model import GoldenJob, Scaling, attention_job
+from sim.golden.attention.formats import Arithmetic
+from sim.golden.attention.model import attention_job
 from tests.hw.attention.plain import PlainJob, PlainPass, last_part, parts, passes, tiles
 from tests.support.gateware.streams import Side, exchange
 
@@ -54,7 +56,7 @@ class CoreJob:
             tile_queries=config.rows // job.pack,
             tile_keys=config.tile_keys * config.streams,
         )
-        golden = GoldenJob(
+        golden = IntegerJob(
             q=self.q,
             k=self.k,
             v=self.v,

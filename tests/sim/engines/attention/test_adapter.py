@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 
+from hw.attention.driver.formats import bfloat16_values
+from hw.attention.driver.mask import Mask
 from hw.attention.engine import AttentionEngine
 from hw.attention.walk.descriptor import CAUSAL, DESCRIPTOR_BYTES, FIELDS, PAGED, REUSE_KV, SPARSE, WINDOWED
 from sim.engines.attention.adapter import ADAPTER
 from sim.engines.attention.cases import SMALL, random_tensors
 from sim.engines.attention.drawn import into_pages
 from sim.golden.attention.exact import attention_float64
-from sim.golden.attention.formats import bfloat16_values
-from sim.golden.attention.mask import Mask
 from tests.support.attention.tensors import BOARD, CONFIG, OPTIONS, changed, floats
 
 
@@ -219,12 +219,12 @@ def test_descriptors_say_what_the_jobs_are():
     assert [fields["bitmap"] for fields in raw] == [96, 192]
     assert [fields["k_offset"] for fields in raw] == [32 * 32] * 2
     assert raw[0]["score_multiplier"] != 2 * raw[1]["score_multiplier"]
-    assert raw[0]["cap_multiplier"] == launch.scalars["cap_multiplier"] == job.pieces[0].golden.cap
+    assert raw[0]["cap_multiplier"] == launch.scalars["cap_multiplier"] == job.pieces[0].integers.cap
     names = {(offset // 256, argument) for offset, argument in jobs.links}
     assert names == {(n, name) for n in range(2) for name in ("bitmap", "slopes")}
     assert {offset % 256 for offset, _ in jobs.links} == {FIELDS[name][0] for _, name in jobs.links}
     assert buffers["slopes"].data.view("<i4").tolist() == list(
-        job.pieces[0].golden.slopes + job.pieces[1].golden.slopes + job.pieces[2].golden.slopes
+        job.pieces[0].integers.slopes + job.pieces[1].integers.slopes + job.pieces[2].integers.slopes
     )
     assert launch.nulls == ("pages",)
 

@@ -5,10 +5,10 @@ import pytest
 
 from hw.attention.config import AttentionConfig
 from hw.attention.driver import division
+from hw.attention.driver.formats import slope_multiplier
 from hw.attention.walk.descriptor import CAUSAL, DECODE, FIELDS, REUSE_KV, WINDOWED
 from sim.engines.attention.adapter import ADAPTER
 from sim.engines.attention.cases import random_tensors
-from sim.golden.attention.formats import slope_multiplier
 from tests.support.attention.tensors import BOARD, changed, floats
 
 CONFIG = AttentionConfig(

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+from hw.attention.driver.job import divide_launch, workload_of
+from hw.attention.driver.tensors import read_inputs
 from hw.attention.engine import AttentionEngine
 from hw.board import load_board
 from hw.errors import InputError
 from sim.engines.attention import predictions
 from sim.engines.attention.figures import CONFIGS
-from sim.engines.attention.job import make_job, workload_of
 from sim.engines.attention.predictions import (
     Comparison,
     main,
@@ -17,7 +18,6 @@ from sim.engines.attention.predictions import (
     small_launch,
     summary,
 )
-from sim.engines.attention.tensors import read_inputs
 
 
 def compared(seed, predicted, cycles=10_000):
@@ -89,7 +89,7 @@ def test_engines_are_of_every_kind():
         rng = np.random.default_rng([2, seed])
         config = random_engine(rng, board)
         found.append(config)
-        job = make_job(read_inputs(small_launch(rng, config), config), config, exact=False)
+        job = divide_launch(read_inputs(small_launch(rng, config), config), config)
         assert AttentionEngine().predict(job.workload, config, board).cycles_total > 0
     for name in ("rows", "lanes", "folds", "tile_keys", "streams", "output", "paged", "decodes"):
         assert len({getattr(config, name) for config in found}) > 1

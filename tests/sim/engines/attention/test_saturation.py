@@ -57,7 +57,7 @@ def test_zeros_behind_rows_are_no_results():
 
 def test_logits_beyond_their_format():
     job = ADAPTER.job(INTEGERS | scales(q=1.0, k=1.0) | {"causal": np.array(True)}, SMALL)
-    scale = job.pieces[0].golden.scale
+    scale = job.pieces[0].integers.scale
     seen = beyond = 0
     for head in range(2):
         for query in range(9):

@@ -9,24 +9,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hw.attention.driver.formats import (
+    Output,
+    bfloat16_values,
+    cap_multiplier,
+    output_scaling,
+    scaling,
+    slope_multiplier,
+)
 from hw.errors import InputError
 from sim.golden.attention.formats import (
     EXP_SEGMENTS,
     PROBABILITY_BITS,
-    Output,
     alibi,
     bfloat16,
-    bfloat16_values,
-    cap_multiplier,
     capped,
     combined,
     exp2_table,
-    output_scaling,
     probability_table,
     results,
     rounded_shift,
-    scaling,
-    slope_multiplier,
     tanh_table,
 )
 

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hw.attention.driver.formats import Scaling, scaling
 from sim.engines.attention.accuracy import quantized
 from sim.golden.attention.exact import attention_float64
-from sim.golden.attention.formats import Scaling, exp2_table, scaling
+from sim.golden.attention.formats import exp2_table
 from tests.support.attention.golden import attention
 
 

@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hw.attention.driver.formats import Output, Scaling
+from hw.attention.driver.integers import IntegerJob
+from hw.attention.driver.mask import Mask
 from hw.errors import InputError
 from sim.golden.attention.exact import attention_float64
 from sim.golden.attention.formats import (
     EXP_SEGMENTS,
     PROBABILITY_BITS,
     Arithmetic,
-    Output,
-    Scaling,
     exp2_table,
     results,
     tanh_table,
 )
-from sim.golden.attention.mask import Mask
-from sim.golden.attention.model import GoldenJob, attention_job
+from sim.golden.attention.model import attention_job
 from tests.support.attention.golden import attention
 
 
@@ -151,7 +151,7 @@ def jobs(draw):
     size, value_size = draw(st.sampled_from([(8, 8), (8, 5), (3, 16)]))
     kind = draw(st.sampled_from(["int8", "int16", "bfloat16"]))
     slopes = draw(st.sampled_from([0, 1, 2**22, 2**26 - 1]))
-    return GoldenJob(
+    return IntegerJob(
         q=tensor(kv_heads * group, queries, size),
         k=tensor(kv_heads, keys, size),
         v=tensor(kv_heads, keys, value_size),
@@ -234,7 +234,7 @@ def test_rows_without_visible_keys_are_zeros_and_others_do_not_depend_on_hidden_
 
 
 def changed(job, **changes):
-    return GoldenJob(**{name: getattr(job, name) for name in job.__dataclass_fields__} | changes)
+    return IntegerJob(**{name: getattr(job, name) for name in job.__dataclass_fields__} | changes)
 
 
 def random_job(rng, *, heads=2, kv_heads=1, queries=20, keys=100, size=16, **changes):
@@ -242,7 +242,7 @@ def random_job(rng, *, heads=2, kv_heads=1, queries=20, keys=100, size=16, **cha
         rng.integers(-128, 128, shape).astype(np.int8)
         for shape in ((heads, queries, size), (kv_heads, keys, size), (kv_heads, keys, size))
     )
-    return GoldenJob(
+    return IntegerJob(
         **{
             "q": q,
             "k": k,
@@ -353,7 +353,7 @@ def test_a_maximum_that_rises_with_every_tile(bits, streams):
     k = np.arange(-128, 128, 2, dtype=np.int8).reshape(1, keys, 1)
     v = np.random.default_rng(0).integers(-128, 128, (1, keys, 8)).astype(np.int8)
     for shift, fall in ((1, 0), (3, 1), (5, 2)):
-        job = GoldenJob(
+        job = IntegerJob(
             q=q,
             k=k,
             v=v,
@@ -373,7 +373,7 @@ def test_a_maximum_that_rises_with_every_tile(bits, streams):
 def test_longest_sequence_of_extremes_fits_its_widths(bits, streams, key, value):
     """The model raises OverflowError where a running sum leaves its register."""
     keys = 65536
-    job = GoldenJob(
+    job = IntegerJob(
         q=np.full((1, 1, 32), key, np.int8),
         k=np.full((1, keys, 32), key, np.int8),
         v=np.full((1, keys, 8), value, np.int8),

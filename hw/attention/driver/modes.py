@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from hw.attention.config import AttentionConfig
 from hw.attention.driver.division import divide
+from hw.attention.driver.mask import Mask
 from hw.attention.driver.shapes import JobShape
 from hw.attention.driver.workload import AttentionWorkload, bitmap_text
-from sim.golden.attention.mask import Mask
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.bool_]

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from hw.attention.config import MAX_KEYS, AttentionConfig
 from hw.attention.driver.division import separate_groups_are_free
+from hw.attention.driver.modes import Floats, Modes, Sequence, read_tokens
+from hw.attention.driver.quantize import clipped_ratio, common_step, equalized, quantized
 from hw.attention.driver.workload import AttentionWorkload, size_in_memory
 from hw.errors import InputError, check_power_of_two
 from hw.launch import Tensor
-from sim.engines.attention.modes import Floats, Modes, Sequence, read_tokens
-from sim.engines.attention.quantize import clipped_ratio, common_step, equalized, quantized
 
 _FRACTION_BITS = range(16)
 _SHOWN = 16  # most values that an error lists

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hw.attention.config import UNIT_BITS, AttentionConfig
+from hw.attention.driver.job import LaunchJobs, Piece
+from hw.attention.driver.modes import Sequence
 from hw.attention.kernel.arguments import stream_ports
 from hw.attention.walk.descriptor import (
     CAUSAL,
@@ -23,8 +25,6 @@ from hw.attention.walk.descriptor import (
 )
 from hw.attention.walk.geometry import BITMAP_ROW_BYTES, PAGE_ENTRY_BYTES, PAGE_GROUP
 from hw.launch import Buffer, Launch, Tensor
-from sim.engines.attention.job import AttentionJob, Piece
-from sim.engines.attention.modes import Sequence
 
 Bytes = NDArray[np.uint8]
 
@@ -39,7 +39,7 @@ class Layout:
     the bytes of such a port; of queries, those of all ports together.
     """
 
-    def __init__(self, job: AttentionJob, config: AttentionConfig) -> None:
+    def __init__(self, job: LaunchJobs, config: AttentionConfig) -> None:
         inputs = job.inputs
         self._job, self._config = job, config
         self.sequences: list[dict[str, int]] = []
@@ -105,8 +105,8 @@ class Layout:
 
     def results(self, buffers: Mapping[str, Bytes]) -> Tensor:
         """Read ``o`` [H, Nq, dv] from the buffers of its ports, in which units of its rows take turns."""
-        job, dtype = self._job, self._job.pieces[0].golden.output.dtype
-        heads, _, size = shape = job.exact.shape
+        job, dtype = self._job, self._job.pieces[0].integers.output.dtype
+        heads, _, size = shape = job.shape
         whole = np.empty(shape, dtype)
         for tokens, offsets in zip(job.inputs.sequences, self.sequences, strict=True):
             length, unit = heads * tokens.query_count * self.row_bytes, UNIT_BITS // 8
@@ -161,8 +161,8 @@ class Layout:
         raw, offsets, end = [], [], 0
         for piece in self._job.pieces:
             offsets.append(end)
-            if piece.golden.mask.bitmap is not None:
-                raw.append(bitmap_bytes(piece.golden.mask.bitmap))
+            if piece.integers.mask.bitmap is not None:
+                raw.append(bitmap_bytes(piece.integers.mask.bitmap))
                 end += raw[-1].size
         return np.concatenate(raw) if raw else np.zeros(0, np.uint8), offsets
 
@@ -171,7 +171,7 @@ class Layout:
         first = self._job.inputs.sequences[0]
         pieces = [piece for piece in self._job.pieces if piece.tokens == first]
         pieces.sort(key=lambda piece: piece.share.heads.start)
-        found = [slope for piece in pieces for slope in piece.golden.slopes or ()]
+        found = [slope for piece in pieces for slope in piece.integers.slopes or ()]
         return _bytes(np.array(found, "<i4"))
 
     def _page_tables(self) -> Bytes:
@@ -192,15 +192,15 @@ class Layout:
         raw, links = [], []
         for n, piece in enumerate(self._job.pieces[1:]):
             raw.append(np.frombuffer(pack_descriptor(self._fields(piece, bitmaps[n + 1])), np.uint8))
-            names = ["bitmap"] if piece.golden.mask.bitmap is not None else []
-            names += ["slopes"] if piece.golden.slopes is not None else []
+            names = ["bitmap"] if piece.integers.mask.bitmap is not None else []
+            names += ["slopes"] if piece.integers.slopes is not None else []
             names += ["pages"] if piece.tokens.pages is not None else []
             links += [(n * DESCRIPTOR_BYTES + FIELDS[name][0], name) for name in names]
         return np.concatenate(raw) if raw else np.zeros(0, np.uint8), tuple(links)
 
     def _fields(self, piece: Piece, bitmap: int) -> dict[str, int]:
         """Give the fields of a job; addresses count from their buffers."""
-        golden, offsets = piece.golden, self.sequences[piece.share.sequence]
+        golden, offsets = piece.integers, self.sequences[piece.share.sequence]
         (heads, queries, query_size), (_, keys, value_size) = golden.q.shape, golden.v.shape
         page_keys = self._job.inputs.page_keys
         rows, kv_head = port_rows(self._config, page_keys or keys), piece.share.kv_heads.start

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from hw.attention.driver.division import separate_groups_are_free
+from hw.attention.driver.mask import Mask
+from hw.attention.driver.quantize import equalized
 from hw.attention.driver.workload import AttentionWorkload
 from hw.attention.engine import AttentionEngine
 from hw.board import load_board
 from sim.engines.attention.accuracy import KINDS, quantization_error
 from sim.engines.attention.adapter import ADAPTER
 from sim.engines.attention.cases import SMALL
-from sim.engines.attention.quantize import equalized
 from sim.golden.attention.exact import attention_float64
-from sim.golden.attention.mask import Mask
 from tests.support.attention.tensors import CONFIG, OPTIONS, changed, floats
 
 
