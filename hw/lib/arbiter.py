@@ -15,21 +15,9 @@ from hw.lib.delay import payload_register
 class Arbiter(wiring.Component):
     """Round-robin arbiter of streams.
 
-    Parameters
-    ----------
-    shape
-        Shape of the payload; with ``packets``, a `data.StructLayout` with a one-bit field ``last``.
-    inputs
-        Number of input streams, at least 1.
-    packets
-        After an item without ``last``, stay with its input until the item with ``last`` has passed.
-
-    Members
-    -------
-    i : In(stream.Signature(shape)) array of ``inputs``
-    o : Out(stream.Signature(shape))
-    source : Out(range(inputs))
-        The input that the item on ``o`` came from.
+    ``shape``: shape of the payload; with ``packets``, a `data.StructLayout` with a one-bit field ``last``.
+    ``inputs``: number of input streams, at least 1. ``packets``: after an item without ``last``, stay with
+    its input until the item with ``last`` has passed.
 
     Behaviour
     ---------
@@ -59,7 +47,7 @@ class Arbiter(wiring.Component):
             {
                 "i": In(stream.Signature(shape)).array(inputs),
                 "o": Out(stream.Signature(shape)),
-                "source": Out(range(inputs)),
+                "source": Out(range(inputs)),  #: The input that the item on ``o`` came from.
             }
         )
 

@@ -33,27 +33,13 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Argument:
-    """One register of the table.
+    """One register of the table."""
 
-    Parameters
-    ----------
-    name
-        Lower-case C identifier; the name everywhere (gateware, header, host script, report).
-    kind
-        `Kind.SCALAR`, `Kind.POINTER` or `Kind.COUNTER`.
-    doc
-        One line, with the unit.
-    port
-        For a pointer: the memory port it belongs to (``"gmem0"``); otherwise None.
-    secret
-        Whether its register reads as zero.
-    """
-
-    name: str
-    kind: Kind
-    doc: str
-    port: str | None = None
-    secret: bool = False
+    name: str  #: Lower-case C identifier; the name everywhere (gateware, header, host script, report).
+    kind: Kind  #: `Kind.SCALAR`, `Kind.POINTER` or `Kind.COUNTER`.
+    doc: str  #: One line, with the unit.
+    port: str | None = None  #: For a pointer: the memory port it belongs to (``"gmem0"``); otherwise None.
+    secret: bool = False  #: Whether its register reads as zero.
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -96,18 +82,13 @@ class Register:
 class ArgumentTable:
     """The arguments of a kernel, in call order, then its counters.
 
-    Parameters
-    ----------
-    arguments
-        All entries; scalars and pointers in the order of the kernel call.
-
     Why
     ---
     Everything that must agree on a register (gates, header, Tcl, host script, testbench) reads it here, so
     that none of them can disagree.
     """
 
-    arguments: tuple[Argument, ...]
+    arguments: tuple[Argument, ...]  #: Scalars and pointers in the order of the kernel call.
 
     def __post_init__(self) -> None:
         names = [argument.name for argument in self.arguments]

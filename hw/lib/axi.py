@@ -105,37 +105,14 @@ class _FullSignature(wiring.Signature):
 
 
 class ReadSignature(_FullSignature):
-    """The ar and r channels of a full-width AXI manager port.
-
-    Parameters
-    ----------
-    data_width, addr_width, id_width
-        As of `Signature`.
-
-    Members
-    -------
-    ar, r channels
-        ``arvalid arready araddr arlen arid``, ``rvalid rready rdata rresp rlast rid``.
-    """
+    """The ar and r channels of a full-width AXI manager port."""
 
     def __init__(self, *, data_width: int = 256, addr_width: int = 64, id_width: int = 1) -> None:
         super().__init__(_read_members, data_width=data_width, addr_width=addr_width, id_width=id_width)
 
 
 class WriteSignature(_FullSignature):
-    """The aw, w and b channels of a full-width AXI manager port.
-
-    Parameters
-    ----------
-    data_width, addr_width, id_width
-        As of `Signature`.
-
-    Members
-    -------
-    aw, w, b channels
-        ``awvalid awready awaddr awlen awid``, ``wvalid wready wdata wstrb wlast``,
-        ``bvalid bready bresp bid``.
-    """
+    """The aw, w and b channels of a full-width AXI manager port."""
 
     def __init__(self, *, data_width: int = 256, addr_width: int = 64, id_width: int = 1) -> None:
         super().__init__(_write_members, data_width=data_width, addr_width=addr_width, id_width=id_width)
@@ -144,21 +121,8 @@ class WriteSignature(_FullSignature):
 class Signature(_FullSignature):
     """A full-width AXI manager port.
 
-    Parameters
-    ----------
-    data_width
-        Bits of a beat: a power of two from 32 to 1024.
-    addr_width
-        Bits of a byte address.
-    id_width
-        Bits of a transaction identifier, at least 1.
-
-    Members
-    -------
-    aw, w, b, ar, r channels
-        ``awvalid awready awaddr awlen awid``, ``wvalid wready wdata wstrb wlast``,
-        ``bvalid bready bresp bid``, ``arvalid arready araddr arlen arid``,
-        ``rvalid rready rdata rresp rlast rid``.
+    ``data_width``: bits of a beat: a power of two from 32 to 1024. ``id_width``: bits of a transaction
+    identifier, at least 1.
     """
 
     def __init__(self, *, data_width: int = 256, addr_width: int = 64, id_width: int = 1) -> None:
@@ -181,13 +145,7 @@ class Signature(_FullSignature):
 
 
 class LiteSignature(wiring.Signature):
-    """A 32-bit AXI-Lite manager port.
-
-    Parameters
-    ----------
-    addr_width
-        Bits of a byte address.
-    """
+    """A 32-bit AXI-Lite manager port."""
 
     def __init__(self, *, addr_width: int = 12) -> None:
         if not 4 <= addr_width <= 64:
@@ -225,16 +183,9 @@ class LiteSignature(wiring.Signature):
 def connect(m: Module, *, read: Any = None, write: Any = None, port: Any) -> None:
     """Join a read half and a write half into one port of the component being elaborated.
 
-    Parameters
-    ----------
-    m
-        The component being elaborated.
-    read
-        ``axi`` of a read DMA in ``m`` (`ReadSignature`), or None: then the port never reads.
-    write
-        ``axi`` of a write DMA in ``m`` (`WriteSignature`), or None: then the port never writes.
-    port
-        The component's own ``Out(axi.Signature)`` member.
+    ``read``: ``axi`` of a read DMA in ``m`` (`ReadSignature`), or None: then the port never reads. ``write``:
+    ``axi`` of a write DMA in ``m`` (`WriteSignature`), or None: then the port never writes. ``port``: the
+    component's own ``Out(axi.Signature)`` member.
 
     Errors
     ------

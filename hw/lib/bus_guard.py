@@ -21,26 +21,7 @@ _WIRES = (
 class BusGuard(wiring.Component):
     """Stands between an engine and a memory port.
 
-    Parameters
-    ----------
-    signature
-        Of the port.
-    bits
-        Of the counts: fewer than 2 ** bits bursts are under way.
-
-    Members
-    -------
-    i : In(signature)
-        The engine's.  Its write data come with their address or later, and then whatever the port's other
-        channels do.
-    o : Out(signature)
-        The kernel's.
-    hold : In(1)
-        No further burst begins; those under way end, whether the engine takes their answers or not.
-    error : Out(1)
-        A beat or a response other than OKAY came, `ERROR_LATENCY` cycles ago.
-    idle : Out(1)
-        Held, and nothing is under way.
+    ``bits``: of the counts: fewer than 2 ** bits bursts are under way.
 
     Behaviour
     ---------
@@ -58,7 +39,18 @@ class BusGuard(wiring.Component):
     def __init__(self, signature: axi.Signature, *, bits: int = 10) -> None:
         self._bits = bits
         super().__init__(
-            {"i": In(signature), "o": Out(signature), "hold": In(1), "error": Out(1), "idle": Out(1)}
+            {
+                #: The engine's.  Its write data come with their address or later, and then whatever the
+                #: port's other channels do.
+                "i": In(signature),
+                "o": Out(signature),  #: The kernel's.
+                #: No further burst begins; those under way end, whether the engine takes their answers or
+                #: not.
+                "hold": In(1),
+                #: A beat or a response other than OKAY came, `ERROR_LATENCY` cycles ago.
+                "error": Out(1),
+                "idle": Out(1),  #: Held, and nothing is under way.
+            }
         )
 
     def elaborate(self, platform: Any) -> Module:

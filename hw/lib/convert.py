@@ -43,14 +43,9 @@ class UltraScalePlus:
 def to_verilog(component: Any, *, name: str, sources: bool = False) -> str:
     """Give the Verilog of a component.
 
-    Parameters
-    ----------
-    component
-        A `wiring.Component`; its signature gives the ports, see `ports`.
-    name
-        Of the top module; modules within it are named ``NAME.x``.
-    sources
-        Whether signals and statements carry the line of Python they are from, as attributes ``src``.
+    ``component``: its signature gives the ports, see `ports`. ``name``: of the top module; modules within it
+    are named ``NAME.x``. ``sources``: whether signals and statements carry the line of Python they are from,
+    as attributes ``src``.
 
     Raises
     ------

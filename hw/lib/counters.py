@@ -30,24 +30,8 @@ def count_since(m: Module, start: Value, count: Value) -> Value:
 class Counters(wiring.Component):
     """Performance counters of a run.
 
-    Parameters
-    ----------
-    causes
-        Names of the stall causes, lower-case identifiers; when several hold in a cycle, the first named
-        counts.
-
-    Members
-    -------
-    start : In(1)
-        One-cycle pulse: all counters go to zero and begin to count in the next cycle.
-    done : In(1)
-        One-cycle pulse: the cycle it comes in is the last one counted.
-    busy : In(1)
-        Useful work happens in this cycle.
-    stall : In(StructLayout), one bit a cause
-        Work was held up by this cause.
-    counters : Out(StructLayout), `COUNTER_WIDTH` bits for each of `counter_names`
-        Frozen from the second cycle after ``done`` until the one after the next ``start``.
+    ``causes``: names of the stall causes, lower-case identifiers; when several hold in a cycle, the first
+    named counts.
 
     Behaviour
     ---------
@@ -72,10 +56,13 @@ class Counters(wiring.Component):
         self.names = counter_names(causes)
         super().__init__(
             {
+                #: One-cycle pulse: all counters go to zero and begin to count in the next cycle.
                 "start": In(1),
-                "done": In(1),
-                "busy": In(1),
+                "done": In(1),  #: One-cycle pulse: the cycle it comes in is the last one counted.
+                "busy": In(1),  #: Useful work happens in this cycle.
+                #: A bit a cause: it holds up work.
                 "stall": In(data.StructLayout({cause: unsigned(1) for cause in self.causes})),
+                #: Frozen from the second cycle after ``done`` until the one after the next ``start``.
                 "counters": Out(data.StructLayout({name: unsigned(COUNTER_WIDTH) for name in self.names})),
             }
         )

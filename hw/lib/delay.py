@@ -10,18 +10,9 @@ from amaranth.hdl import Module, Signal, Value
 def delay(m: Module, name: str, value: Any, cycles: int, *, reset: bool = True) -> Any:
     """Give ``value`` as it was ``cycles`` cycles ago.
 
-    Parameters
-    ----------
-    m
-        The component being elaborated.
-    name
-        Of the line; its registers are ``name_1``, ``name_2``, ...
-    value
-        A value or a view, of any shape.
-    cycles
-        At least 0.
-    reset
-        Whether the registers are cleared by reset: what says that something happens must be, data need not.
+    ``name``: of the line; its registers are ``name_1``, ``name_2``, ... ``value``: a value or a view, of any
+    shape. ``cycles``: at least 0. ``reset``: whether the registers are cleared by reset: what says that
+    something happens must be, data need not.
     """
     shape = value.shape() if hasattr(value, "shape") else Value.cast(value).shape()
     for n in range(cycles):

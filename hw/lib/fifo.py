@@ -20,24 +20,9 @@ SHALLOW_DEPTH = 64
 class Fifo(wiring.Component):
     """First in, first out.
 
-    Parameters
-    ----------
-    shape
-        Shape of the payload.
-    depth
-        Items it holds, at least 1; need not be a power of two.
-    ram_style
-        ``"distributed"`` (shallow kind) or ``"block"`` / ``"ultra"`` (deep kind).  By default by depth:
-        distributed up to `SHALLOW_DEPTH`.
-
-    Members
-    -------
-    i : In(stream.Signature(shape))
-    o : Out(stream.Signature(shape))
-    level : Out(range(depth + 1))
-        Items held, output register included; ``i.ready`` is ``level != depth``.
-    empty : Out(1)
-        ``level`` is 0.
+    ``depth``: items it holds, at least 1; need not be a power of two. ``ram_style``: ``"distributed"``
+    (shallow kind) or ``"block"`` / ``"ultra"`` (deep kind).  By default by depth: distributed up to
+    `SHALLOW_DEPTH`.
 
     Behaviour
     ---------
@@ -76,6 +61,7 @@ class Fifo(wiring.Component):
             {
                 "i": In(stream.Signature(shape)),
                 "o": Out(stream.Signature(shape)),
+                #: Items held, output register included; ``i.ready`` is ``level != depth``.
                 "level": Out(range(depth + 1)),
                 "empty": Out(1, init=1),
             }

@@ -36,28 +36,7 @@ _CONSTANTS = (
 class BodySignature(wiring.Signature):
     """What is inside the shell: an engine between its registers and its memory.
 
-    Parameters
-    ----------
-    table
-        Arguments, counters and memory ports.
-    data_width
-        Bits of a beat of every memory port, or of each by its name.
-    addr_width, id_width
-        As of `axi.Signature`.
-
-    Members
-    -------
-    start : In(1)
-        One-cycle pulse: begin.  Not before the last ``done``.
-    done : Out(1)
-        One-cycle pulse: everything is done and every write has its response.
-    args : In(hw.lib.registers.arguments_layout(table))
-        Constant from ``start`` to ``done``.
-    counters : Out(hw.lib.registers.counters_layout(table))
-        Read by the host at any time; without `hw.lib.arguments.STATUS`, which is the shell's.
-    gmem0, ... : Out(axi.Signature)
-        One for each of ``table.ports``, by its name.  Data of a write come with their address or later, and
-        wait for no other channel.
+    ``data_width``: bits of a beat of every memory port, or of each by its name.
     """
 
     def __init__(
@@ -84,14 +63,16 @@ class BodySignature(wiring.Signature):
             for port in table.ports
         }
         members: dict[str, wiring.Member] = {
-            "start": In(1),
-            "done": Out(1),
-            "args": In(arguments_layout(table)),
+            "start": In(1),  #: One-cycle pulse: begin.  Not before the last ``done``.
+            "done": Out(1),  #: One-cycle pulse: everything is done and every write has its response.
+            "args": In(arguments_layout(table)),  #: Constant from ``start`` to ``done``.
+            #: Read by the host at any time; without `hw.lib.arguments.STATUS`, which is the shell's.
             "counters": Out(counters_layout(ArgumentTable(own))),
         }
         for port, signature in self.ports.items():
             if port in members:
                 raise InputError("port", port, "different from " + ", ".join(members))
+            #: Data of a write come with their address or later, and wait for no other channel.
             members[port] = Out(signature)
         super().__init__(members)
 
@@ -105,25 +86,13 @@ class BodySignature(wiring.Signature):
 class Kernel(wiring.Component):
     """An ``ap_ctrl_hs`` kernel with exactly the ports Vitis packages.
 
-    Parameters
-    ----------
-    name
-        Name of the kernel and of its Verilog module: a lower-case C identifier.
-    table
-        Arguments and counters.
-    body
-        The engine: a component with `BodySignature` of ``table``.
+    ``name``: name of the kernel and of its Verilog module: a lower-case C identifier. ``body``: the engine: a
+    component with `BodySignature` of ``table``.
 
-    Members
-    -------
-    ap_clk, ap_rst_n : In(1)
-        The one clock, and its synchronous reset, active low.
-    s_axi_control_AWVALID ... : AXI-Lite
-        The registers of `hw.lib.registers.RegisterFile`.
-    m_axi_gmem0_AWVALID ... : AXI4, one set for each of ``table.ports``
-        As the body drives them, and the constants of a full-width INCR burst (AWSIZE, AWBURST, AWLOCK,
-        AWCACHE, AWPROT, AWQOS, AWREGION and the same of AR).
-    interrupt : Out(1)
+    The ports: ``ap_clk``; ``ap_rst_n``, synchronous, active low; ``s_axi_control_*``, the AXI-Lite port of
+    `hw.lib.registers.RegisterFile`; ``m_axi_gmem0_*`` and so on, for each of ``table.ports``, as the body
+    drives them, with the constants of a full-width INCR burst (AWSIZE, AWBURST, AWLOCK, AWCACHE, AWPROT,
+    AWQOS, AWREGION and the same of AR); ``interrupt``.
 
     Behaviour
     ---------

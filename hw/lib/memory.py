@@ -40,44 +40,27 @@ def uninitialised(*, width: int, depth: int, ram_style: RamStyle) -> amaranth_me
 
 
 class WriteSignature(wiring.Signature):
-    """A write port, seen from the memory's user.
-
-    Members
-    -------
-    en : Out(lanes)
-        One bit a lane: that lane of the word is written.
-    addr : Out(range(depth))
-    data : Out(lanes * lane_width)
-        Lane 0 in the low bits.
-    """
+    """A write port, seen from the memory's user."""
 
     def __init__(self, *, depth: int, lanes: int, lane_width: int) -> None:
         super().__init__(
             {
-                "en": Out(lanes),
+                "en": Out(lanes),  #: One bit a lane: that lane of the word is written.
                 "addr": Out(range(depth)),
-                "data": Out(lanes * lane_width),
+                "data": Out(lanes * lane_width),  #: Lane 0 in the low bits.
             }
         )
 
 
 class ReadSignature(wiring.Signature):
-    """A read port, seen from the memory's user.
-
-    Members
-    -------
-    en : Out(1)
-        The word at ``addr`` is read; otherwise ``data`` keeps what it has.
-    addr : Out(range(depth))
-    data : In(lanes * lane_width)
-        ``read_latency`` cycles after ``en``.
-    """
+    """A read port, seen from the memory's user."""
 
     def __init__(self, *, depth: int, lanes: int, lane_width: int) -> None:
         super().__init__(
             {
-                "en": Out(1),
+                "en": Out(1),  #: The word at ``addr`` is read; otherwise ``data`` keeps what it has.
                 "addr": Out(range(depth)),
+                #: ``read_latency`` cycles after ``en``.
                 "data": In(lanes * lane_width),
             }
         )
@@ -86,30 +69,13 @@ class ReadSignature(wiring.Signature):
 class BankedMemory(wiring.Component):
     """Equal banks, each with one read and one write port of its own.
 
-    Parameters
-    ----------
-    banks
-        Number of banks, at least 1.
-    depth
-        Words a bank, at least 2.
-    lanes, lane_width
-        A word is ``lanes`` lanes of ``lane_width`` bits; each lane has its own write enable.  Block RAM and
-        UltraRAM have write enables for 8 or 9 bits (``lane_width`` a multiple of one of them); any other
-        width costs the tool one RAM a lane.
-    ram_style
-        ``"ultra"``, ``"block"`` or ``"distributed"``.
-    read_latency
-        1, or 2 with an output register, which UltraRAM needs to be fast.
-
-    Members
-    -------
-    write : In(WriteSignature) array of ``banks``
-    read : In(ReadSignature) array of ``banks``
-    clear : In(1)
-        Starts the walker, unless it walks already.
-    clearing : Out(1)
-        The walker owns the write ports: writes of the user are lost.  Up for ``depth`` cycles from the cycle
-        after ``clear``; then every word is zero.
+    * ``banks``: number of banks, at least 1.
+    * ``depth``: words a bank, at least 2.
+    * ``lanes``, ``lane_width``: a word is ``lanes`` lanes of ``lane_width`` bits; each lane has its own write
+      enable.  Block RAM and UltraRAM have write enables for 8 or 9 bits (``lane_width`` a multiple of one of
+      them); any other width costs the tool one RAM a lane.
+    * ``ram_style``: ``"ultra"``, ``"block"`` or ``"distributed"``.
+    * ``read_latency``: 1, or 2 with an output register, which UltraRAM needs to be fast.
 
     Behaviour
     ---------
@@ -152,7 +118,9 @@ class BankedMemory(wiring.Component):
             {
                 "write": In(write).array(banks),
                 "read": In(read).array(banks),
-                "clear": In(1),
+                "clear": In(1),  #: Starts the walker, unless it walks already.
+                #: The walker owns the write ports: writes of the user are lost.  Up for ``depth`` cycles from
+                #: the cycle after ``clear``; then every word is zero.
                 "clearing": Out(1),
             }
         )

@@ -31,16 +31,9 @@ class Placer(Protocol):
     def place(self, m: Module, name: str, cell: str, make: Callable[[], wiring.Component]) -> Any:
         """Place one copy in ``m`` and return an object with the component's interface.
 
-        Parameters
-        ----------
-        m
-            The parent being elaborated.
-        name
-            Name of this placement, unique in ``m`` (``"row_3"``).
-        cell
-            Name of the cell's Verilog module, unique in the design for its configuration.
-        make
-            Makes the component; all placements of one ``cell`` must make equal components.
+        ``m``: the parent being elaborated. ``name``: name of this placement, unique in ``m`` (``"row_3"``).
+        ``cell``: name of the cell's Verilog module, unique in the design for its configuration. ``make``:
+        makes the component; all placements of one ``cell`` must make equal components.
         """
         ...
 
@@ -58,20 +51,12 @@ class InlinePlacer:
 class CellPlacer:
     """Every placement is an ``Instance`` of a cell converted once.
 
-    Parameters
-    ----------
-    sources
-        Whether the text names the lines of Python; see `hw.lib.convert.to_verilog`.
-
-    Members
-    -------
-    cells : dict
-        Verilog text of each cell, by module name, in order of first use.
+    ``sources``: whether the text names the lines of Python; see `hw.lib.convert.to_verilog`.
     """
 
     def __init__(self, *, sources: bool = False) -> None:
         self._sources = sources
-        self.cells: dict[str, str] = {}
+        self.cells: dict[str, str] = {}  #: Verilog text of each cell, by module name, in order of first use.
         self._signatures: dict[str, wiring.Signature] = {}
         self._clocks: dict[str, set[str]] = {}
 
@@ -112,12 +97,7 @@ class CellPlacer:
 class ControlPlacer(CellPlacer):
     """As `CellPlacer`, but of some cells nothing is placed: their outputs are constant 0.
 
-    Parameters
-    ----------
-    left_out
-        What the names of these cells begin with.
-    sources
-        See `CellPlacer`.
+    ``left_out``: what the names of these cells begin with.
     """
 
     def __init__(self, left_out: tuple[str, ...], *, sources: bool = False) -> None:

@@ -14,27 +14,7 @@ from hw.lib.bus_guard import BusGuard
 class Recovery(wiring.Component):
     """Ends launches, and clears the engine after an error of a memory.
 
-    Parameters
-    ----------
-    ports
-        Memory ports, at least 1, each behind a `hw.lib.bus_guard.BusGuard`.
-
-    Members
-    -------
-    start : In(1)
-        One-cycle pulse: a launch begins.  Not before the last ``done``.
-    engine_done : In(1)
-        One-cycle pulse of the engine's.
-    error, idle : In(ports)
-        Of the guards.
-    hold : Out(1)
-        To the guards.
-    clear : Out(1)
-        The engine is to be reset.
-    done : Out(1)
-        One-cycle pulse: the launch has ended.
-    failed : Out(1)
-        There was an error since ``start``.
+    ``ports``: memory ports, at least 1, each behind a `hw.lib.bus_guard.BusGuard`.
 
     Behaviour
     ---------
@@ -51,8 +31,15 @@ class Recovery(wiring.Component):
     CLEAR_CYCLES: ClassVar = 32
 
     def __init__(self, *, ports: int) -> None:
+        #: ``start``: one-cycle pulse: a launch begins.  Not before the last ``done``.
+        #: ``engine_done``: one-cycle pulse of the engine's.
         pulses = {name: In(1) for name in ("start", "engine_done")}
+        #: ``error``, ``idle``: of the guards.
         vectors = {name: In(ports) for name in ("error", "idle")}
+        #: ``hold``: to the guards.
+        #: ``clear``: the engine is to be reset.
+        #: ``done``: one-cycle pulse: the launch has ended.
+        #: ``failed``: there was an error since ``start``.
         outputs = {name: Out(1) for name in ("hold", "clear", "done", "failed")}
         super().__init__(pulses | vectors | outputs)
 

@@ -44,24 +44,6 @@ _PLACE_LOADS = 11
 class RegisterFile(wiring.Component):
     """AXI-Lite registers of an ``ap_ctrl_hs`` kernel, as Vitis and XRT drive them.
 
-    Parameters
-    ----------
-    table
-        The arguments and counters; it says where each register is.
-
-    Members
-    -------
-    bus : In(axi.LiteSignature(12))
-    start : Out(1)
-        One-cycle pulse: the kernel begins.
-    done : In(1)
-        One-cycle pulse: it has ended; in the cycle of ``start`` at the earliest.  Ignored when not running.
-    args : Out(arguments_layout(table))
-        The arguments as they were at ``start``; constant until ``done``, then as the host writes them.
-    counters : In(counters_layout(table))
-    interrupt : Out(1)
-        Level: the global enable is set, and so is a bit of the interrupt status.
-
     Registers
     ---------
     0x00 control
@@ -101,10 +83,15 @@ class RegisterFile(wiring.Component):
         super().__init__(
             {
                 "bus": In(axi.LiteSignature(addr_width=ADDR_WIDTH)),
-                "start": Out(1),
+                "start": Out(1),  #: One-cycle pulse: the kernel begins.
+                #: One-cycle pulse: it has ended; in the cycle of ``start`` at the earliest.  Ignored when not
+                #: running.
                 "done": In(1),
+                #: The arguments as they were at ``start``; constant until ``done``, then as the host writes
+                #: them.
                 "args": Out(arguments_layout(table)),
                 "counters": In(counters_layout(table)),
+                #: Level: the global enable is set, and so is a bit of the interrupt status.
                 "interrupt": Out(1),
             }
         )

@@ -17,14 +17,9 @@ RESET_LEVELS = 2
 def spread_reset(m: Module, reset: Value, *fragments: Fragment) -> None:
     """Clear the registers in ``fragments`` that are not ``reset_less``, `RESET_LEVELS` cycles later.
 
-    Parameters
-    ----------
-    m
-        The parent of ``fragments``, whose domain ``sync`` has no reset of its own.
-    reset
-        Clears while it is 1.
-    fragments
-        Parts of the design; those in them are cleared with them, in groups of `LOADS` neighbouring bits.
+    ``m``: the parent of ``fragments``, whose domain ``sync`` has no reset of its own. ``reset``: clears while
+    it is 1. ``fragments``: parts of the design; those in them are cleared with them, in groups of `LOADS`
+    neighbouring bits.
 
     Why
     ---

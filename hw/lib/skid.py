@@ -14,16 +14,6 @@ from hw.lib.loads import LOADS, copies
 class Skid(wiring.Component):
     """A register stage with both directions registered.
 
-    Parameters
-    ----------
-    shape
-        Shape of the payload.
-
-    Members
-    -------
-    i : In(stream.Signature(shape))
-    o : Out(stream.Signature(shape))
-
     Behaviour
     ---------
     Latency 1 cycle, one item a cycle, capacity 2.  ``o.valid``, ``o.payload`` and ``i.ready`` come straight

@@ -10,18 +10,9 @@ from amaranth.hdl import Module, Signal, Value
 def count_steps(m: Module, name: str, start: Value, last: Value, control: Any) -> Value:
     """Drive ``control.valid`` and ``control.step`` from the cycle after ``start`` on.
 
-    Parameters
-    ----------
-    m
-        The component being elaborated.
-    name
-        Of the registers.
-    start
-        Begins at step 0; not before the last step of the steps before.
-    last
-        The last step; constant from the cycle after ``start`` to that step.
-    control
-        A view with ``valid`` and ``step``.
+    ``name``: of the registers. ``start``: begins at step 0; not before the last step of the steps before.
+    ``last``: the last step; constant from the cycle after ``start`` to that step. ``control``: a view with
+    ``valid`` and ``step``.
 
     Returns
     -------

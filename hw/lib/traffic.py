@@ -63,21 +63,6 @@ RESULT = data.StructLayout(
 class AddressPattern(wiring.Component):
     """The addresses of a run, one after another.
 
-    Parameters
-    ----------
-    addr_width
-        Bits of an address.
-
-    Members
-    -------
-    program : In(PROGRAM)
-    restart : In(1)
-        Begin anew.
-    step : In(1)
-        Go on to the next address.
-    o : Out(addr_width)
-        The address.
-
     Behaviour
     ---------
     Linear: ``base + (k * stride & mask)``. Random: ``base + (r & mask)`` with ``r`` from a 64-bit xorshift,
@@ -85,7 +70,14 @@ class AddressPattern(wiring.Component):
     """
 
     def __init__(self, *, addr_width: int = 64) -> None:
-        super().__init__({"program": In(PROGRAM), "restart": In(1), "step": In(1), "o": Out(addr_width)})
+        super().__init__(
+            {
+                "program": In(PROGRAM),
+                "restart": In(1),  #: First address again.
+                "step": In(1),  #: Go on to the next address.
+                "o": Out(addr_width),
+            }
+        )
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""
@@ -107,21 +99,18 @@ class AddressPattern(wiring.Component):
 
 
 class _Stopwatch(wiring.Component):
-    """Latency of answers that come in the order of their requests.
-
-    Members
-    -------
-    now : In(48)
-        Cycles since the start.
-    restart, request, answer : In(1)
-        The start, and one pulse an event.
-    result : Out(RESULT)
-        ``first`` and ``latency_*``.
-    """
+    """Latency of answers that come in the order of their requests."""
 
     def __init__(self) -> None:
         super().__init__(
-            {"now": In(48), "restart": In(1), "request": In(1), "answer": In(1), "result": Out(RESULT)}
+            {
+                "now": In(48),  #: Cycles since the start.
+                #: ``restart``, ``request``, ``answer``: a pulse an event.
+                "restart": In(1),
+                "request": In(1),
+                "answer": In(1),
+                "result": Out(RESULT),  #: ``first`` and ``latency_*``.
+            }
         )
 
     def elaborate(self, platform: Any) -> Module:
@@ -163,11 +152,12 @@ class _Direction(wiring.Component):
         super().__init__(
             {
                 "program": In(PROGRAM),
-                "start": In(1),
+                "start": In(1),  #: A pulse; must not come while busy.
                 "busy": Out(1),
-                "result": Out(RESULT),
+                "result": Out(RESULT),  #: Valid when not busy.
                 "axi": Out(signature),
-                "moved": Out(48),
+                "moved": Out(48),  #: Beats read or written so far.
+                #: Of writes: beats that a reader has got, which data with ``program.follow`` do not overtake.
                 "followed": In(48),
             }
         )
@@ -244,23 +234,6 @@ class _Direction(wiring.Component):
 class ReadTraffic(_Direction):
     """Reads by a program, and measures them.
 
-    Parameters
-    ----------
-    data_width, addr_width, id_width
-        Of the port.
-
-    Members
-    -------
-    program : In(PROGRAM)
-    start : In(1)
-        A pulse; must not come while busy.
-    busy : Out(1)
-    result : Out(RESULT)
-        Valid when not busy.
-    moved : Out(48)
-        Beats read so far.
-    axi : Out(axi.ReadSignature)
-
     Behaviour
     ---------
     Takes data always; issues an address a cycle as far as the program lets it.
@@ -290,25 +263,6 @@ class ReadTraffic(_Direction):
 
 class WriteTraffic(_Direction):
     """Writes by a program, and measures them.
-
-    Parameters
-    ----------
-    data_width, addr_width, id_width
-        Of the port.
-
-    Members
-    -------
-    program : In(PROGRAM)
-    start : In(1)
-        A pulse; must not come while busy.
-    busy : Out(1)
-    result : Out(RESULT)
-        Valid when not busy.
-    followed : In(48)
-        Beats that a reader has got: with ``program.follow`` the data do not overtake it.
-    moved : Out(48)
-        Beats written so far.
-    axi : Out(axi.WriteSignature)
 
     Behaviour
     ---------
@@ -354,22 +308,7 @@ class WriteTraffic(_Direction):
 
 
 class Traffic(wiring.Component):
-    """A port that reads and writes at once, each by its own program.
-
-    Parameters
-    ----------
-    data_width, addr_width, id_width
-        Of the port.
-
-    Members
-    -------
-    read_program, write_program : In(PROGRAM)
-    start : In(1)
-        Starts both; a program with a ``count`` of 0 does nothing.
-    busy : Out(1)
-    read_result, write_result : Out(RESULT)
-    axi : Out(axi.Signature)
-    """
+    """A port that reads and writes at once, each by its own program."""
 
     def __init__(self, *, data_width: int = 256, addr_width: int = 64, id_width: int = 1) -> None:
         if id_width > 8:
@@ -379,7 +318,7 @@ class Traffic(wiring.Component):
             {
                 "read_program": In(PROGRAM),
                 "write_program": In(PROGRAM),
-                "start": In(1),
+                "start": In(1),  #: Starts both; a program with a ``count`` of 0 does nothing.
                 "busy": Out(1),
                 "read_result": Out(RESULT),
                 "write_result": Out(RESULT),

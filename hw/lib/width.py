@@ -14,45 +14,25 @@ from hw.lib.loads import LOADS, copies
 
 
 class Beat(data.StructLayout):
-    """A beat of several lanes.
-
-    Parameters
-    ----------
-    lane_width
-        Bits of a lane.
-    lanes
-        Lanes of a beat.
-
-    Members
-    -------
-    data : lanes * lane_width
-        Lane 0 in the low bits, first in order.
-    keep : lanes
-        Which lanes carry something.
-    last : 1
-        The beat ends a packet.
-    """
+    """A beat of several lanes."""
 
     def __init__(self, *, lane_width: int, lanes: int) -> None:
         self.lane_width = lane_width
         self.lanes = lanes
-        super().__init__({"data": lanes * lane_width, "keep": lanes, "last": 1})
+        super().__init__(
+            {
+                "data": lanes * lane_width,  #: Lane 0 in the low bits, first in order.
+                "keep": lanes,  #: Which lanes carry something.
+                "last": 1,  #: The beat ends a packet.
+            }
+        )
 
 
 class WidthConverter(wiring.Component):
     """Splits each beat into narrower ones, or joins several into a wider one, in order of lanes.
 
-    Parameters
-    ----------
-    lane_width
-        Bits of a lane; lanes are never split.
-    i_lanes, o_lanes
-        Lanes of a beat on either side; one must be a multiple of the other.
-
-    Members
-    -------
-    i : In(stream.Signature(Beat(lane_width, i_lanes)))
-    o : Out(stream.Signature(Beat(lane_width, o_lanes)))
+    ``lane_width``: lanes are never split. ``i_lanes``, ``o_lanes``: lanes of a beat on either side; one must
+    be a multiple of the other.
 
     Behaviour
     ---------

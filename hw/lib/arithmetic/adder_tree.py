@@ -34,21 +34,10 @@ def adder_tree(
 ) -> Value:
     """Add ``values``, a level a cycle.
 
-    Parameters
-    ----------
-    m
-        The component being elaborated.
-    name
-        Of the registers, which are ``name_LEVEL_INDEX``.
-    values
-        At least one.
-    bits
-        Of the final sum.  All registers have as many: sums are modulo ``2**bits``, and nothing is extended
-        twice.
-    first_level
-        What the names count levels from.
-    enables
-        What lets the registers of each level change, the first level's first; without it they always do.
+    ``name``: of the registers, which are ``name_LEVEL_INDEX``. ``values``: at least one. ``bits``: of the
+    final sum.  All registers have as many: sums are modulo ``2**bits``, and nothing is extended twice.
+    ``first_level``: what the names count levels from. ``enables``: what lets the registers of each level
+    change, the first level's first; without it they always do.
 
     Returns
     -------

@@ -20,19 +20,7 @@ _EXPONENT_BITS, _SIGNIFICAND_BITS = 8, 8
 class BFloat16(wiring.Component):
     """The bfloat16 nearest to ``i * 2^-shift``, ties to even.
 
-    Parameters
-    ----------
-    width
-        Bits of ``i``, 10 to 128.
-
-    Members
-    -------
-    i : In(signed(width))
-        Never the most negative number.
-    shift : In(7)
-        At most 126, so that the result is neither infinite nor subnormal.
-    o : Out(16)
-        Sign, exponent and fraction of the ``i`` of `LATENCY` cycles ago; 0 gives +0.
+    ``width``: bits of ``i``, 10 to 128.
 
     Behaviour
     ---------
@@ -45,7 +33,15 @@ class BFloat16(wiring.Component):
         if not isinstance(width, int) or not 10 <= width <= 128:
             raise InputError("width", width, "a whole number from 10 to 128")
         self._width = width
-        super().__init__({"i": In(signed(width)), "shift": In(SHIFT_BITS), "o": Out(16)})
+        super().__init__(
+            {
+                "i": In(signed(width)),  #: Never the most negative number.
+                #: At most 126, so that the result is neither infinite nor subnormal.
+                "shift": In(SHIFT_BITS),
+                #: Sign, exponent and fraction of the ``i`` of `LATENCY` cycles ago; 0 gives +0.
+                "o": Out(16),
+            }
+        )
 
     def elaborate(self, platform: Any) -> Module:
         """Make the gates."""

@@ -33,18 +33,8 @@ def dot_products(
 ) -> list[Value]:
     """Multiply ``vectors`` vectors by a shared one, element by element, and add up the products of each.
 
-    Parameters
-    ----------
-    m
-        The component being elaborated.
-    factors
-        For each element what `factor` gives of the vectors' elements, all int8.
-    shared
-        The shared vector, as many int8.
-    vectors
-        1 or 2.
-    bits
-        Of a dot product; sums are modulo ``2**bits``.
+    ``factors``: for each element what `factor` gives of the vectors' elements, all int8. ``shared``: the
+    shared vector, as many int8. ``vectors``: 1 or 2. ``bits``: of a dot product; sums are modulo ``2**bits``.
 
     Returns
     -------

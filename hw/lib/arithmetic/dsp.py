@@ -40,24 +40,14 @@ def packed_product(
 ) -> Signal:
     """Multiply a shared factor by two others at once, and add the word of a neighbour.
 
-    Parameters
-    ----------
-    m, platform
-        The component being elaborated, and what its ``elaborate`` was given.
-    name
-        Of the slice, unique in ``m``.
-    high, low
-        Two int8; the pre-adder packs them (`hw.lib.arithmetic.packed`), which takes no gate.
-    load
-        They are taken; otherwise those from before stay.
-    shared
-        Signed, up to 18 bits.
-    shared_registers
-        Registers on its way to the multiplier, 1 or 2.
-    cascade
-        What another slice gives that does not end a chain.
-    ends
-        Whether the word goes to the fabric, not to the next slice of a chain.
+    * ``m``, ``platform``: the component being elaborated, and what its ``elaborate`` was given.
+    * ``name``: of the slice, unique in ``m``.
+    * ``high``, ``low``: two int8; the pre-adder packs them (`hw.lib.arithmetic.packed`), which takes no gate.
+    * ``load``: they are taken; otherwise those from before stay.
+    * ``shared``: signed, up to 18 bits.
+    * ``shared_registers``: registers on its way to the multiplier, 1 or 2.
+    * ``cascade``: what another slice gives that does not end a chain.
+    * ``ends``: whether the word goes to the fabric, not to the next slice of a chain.
 
     Returns
     -------
@@ -113,24 +103,14 @@ def accumulated(
 ) -> Signal:
     """Add up products, in one sum or in several that take turns.
 
-    Parameters
-    ----------
-    m, platform, name
-        As for `packed_product`.
-    factor
-        Signed, up to 27 bits; 0 when there is nothing to add.
-    value
-        Signed, up to 18 bits, which comes a cycle before its ``factor``.
-    bits
-        Of a sum, up to 48.
-    first
-        A cycle after ``factor``: its product begins the sum.
-    turn
-        A cycle after ``factor``: it goes to the sum that rests, not to the one of the product before.
-    rest
-        ``turn``, a cycle later still: ``other`` rests from the next cycle on.
-    other
-        By default what this gives: two sums take turns.
+    * ``m``, ``platform``, ``name``: as for `packed_product`.
+    * ``factor``: signed, up to 27 bits; 0 when there is nothing to add.
+    * ``value``: signed, up to 18 bits, which comes a cycle before its ``factor``.
+    * ``bits``: of a sum, up to 48.
+    * ``first``: a cycle after ``factor``: its product begins the sum.
+    * ``turn``: a cycle after ``factor``: it goes to the sum that rests, not to the one of the product before.
+    * ``rest``: ``turn``, a cycle later still: ``other`` rests from the next cycle on.
+    * ``other``: by default what this gives: two sums take turns.
 
     Returns
     -------

@@ -46,24 +46,10 @@ def requantize(
 ) -> Signal:
     """Scale ``value`` by ``multiplier / 2^(least_shift + shift)`` and clamp it to ``shape``.
 
-    Parameters
-    ----------
-    m
-        The component being elaborated.
-    value
-        Signed.
-    multiplier
-        Unsigned, in the same cycle as ``value``.
-    shift
-        Unsigned, a cycle after ``value``.
-    shape
-        Of the result.
-    names
-        Of the registers behind the three stages: product, shifted product in halves, result.
-    least_shift
-        Places that always go: the product loses them before it is shifted.
-    cut
-        A register of one bit, to be high beside each result that was clamped.
+    ``value``: signed. ``multiplier``: unsigned, in the same cycle as ``value``. ``shift``: unsigned, a cycle
+    after ``value``. ``shape``: of the result. ``names``: of the registers behind the three stages: product,
+    shifted product in halves, result. ``least_shift``: places that always go: the product loses them before
+    it is shifted. ``cut``: a register of one bit, to be high beside each result that was clamped.
 
     Returns
     -------

@@ -16,16 +16,9 @@ def pack_fields(
 ) -> bytes:
     """Write a descriptor.
 
-    Parameters
-    ----------
-    fields
-        Byte offset and bytes of every field, all little endian.
-    values
-        By the names of ``fields``; what is not given is 0.
-    descriptor_bytes
-        From one descriptor to the next.
-    signed
-        Fields in two's complement.
+    ``fields``: byte offset and bytes of every field, all little endian. ``values``: by the names of
+    ``fields``; what is not given is 0. ``descriptor_bytes``: from one descriptor to the next. ``signed``:
+    fields in two's complement.
 
     Returns
     -------

@@ -18,30 +18,8 @@ ADDRESS_BITS, COUNT_BITS = 64, 32
 class DescriptorQueue(wiring.Component):
     """Gives the descriptors of a launch one after another.
 
-    Parameters
-    ----------
-    pitch_bytes
-        From one descriptor to the next in memory.
-    used_bytes
-        Of each that are read: whole words.
-    data_width
-        Bits of a word.
-    ahead
-        Descriptors that may be asked for ahead of their use.
-
-    Members
-    -------
-    start : In(1)
-        One-cycle pulse; not while ``left``.
-    address : In(64), count : In(32)
-        Where how many descriptors are; taken at ``start``.
-    fetch : Out(stream of 64 bits)
-        Addresses from which ``used_bytes`` are to be read.
-    words : In(stream of data_width bits)
-        What was read there, in order.  Always ready for all that was asked for.
-    o : Out(stream of 8 * used_bytes bits)
-    left : Out(1)
-        Descriptors are still to be taken; from the cycle after ``start``.
+    ``pitch_bytes``: from one descriptor to the next in memory. ``used_bytes``: of each that are read: whole
+    words. ``data_width``: bits of a word. ``ahead``: descriptors that may be asked for ahead of their use.
 
     Why
     ---
@@ -60,13 +38,16 @@ class DescriptorQueue(wiring.Component):
         self._ahead = ahead
         super().__init__(
             {
-                "start": In(1),
+                "start": In(1),  #: One-cycle pulse; not while ``left``.
+                #: ``address``, ``count``: where how many descriptors are; taken at ``start``.
                 "address": In(ADDRESS_BITS),
                 "count": In(COUNT_BITS),
+                #: Addresses from which ``used_bytes`` are to be read.
                 "fetch": Out(stream.Signature(ADDRESS_BITS)),
+                #: What was read there, in order.  Always ready for all that was asked for.
                 "words": In(stream.Signature(data_width)),
                 "o": Out(stream.Signature(self._bits)),
-                "left": Out(1),
+                "left": Out(1),  #: Descriptors are still to be taken; from the cycle after ``start``.
             }
         )
 

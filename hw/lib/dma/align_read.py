@@ -21,23 +21,7 @@ def packed_layout(data_width: int) -> data.StructLayout:
 class ReadAligner(wiring.Component):
     """Moves the bytes of each command down to lane 0.
 
-    Parameters
-    ----------
-    data_width
-        Bits of a beat.
-    burst_beats
-        As of the splitter; part of the span's layout.
-
-    Members
-    -------
-    span : In(stream of span_layout)
-        One a command, in order.  A beat is waited for only while a span is held.
-    i : In(stream of data_width bits)
-        Bus beats.
-    o : Out(stream of packed_layout)
-        Packed words: every word but the last of a command is whole; bytes with ``keep`` low have no meaning.
-    bytes_moved : Out(range(data_width // 8 + 1))
-        Useful bytes that enter ``o`` at the end of this cycle.
+    ``data_width``: bits of a beat. ``burst_beats``: as of the splitter; part of the span's layout.
 
     Behaviour
     ---------
@@ -57,9 +41,13 @@ class ReadAligner(wiring.Component):
         span = span_layout(data_width=data_width, burst_beats=burst_beats)
         super().__init__(
             {
+                #: One a command, in order.  A beat is waited for only while a span is held.
                 "span": In(stream.Signature(span)),
-                "i": In(stream.Signature(data_width)),
+                "i": In(stream.Signature(data_width)),  #: Bus beats.
+                #: Packed words: every word but the last of a command is whole; bytes with ``keep`` low have
+                #: no meaning.
                 "o": Out(stream.Signature(packed_layout(data_width))),
+                #: Useful bytes that enter ``o`` at the end of this cycle.
                 "bytes_moved": Out(range(data_width // 8 + 1)),
             }
         )

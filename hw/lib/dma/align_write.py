@@ -22,23 +22,8 @@ def beat_layout(data_width: int) -> data.StructLayout:
 class WriteAligner(wiring.Component):
     """Moves the bytes of each command up to the lanes of its address.
 
-    Parameters
-    ----------
-    data_width
-        Bits of a beat.
-    burst_beats
-        Beats of the blocks at whose ends bursts end, as of the splitter.
-
-    Members
-    -------
-    span : In(stream of span_layout)
-        One a command, in order.
-    i : In(stream of data_width bits)
-        Packed words; a command takes as many as its bytes fill, the rest of its last word is ignored.
-    o : Out(stream of beat_layout)
-        Bus beats; bytes with ``strb`` low have no meaning.
-    bytes_taken : Out(range(data_width // 8 + 1))
-        Useful bytes that leave ``i`` at the end of this cycle.
+    ``data_width``: bits of a beat. ``burst_beats``: beats of the blocks at whose ends bursts end, as of the
+    splitter.
 
     Behaviour
     ---------
@@ -53,9 +38,13 @@ class WriteAligner(wiring.Component):
         span = span_layout(data_width=data_width, burst_beats=burst_beats)
         super().__init__(
             {
-                "span": In(stream.Signature(span)),
+                "span": In(stream.Signature(span)),  #: One a command, in order.
+                #: Packed words; a command takes as many as its bytes fill, the rest of its last word is
+                #: ignored.
                 "i": In(stream.Signature(data_width)),
+                #: Bus beats; bytes with ``strb`` low have no meaning.
                 "o": Out(stream.Signature(beat_layout(data_width))),
+                #: Useful bytes that leave ``i`` at the end of this cycle.
                 "bytes_taken": Out(range(data_width // 8 + 1)),
             }
         )

@@ -29,28 +29,15 @@ def command_layout(addr_width: int) -> data.StructLayout:
 
 
 def span_layout(*, data_width: int, burst_beats: int) -> data.StructLayout:
-    """Give what an aligner must know of a command; `span` computes it.
-
-    Members
-    -------
-    offset
-        Lane of the first byte in the first bus beat.
-    tail
-        Bytes in the last word of the packed stream, less 1.
-    after
-        Bus beats after the first.
-    extra
-        Whether there is one more bus beat than there are packed words.
-    position
-        Place of the first bus beat in its aligned block of ``burst_beats``.
-    """
+    """Give what an aligner must know of a command; `span` computes it."""
     lanes = exact_log2(data_width // 8)
     return data.StructLayout(
         {
-            "offset": lanes,
-            "tail": lanes,
-            "after": LENGTH_BITS - lanes + 1,
-            "extra": 1,
+            "offset": lanes,  #: Lane of the first byte in the first bus beat.
+            "tail": lanes,  #: Bytes in the last word of the packed stream, less 1.
+            "after": LENGTH_BITS - lanes + 1,  #: Bus beats after the first.
+            "extra": 1,  #: Whether there is one more bus beat than there are packed words.
+            #: Place of the first bus beat in its aligned block of ``burst_beats``.
             "position": exact_log2(burst_beats),
         }
     )
@@ -72,21 +59,8 @@ def span(command: Any, *, data_width: int, burst_beats: int) -> data.View:
 class BurstSplitter(wiring.Component):
     """Splits a command into aligned INCR bursts of full-width beats.
 
-    Parameters
-    ----------
-    data_width
-        Bits of a beat.
-    addr_width
-        Bits of a byte address.
-    burst_beats
-        Beats of the longest burst, a power of two up to 16 that keeps a burst within 4 KiB.
-
-    Members
-    -------
-    command : In(stream of command_layout)
-    o : Out(stream of {"address": addr_width, "beats": 1 to burst_beats, "last": 1})
-        Bursts in the order of their addresses; ``address`` is that of the first beat, a multiple of the beat;
-        ``last`` marks the last burst of a command.
+    ``data_width``: bits of a beat. ``burst_beats``: beats of the longest burst, a power of two up to 16 that
+    keeps a burst within 4 KiB.
 
     Behaviour
     ---------
@@ -110,6 +84,8 @@ class BurstSplitter(wiring.Component):
         super().__init__(
             {
                 "command": In(stream.Signature(command_layout(addr_width))),
+                #: In the order of their addresses; ``address`` is that of the first beat, a multiple of the
+                #: beat; ``beats`` is 1 to ``burst_beats``; ``last`` marks the last burst of a command.
                 "o": Out(stream.Signature(burst)),
             }
         )

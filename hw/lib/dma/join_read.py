@@ -18,20 +18,8 @@ from hw.lib.skid import Skid
 class ReadJoin(wiring.Component):
     """Gives the read channels of one port to several managers, whose bursts take turns.
 
-    Parameters
-    ----------
-    inputs
-        Managers, at least 2.
-    data_width, addr_width
-        As of `axi.Signature`.
-    bursts
-        Bursts that may be outstanding.
-
-    Members
-    -------
-    i : In(axi.ReadSignature) array of ``inputs``
-        From the managers.  Their bursts have ID 0.
-    o : Out(axi.ReadSignature)
+    ``inputs``: managers, at least 2. ``data_width``, ``addr_width``: as of `axi.Signature`. ``bursts``:
+    bursts that may be outstanding.
 
     Behaviour
     ---------
@@ -56,7 +44,12 @@ class ReadJoin(wiring.Component):
             raise InputError("bursts", bursts, "an integer of at least 1")
         port = axi.ReadSignature(data_width=data_width, addr_width=addr_width)
         self._bursts = bursts
-        super().__init__({"i": In(port).array(inputs), "o": Out(port)})
+        super().__init__(
+            {
+                "i": In(port).array(inputs),  #: From the managers.  Their bursts have ID 0.
+                "o": Out(port),
+            }
+        )
 
     def elaborate(self, platform: object) -> Module:
         """Arbiter -> address register; beside it a queue of the turns, and registers that choose by them."""

@@ -20,36 +20,12 @@ from hw.lib.skid import Skid
 class ReadDMA(wiring.Component):
     """Reads byte ranges from memory, many bursts ahead.
 
-    Parameters
-    ----------
-    data_width
-        Bits of a beat, on the bus and of a word on ``o``.
-    addr_width, id_width
-        As of `axi.Signature`.  All bursts have ID 0, so their data come in order.
-    burst_beats
-        Beats of the longest burst: a power of two up to 16.
-    fifo_beats
-        Beats that may be asked for and not yet on their way to ``o``; at least ``burst_beats``.  A memory
-        that answers after L cycles is used to the full from L + ``burst_beats`` on.
-    commands
-        Commands whose data may be outstanding.
-
-    Members
-    -------
-    command : In(stream of {"address": addr_width, "length": 32})
-        Bytes ``address`` to ``address + length - 1``; ``length`` is at least 1.
-    o : Out(stream of {"data": data_width, "keep": data_width // 8, "last": 1})
-        The bytes packed from lane 0 whatever the address.  Every word is whole but the last of a command,
-        whose ``keep`` marks the low bytes that count; the others have no meaning.
-    axi : Out(axi.ReadSignature)
-    bytes_useful : Out(48)
-        Bytes put out so far, without those that ``keep`` excludes.
-    bytes_bus : Out(48)
-        Bytes of all beats received so far.
-    busy : Out(1)
-        A command was taken and its last word is not: registered, so a cycle late on both ends.
-    error : Out(1)
-        A beat came with a response other than OKAY since reset.
+    * ``data_width``: bits of a beat, on the bus and of a word on ``o``.
+    * ``addr_width``, ``id_width``: as of `axi.Signature`.  All bursts have ID 0, so their data come in order.
+    * ``burst_beats``: beats of the longest burst: a power of two up to 16.
+    * ``fifo_beats``: beats that may be asked for and not yet on their way to ``o``; at least ``burst_beats``.
+      A memory that answers after L cycles is used to the full from L + ``burst_beats`` on.
+    * ``commands``: commands whose data may be outstanding.
 
     Behaviour
     ---------
@@ -93,13 +69,17 @@ class ReadDMA(wiring.Component):
         self._commands = commands
         super().__init__(
             {
+                #: Bytes ``address`` to ``address + length - 1``; ``length`` is at least 1.
                 "command": In(stream.Signature(command_layout(addr_width))),
+                #: The bytes packed from lane 0 whatever the address.  Every word is whole but the last of a
+                #: command, whose ``keep`` marks the low bytes that count; the others have no meaning.
                 "o": Out(stream.Signature(packed_layout(data_width))),
                 "axi": Out(port),
-                "bytes_useful": Out(48),
-                "bytes_bus": Out(48),
+                "bytes_useful": Out(48),  #: Bytes put out so far, without those that ``keep`` excludes.
+                "bytes_bus": Out(48),  #: Bytes of all beats received so far.
+                #: A command was taken and its last word is not: registered, so a cycle late on both ends.
                 "busy": Out(1),
-                "error": Out(1),
+                "error": Out(1),  #: A beat came with a response other than OKAY since reset.
             }
         )
         # A beat that found no place: never, says the reservation, and a proof checks it.

@@ -18,40 +18,15 @@ from hw.lib.fifo import Fifo
 class WriteDMA(wiring.Component):
     """Writes byte ranges to memory, one burst behind its data.
 
-    Parameters
-    ----------
-    data_width
-        Bits of a beat, on the bus and of a word on ``i``.
-    addr_width, id_width
-        As of `axi.Signature`.  All bursts have ID 0, so their responses come in order.
-    burst_beats
-        Beats of the longest burst: a power of two up to 16.
-    fifo_beats
-        Beats that may wait for the bus; at least ``burst_beats``, and twice that for one beat a cycle.
-    commands
-        Commands that may wait before their first burst is issued, and ``done`` tokens that may wait.
-    outstanding
-        Bursts that may wait for their response.
-
-    Members
-    -------
-    command : In(stream of {"address": addr_width, "length": 32})
-        Bytes ``address`` to ``address + length - 1``; ``length`` is at least 1.
-    i : In(stream of {"data": data_width})
-        The bytes packed from lane 0 whatever the address: a command takes ``length`` divided by the bytes of
-        a word, rounded up, words; the rest of its last word is ignored.
-    axi : Out(axi.WriteSignature)
-    done : Out(stream of 1 bit)
-        One token for each command, in order, when all its responses have come; the payload is 1 if one of
-        them was not OKAY.
-    bytes_useful : Out(48)
-        Bytes taken from ``i`` so far, without those that are ignored.
-    bytes_bus : Out(48)
-        Bytes of all beats sent so far, whatever their strobes.
-    busy : Out(1)
-        A command was taken and its token is not: registered, so a cycle late on both ends.
-    error : Out(1)
-        A response other than OKAY came since reset.
+    * ``data_width``: bits of a beat, on the bus and of a word on ``i``.
+    * ``addr_width``, ``id_width``: as of `axi.Signature`.  All bursts have ID 0, so their responses come in
+      order.
+    * ``burst_beats``: beats of the longest burst: a power of two up to 16.
+    * ``fifo_beats``: beats that may wait for the bus; at least ``burst_beats``, and twice that for one beat a
+      cycle.
+    * ``commands``: commands that may wait before their first burst is issued, and ``done`` tokens that may
+      wait.
+    * ``outstanding``: bursts that may wait for their response.
 
     Behaviour
     ---------
@@ -100,14 +75,20 @@ class WriteDMA(wiring.Component):
         self._outstanding = outstanding
         super().__init__(
             {
+                #: Bytes ``address`` to ``address + length - 1``; ``length`` is at least 1.
                 "command": In(stream.Signature(command_layout(addr_width))),
+                #: The bytes packed from lane 0 whatever the address: a command takes ``length`` divided by
+                #: the bytes of a word, rounded up, words; the rest of its last word is ignored.
                 "i": In(stream.Signature(data.StructLayout({"data": data_width}))),
                 "axi": Out(port),
+                #: One token for each command, in order, when all its responses have come; the payload is 1 if
+                #: one of them was not OKAY.
                 "done": Out(stream.Signature(1)),
-                "bytes_useful": Out(48),
-                "bytes_bus": Out(48),
+                "bytes_useful": Out(48),  #: Bytes taken from ``i`` so far, without those that are ignored.
+                "bytes_bus": Out(48),  #: Bytes of all beats sent so far, whatever their strobes.
+                #: A command was taken and its token is not: registered, so a cycle late on both ends.
                 "busy": Out(1),
-                "error": Out(1),
+                "error": Out(1),  #: A response other than OKAY came since reset.
             }
         )
 

@@ -10,19 +10,7 @@ from hw.errors import InputError
 class RowsCommand(data.StructLayout):
     """Rows that lie behind each other in memory, all of one size.
 
-    Parameters
-    ----------
-    most_rows, most_units
-        Most rows of a command, and most units of a row.
-    unit_bits
-        Bits of a unit, of which every row is a whole number.
-
-    Members
-    -------
-    rows
-        How many: 1 ... ``most_rows``.
-    units
-        Of each: 1 ... ``most_units``.
+    ``unit_bits``: bits of a unit, of which every row is a whole number.
     """
 
     def __init__(self, *, most_rows: int, most_units: int, unit_bits: int) -> None:
@@ -33,7 +21,12 @@ class RowsCommand(data.StructLayout):
             raise InputError("unit_bits", unit_bits, "a power of two")
         self.unit_bits = unit_bits
         self.most_rows = most_rows
-        super().__init__({"rows": range(most_rows + 1), "units": range(most_units + 1)})
+        super().__init__(
+            {
+                "rows": range(most_rows + 1),  #: How many: 1 ... ``most_rows``.
+                "units": range(most_units + 1),  #: Of each: 1 ... ``most_units``.
+            }
+        )
 
     def check_width(self, data_width: int) -> None:
         """Raise `InputError` unless a word of ``data_width`` bits has a power of two of whole units."""

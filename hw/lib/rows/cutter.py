@@ -26,23 +26,8 @@ class RowPart(data.StructLayout):
 class RowCutter(wiring.Component):
     """Cuts rows of any number of units out of packed words, in parts of a fixed size.
 
-    Parameters
-    ----------
-    command
-        Sizes of rows, and of the unit.
-    part_bits
-        Bits of a part: whole units.
-    data_width
-        Bits of a word: a power of two of at least a unit.
-
-    Members
-    -------
-    rows : In(stream of RowsCommand)
-        One for each command of the DMA.
-    i : In(stream of packed_layout(data_width))
-        Words of these commands; each command begins with a word of its own.
-    o : Out(stream of RowPart)
-        Each row in parts; what a last part has beyond the row is zero.
+    ``command``: sizes of rows, and of the unit. ``part_bits``: bits of a part: whole units. ``data_width``:
+    bits of a word: a power of two of at least a unit.
 
     Behaviour
     ---------
@@ -68,8 +53,10 @@ class RowCutter(wiring.Component):
         self._data_width = data_width
         super().__init__(
             {
-                "rows": In(stream.Signature(command)),
+                "rows": In(stream.Signature(command)),  #: One for each command of the DMA.
+                #: Words of these commands; each command begins with a word of its own.
                 "i": In(stream.Signature(packed_layout(data_width))),
+                #: Each row in parts; what a last part has beyond the row is zero.
                 "o": Out(stream.Signature(RowPart(part_bits))),
             }
         )

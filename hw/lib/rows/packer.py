@@ -17,23 +17,8 @@ from hw.lib.rows.command import RowsCommand
 class RowPacker(wiring.Component):
     """Packs rows of any number of units, each of which comes in beats of its own.
 
-    Parameters
-    ----------
-    command
-        Sizes of rows, and of the unit.
-    data_width
-        Bits of a word: a power of two of at least a unit.
-    beat_width
-        Bits of a beat, likewise, up to those of a word, which it has unless they are given.
-
-    Members
-    -------
-    rows : In(stream of RowsCommand)
-        One for each command of the DMA.
-    i : In(stream of beat_width bits)
-        Beats: as many for each row as its units need, from the lowest bits.
-    o : Out(stream of data_width bits)
-        Words: as many for each command as its units need; what is left of the last one has no meaning.
+    ``command``: sizes of rows, and of the unit. ``data_width``: bits of a word: a power of two of at least a
+    unit. ``beat_width``: bits of a beat, likewise, up to those of a word, which it has unless they are given.
 
     Behaviour
     ---------
@@ -56,8 +41,11 @@ class RowPacker(wiring.Component):
         self._beat_width = beat_width
         super().__init__(
             {
-                "rows": In(stream.Signature(command)),
+                "rows": In(stream.Signature(command)),  #: One for each command of the DMA.
+                #: Beats: as many for each row as its units need, from the lowest bits.
                 "i": In(stream.Signature(beat_width)),
+                #: Words: as many for each command as its units need; what is left of the last one has no
+                #: meaning.
                 "o": Out(stream.Signature(data_width)),
             }
         )
